@@ -1,0 +1,1 @@
+//! Plans and executes the way from the current graph to the intended one.

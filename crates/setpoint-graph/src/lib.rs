@@ -1,0 +1,1 @@
+//! Dependency graphs of configuration items: dependencies, subgraphs, diff, cycles and export.

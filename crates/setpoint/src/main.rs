@@ -1,0 +1,3 @@
+//! The `setpoint` command.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! Development commands of the workspace: `cargo xtask --help`.
+
+fn main() {}
