@@ -1,0 +1,261 @@
+//! Dependencies: what an item needs before it can exist, and why.
+//!
+//! An item's dependencies are AND-ed; one [`Dependency`] may name several alternatives, of which any one
+//! is enough. A predicate can say no to a required item, and then says why in words.
+
+use std::fmt;
+
+use smallvec::SmallVec;
+
+use crate::item::{Item, ItemHandle};
+use crate::{ItemRef, ResourceKey};
+
+/// One thing that an item needs: an item that exists and satisfies a predicate, or any one of several.
+pub struct Dependency {
+    targets: SmallVec<[ItemRef; 1]>,
+    recreate_when_modified: bool,
+    auto_deleted_by_external: bool,
+    /// Boxed because most dependencies have neither part, and there are millions of them.
+    words: Option<Box<Words>>,
+}
+
+#[derive(Default)]
+struct Words {
+    predicate: Option<Predicate>,
+    description: String,
+}
+
+struct Predicate {
+    wanted: String,
+    check: Box<dyn Fn(&ItemHandle) -> Result<(), String> + Send + Sync>,
+}
+
+impl Dependency {
+    /// The alternatives: one item for a plain dependency.
+    pub fn targets(&self) -> &[ItemRef] {
+        &self.targets
+    }
+
+    /// Whether any one of several items is enough.
+    pub fn is_any_of(&self) -> bool {
+        self.targets.len() != 1
+    }
+
+    /// Why the dependency is there; empty if nobody said.
+    pub fn description(&self) -> &str {
+        self.words.as_ref().map_or("", |words| &words.description)
+    }
+
+    /// What the required item must be like, in words; none if existing is enough.
+    pub fn wanted(&self) -> Option<&str> {
+        self.words.as_ref()?.predicate.as_ref().map(|predicate| predicate.wanted.as_str())
+    }
+
+    /// Whether the dependent is re-created when the required item is modified.
+    pub fn recreates_when_modified(&self) -> bool {
+        self.recreate_when_modified
+    }
+
+    /// Whether the dependent vanishes by itself when the required external item does.
+    pub fn is_auto_deleted_by_external(&self) -> bool {
+        self.auto_deleted_by_external
+    }
+
+    /// Asks the predicate about the required item; the error says in words why not.
+    pub fn check(&self, required: &ItemHandle) -> Result<(), String> {
+        match self.words.as_ref().and_then(|words| words.predicate.as_ref()) {
+            None => Ok(()),
+            Some(predicate) => (predicate.check)(required),
+        }
+    }
+
+    /// Whether the required item is as the predicate wants it.
+    pub fn is_satisfied_by(&self, required: &ItemHandle) -> bool {
+        self.words.is_none() || self.check(required).is_ok()
+    }
+
+    /// Names the reason for the dependency.
+    pub fn because(&mut self, description: impl Into<String>) -> &mut Self {
+        self.words.get_or_insert_default().description = description.into();
+        self
+    }
+
+    /// Re-creates the dependent whenever the required item is modified.
+    pub fn recreate_when_modified(&mut self) -> &mut Self {
+        self.recreate_when_modified = true;
+        self
+    }
+
+    /// Says that the system removes the dependent by itself when the required external item goes.
+    pub fn auto_deleted_by_external(&mut self) -> &mut Self {
+        self.auto_deleted_by_external = true;
+        self
+    }
+
+    /// Wants the required item, of type `T`, to satisfy a predicate; `wanted` says which in words.
+    pub fn satisfying<T: Item>(
+        &mut self,
+        wanted: impl Into<String>,
+        holds: impl Fn(&T) -> bool + Send + Sync + 'static,
+    ) -> &mut Self {
+        self.satisfying_with_reason::<T>(wanted, move |item| {
+            if holds(item) { Ok(()) } else { Err(format!("it is {item:?}")) }
+        })
+    }
+
+    /// Like [`Dependency::satisfying`], with a predicate that itself says why not.
+    pub fn satisfying_with_reason<T: Item>(
+        &mut self,
+        wanted: impl Into<String>,
+        check: impl Fn(&T) -> Result<(), String> + Send + Sync + 'static,
+    ) -> &mut Self {
+        let check = move |required: &ItemHandle| match required.get::<T>() {
+            Some(item) => check(item),
+            None => Err("it is of an unexpected type".to_owned()),
+        };
+        self.words.get_or_insert_default().predicate =
+            Some(Predicate { wanted: wanted.into(), check: Box::new(check) });
+        self
+    }
+}
+
+impl fmt::Display for Dependency {
+    /// Writes what is needed, in words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.targets.as_slice() {
+            [one] => write!(f, "{one}")?,
+            [] => f.write_str("any of nothing")?,
+            many => {
+                f.write_str("any of ")?;
+                for (i, target) in many.iter().enumerate() {
+                    write!(f, "{}{target}", if i == 0 { "" } else { ", " })?;
+                }
+            }
+        }
+        if let Some(wanted) = self.wanted() {
+            write!(f, " that {wanted}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Dependency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dependency")
+            .field("targets", &self.targets)
+            .field("wanted", &self.wanted())
+            .field("description", &self.description())
+            .field("recreate_when_modified", &self.recreate_when_modified)
+            .field("auto_deleted_by_external", &self.auto_deleted_by_external)
+            .finish()
+    }
+}
+
+/// Collects what an item depends on and claims, when it is put into a graph.
+///
+/// ```
+/// # use setpoint_graph::{Deps, Item, Kind, Name};
+/// # #[derive(Debug, PartialEq)] struct Link { up: bool }
+/// # impl Item for Link {
+/// #     fn kind(&self) -> Kind { Kind::from_static("link") }
+/// #     fn name(&self) -> Name { Name::from_static("eth0") }
+/// # }
+/// # fn dependencies(deps: &mut Deps) {
+/// deps.requires(("link", "eth0"))
+///     .satisfying("is up", |link: &Link| link.up)
+///     .because("an address needs a live link");
+/// deps.any_of([("gateway", "a"), ("gateway", "b")]);
+/// deps.claims("port/80");
+/// # }
+/// ```
+#[derive(Debug, Default)]
+pub struct Deps {
+    dependencies: Vec<Dependency>,
+    claims: Vec<ResourceKey>,
+}
+
+impl Deps {
+    /// Depends on one item.
+    pub fn requires(&mut self, target: impl Into<ItemRef>) -> &mut Dependency {
+        self.push(SmallVec::from_buf([target.into()]))
+    }
+
+    /// Depends on any one of several items. With none at all it can never be satisfied.
+    pub fn any_of<R: Into<ItemRef>>(&mut self, targets: impl IntoIterator<Item = R>) -> &mut Dependency {
+        let mut seen = rustc_hash::FxHashSet::default();
+        let targets = targets.into_iter().map(Into::into).filter(|target| seen.insert(target.clone()));
+        let targets = targets.collect();
+        self.push(targets)
+    }
+
+    /// Claims a resource that only one item can hold at a time.
+    pub fn claims(&mut self, key: impl Into<ResourceKey>) {
+        self.claims.push(key.into());
+    }
+
+    fn push(&mut self, targets: SmallVec<[ItemRef; 1]>) -> &mut Dependency {
+        self.dependencies.push(Dependency {
+            targets,
+            recreate_when_modified: false,
+            auto_deleted_by_external: false,
+            words: None,
+        });
+        let last = self.dependencies.len() - 1;
+        &mut self.dependencies[last]
+    }
+
+    pub(crate) fn derive(mut self) -> Derived {
+        self.claims.sort_unstable();
+        self.claims.dedup();
+        let any_of = self.dependencies.iter().any(Dependency::is_any_of);
+        let rare = (any_of || !self.claims.is_empty()).then(|| {
+            let mut dependency_of_edge = Vec::new();
+            if any_of {
+                for (i, dependency) in (0_u32..).zip(&self.dependencies) {
+                    dependency_of_edge.extend(std::iter::repeat_n(i, dependency.targets.len()));
+                }
+            }
+            Box::new(Rare {
+                dependency_of_edge: dependency_of_edge.into_boxed_slice(),
+                claims: self.claims.into_boxed_slice(),
+            })
+        });
+        Derived { dependencies: self.dependencies.into_boxed_slice(), rare }
+    }
+}
+
+/// What was derived from an item, in its compact form.
+pub(crate) struct Derived {
+    dependencies: Box<[Dependency]>,
+    rare: Option<Box<Rare>>,
+}
+
+/// What few items have.
+struct Rare {
+    /// Which dependency each edge belongs to; empty if that is simply the edge's own position.
+    dependency_of_edge: Box<[u32]>,
+    claims: Box<[ResourceKey]>,
+}
+
+impl Derived {
+    pub(crate) fn dependencies(&self) -> &[Dependency] {
+        &self.dependencies
+    }
+
+    pub(crate) fn claims(&self) -> &[ResourceKey] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.claims)
+    }
+
+    /// All required items in the order of the edges.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = &ItemRef> {
+        self.dependencies.iter().flat_map(|dependency| dependency.targets.iter())
+    }
+
+    /// The position of the dependency that an edge belongs to.
+    pub(crate) fn dependency_of_edge(&self, edge: usize) -> usize {
+        match &self.rare {
+            Some(rare) if !rare.dependency_of_edge.is_empty() => rare.dependency_of_edge[edge] as usize,
+            _ => edge,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The difference between two graphs, or between two parts of graphs.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::{Graph, ItemRef, State, SubgraphPath, View};
+
+/// How one item differs between two graphs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    /// Only the second graph has it.
+    Added,
+    /// Only the first graph has it.
+    Removed,
+    /// Its state differs.
+    Modified,
+    /// Its state is equal, but it lives in another subgraph.
+    Moved,
+}
+
+/// One item that differs between two graphs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Which item.
+    pub item: ItemRef,
+    /// How it differs.
+    pub change: Change,
+    /// Where it lives in the first graph.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<SubgraphPath>,
+    /// Where it lives in the second graph.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<SubgraphPath>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = match self.change {
+            Change::Added => '+',
+            Change::Removed => '-',
+            Change::Modified => '~',
+            Change::Moved => '>',
+        };
+        write!(f, "{sign} {}", self.item)
+    }
+}
+
+impl<S: State> Graph<S> {
+    /// All items that differ on the way from this graph to another, ordered by reference.
+    pub fn diff<O: State>(&self, other: &Graph<O>) -> Vec<Difference> {
+        self.view().diff(&other.view())
+    }
+}
+
+impl<S: State> View<'_, S> {
+    /// All items that differ on the way from this part to another, ordered by reference.
+    ///
+    /// Paths are taken relative to the two parts, so that parts at different depths compare.
+    pub fn diff<O: State>(&self, other: &View<'_, O>) -> Vec<Difference> {
+        let mut differences = Vec::new();
+        for node in self.items() {
+            let item = node.reference();
+            let from = self.relative_path(item);
+            let theirs = other.item(item);
+            let to = theirs.and_then(|_| other.relative_path(item));
+            let change = match &theirs {
+                None => Change::Removed,
+                Some(theirs) if theirs.item() != node.item() => Change::Modified,
+                Some(_) if from != to => Change::Moved,
+                Some(_) => continue,
+            };
+            differences.push(Difference { item: item.clone(), change, from, to });
+        }
+        for node in other.items().filter(|node| self.item(node.reference()).is_none()) {
+            let item = node.reference();
+            let to = other.relative_path(item);
+            differences.push(Difference { item: item.clone(), change: Change::Added, from: None, to });
+        }
+        differences.sort_by(|a, b| a.item.cmp(&b.item));
+        differences
+    }
+}

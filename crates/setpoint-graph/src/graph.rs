@@ -1,0 +1,507 @@
+//! The graph: slots, edges and the tree of subgraphs.
+//!
+//! ```text
+//!  reference ──index──▶ slot ─┬─ item (shared) or nothing: the reference is then only mentioned
+//!                             ├─ edges ────▶ slots it depends on      each edge knows its position at
+//!                             ├─ incoming ─▶ slots that depend on it  the other end: O(1) removal
+//!                             └─ group ────▶ the subgraph it lives in
+//! ```
+//!
+//! Everything lives at the root; a subgraph is a set of slots with a name. Order is made on demand.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use hashbrown::HashTable;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::dependency::Dependency;
+use crate::journal::{GraphId, Journal, Revision, Touched};
+use crate::{ItemHandle, ItemRef, Name, ResourceKey, SubgraphPath};
+
+/// Data that a graph keeps beside its items, and how it shows in drawings.
+///
+/// A graph of intended state keeps none: `()`.
+pub trait State: fmt::Debug + Send + Sync + 'static {
+    /// Data kept once for the whole graph.
+    type Shared: Default + fmt::Debug + Send + Sync;
+
+    /// How the item's state shows in drawings.
+    fn look(&self) -> Look {
+        Look::default()
+    }
+}
+
+impl State for () {
+    type Shared = ();
+}
+
+/// How an item's state shows in drawings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Whether the item exists in the managed system.
+    pub created: bool,
+    /// Whether an operation on it is under way.
+    pub in_transition: bool,
+    /// What went wrong last.
+    pub error: Option<String>,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Self { created: true, in_transition: false, error: None }
+    }
+}
+
+/// The position of a reference within one graph: small, fast, and only valid for that graph.
+///
+/// A slot lives as long as its reference is held or mentioned by an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SlotId(pub(crate) u32);
+
+impl SlotId {
+    /// The position as an index below [`Graph::slot_bound`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One end of a dependency edge: where it leads, and its position there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The slot at the other end.
+    pub slot: SlotId,
+    /// The position among the other end's edges.
+    pub position: u32,
+}
+
+pub(crate) type Edges = SmallVec<[Edge; 2]>;
+
+#[derive(Clone)]
+pub(crate) enum Content {
+    Free,
+    Mentioned(Box<ItemRef>),
+    Item(ItemHandle),
+}
+
+#[derive(Clone)]
+pub(crate) struct Slot<S> {
+    pub(crate) content: Content,
+    pub(crate) edges: Edges,
+    pub(crate) incoming: Edges,
+    pub(crate) hash: u32,
+    pub(crate) group: u32,
+    /// The position among the group's members.
+    pub(crate) member: u32,
+    pub(crate) state: Option<S>,
+}
+
+impl<S> Slot<S> {
+    pub(crate) fn reference(&self) -> Option<&ItemRef> {
+        match &self.content {
+            Content::Free => None,
+            Content::Mentioned(reference) => Some(reference),
+            Content::Item(item) => Some(item.reference()),
+        }
+    }
+
+    pub(crate) fn item(&self) -> Option<&ItemHandle> {
+        match &self.content {
+            Content::Item(item) => Some(item),
+            _ => None,
+        }
+    }
+}
+
+/// A subgraph: a name, a place in the tree and the slots that live in it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) name: Name,
+    pub(crate) description: String,
+    pub(crate) parent: u32,
+    pub(crate) children: BTreeMap<Name, u32>,
+    pub(crate) members: Vec<u32>,
+}
+
+/// The root graph's group.
+pub(crate) const ROOT: u32 = 0;
+
+/// A dependency graph of items, with nested subgraphs and data beside the items.
+///
+/// ```
+/// use setpoint_graph::{Deps, Graph, Item, ItemRef, Kind, Name};
+///
+/// #[derive(Debug, PartialEq)]
+/// struct Directory(String);
+/// impl Item for Directory {
+///     fn kind(&self) -> Kind { Kind::from_static("directory") }
+///     fn name(&self) -> Name { Name::new(&self.0) }
+///     fn dependencies(&self, deps: &mut Deps) {
+///         if let Some((parent, _)) = self.0.rsplit_once('/') {
+///             deps.requires(("directory", parent)).because("a directory stands in its parent");
+///         }
+///     }
+/// }
+///
+/// let mut graph: Graph = Graph::new("files");
+/// graph.put_item(Directory("etc/ssl".into()))?;
+/// assert!(!graph.contains(&ItemRef::new("directory", "etc")), "only mentioned: a dangling edge");
+/// graph.put_item(Directory("etc".into()))?;
+/// let names: Vec<_> = graph.items().map(|node| node.reference().to_string()).collect();
+/// assert_eq!(names, ["directory/etc", "directory/etc/ssl"]);
+/// # Ok::<(), setpoint_graph::GraphError>(())
+/// ```
+pub struct Graph<S: State = ()> {
+    pub(crate) id: GraphId,
+    pub(crate) slots: Vec<Slot<S>>,
+    pub(crate) index: HashTable<u32>,
+    pub(crate) free: Vec<u32>,
+    pub(crate) groups: Vec<Option<Group>>,
+    pub(crate) free_groups: Vec<u32>,
+    pub(crate) claims: FxHashMap<ResourceKey, SmallVec<[SlotId; 1]>>,
+    pub(crate) journal: Journal,
+    pub(crate) shared: S::Shared,
+    pub(crate) len: usize,
+}
+
+impl<S: State> Graph<S> {
+    /// Makes an empty graph.
+    pub fn new(name: impl Into<Name>) -> Self {
+        Self {
+            id: GraphId::next(),
+            slots: Vec::new(),
+            index: HashTable::new(),
+            free: Vec::new(),
+            groups: vec![Some(Group { name: name.into(), ..Group::default() })],
+            free_groups: Vec::new(),
+            claims: FxHashMap::default(),
+            journal: Journal::default(),
+            shared: S::Shared::default(),
+            len: 0,
+        }
+    }
+
+    /// What the graph is called.
+    pub fn name(&self) -> &Name {
+        &self.group(ROOT).name
+    }
+
+    /// What the graph is about; empty if nobody said.
+    pub fn description(&self) -> &str {
+        &self.group(ROOT).description
+    }
+
+    /// Says what the graph is about.
+    pub fn set_description(&mut self, description: impl Into<String>) {
+        self.group_mut(ROOT).description = description.into();
+    }
+
+    /// How many items it holds, nested subgraphs included.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it holds no item at all.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Tells this graph from every other, also from its clones.
+    pub fn id(&self) -> GraphId {
+        self.id
+    }
+
+    /// How many mutations there have been.
+    pub fn revision(&self) -> Revision {
+        self.journal.revision()
+    }
+
+    /// What was touched after that revision; none if the journal does not reach back so far.
+    pub fn touched_since(&self, seen: Revision) -> Option<impl Iterator<Item = &Touched>> {
+        self.journal.since(seen)
+    }
+
+    /// The data kept once for the whole graph.
+    pub fn shared(&self) -> &S::Shared {
+        &self.shared
+    }
+
+    /// The data kept once for the whole graph, to change it. Takes no revision.
+    pub fn shared_mut(&mut self) -> &mut S::Shared {
+        &mut self.shared
+    }
+
+    /// Whether an item with this reference is there, in any subgraph.
+    pub fn contains(&self, reference: &ItemRef) -> bool {
+        self.node_of(reference).is_some()
+    }
+
+    /// The item with this reference, wherever it lives.
+    pub fn item(&self, reference: &ItemRef) -> Option<&ItemHandle> {
+        self.slots[self.slot_of(reference)?.index()].item()
+    }
+
+    /// The item with this reference and what is around it.
+    pub fn node_of(&self, reference: &ItemRef) -> Option<Node<'_, S>> {
+        self.node(self.slot_of(reference)?)
+    }
+
+    /// The data beside the item with this reference.
+    pub fn state(&self, reference: &ItemRef) -> Option<&S> {
+        self.slots[self.slot_of(reference)?.index()].state.as_ref()
+    }
+
+    /// Where the item with this reference lives.
+    pub fn path_of(&self, reference: &ItemRef) -> Option<SubgraphPath> {
+        Some(self.node_of(reference)?.path())
+    }
+
+    /// The slot of a reference that is held or mentioned.
+    pub fn slot_of(&self, reference: &ItemRef) -> Option<SlotId> {
+        self.index
+            .find(spread(reference.hash32()), |&slot| {
+                let slot = &self.slots[slot as usize];
+                slot.hash == reference.hash32() && slot.reference() == Some(reference)
+            })
+            .map(|&slot| SlotId(slot))
+    }
+
+    /// The slot that holds the same reference as a slot of another graph.
+    pub fn slot_like<O: State>(&self, other: &Graph<O>, slot: SlotId) -> Option<SlotId> {
+        self.slot_of(other.slots[slot.index()].reference()?)
+    }
+
+    /// One more than the largest slot index.
+    pub fn slot_bound(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// All slots that hold an item, in no particular order.
+    pub fn slots(&self) -> impl Iterator<Item = SlotId> {
+        (0_u32..).zip(&self.slots).filter(|(_, slot)| slot.item().is_some()).map(|(id, _)| SlotId(id))
+    }
+
+    /// The reference of a slot.
+    pub fn reference_at(&self, slot: SlotId) -> Option<&ItemRef> {
+        self.slots.get(slot.index())?.reference()
+    }
+
+    /// The item in a slot; none if its reference is only mentioned.
+    pub fn item_at(&self, slot: SlotId) -> Option<&ItemHandle> {
+        self.slots.get(slot.index())?.item()
+    }
+
+    /// The data beside the item in a slot.
+    pub fn state_at(&self, slot: SlotId) -> Option<&S> {
+        self.slots.get(slot.index())?.state.as_ref()
+    }
+
+    /// The item in a slot and what is around it.
+    pub fn node(&self, slot: SlotId) -> Option<Node<'_, S>> {
+        let item = self.slots.get(slot.index())?.item()?;
+        Some(Node { graph: self, slot, item })
+    }
+
+    /// The edges from the item in a slot to what it depends on, in the order of its dependencies.
+    pub fn edges_at(&self, slot: SlotId) -> &[Edge] {
+        &self.slots[slot.index()].edges
+    }
+
+    /// The edges from the dependents of a slot; an edge's position is that among its owner's edges.
+    pub fn incoming_at(&self, slot: SlotId) -> &[Edge] {
+        &self.slots[slot.index()].incoming
+    }
+
+    /// The dependency that the edge at this position, out of the item in this slot, belongs to.
+    pub fn dependency_at(&self, slot: SlotId, position: u32) -> Option<&Dependency> {
+        let item = self.item_at(slot)?;
+        item.dependencies().get(item.derived().dependency_of_edge(position as usize))
+    }
+
+    /// The position among the item's dependencies of the one that an edge belongs to.
+    pub fn dependency_index(&self, slot: SlotId, position: u32) -> usize {
+        self.item_at(slot).map_or(0, |item| item.derived().dependency_of_edge(position as usize))
+    }
+
+    /// The items that claim a resource, as slots.
+    pub fn claimants(&self, key: &ResourceKey) -> &[SlotId] {
+        self.claims.get(key).map_or(&[], |slots| slots)
+    }
+
+    /// Whether any item claims a resource.
+    pub fn has_claims(&self) -> bool {
+        !self.claims.is_empty()
+    }
+
+    /// All items with nested subgraphs included, ordered by path and reference.
+    pub fn items(&self) -> impl Iterator<Item = Node<'_, S>> {
+        self.view_of(ROOT).into_items()
+    }
+
+    /// All edges out of an item, each with the dependency it belongs to.
+    pub fn outgoing(&self, reference: &ItemRef) -> Vec<DependencyEdge<'_>> {
+        self.slot_of(reference).map_or_else(Vec::new, |slot| {
+            (0_u32..)
+                .zip(self.edges_at(slot))
+                .filter_map(|(position, edge)| self.dependency_edge(slot, position, edge.slot))
+                .collect()
+        })
+    }
+
+    /// All edges into a reference, also one that is only mentioned, ordered by the dependent.
+    pub fn incoming(&self, reference: &ItemRef) -> Vec<DependencyEdge<'_>> {
+        let mut edges: Vec<_> = self.slot_of(reference).map_or_else(Vec::new, |slot| {
+            let incoming = self.incoming_at(slot).iter();
+            incoming.filter_map(|edge| self.dependency_edge(edge.slot, edge.position, slot)).collect()
+        });
+        edges.sort_by(|a, b| a.from.cmp(b.from));
+        edges
+    }
+
+    /// The references that items mention but that are not there, in order.
+    pub fn missing(&self) -> Vec<&ItemRef> {
+        let mentioned = self.slots.iter().filter_map(|slot| match &slot.content {
+            Content::Mentioned(reference) => Some(&**reference),
+            _ => None,
+        });
+        let mut missing: Vec<_> = mentioned.collect();
+        missing.sort();
+        missing
+    }
+
+    fn dependency_edge(&self, from: SlotId, position: u32, to: SlotId) -> Option<DependencyEdge<'_>> {
+        Some(DependencyEdge {
+            from: self.reference_at(from)?,
+            to: self.reference_at(to)?,
+            dangling: self.item_at(to).is_none(),
+            dependency: self.dependency_at(from, position)?,
+        })
+    }
+
+    #[expect(clippy::expect_used, reason = "group ids are only held while their group lives")]
+    pub(crate) fn group(&self, group: u32) -> &Group {
+        self.groups[group as usize].as_ref().expect("a live group")
+    }
+
+    #[expect(clippy::expect_used, reason = "group ids are only held while their group lives")]
+    pub(crate) fn group_mut(&mut self, group: u32) -> &mut Group {
+        self.groups[group as usize].as_mut().expect("a live group")
+    }
+
+    pub(crate) fn group_at(&self, path: &SubgraphPath) -> Option<u32> {
+        self.group_below(ROOT, path)
+    }
+
+    pub(crate) fn group_below(&self, group: u32, path: &SubgraphPath) -> Option<u32> {
+        path.names().iter().try_fold(group, |group, name| self.group(group).children.get(name).copied())
+    }
+
+    pub(crate) fn path_of_group(&self, mut group: u32) -> SubgraphPath {
+        let mut names = Vec::new();
+        while group != ROOT {
+            let this = self.group(group);
+            names.push(this.name.clone());
+            group = this.parent;
+        }
+        names.into_iter().rev().collect()
+    }
+}
+
+/// Spreads a stored hash over 64 bits, as the table wants it.
+pub(crate) fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+impl<S: State> Clone for Graph<S>
+where
+    S: Clone,
+    S::Shared: Clone,
+{
+    /// Copies the graph; the items themselves stay shared. The copy has an identity and a journal of its own.
+    fn clone(&self) -> Self {
+        Self {
+            id: GraphId::next(),
+            slots: self.slots.clone(),
+            index: self.index.clone(),
+            free: self.free.clone(),
+            groups: self.groups.clone(),
+            free_groups: self.free_groups.clone(),
+            claims: self.claims.clone(),
+            journal: Journal::default(),
+            shared: self.shared.clone(),
+            len: self.len,
+        }
+    }
+}
+
+impl<S: State> fmt::Debug for Graph<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut map = f.debug_map();
+        for node in self.items() {
+            map.entry(&format_args!("{}:{}", node.path(), node.reference()), &(node.item(), node.state()));
+        }
+        map.finish()
+    }
+}
+
+/// An item within a graph, with what is around it.
+pub struct Node<'a, S: State> {
+    graph: &'a Graph<S>,
+    slot: SlotId,
+    item: &'a ItemHandle,
+}
+
+impl<S: State> Clone for Node<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: State> Copy for Node<'_, S> {}
+
+impl<S: State> fmt::Debug for Node<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.item, f)
+    }
+}
+
+impl<'a, S: State> Node<'a, S> {
+    /// The graph-wide reference.
+    pub fn reference(&self) -> &'a ItemRef {
+        self.item.reference()
+    }
+
+    /// The item.
+    pub fn item(&self) -> &'a ItemHandle {
+        self.item
+    }
+
+    /// The data beside it.
+    pub fn state(&self) -> Option<&'a S> {
+        self.graph.slots[self.slot.index()].state.as_ref()
+    }
+
+    /// The slot that holds it.
+    pub fn slot(&self) -> SlotId {
+        self.slot
+    }
+
+    /// The subgraph it lives in.
+    pub fn path(&self) -> SubgraphPath {
+        self.graph.path_of_group(self.graph.slots[self.slot.index()].group)
+    }
+}
+
+/// An edge with the dependency it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct DependencyEdge<'a> {
+    /// The item that depends.
+    pub from: &'a ItemRef,
+    /// What it depends on.
+    pub to: &'a ItemRef,
+    /// Whether what it depends on is missing from the graph.
+    pub dangling: bool,
+    /// The dependency itself.
+    pub dependency: &'a Dependency,
+}

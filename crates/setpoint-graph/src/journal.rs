@@ -1,0 +1,65 @@
+//! The journal of a graph: which references were touched by which revision.
+//!
+//! Every mutation takes the next revision. A reader that remembers the revision it has seen asks for what
+//! was touched since; where the journal no longer reaches back that far it must compare everything.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{ItemRef, SlotId};
+
+/// Tells one graph from every other of this process, also from its own clones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GraphId(u64);
+
+impl GraphId {
+    pub(crate) fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// How many mutations a graph has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Revision(pub(crate) u64);
+
+/// What one journal entry touched.
+#[derive(Clone, Debug)]
+pub enum Touched {
+    /// The reference in this slot, or, if the slot was freed since, a reference named by a later entry.
+    Slot(SlotId),
+    /// A reference whose slot was freed.
+    Gone(Box<ItemRef>),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    entries: VecDeque<Touched>,
+    /// The revision before the first entry that is kept.
+    base: u64,
+}
+
+/// A journal never holds fewer entries than this before it forgets.
+const KEPT_AT_LEAST: usize = 4096;
+
+impl Journal {
+    pub(crate) fn revision(&self) -> Revision {
+        Revision(self.base + self.entries.len() as u64)
+    }
+
+    /// Records a mutation. Beyond a quarter of the graph's slots comparing all is no dearer than reading
+    /// the entries, so older ones are forgotten.
+    pub(crate) fn record(&mut self, touched: Touched, slots: usize) {
+        if self.entries.len() >= KEPT_AT_LEAST.max(slots / 4) {
+            let half = self.entries.len() / 2;
+            self.entries.drain(..half);
+            self.base += half as u64;
+        }
+        self.entries.push_back(touched);
+    }
+
+    pub(crate) fn since(&self, seen: Revision) -> Option<impl Iterator<Item = &Touched>> {
+        let skip = usize::try_from(seen.0.checked_sub(self.base)?).ok()?;
+        (skip <= self.entries.len()).then(|| self.entries.range(skip..))
+    }
+}

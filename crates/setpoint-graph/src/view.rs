@@ -1,0 +1,259 @@
+//! Read views of a part of a graph: a subgraph with all that is nested in it, or a single item.
+
+use std::fmt;
+
+use crate::graph::{Node, ROOT};
+use crate::{Graph, ItemHandle, ItemRef, Name, SlotId, State, SubgraphPath};
+
+/// A part of a graph, seen as a graph of its own. Paths are relative to it.
+pub struct View<'a, S: State> {
+    graph: &'a Graph<S>,
+    scope: Scope,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Group(u32),
+    Item(SlotId),
+}
+
+impl<S: State> Graph<S> {
+    /// The whole graph as a view.
+    pub fn view(&self) -> View<'_, S> {
+        self.view_of(ROOT)
+    }
+
+    /// A subgraph, seen as a graph of its own.
+    pub fn subgraph(&self, path: &SubgraphPath) -> Option<View<'_, S>> {
+        self.group_at(path).map(|group| self.view_of(group))
+    }
+
+    /// A single item, seen as a graph of its own.
+    pub fn item_as_graph(&self, reference: &ItemRef) -> Option<View<'_, S>> {
+        let slot = self.node_of(reference)?.slot();
+        Some(View { graph: self, scope: Scope::Item(slot) })
+    }
+
+    /// The paths of all subgraphs, outer before inner, in order.
+    pub fn subgraph_paths(&self) -> Vec<SubgraphPath> {
+        let mut paths = Vec::new();
+        let mut todo = vec![(ROOT, SubgraphPath::root())];
+        while let Some((group, path)) = todo.pop() {
+            for (name, &child) in self.group(group).children.iter().rev() {
+                todo.push((child, path.join(name)));
+            }
+            if group != ROOT {
+                paths.push(path);
+            }
+        }
+        paths
+    }
+
+    pub(crate) fn view_of(&self, group: u32) -> View<'_, S> {
+        View { graph: self, scope: Scope::Group(group) }
+    }
+
+    /// A handle that edits one subgraph; it is made if it is not there.
+    pub fn edit_subgraph(&mut self, path: &SubgraphPath) -> SubgraphMut<'_, S> {
+        self.make_subgraph(path);
+        SubgraphMut { graph: self, path: path.clone() }
+    }
+}
+
+impl<S: State> Clone for View<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: State> Copy for View<'_, S> {}
+
+impl<S: State> fmt::Debug for View<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.items().map(|node| node.reference().clone())).finish()
+    }
+}
+
+impl<'a, S: State> View<'a, S> {
+    /// The name of the subgraph, or of the single item.
+    pub fn name(&self) -> &'a Name {
+        match self.scope {
+            Scope::Group(group) => &self.graph.group(group).name,
+            Scope::Item(slot) => self.graph.item_at(slot).map_or_else(|| self.graph.name(), ItemHandle::name),
+        }
+    }
+
+    /// What the subgraph is about.
+    pub fn description(&self) -> &'a str {
+        match self.scope {
+            Scope::Group(group) => &self.graph.group(group).description,
+            Scope::Item(_) => "",
+        }
+    }
+
+    /// Where the view stands in the graph: for a single item, the subgraph it lives in.
+    pub fn path(&self) -> SubgraphPath {
+        match self.scope {
+            Scope::Group(group) => self.graph.path_of_group(group),
+            Scope::Item(slot) => self.graph.path_of_group(self.graph.slots[slot.index()].group),
+        }
+    }
+
+    /// The graph this is a part of.
+    pub fn graph(&self) -> &'a Graph<S> {
+        self.graph
+    }
+
+    /// The subgraph around this one; none for the root.
+    pub fn parent(&self) -> Option<View<'a, S>> {
+        match self.scope {
+            Scope::Group(ROOT) => None,
+            Scope::Group(group) => Some(self.graph.view_of(self.graph.group(group).parent)),
+            Scope::Item(slot) => Some(self.graph.view_of(self.graph.slots[slot.index()].group)),
+        }
+    }
+
+    /// The subgraphs directly below, in order of name.
+    pub fn subgraphs(&self) -> impl Iterator<Item = View<'a, S>> + use<'a, S> {
+        let (graph, children) = (
+            self.graph,
+            match self.scope {
+                Scope::Group(group) => Some(self.graph.group(group).children.values()),
+                Scope::Item(_) => None,
+            },
+        );
+        children.into_iter().flatten().map(|&group| graph.view_of(group))
+    }
+
+    /// The subgraph at a path below this one.
+    pub fn subgraph(&self, path: &SubgraphPath) -> Option<View<'a, S>> {
+        let Scope::Group(group) = self.scope else { return None };
+        self.graph.group_below(group, path).map(|group| self.graph.view_of(group))
+    }
+
+    /// The items directly in this subgraph, in order of reference.
+    pub fn own_items(&self) -> Vec<Node<'a, S>> {
+        let slots: Vec<SlotId> = match self.scope {
+            Scope::Group(group) => self.graph.group(group).members.iter().map(|&slot| SlotId(slot)).collect(),
+            Scope::Item(slot) => vec![slot],
+        };
+        let mut nodes: Vec<_> = slots.into_iter().filter_map(|slot| self.graph.node(slot)).collect();
+        nodes.sort_by(|a, b| a.reference().cmp(b.reference()));
+        nodes
+    }
+
+    /// All items, nested subgraphs included, ordered by path and reference.
+    pub fn items(&self) -> impl Iterator<Item = Node<'a, S>> + use<'a, S> {
+        self.into_items()
+    }
+
+    pub(crate) fn into_items(self) -> impl Iterator<Item = Node<'a, S>> + use<'a, S> {
+        // Depth first with an explicit stack: nesting may be deeper than the call stack allows.
+        let mut todo = vec![self];
+        let mut nodes = Vec::new().into_iter();
+        std::iter::from_fn(move || {
+            loop {
+                if let Some(node) = nodes.next() {
+                    return Some(node);
+                }
+                let view = todo.pop()?;
+                let first_child = todo.len();
+                todo.extend(view.subgraphs());
+                todo[first_child..].reverse();
+                nodes = view.own_items().into_iter();
+            }
+        })
+    }
+
+    /// How many items there are, nested subgraphs included.
+    pub fn len(&self) -> usize {
+        match self.scope {
+            Scope::Group(ROOT) => self.graph.len(),
+            Scope::Group(group) => self.graph.slots_below(group).count(),
+            Scope::Item(_) => 1,
+        }
+    }
+
+    /// Whether there is no item at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The item with this reference, if it is inside this view.
+    pub fn item(&self, reference: &ItemRef) -> Option<Node<'a, S>> {
+        self.graph.node_of(reference).filter(|node| self.contains_slot(node.slot()))
+    }
+
+    /// Where below this view an item lives; none if it is not inside.
+    pub fn relative_path(&self, reference: &ItemRef) -> Option<SubgraphPath> {
+        let node = self.item(reference)?;
+        match self.scope {
+            Scope::Item(_) => Some(SubgraphPath::root()),
+            Scope::Group(_) => node.path().strip_prefix(&self.path()),
+        }
+    }
+
+    /// Whether the item in a slot is inside this view.
+    pub fn contains_slot(&self, slot: SlotId) -> bool {
+        match self.scope {
+            Scope::Item(only) => only == slot,
+            Scope::Group(top) => {
+                let mut group = self.graph.slots[slot.index()].group;
+                while group != top && group != ROOT {
+                    group = self.graph.group(group).parent;
+                }
+                group == top
+            }
+        }
+    }
+}
+
+/// A handle that edits one subgraph. It borrows the graph, so that it can't outlive the subgraph.
+#[derive(Debug)]
+pub struct SubgraphMut<'a, S: State> {
+    graph: &'a mut Graph<S>,
+    path: SubgraphPath,
+}
+
+impl<S: State> SubgraphMut<'_, S> {
+    /// The subgraph to read from.
+    pub fn view(&self) -> View<'_, S> {
+        let group = self.graph.group_at(&self.path).unwrap_or(ROOT);
+        self.graph.view_of(group)
+    }
+
+    /// Puts an item directly into this subgraph.
+    pub fn put_item(&mut self, item: impl Into<ItemHandle>) -> Result<SlotId, crate::GraphError> {
+        self.graph.put_item_into(&self.path, item)
+    }
+
+    /// Removes an item that lives directly in this subgraph.
+    pub fn del_item(&mut self, reference: &ItemRef) -> Result<ItemHandle, crate::GraphError> {
+        if self.graph.path_of(reference).as_ref() != Some(&self.path) {
+            let (item, lives_in) = (reference.clone(), self.path.clone());
+            return Err(crate::GraphError::NoSuchItem { item, lives_in });
+        }
+        self.graph.del_item(reference)
+    }
+
+    /// Puts a whole graph as a subgraph below this one.
+    pub fn put_subgraph(&mut self, graph: Graph<S>) -> Result<(), crate::GraphError> {
+        self.graph.put_subgraph(&self.path, graph)
+    }
+
+    /// Removes a subgraph directly below this one.
+    pub fn del_subgraph(&mut self, name: impl Into<Name>) -> Result<(), crate::GraphError> {
+        self.graph.del_subgraph(&self.path.join(name))
+    }
+
+    /// Edits a subgraph below this one; it is made if it is not there.
+    pub fn edit_subgraph(&mut self, path: &SubgraphPath) -> SubgraphMut<'_, S> {
+        self.graph.edit_subgraph(&self.path.concat(path))
+    }
+
+    /// Edits the subgraph around this one; none for the root.
+    pub fn edit_parent(&mut self) -> Option<SubgraphMut<'_, S>> {
+        let parent = self.path.parent()?;
+        Some(self.graph.edit_subgraph(&parent))
+    }
+}
