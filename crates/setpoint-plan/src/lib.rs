@@ -1,1 +1,229 @@
-//! The one plan envelope: operations, what is pending and why, and a summary.
+//! The one plan envelope.
+//!
+//! Whatever plans in Setpoint, plans into a [`Plan`]: the ordered operations from the current state to the
+//! intended one with the reason for each, what is left as it is and why, and a summary. It is plain data:
+//! it prints, serialises and compares, and knows nothing of who made it.
+//!
+//! ```
+//! use setpoint_plan::{Action, Operation, Plan};
+//!
+//! let mut plan = Plan::new("web");
+//! plan.push(Operation::new(Action::Create, "file", "index.html").because("it is intended and not there"));
+//! assert_eq!(plan.summary().to_string(), "1 to create");
+//! assert_eq!(plan.to_string(), "web: 1 to create\n  + file/index.html: it is intended and not there\n");
+//! ```
+
+mod text;
+
+use serde::{Deserialize, Serialize};
+
+/// What an operation does to one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// Brings it into being.
+    Create,
+    /// Changes it in place.
+    Modify,
+    /// Removes it.
+    Delete,
+    /// Removes it and brings it into being again, as one step.
+    Recreate,
+}
+
+impl Action {
+    /// The sign that stands for it in a printed plan.
+    pub fn sign(self) -> char {
+        match self {
+            Self::Create => '+',
+            Self::Modify => '~',
+            Self::Delete => '-',
+            Self::Recreate => '±',
+        }
+    }
+}
+
+/// One attribute that an operation changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttributeChange {
+    /// What the attribute is called.
+    pub attribute: String,
+    /// Its value before; none if it was not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<String>,
+    /// Its value afterwards; none if it is not there any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<String>,
+}
+
+/// One operation of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// What is done.
+    pub action: Action,
+    /// The kind of thing it is done to.
+    pub kind: String,
+    /// The name of the thing.
+    pub name: String,
+    /// Where the thing lives, outermost part first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<String>,
+    /// Why the operation is there.
+    pub reason: String,
+    /// The attributes it changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub detail: Vec<AttributeChange>,
+    /// The positions, in the plan, of the operations that must have succeeded before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<usize>,
+    /// Whether a deletion is followed by a creation of the same thing later in the plan, or a creation
+    /// preceded by its deletion.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub temporary: bool,
+}
+
+impl Operation {
+    /// Makes an operation without a reason yet.
+    pub fn new(action: Action, kind: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            action,
+            kind: kind.into(),
+            name: name.into(),
+            path: Vec::new(),
+            reason: String::new(),
+            detail: Vec::new(),
+            after: Vec::new(),
+            temporary: false,
+        }
+    }
+
+    /// Says why the operation is there.
+    #[must_use]
+    pub fn because(mut self, reason: impl Into<String>) -> Self {
+        self.reason = reason.into();
+        self
+    }
+}
+
+/// Why something is left as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    /// It waits for something that is not there.
+    Pending,
+    /// Something else manages it, and has not brought it into being.
+    External,
+    /// It can't be handled as it is declared.
+    Invalid,
+    /// An operation on it is under way, or it waits for one.
+    Busy,
+    /// It failed, and its next attempt is not due.
+    Failed,
+}
+
+impl std::fmt::Display for Standing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Pending => "pending",
+            Self::External => "external",
+            Self::Invalid => "invalid",
+            Self::Busy => "busy",
+            Self::Failed => "failed",
+        })
+    }
+}
+
+/// Something that the plan leaves as it is, although that is not what was declared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Left {
+    /// The kind of thing.
+    pub kind: String,
+    /// The name of the thing.
+    pub name: String,
+    /// Where the thing lives, outermost part first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<String>,
+    /// Why in one word.
+    pub standing: Standing,
+    /// Why in words: what it waits for, and what is wrong with that.
+    pub causes: Vec<String>,
+}
+
+/// How many there are of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Things that are created.
+    pub create: usize,
+    /// Things that are modified in place.
+    pub modify: usize,
+    /// Things that are deleted for good.
+    pub delete: usize,
+    /// Things that are deleted and created again.
+    pub recreate: usize,
+    /// Things that are left as they are, against what was declared.
+    pub left: usize,
+}
+
+impl Summary {
+    /// Whether the plan holds no operation.
+    pub fn is_unchanged(&self) -> bool {
+        self.create + self.modify + self.delete + self.recreate == 0
+    }
+}
+
+/// The ordered operations from a current state to an intended one. Making it changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// What is planned for.
+    pub subject: String,
+    /// The operations in an order that is safe to follow one by one.
+    pub operations: Vec<Operation>,
+    /// What is left as it is, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<Left>,
+    summary: Summary,
+}
+
+impl Plan {
+    /// Makes a plan without operations.
+    pub fn new(subject: impl Into<String>) -> Self {
+        Self {
+            subject: subject.into(),
+            operations: Vec::new(),
+            left: Vec::new(),
+            summary: Summary::default(),
+        }
+    }
+
+    /// Adds an operation at the end.
+    pub fn push(&mut self, operation: Operation) {
+        let count = match (operation.action, operation.temporary) {
+            // Counted with the creation that follows it.
+            (Action::Delete, true) => None,
+            (Action::Create, true) | (Action::Recreate, _) => Some(&mut self.summary.recreate),
+            (Action::Create, false) => Some(&mut self.summary.create),
+            (Action::Modify, _) => Some(&mut self.summary.modify),
+            (Action::Delete, false) => Some(&mut self.summary.delete),
+        };
+        if let Some(count) = count {
+            *count += 1;
+        }
+        self.operations.push(operation);
+    }
+
+    /// Adds something that is left as it is.
+    pub fn leave(&mut self, left: Left) {
+        self.summary.left += 1;
+        self.left.push(left);
+    }
+
+    /// How many there are of each.
+    pub fn summary(&self) -> Summary {
+        self.summary
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+    }
+}
