@@ -255,7 +255,7 @@ impl<S: State> Graph<S> {
         Ok(slot)
     }
 
-    fn remove(&mut self, slot: SlotId) -> Option<ItemHandle> {
+    pub(crate) fn remove(&mut self, slot: SlotId) -> Option<ItemHandle> {
         let item = self.slots[slot.index()].item()?.clone();
         self.disconnect(slot);
         self.leave_group(slot);

@@ -22,6 +22,7 @@ mod item;
 mod journal;
 mod name;
 mod path;
+mod slot;
 mod view;
 
 pub use cycle::Cycle;

@@ -1,0 +1,178 @@
+//! Operations on single items, as their configurators see them.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use setpoint_graph::ItemRef;
+use tokio_util::sync::CancellationToken;
+
+use crate::background::{Background, Completion, Wake};
+use crate::clock::Clock;
+
+/// What is done to an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    /// Brings it into being.
+    Create,
+    /// Changes it in place.
+    Modify,
+    /// Removes it.
+    Delete,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Create => "create",
+            Self::Modify => "modify",
+            Self::Delete => "delete",
+        })
+    }
+}
+
+/// What a failed operation left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Damage {
+    /// Nothing was changed: the item is as it was before.
+    Untouched,
+    /// Something may have been changed: it is cleaned up before anything else happens to the item.
+    Partial,
+}
+
+/// Why an operation failed.
+///
+/// ```
+/// use setpoint_engine::{Damage, OpError};
+/// assert_eq!(OpError::new("disk full").damage(), Damage::Partial);
+/// assert_eq!(OpError::untouched("no such user").damage(), Damage::Untouched);
+/// let io: OpError = std::io::Error::other("boom").into();
+/// assert_eq!(io.to_string(), "boom");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpError {
+    message: String,
+    damage: Damage,
+}
+
+impl OpError {
+    /// A failure that may have left something half done.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), damage: Damage::Partial }
+    }
+
+    /// A failure that changed nothing.
+    pub fn untouched(message: impl Into<String>) -> Self {
+        Self { message: message.into(), damage: Damage::Untouched }
+    }
+
+    /// What it left behind.
+    pub fn damage(&self) -> Damage {
+        self.damage
+    }
+}
+
+impl fmt::Display for OpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl<E: std::error::Error> From<E> for OpError {
+    /// Keeps the whole chain of causes in its words, and assumes that something may be half done.
+    fn from(error: E) -> Self {
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            message = format!("{message}: {cause}");
+            source = cause.source();
+        }
+        Self::new(message)
+    }
+}
+
+/// What an operation is given by the engine: who it is, how to be cancelled, how to go on in the background.
+#[derive(Clone)]
+pub struct OpCx(Arc<OpShared>);
+
+pub(crate) struct OpShared {
+    pub(crate) item: ItemRef,
+    pub(crate) operation: Option<Operation>,
+    pub(crate) run: Arc<RunShared>,
+    /// Made on first use: most operations are over before anyone asks.
+    cancel: OnceLock<CancellationToken>,
+    background: OnceLock<Arc<Background>>,
+}
+
+/// What all operations of a run share.
+pub(crate) struct RunShared {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) wake: Arc<Wake>,
+}
+
+impl OpCx {
+    pub(crate) fn new(item: ItemRef, operation: Option<Operation>, run: Arc<RunShared>) -> Self {
+        Self(Arc::new(OpShared { item, operation, run, cancel: OnceLock::new(), background: OnceLock::new() }))
+    }
+
+    /// The item that is operated on.
+    pub fn item(&self) -> &ItemRef {
+        &self.0.item
+    }
+
+    /// The operation; none while the item is only read.
+    pub fn operation(&self) -> Option<Operation> {
+        self.0.operation
+    }
+
+    /// The time now, from the engine's clock.
+    pub fn now(&self) -> Timestamp {
+        self.0.run.clock.now()
+    }
+
+    /// The token that is cancelled when the operation should stop as soon as it can.
+    pub fn cancellation(&self) -> &CancellationToken {
+        self.0.cancel.get_or_init(|| self.0.run.cancel.child_token())
+    }
+
+    /// Whether the operation should stop as soon as it can.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancellation().is_cancelled()
+    }
+
+    /// Completes when the operation should stop as soon as it can.
+    pub async fn cancelled(&self) {
+        self.cancellation().cancelled().await;
+    }
+
+    /// Lets the operation go on after its future has returned.
+    ///
+    /// The returned value is handed to whatever carries on; [`Completion::finish`] ends the operation, and
+    /// dropping it without that is a failure. The operation's own result is then ignored unless it is an
+    /// error. A second call returns nothing.
+    pub fn continue_in_background(&self) -> Option<Completion> {
+        let mut completion = None;
+        self.0.background.get_or_init(|| {
+            // Not a child of the run's token: the work outlives the run.
+            let token = CancellationToken::new();
+            let background = Background::new(self.0.item.clone(), token, Arc::clone(&self.0.run.wake));
+            completion = Some(Completion::new(Arc::clone(&background)));
+            background
+        });
+        completion
+    }
+
+    pub(crate) fn background(&self) -> Option<&Arc<Background>> {
+        self.0.background.get()
+    }
+}
+
+impl fmt::Debug for OpCx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpCx").field("item", &self.0.item).field("operation", &self.0.operation).finish()
+    }
+}

@@ -1,0 +1,248 @@
+//! What the current graph keeps beside each item, and once for the whole graph.
+//!
+//! The engine itself is stateless: all that must survive between two runs is here.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
+use setpoint_graph::{Graph, GraphId, ItemHandle, ItemRef, Look, Name, Revision, State};
+use setpoint_plan::Standing;
+
+use crate::background::{Background, Wake};
+use crate::op::{OpError, Operation};
+
+/// A graph of the current state.
+pub type CurrentGraph = Graph<ItemState>;
+
+/// Whether an item is there in the managed system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Presence {
+    /// It exists.
+    Present,
+    /// A failed operation may have left parts of it: they are deleted before anything else.
+    Partial,
+    /// It does not exist: only the failure to create it is remembered.
+    Absent,
+}
+
+/// The state of one item of the current graph.
+///
+/// The engine keeps it up to date. Whoever reads the managed system himself puts items with
+/// [`ItemState::present`] beside them; an item without any state counts as present too.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ItemState {
+    pub(crate) presence: Presence,
+    pub(crate) last_operation: Option<Operation>,
+    /// A failed modification may have left it unlike any known value.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) tainted: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) externally_modified: bool,
+    /// Since when it has been like this.
+    pub(crate) since: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trouble: Option<Box<Trouble>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) flight: Option<Box<Flight>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) drift: Option<Box<Drift>>,
+}
+
+/// A failure that has not been overcome yet.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Trouble {
+    /// What failed.
+    pub operation: Operation,
+    /// Why.
+    pub error: OpError,
+    /// How often in a row.
+    pub attempts: u32,
+    /// When it failed last.
+    pub at: Timestamp,
+    /// When it may be tried again; none if not until the intent changes.
+    pub due: Option<Timestamp>,
+    /// What the item was to become: another intent is tried at once. Not kept on disk.
+    #[serde(skip)]
+    pub(crate) target: Option<ItemHandle>,
+}
+
+/// An operation that was started and whose end is not recorded.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Flight {
+    /// What is done.
+    pub operation: Operation,
+    /// When it started.
+    pub started: Timestamp,
+    /// What the item becomes. Not kept on disk.
+    #[serde(skip)]
+    pub(crate) target: Option<ItemHandle>,
+    #[serde(skip)]
+    pub(crate) live: Live,
+}
+
+/// Something else changed the item, and keeps changing it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Drift {
+    /// How often in a row it was found changed soon after it had been put right.
+    pub times: u32,
+    /// When it was found changed last.
+    pub at: Timestamp,
+    /// When it is put right again.
+    pub due: Timestamp,
+    /// Whether it is as it should be for the time being.
+    pub repaired: bool,
+}
+
+/// The handle of a background operation: neither copied nor stored, since there is only one such operation.
+#[derive(Debug, Default)]
+pub(crate) struct Live(pub(crate) Option<Arc<Background>>);
+
+impl Clone for Live {
+    fn clone(&self) -> Self {
+        Self(None)
+    }
+}
+
+impl ItemState {
+    /// The state of an item that exists and with which all is well.
+    pub fn present(since: Timestamp) -> Self {
+        Self {
+            presence: Presence::Present,
+            last_operation: None,
+            tainted: false,
+            externally_modified: false,
+            since,
+            trouble: None,
+            flight: None,
+            drift: None,
+        }
+    }
+
+    /// Says that something else modified the external item since the last run: items that are to be
+    /// re-created when it is modified are. The next run resets it.
+    #[must_use]
+    pub fn externally_modified(mut self) -> Self {
+        self.externally_modified = true;
+        self
+    }
+
+    /// Records a failure the caller knows of: the next run retries the operation.
+    #[must_use]
+    pub fn failed(mut self, operation: Operation, error: OpError) -> Self {
+        if operation == Operation::Create {
+            self.presence = match error.damage() {
+                crate::Damage::Untouched => Presence::Absent,
+                crate::Damage::Partial => Presence::Partial,
+            };
+        }
+        let at = self.since;
+        self.trouble =
+            Some(Box::new(Trouble { operation, error, attempts: 1, at, due: Some(at), target: None }));
+        self
+    }
+
+    /// Whether the item is there in the managed system.
+    pub fn presence(&self) -> Presence {
+        self.presence
+    }
+
+    /// What the engine did to it last.
+    pub fn last_operation(&self) -> Option<Operation> {
+        self.last_operation
+    }
+
+    /// The failure that has not been overcome yet.
+    pub fn trouble(&self) -> Option<&Trouble> {
+        self.trouble.as_deref()
+    }
+
+    /// The operation that is under way.
+    pub fn flight(&self) -> Option<&Flight> {
+        self.flight.as_deref()
+    }
+
+    /// The record of changes by someone else.
+    pub fn drift(&self) -> Option<&Drift> {
+        self.drift.as_deref()
+    }
+
+    /// Whether an external item was marked as modified since the last run.
+    pub fn is_externally_modified(&self) -> bool {
+        self.externally_modified
+    }
+
+    /// Since when the item has been like this.
+    pub fn since(&self) -> Timestamp {
+        self.since
+    }
+
+    /// Whether an operation was started whose end nobody will report any more.
+    pub fn is_unknown(&self) -> bool {
+        self.flight.as_ref().is_some_and(|flight| flight.live.0.is_none())
+    }
+
+    /// The background operation, if it is one of this process.
+    pub(crate) fn live(&self) -> Option<&Arc<Background>> {
+        self.flight.as_ref()?.live.0.as_ref()
+    }
+
+    /// Whether a run must look at the item whatever changed.
+    pub(crate) fn is_open(&self) -> bool {
+        self.presence != Presence::Present
+            || self.tainted
+            || self.externally_modified
+            || self.trouble.is_some()
+            || self.flight.is_some()
+    }
+}
+
+impl State for ItemState {
+    type Shared = Ledger;
+
+    fn look(&self) -> Look {
+        Look {
+            created: self.presence == Presence::Present,
+            in_transition: self.flight.is_some(),
+            error: self.trouble.as_ref().map(|trouble| trouble.error.to_string()),
+        }
+    }
+}
+
+/// What the current graph remembers of the runs it has been through. Owned by the engine.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// Which graph this ledger belongs to and what of it has been seen: a clone starts anew.
+    pub(crate) own: Option<(GraphId, Revision)>,
+    /// The intended graph, and what of it has been compared.
+    pub(crate) intended: Option<(GraphId, Revision)>,
+    /// Items with a failure, an operation under way, or anything else that each run must look at.
+    pub(crate) open: FxHashSet<ItemRef>,
+    /// Items that were found different and not brought to their intended state.
+    pub(crate) dirty: FxHashSet<ItemRef>,
+    /// Intended items that are not there, since when and why in one word.
+    pub(crate) waiting: FxHashMap<ItemRef, Waiting>,
+    pub(crate) wake: Option<Arc<Wake>>,
+}
+
+/// Since when, and why in one word, an intended item is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) since: Timestamp,
+    pub(crate) standing: Standing,
+}
+
+impl Clone for Ledger {
+    /// A copied graph has been through nothing: it compares everything.
+    fn clone(&self) -> Self {
+        Self { waiting: self.waiting.clone(), ..Self::default() }
+    }
+}
+
+impl Ledger {
+    pub(crate) fn wake(&mut self, graph: &Name) -> Arc<Wake> {
+        Arc::clone(self.wake.get_or_insert_with(|| Arc::new(Wake::new(graph.clone()))))
+    }
+}
