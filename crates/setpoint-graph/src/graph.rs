@@ -65,6 +65,16 @@ impl SlotId {
     pub fn index(self) -> usize {
         self.0 as usize
     }
+
+    /// The position as a small number.
+    pub fn to_index(self) -> u32 {
+        self.0
+    }
+
+    /// The slot at a position that [`SlotId::to_index`] gave.
+    pub fn from_index(index: u32) -> Self {
+        Self(index)
+    }
 }
 
 /// One end of a dependency edge: where it leads, and its position there.
@@ -357,6 +367,12 @@ impl<S: State> Graph<S> {
         });
         edges.sort_by(|a, b| a.from.cmp(b.from));
         edges
+    }
+
+    /// The slots whose reference is only mentioned, in no particular order.
+    pub fn mentioned(&self) -> impl Iterator<Item = SlotId> {
+        let slots = (0_u32..).zip(&self.slots);
+        slots.filter(|(_, slot)| matches!(slot.content, Content::Mentioned(_))).map(|(id, _)| SlotId(id))
     }
 
     /// The references that items mention but that are not there, in order.

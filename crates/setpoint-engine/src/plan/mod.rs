@@ -1,0 +1,249 @@
+//! Planning: from two graphs to an ordered set of operations. Pure and deterministic.
+//!
+//! ```text
+//!  journals ─▶ seeds ─▶ fates ──────────────────────────────▶ order ─▶ schedule ─▶ execution
+//!              what     what becomes of each item:            which    steps and   or the plan
+//!              may      lost ⇄ alive ⇄ re-created              step     what each   envelope
+//!              differ   until nothing changes                 first    waits for
+//! ```
+//!
+//! A plan is an overlay: a list of [`Subject`]s over the two graphs, which are never copied. Only what may
+//! differ, and what that touches, becomes a subject.
+
+mod fate;
+mod order;
+mod relation;
+mod seeds;
+mod subject;
+mod words;
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use rustc_hash::{FxHashMap, FxHashSet};
+use setpoint_graph::{Cycle, Graph, ItemHandle, ItemRef, Kind, ResourceKey, SlotId};
+
+use crate::configurator::{ConfiguratorHandle, Registry};
+use crate::op::Operation;
+use crate::selection::Selection;
+use crate::state::{CurrentGraph, Presence};
+
+pub(crate) use order::{Schedule, StepKind};
+pub(crate) use relation::Related;
+pub(crate) use subject::{Fate, NONE, Subject, Why, slot};
+use subject::SlotMap;
+
+/// What a plan is made for, besides the two graphs.
+#[derive(Clone, Debug)]
+pub(crate) struct Inputs<'a> {
+    pub(crate) selection: &'a Selection,
+    pub(crate) now: Timestamp,
+    /// Try what failed before its time.
+    pub(crate) retry_now: bool,
+    /// Items that failed in this very run: not again.
+    pub(crate) failed: &'a FxHashSet<ItemRef>,
+    /// Items that are made anew although nothing demands it.
+    pub(crate) replace: &'a BTreeSet<ItemRef>,
+    /// Whether steps may overlap: then items that are related through unchanged ones are kept apart.
+    pub(crate) concurrent: bool,
+}
+
+/// A plan in the making.
+pub(crate) struct Planner<'a> {
+    pub(crate) cur: &'a CurrentGraph,
+    pub(crate) int: &'a Graph,
+    pub(crate) inputs: Inputs<'a>,
+    configurators: Configurators<'a>,
+    pub(crate) subjects: Vec<Subject>,
+    by_cur: SlotMap,
+    by_int: SlotMap,
+    /// Subjects that may need an operation.
+    active: Vec<u32>,
+    /// Dependencies with several alternatives of which one is satisfied, while counting.
+    met: FxHashSet<(u32, u32)>,
+    /// Who holds a claimed resource in the end.
+    holders: FxHashMap<ResourceKey, u32>,
+    pub(crate) cycles: Vec<Cycle>,
+    cycle_of: FxHashMap<u32, usize>,
+    /// Background operations that the new intent made pointless.
+    pub(crate) obsolete: Vec<u32>,
+    pub(crate) schedule: Schedule,
+    /// What background operations keep waiting.
+    pub(crate) related: Related,
+    pub(crate) compared_all: bool,
+}
+
+impl<'a> Planner<'a> {
+    /// Makes the whole plan.
+    pub(crate) fn plan(
+        cur: &'a CurrentGraph,
+        int: &'a Graph,
+        registry: &'a dyn Registry,
+        inputs: Inputs<'a>,
+    ) -> Self {
+        let mut planner = Self {
+            cur,
+            int,
+            inputs,
+            configurators: Configurators { registry, known: Vec::new() },
+            subjects: Vec::new(),
+            by_cur: SlotMap::new(cur.slot_bound()),
+            by_int: SlotMap::new(int.slot_bound()),
+            active: Vec::new(),
+            met: FxHashSet::default(),
+            holders: FxHashMap::default(),
+            cycles: Vec::new(),
+            cycle_of: FxHashMap::default(),
+            obsolete: Vec::new(),
+            schedule: Schedule::default(),
+            related: Related::default(),
+            compared_all: false,
+        };
+        planner.gather_seeds();
+        planner.decide_and_order();
+        planner
+    }
+
+    pub(crate) fn subject(&self, subject: u32) -> &Subject {
+        &self.subjects[subject as usize]
+    }
+
+    fn subject_mut(&mut self, subject: u32) -> &mut Subject {
+        &mut self.subjects[subject as usize]
+    }
+
+    /// The subject of a slot of the current graph.
+    fn at_cur(&mut self, slot: SlotId) -> u32 {
+        if let Some(subject) = self.by_cur.get(slot.to_index()) {
+            return subject;
+        }
+        let int = self.int.slot_like(self.cur, slot);
+        self.new_subject(Some(slot), int)
+    }
+
+    /// The subject of a slot of the intended graph.
+    fn at_int(&mut self, slot: SlotId) -> u32 {
+        if let Some(subject) = self.by_int.get(slot.to_index()) {
+            return subject;
+        }
+        let cur = self.cur.slot_like(self.int, slot);
+        self.new_subject(cur, Some(slot))
+    }
+
+    /// The subject of a reference that either graph holds or mentions.
+    pub(crate) fn at(&mut self, item: &ItemRef) -> Option<u32> {
+        if let Some(slot) = self.int.slot_of(item) {
+            return Some(self.at_int(slot));
+        }
+        self.cur.slot_of(item).map(|slot| self.at_cur(slot))
+    }
+
+    fn new_subject(&mut self, cur: Option<SlotId>, int: Option<SlotId>) -> u32 {
+        let cur_item = cur.and_then(|slot| self.cur.item_at(slot));
+        let int_item = int.and_then(|slot| self.int.item_at(slot));
+        let (mut present, mut remains, mut busy) = (cur_item.is_some(), cur_item.is_some(), false);
+        if let Some(state) = cur.filter(|_| present).and_then(|slot| self.cur.state_at(slot)) {
+            present = state.presence == Presence::Present;
+            remains = state.presence != Presence::Absent;
+            if let Some(flight) = &state.flight {
+                busy = flight.live.0.is_some();
+                present = flight.operation == Operation::Modify;
+                remains = true;
+            }
+        }
+        let external = int_item.or(cur_item).is_some_and(ItemHandle::external);
+        let selection = self.inputs.selection;
+        let in_scope = cur.filter(|_| cur_item.is_some()).is_some_and(|slot| selection.holds(self.cur, slot))
+            || int.filter(|_| int_item.is_some()).is_some_and(|slot| selection.holds(self.int, slot));
+        let id = u32::try_from(self.subjects.len()).unwrap_or(NONE);
+        self.subjects.push(Subject {
+            cur: cur.map_or(NONE, SlotId::to_index),
+            cur_item: cur_item.is_some(),
+            int: int.map_or(NONE, SlotId::to_index),
+            int_item: int_item.is_some(),
+            fate: Fate::Keep,
+            why: Why::Intended,
+            present,
+            remains,
+            external,
+            busy,
+            in_scope,
+            invalid: false,
+            held: false,
+            not_due: false,
+            takes_intent: false,
+            candidate: false,
+            lost: false,
+            alive: false,
+            event: false,
+            switches: false,
+            unmet: 0,
+            derived: 0,
+            claimed_by: NONE,
+        });
+        if let Some(slot) = cur {
+            self.by_cur.insert(slot.to_index(), id);
+        }
+        if let Some(slot) = int {
+            self.by_int.insert(slot.to_index(), id);
+        }
+        id
+    }
+
+    pub(crate) fn reference(&self, subject: u32) -> &'a ItemRef {
+        let this = self.subject(subject);
+        let reference = if this.int == NONE {
+            self.cur.reference_at(slot(this.cur))
+        } else {
+            self.int.reference_at(slot(this.int))
+        };
+        // A subject is only made for a slot that holds or mentions a reference.
+        reference.unwrap_or_else(|| unreachable!("subject {subject} without a reference"))
+    }
+
+    pub(crate) fn cur_item(&self, subject: u32) -> Option<&'a ItemHandle> {
+        self.subject(subject).cur().and_then(|slot| self.cur.item_at(slot))
+    }
+
+    pub(crate) fn int_item(&self, subject: u32) -> Option<&'a ItemHandle> {
+        self.subject(subject).int().and_then(|slot| self.int.item_at(slot))
+    }
+
+    /// The value the item has in the end, as far as that is known yet; none if it is not there then.
+    pub(crate) fn end_value(&self, subject: u32) -> Option<&'a ItemHandle> {
+        let this = self.subject(subject);
+        if this.external || this.busy {
+            return if this.present { self.cur_item(subject) } else { None };
+        }
+        let there = if this.present {
+            this.fate != Fate::Delete && (!this.lost || this.alive)
+        } else {
+            this.candidate && this.alive
+        };
+        match (there, this.takes_intent) {
+            (false, _) => None,
+            (true, true) => self.int_item(subject),
+            (true, false) => self.cur_item(subject),
+        }
+    }
+
+    fn configurator_for(&mut self, item: &ItemHandle) -> Option<&ConfiguratorHandle> {
+        self.configurators.get(item.kind()).filter(|configurator| configurator.accepts(item))
+    }
+}
+
+/// Remembers what the registry said: most items are of few kinds.
+struct Configurators<'a> {
+    registry: &'a dyn Registry,
+    known: Vec<(Kind, Option<ConfiguratorHandle>)>,
+}
+
+impl Configurators<'_> {
+    fn get(&mut self, kind: &Kind) -> Option<&ConfiguratorHandle> {
+        let position = self.known.iter().position(|(known, _)| known == kind).unwrap_or_else(|| {
+            self.known.push((kind.clone(), self.registry.configurator(kind)));
+            self.known.len() - 1
+        });
+        self.known[position].1.as_ref()
+    }
+}

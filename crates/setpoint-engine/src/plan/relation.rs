@@ -1,0 +1,54 @@
+//! Which items are related: one reaches the other along dependencies, in either graph.
+
+use rustc_hash::FxHashMap;
+use setpoint_graph::{Graph, ItemRef};
+
+use crate::state::CurrentGraph;
+
+/// All items that are related to some items, found step by step as those are added.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Related {
+    /// What the added items depend on, and what depends on them, each with the one it was found from.
+    up: FxHashMap<ItemRef, ItemRef>,
+    down: FxHashMap<ItemRef, ItemRef>,
+}
+
+impl Related {
+    /// Adds an item and all that is related to it.
+    pub(crate) fn add(&mut self, cur: &CurrentGraph, int: &Graph, item: &ItemRef) {
+        spread(&mut self.up, item, |item, found| {
+            found.extend(cur.outgoing(item).into_iter().map(|edge| edge.to.clone()));
+            found.extend(int.outgoing(item).into_iter().map(|edge| edge.to.clone()));
+        });
+        spread(&mut self.down, item, |item, found| {
+            found.extend(cur.incoming(item).into_iter().map(|edge| edge.from.clone()));
+            found.extend(int.incoming(item).into_iter().map(|edge| edge.from.clone()));
+        });
+    }
+
+    /// The added item that this one is related to.
+    pub(crate) fn to(&self, item: &ItemRef) -> Option<&ItemRef> {
+        self.up.get(item).or_else(|| self.down.get(item))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.up.is_empty()
+    }
+}
+
+fn spread(
+    seen: &mut FxHashMap<ItemRef, ItemRef>,
+    origin: &ItemRef,
+    neighbours: impl Fn(&ItemRef, &mut Vec<ItemRef>),
+) {
+    let mut todo = vec![origin.clone()];
+    let mut found = Vec::new();
+    while let Some(item) = todo.pop() {
+        if seen.contains_key(&item) {
+            continue;
+        }
+        neighbours(&item, &mut found);
+        todo.append(&mut found);
+        seen.insert(item, origin.clone());
+    }
+}
