@@ -1,1 +1,30 @@
 //! Plans and executes the way from the current graph to the intended one.
+mod background;
+mod clock;
+mod configurator;
+mod engine;
+mod execute;
+mod hooks;
+mod journal;
+mod log;
+mod op;
+mod plan;
+mod reconcile;
+mod retry;
+mod selection;
+mod state;
+mod status;
+mod transition;
+
+pub use background::Completion;
+pub use clock::{Clock, SimulatedClock, SystemClock};
+pub use configurator::{Configurator, ConfiguratorHandle, DefaultRegistry, Observed, Registry};
+pub use engine::Engine;
+pub use hooks::Hooks;
+pub use journal::{Journal, JournalError, MemoryJournal, Record, balance, replay};
+pub use log::LogEntry;
+pub use op::{Damage, OpCx, OpError, Operation};
+pub use retry::RetryPolicy;
+pub use selection::Selection;
+pub use status::{EngineError, Failure, Interruption, InvalidItem, ReconcileError, Status};
+pub use state::{CurrentGraph, Drift, Flight, ItemState, Ledger, Presence, Trouble};

@@ -9,6 +9,13 @@ impl<S: State> Graph<S> {
         self.remove(slot)
     }
 
+    /// Journals a reference as changed although its item is the same: something around it is not.
+    pub fn touch(&mut self, item: &crate::ItemRef) {
+        if let Some(slot) = self.slot_of(item) {
+            self.touch_slot(slot);
+        }
+    }
+
     /// Where the item in a slot lives.
     pub fn path_at(&self, slot: SlotId) -> SubgraphPath {
         self.path_of_group(self.slots[slot.index()].group)

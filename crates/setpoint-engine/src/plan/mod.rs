@@ -28,7 +28,7 @@ use crate::op::Operation;
 use crate::selection::Selection;
 use crate::state::{CurrentGraph, Presence};
 
-pub(crate) use order::{Schedule, StepKind};
+pub(crate) use order::{Schedule, Step, StepKind};
 pub(crate) use relation::Related;
 pub(crate) use subject::{Fate, NONE, Subject, Why, slot};
 use subject::SlotMap;
@@ -104,6 +104,11 @@ impl<'a> Planner<'a> {
         planner
     }
 
+    /// The finished plan, free of the graphs it was made from.
+    pub(crate) fn finish(self) -> Blueprint {
+        Blueprint { subjects: self.subjects, schedule: self.schedule }
+    }
+
     pub(crate) fn subject(&self, subject: u32) -> &Subject {
         &self.subjects[subject as usize]
     }
@@ -175,6 +180,7 @@ impl<'a> Planner<'a> {
             candidate: false,
             lost: false,
             alive: false,
+            active: false,
             event: false,
             switches: false,
             unmet: 0,
@@ -230,6 +236,13 @@ impl<'a> Planner<'a> {
     fn configurator_for(&mut self, item: &ItemHandle) -> Option<&ConfiguratorHandle> {
         self.configurators.get(item.kind()).filter(|configurator| configurator.accepts(item))
     }
+}
+
+/// A finished plan. Slots of the current graph stay valid as long as the items in them do.
+#[derive(Debug)]
+pub(crate) struct Blueprint {
+    pub(crate) subjects: Vec<Subject>,
+    pub(crate) schedule: Schedule,
 }
 
 /// Remembers what the registry said: most items are of few kinds.

@@ -114,7 +114,9 @@ impl Planner<'_> {
     }
 
     pub(super) fn activate(&mut self, subject: u32) {
-        self.active.push(subject);
+        if !std::mem::replace(&mut self.subject_mut(subject).active, true) {
+            self.active.push(subject);
+        }
     }
 }
 

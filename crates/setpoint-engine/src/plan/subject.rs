@@ -88,6 +88,8 @@ pub(crate) struct Subject {
     pub(crate) lost: bool,
     /// A candidate, or a lost one, that turned out to have all it needs.
     pub(crate) alive: bool,
+    /// It is among those that may need an operation.
+    pub(crate) active: bool,
     /// It changed since the last run, so that dependents look at it anew.
     pub(crate) event: bool,
     /// It stays while its only support is replaced by another.

@@ -1,0 +1,154 @@
+//! The journal of operations, for durability and history.
+//!
+//! The starts of a batch are recorded before any of it runs, its results with the next. So whatever a crash
+//! leaves behind, the journal names every operation that may have touched the system.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use setpoint_graph::{ItemHandle, ItemRef, Name, SubgraphPath};
+
+use crate::op::{OpError, Operation};
+use crate::retry::RetryPolicy;
+use crate::state::CurrentGraph;
+use crate::transition;
+
+/// One entry of the journal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record {
+    /// An operation is about to start.
+    Started {
+        /// Its number within the run.
+        number: u64,
+        /// What is done.
+        operation: Operation,
+        /// The item as it is now: for a creation, as it will be.
+        item: ItemHandle,
+        /// What the item becomes, where that is known.
+        target: Option<ItemHandle>,
+        /// Where the item lives.
+        path: SubgraphPath,
+        /// When.
+        at: Timestamp,
+    },
+    /// An operation ended.
+    Ended {
+        /// The item.
+        item: ItemRef,
+        /// How.
+        outcome: Result<(), OpError>,
+        /// When.
+        at: Timestamp,
+    },
+    /// An operation goes on in the background.
+    InBackground {
+        /// The item.
+        item: ItemRef,
+        /// When.
+        at: Timestamp,
+    },
+    /// An item vanished by itself, with an external item it stood on.
+    Vanished {
+        /// The item.
+        item: ItemRef,
+        /// When.
+        at: Timestamp,
+    },
+}
+
+/// Where records go. What [`Journal::record`] has returned from must survive a crash.
+pub trait Journal: Send + Sync + 'static {
+    /// Writes some records, all or none.
+    fn record<'a>(&'a self, records: &'a [Record]) -> BoxFuture<'a, Result<(), JournalError>>;
+}
+
+/// Why the journal could not be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct JournalError(pub String);
+
+/// A journal in memory: the history of runs as data.
+#[derive(Debug, Default)]
+pub struct MemoryJournal {
+    records: Mutex<Vec<Record>>,
+}
+
+impl MemoryJournal {
+    /// Makes an empty journal.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Everything recorded so far.
+    pub fn records(&self) -> Vec<Record> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Journal for MemoryJournal {
+    fn record<'a>(&'a self, records: &'a [Record]) -> BoxFuture<'a, Result<(), JournalError>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(records);
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// Replays records onto a graph: the current graph as it was when the last of them was written.
+///
+/// An operation whose end is not among them is unknown in the result; the next run reads the item back or
+/// cleans it up.
+pub fn replay(graph: impl Into<Name>, base: Option<CurrentGraph>, records: &[Record]) -> CurrentGraph {
+    let mut current = base.unwrap_or_else(|| CurrentGraph::new(graph));
+    for record in records {
+        match record {
+            Record::Started { operation: Operation::Create, item, path, at, .. } => {
+                transition::begin_create(&mut current, item, path, *at);
+            }
+            Record::Started { operation, item, target, at, .. } => {
+                if let Some(slot) = current.node_of(item.reference()).map(|node| node.slot()) {
+                    transition::begin_change(&mut current, slot, *operation, target.clone(), *at);
+                }
+            }
+            Record::Ended { item, outcome, at } => {
+                if let Some(slot) = current.node_of(item).map(|node| node.slot()) {
+                    let outcome = outcome.as_ref().copied();
+                    transition::end(&mut current, slot, outcome, RetryPolicy::default(), *at);
+                }
+            }
+            Record::InBackground { .. } => {}
+            Record::Vanished { item, .. } => {
+                if let Some(slot) = current.node_of(item).map(|node| node.slot()) {
+                    current.del_item_at(slot);
+                }
+            }
+        }
+    }
+    current
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Started { operation, item, at, .. } => write!(f, "{at} {operation} {} started", item.reference()),
+            Self::Ended { item, outcome: Ok(()), at } => write!(f, "{at} {item} done"),
+            Self::Ended { item, outcome: Err(error), at } => write!(f, "{at} {item} failed: {error}"),
+            Self::InBackground { item, at } => write!(f, "{at} {item} goes on in the background"),
+            Self::Vanished { item, at } => write!(f, "{at} {item} vanished"),
+        }
+    }
+}
+
+/// What a list of records says of each item: how many operations were started and how many ended.
+pub fn balance(records: &[Record]) -> BTreeMap<ItemRef, (usize, usize)> {
+    let mut balance: BTreeMap<ItemRef, (usize, usize)> = BTreeMap::new();
+    for record in records {
+        match record {
+            Record::Started { item, .. } => balance.entry(item.reference().clone()).or_default().0 += 1,
+            Record::Ended { item, .. } => balance.entry(item.clone()).or_default().1 += 1,
+            Record::InBackground { .. } | Record::Vanished { .. } => {}
+        }
+    }
+    balance
+}

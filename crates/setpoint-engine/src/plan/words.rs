@@ -1,0 +1,292 @@
+//! A plan in words: the common envelope, reasons and causes.
+
+use std::collections::BTreeSet;
+
+use setpoint_graph::{Attributes, Dependency, Edge, ItemHandle, ItemRef, SubgraphPath};
+use setpoint_plan::{Action, AttributeChange, Left, Operation, Plan, Standing};
+
+use super::fate::Side;
+use super::{Fate, NONE, Planner, StepKind, Why, slot};
+
+impl Planner<'_> {
+    /// Writes the plan into the common envelope.
+    pub(crate) fn envelope(&mut self) -> Plan {
+        let mut plan = Plan::new(self.cur.name().to_string());
+        let order = std::mem::take(&mut self.schedule.order);
+        let mut number_of = vec![None; self.schedule.steps.len()];
+        let mut needs: Vec<Vec<usize>> = vec![Vec::new(); self.schedule.steps.len()];
+        let mut held: Vec<bool> = vec![false; self.schedule.steps.len()];
+        for &step in &order {
+            let this = self.schedule.steps[step as usize];
+            let item = self.reference(this.subject);
+            let blocked = held[step as usize]
+                || this.kind != StepKind::Gate && (self.subject(this.subject).held || self.related.to(item).is_some());
+            if !blocked && let Some(action) = action(this.kind) {
+                let number = plan.operations.len();
+                number_of[step as usize] = Some(number);
+                let mut operation = self.operation(this.subject, action);
+                operation.after = needs[step as usize].clone();
+                operation.after.sort_unstable();
+                operation.after.dedup();
+                plan.push(operation);
+            }
+            for &(next, hard) in self.schedule.successors(step) {
+                held[next as usize] |= hard && blocked;
+                if !hard {
+                    continue;
+                }
+                // What passes through a step that does nothing waits for what that waits for.
+                match number_of[step as usize] {
+                    Some(number) => needs[next as usize].push(number),
+                    None => {
+                        let through = needs[step as usize].clone();
+                        needs[next as usize].extend(through);
+                    }
+                }
+            }
+        }
+        let blocked = order.iter().filter(|&&step| number_of[step as usize].is_none());
+        let blocked = blocked.map(|&step| self.schedule.steps[step as usize]);
+        let blocked: BTreeSet<&ItemRef> =
+            blocked.filter(|step| action(step.kind).is_some()).map(|step| self.reference(step.subject)).collect();
+        self.schedule.order = order;
+        for left in self.left(&blocked) {
+            plan.leave(left);
+        }
+        plan
+    }
+
+    fn operation(&self, id: u32, action: Action) -> Operation {
+        let item = self.reference(id);
+        let (old, new) = (self.cur_item(id), self.int_item(id));
+        let detail = match action {
+            Action::Modify => changes(old, new),
+            Action::Create => changes(None, new),
+            _ => Vec::new(),
+        };
+        Operation {
+            path: names(&self.path(id)),
+            detail,
+            temporary: self.subject(id).fate == Fate::Recreate && self.subject(id).remains,
+            ..Operation::new(action, item.kind().to_string(), item.name().to_string()).because(self.reason(id))
+        }
+    }
+
+    fn path(&self, id: u32) -> SubgraphPath {
+        let this = self.subject(id);
+        match (this.int(), this.cur()) {
+            (Some(slot), _) => self.int.path_at(slot),
+            (None, Some(slot)) => self.cur.path_at(slot),
+            (None, None) => SubgraphPath::root(),
+        }
+    }
+
+    /// Why the item is operated on.
+    pub(crate) fn reason(&self, id: u32) -> String {
+        match self.subject(id).why {
+            Why::Intended => "it is intended and not there".to_owned(),
+            Why::Changed => "its state differs from the intended one".to_owned(),
+            Why::Tainted => "a failed change may have left it half done".to_owned(),
+            Why::Removed => "it is not intended any more".to_owned(),
+            Why::Lost => format!("it lost what it needs: {}", self.unmet(id).join("; ")),
+            Why::Cleanup => "a failed operation may have left parts of it".to_owned(),
+            Why::NeedsRecreate => "it can't be changed in place".to_owned(),
+            Why::Cascade(of) => format!("it depends on {}, which is made anew", self.reference(of)),
+            Why::RequiredModified(of) => {
+                format!("it depends on {}, and must be made anew when that is modified", self.reference(of))
+            }
+            Why::BreaksCycle => "no order of operations keeps it in place".to_owned(),
+            Why::Unknown => "nobody knows how the last operation on it ended".to_owned(),
+            Why::Requested => "it was asked for".to_owned(),
+        }
+    }
+
+    /// The dependencies that are not satisfied in the end, in words.
+    pub(crate) fn unmet(&self, id: u32) -> Vec<String> {
+        let this = self.subject(id);
+        let side = if this.int_item { Side::Int } else { Side::Cur };
+        let mut causes = Vec::new();
+        for (dependency, alternatives) in self.groups(id, side) {
+            if let Some(cause) = self.unmet_cause(side, dependency, alternatives) {
+                causes.push(cause);
+            }
+        }
+        causes
+    }
+
+    fn unmet_cause(&self, side: Side, dependency: &Dependency, alternatives: &[Edge]) -> Option<String> {
+        let mut whys = Vec::new();
+        for (edge, target) in alternatives.iter().zip(dependency.targets()) {
+            let known = match side {
+                Side::Cur => self.by_cur.get(edge.slot.to_index()),
+                Side::Int => self.by_int.get(edge.slot.to_index()),
+            };
+            let value = match known {
+                Some(id) => self.end_value(id),
+                None => self.cur.item(target),
+            };
+            match value.map(|value| dependency.check(value)) {
+                Some(Ok(())) => return None,
+                Some(Err(why)) => whys.push(format!("{target} does not satisfy it: {why}")),
+                None => whys.push(format!("{target} {}", self.why_not_there(known, target))),
+            }
+        }
+        let mut cause = format!("waits for {dependency}");
+        if !dependency.description().is_empty() {
+            cause = format!("{cause} ({})", dependency.description());
+        }
+        Some(if whys.is_empty() { cause } else { format!("{cause}: {}", whys.join(", ")) })
+    }
+
+    fn why_not_there(&self, known: Option<u32>, target: &ItemRef) -> String {
+        let Some(id) = known else {
+            return if self.int.contains(target) { "is not there yet".into() } else { "is not intended".into() };
+        };
+        let this = self.subject(id);
+        let state = this.cur().and_then(|slot| self.cur.state_at(slot));
+        if this.busy {
+            let operation = state.and_then(|state| state.flight.as_ref()).map(|flight| flight.operation);
+            return operation.map_or_else(|| "is busy".into(), |operation| format!("is in progress ({operation})"));
+        }
+        if let Some(trouble) = state.and_then(|state| state.trouble.as_ref()) {
+            return format!("failed to {}: {}", trouble.operation, trouble.error);
+        }
+        if this.external {
+            "is external and not there".into()
+        } else if this.invalid {
+            "is invalid".into()
+        } else if this.int_item {
+            "is pending itself".into()
+        } else {
+            "is not intended".into()
+        }
+    }
+
+    /// Everything that stays as it is against the intent, with causes, in order.
+    fn left(&mut self, blocked: &BTreeSet<&ItemRef>) -> Vec<Left> {
+        let mut items: BTreeSet<ItemRef> = self.cur.shared().waiting.keys().cloned().collect();
+        items.extend(self.active.iter().map(|&id| self.reference(id).clone()));
+        let mut left = Vec::new();
+        for item in items {
+            let Some(id) = self.at(&item) else { continue };
+            let Some((standing, causes)) = self.standing(id, blocked.contains(&item)) else { continue };
+            left.push(Left {
+                kind: item.kind().to_string(),
+                name: item.name().to_string(),
+                path: names(&self.path(id)),
+                standing,
+                causes,
+            });
+        }
+        left
+    }
+
+    /// Why the item is left as it is; none if it is not, or is as intended.
+    pub(crate) fn standing(&mut self, id: u32, blocked: bool) -> Option<(Standing, Vec<String>)> {
+        let item = self.reference(id);
+        let this = self.subject(id);
+        let state = this.cur().and_then(|slot| self.cur.state_at(slot));
+        if let Some(cycle) = self.cycle_of(id) {
+            return Some((Standing::Invalid, vec![format!("it depends on itself: {cycle}")]));
+        }
+        if this.invalid {
+            return Some((Standing::Invalid, vec![self.why_invalid(id)]));
+        }
+        if this.external {
+            let missing = this.int_item && !this.present;
+            return missing.then(|| (Standing::External, vec!["nothing has brought it into being".to_owned()]));
+        }
+        if this.busy {
+            let operation = state.and_then(|state| state.flight.as_ref()).map(|flight| flight.operation);
+            let cause = operation.map_or_else(String::new, |operation| format!("its {operation} is in progress"));
+            return Some((Standing::Busy, vec![cause]));
+        }
+        if blocked && let Some(other) = self.related.to(item) {
+            return Some((Standing::Busy, vec![format!("waits for the operation on {other} to end")]));
+        }
+        if let Some(trouble) = state.and_then(|state| state.trouble.as_ref())
+            && (this.not_due || this.held)
+        {
+            let next = match trouble.due {
+                Some(due) => format!("the next attempt is due at {due}"),
+                None => "it is not tried again until the intent changes".to_owned(),
+            };
+            let failed = format!("{} failed {} times: {}", trouble.operation, trouble.attempts, trouble.error);
+            return Some((Standing::Failed, vec![failed, next]));
+        }
+        if this.claimed_by != NONE {
+            let (holder, claims) = (this.claimed_by, self.int_item(id).map_or(&[][..], ItemHandle::claims));
+            let held = self.end_value(holder).or(self.cur_item(holder)).map_or(&[][..], ItemHandle::claims);
+            let key = claims.iter().find(|key| held.contains(key)).or(claims.first());
+            let key = key.map_or_else(String::new, ToString::to_string);
+            return Some((Standing::Pending, vec![format!("{key} is held by {}", self.reference(holder))]));
+        }
+        if this.is_stuck() {
+            return Some((Standing::Pending, self.unmet(id)));
+        }
+        blocked.then(|| (Standing::Pending, vec!["waits for an operation that can't be run now".to_owned()]))
+    }
+
+    fn why_invalid(&mut self, id: u32) -> String {
+        let Some(item) = self.int_item(id).or(self.cur_item(id)) else { return String::new() };
+        match self.configurators.get(item.kind()) {
+            None => format!("no configurator is registered for the kind {}", item.kind()),
+            Some(configurator) if !configurator.accepts(item) => {
+                format!("the configurator of the kind {} handles {}", item.kind(), configurator.item_type())
+            }
+            Some(_) => "its configurator failed to say how to change it".to_owned(),
+        }
+    }
+
+    /// The path an item has in the intended graph, if it differs from where it lives.
+    pub(crate) fn moves_to(&self, id: u32) -> Option<SubgraphPath> {
+        let this = self.subject(id);
+        let (cur, int) = (this.cur()?, this.int()?);
+        (this.in_scope && !self.cur.same_place(cur, self.int, int)).then(|| self.int.path_at(slot(int.to_index())))
+    }
+
+    pub(crate) fn active(&self) -> &[u32] {
+        &self.active
+    }
+}
+
+fn action(kind: StepKind) -> Option<Action> {
+    match kind {
+        StepKind::Delete => Some(Action::Delete),
+        StepKind::Modify => Some(Action::Modify),
+        StepKind::Create => Some(Action::Create),
+        StepKind::Switch | StepKind::Gate => None,
+    }
+}
+
+fn names(path: &SubgraphPath) -> Vec<String> {
+    path.names().iter().map(ToString::to_string).collect()
+}
+
+/// The attributes that differ between two values of an item.
+fn changes(old: Option<&ItemHandle>, new: Option<&ItemHandle>) -> Vec<AttributeChange> {
+    let old = old.map(ItemHandle::attributes).unwrap_or_default();
+    let new = new.map(ItemHandle::attributes).unwrap_or_default();
+    let find = |attributes: &Attributes, name: &str| attributes.iter().find(|a| a.name == name).cloned();
+    let mut changes = Vec::new();
+    for attribute in new.iter() {
+        let before = find(&old, attribute.name);
+        if before.as_ref().is_some_and(|before| before.value == attribute.value) {
+            continue;
+        }
+        changes.push(AttributeChange {
+            attribute: attribute.name.to_owned(),
+            old: before.map(shown),
+            new: Some(shown(attribute.clone())),
+        });
+    }
+    for attribute in old.iter().filter(|attribute| find(&new, attribute.name).is_none()) {
+        let old = Some(shown(attribute.clone()));
+        changes.push(AttributeChange { attribute: attribute.name.to_owned(), old, new: None });
+    }
+    changes
+}
+
+fn shown(attribute: setpoint_graph::Attribute) -> String {
+    if attribute.sensitive { "(sensitive)".to_owned() } else { attribute.value }
+}

@@ -1,0 +1,597 @@
+//! Reconciliation: collect, plan, execute, until nothing more can be done now.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rustc_hash::FxHashSet;
+use setpoint_graph::{Graph, ItemRef, SlotId, SubgraphPath};
+use setpoint_plan::Standing;
+use tokio_util::sync::CancellationToken;
+
+use crate::background::Background;
+use crate::clock::after;
+use crate::configurator::Observed;
+use crate::engine::{Engine, same_name};
+use crate::execute::{Execution, Progress, StepFate, log_entry, panicked, verify};
+use crate::journal::Record;
+use crate::op::{OpCx, OpError, Operation, RunShared};
+use crate::plan::{Blueprint, Fate, NONE, Planner, Related, StepKind};
+use crate::selection::Selection;
+use crate::state::{CurrentGraph, Ledger, Presence, Waiting};
+use crate::status::{EngineError, Failure, Interruption, InvalidItem, Status};
+use crate::transition;
+
+impl Engine {
+    /// Brings the selected part of the current state to the intended one, as far as that can be done now.
+    ///
+    /// No current graph means that nothing exists: one is made. No intended graph means that nothing should
+    /// exist: all is deleted in order. The current graph always says what is true, also when this future is
+    /// dropped half-way.
+    pub async fn reconcile(
+        &self,
+        current: &mut Option<CurrentGraph>,
+        intended: Option<&Graph>,
+        selection: &Selection,
+    ) -> Result<Status, EngineError> {
+        self.reconcile_until(current, intended, selection, &CancellationToken::new()).await
+    }
+
+    /// Like [`Engine::reconcile`], until a token is cancelled: then nothing new is started, and what runs is
+    /// asked to stop.
+    pub async fn reconcile_until(
+        &self,
+        current: &mut Option<CurrentGraph>,
+        intended: Option<&Graph>,
+        selection: &Selection,
+        cancel: &CancellationToken,
+    ) -> Result<Status, EngineError> {
+        let nothing;
+        let intended = match (current.as_ref(), intended) {
+            (None, None) => {
+                let current = current.insert(CurrentGraph::new(""));
+                nothing = Graph::new(current.name());
+                &nothing
+            }
+            (Some(current), None) => {
+                nothing = Graph::new(current.name());
+                &nothing
+            }
+            (_, Some(intended)) => intended,
+        };
+        let current = current.get_or_insert_with(|| CurrentGraph::new(intended.name()));
+        same_name(current, intended)?;
+        let start = self.reverts().then(|| snapshot(current));
+        let mut status = self.run(current, intended, selection, cancel).await?;
+        if let Some(start) = start
+            && !status.failures.is_empty()
+            && status.interruption.is_none()
+        {
+            let back = self.for_revert();
+            status.reverted = Some(Box::new(back.run(current, &start, selection, cancel).await?));
+            status.failures.clear();
+            status.failures.extend(failures(current));
+        }
+        Ok(status)
+    }
+
+    async fn run(
+        &self,
+        current: &mut CurrentGraph,
+        intended: &Graph,
+        selection: &Selection,
+        cancel: &CancellationToken,
+    ) -> Result<Status, EngineError> {
+        let name = current.name().clone();
+        let wake = current.shared_mut().wake(&name);
+        let run = Arc::new(RunShared { clock: Arc::clone(self.clock()), cancel: cancel.child_token(), wake });
+        let mut progress = Progress::default();
+        // Refused before anything is touched.
+        if current.shared().own.is_none_or(|(id, _)| id != current.id()) {
+            rebuild_index(current);
+        }
+        let now = run.clock.now();
+        {
+            let nothing_failed = FxHashSet::default();
+            let engine = self;
+            if engine.refuses_invalid() {
+                let mut planner = engine.planner(current, intended, selection, now, &nothing_failed);
+                engine.refuse_if_invalid(&mut planner)?;
+            }
+        }
+        run.wake.hush();
+        self.collect_background(current, &run, &mut progress).await;
+        self.read_back_unknown(current, &run).await;
+
+        let first = self;
+        let later = first.replaces().then(|| first.without_replacing());
+        let mut engine = first;
+        let mut invalid;
+        loop {
+            let failed_before = progress.failed.len();
+            let (pass, outcome) = engine.pass(current, intended, selection, &run, &mut progress).await;
+            let finished = settle_ledger(current, intended, &pass, &outcome, run.clock.now());
+            invalid = pass.invalid;
+            // Only a failure can have opened another way.
+            if finished || progress.failed.len() == failed_before || progress.interruption.is_some() {
+                break;
+            }
+            engine = later.as_ref().unwrap_or(first);
+        }
+        current.shared_mut().own = Some((current.id(), current.revision()));
+        current.shared_mut().intended = Some((intended.id(), intended.revision()));
+        self.flush(&mut progress).await;
+        Ok(self.report(current, progress, invalid, &run))
+    }
+
+    /// Plans once and carries out what can be.
+    async fn pass(
+        &self,
+        current: &mut CurrentGraph,
+        intended: &Graph,
+        selection: &Selection,
+        run: &Arc<RunShared>,
+        progress: &mut Progress,
+    ) -> (Pass, Vec<StepFate>) {
+        let now = run.clock.now();
+        let failed = progress.failed.clone();
+        let mut planner = self.planner(current, intended, selection, now, &failed);
+        let invalid = planner.invalid();
+        let notes = Notes::take(&mut planner, intended);
+        let compared_all = planner.compared_all;
+        let mut related = Related::default();
+        let busy: Vec<ItemRef> = busy_items(current);
+        if !planner.schedule.steps.is_empty() {
+            for item in &busy {
+                related.add(current, intended, item);
+            }
+        }
+        let blueprint = planner.finish();
+        notes.apply(current, intended, now);
+        if compared_all && *selection == Selection::All {
+            for path in intended.subgraph_paths() {
+                self.mirror_subgraph(current, intended, &path);
+            }
+        }
+        let deleted_paths = deletions(current, &blueprint);
+        let outcome =
+            Execution::new(self, current, intended, &blueprint, run, progress, related).run().await;
+        for path in deleted_paths {
+            prune(current, intended, path);
+        }
+        if compared_all && *selection == Selection::All {
+            let mut paths = current.subgraph_paths();
+            paths.reverse();
+            for path in paths {
+                prune(current, intended, path);
+            }
+        }
+        (Pass { blueprint, left: notes.left, invalid, active: notes.active }, outcome)
+    }
+
+    /// Collects background operations that have ended, and gives up on those that ignore their cancellation.
+    async fn collect_background(
+        &self,
+        current: &mut CurrentGraph,
+        run: &Arc<RunShared>,
+        progress: &mut Progress,
+    ) {
+        let mut items: Vec<ItemRef> = current.shared().open.iter().cloned().collect();
+        items.sort();
+        for item in items {
+            let Some(slot) = current.node_of(&item).map(|node| node.slot()) else { continue };
+            let Some(flight) = current.state_at(slot).and_then(|state| state.flight.as_ref()) else { continue };
+            let Some(background) = flight.live.0.clone() else { continue };
+            let (operation, started) = (flight.operation, flight.started);
+            let target = flight.target.clone();
+            let cancelled = background.cancelled_at();
+            let mut outcome = match background.take_outcome() {
+                Some(outcome) => outcome,
+                None => {
+                    let now = run.clock.now();
+                    if cancelled.is_none_or(|at| after(at, self.grace()) > now) {
+                        continue;
+                    }
+                    background.abandon();
+                    Err(OpError::new("the operation was cancelled and did not stop"))
+                }
+            };
+            if self.verifies()
+                && outcome.is_ok()
+                && operation != Operation::Delete
+                && let (Some(wanted), Some(configurator)) = (target, self.configurator(item.kind()))
+            {
+                let cx = OpCx::new(item.clone(), None, Arc::clone(run));
+                outcome = verify(&configurator, cx, wanted).await;
+            }
+            let now = run.clock.now();
+            let error = outcome.as_ref().err().cloned();
+            let entry = log_entry(current, slot, operation, started, Some(now), cancelled, error);
+            if let Some(entry) = entry {
+                self.hooks_after(&entry);
+                progress.log.push(entry);
+            }
+            transition::end(current, slot, outcome.as_ref().copied(), self.retry(item.kind()), now);
+            current.touch(&item);
+            if outcome.is_err() {
+                progress.failed.insert(item.clone());
+            }
+            if self.journal().is_some() {
+                progress.note(Record::Ended { item, outcome, at: now });
+            }
+        }
+    }
+
+    /// Reads back items of which nobody knows how an operation on them ended, where that can be done.
+    async fn read_back_unknown(&self, current: &mut CurrentGraph, run: &Arc<RunShared>) {
+        let open = current.shared().open.iter();
+        let unknown = open.filter(|item| current.state(item).is_some_and(crate::ItemState::is_unknown));
+        let mut unknown: Vec<ItemRef> = unknown.cloned().collect();
+        unknown.sort();
+        for item in unknown {
+            let (Some(handle), Some(configurator)) = (current.item(&item).cloned(), self.configurator(item.kind()))
+            else {
+                continue;
+            };
+            let cx = OpCx::new(item.clone(), None, Arc::clone(run));
+            let Ok(observed) = self.read(&configurator, cx, handle).await else { continue };
+            adopt(current, &item, observed, run.clock.now());
+        }
+    }
+
+    /// Reads an item; a panic or a time-out is an error.
+    pub(crate) async fn read(
+        &self,
+        configurator: &crate::ConfiguratorHandle,
+        cx: OpCx,
+        item: setpoint_graph::ItemHandle,
+    ) -> Result<Observed<setpoint_graph::ItemHandle>, OpError> {
+        use futures::FutureExt;
+        use futures::future::{Either, select};
+        let timeout = self.timeout(item.kind());
+        let work = configurator.read(cx, item);
+        let work = std::panic::AssertUnwindSafe(work).catch_unwind();
+        let outcome = match timeout {
+            None => work.await,
+            Some(timeout) => match select(work, self.clock().sleep(timeout)).await {
+                Either::Left((outcome, _)) => outcome,
+                Either::Right(_) => return Err(OpError::untouched("reading the item took too long")),
+            },
+        };
+        outcome.unwrap_or_else(|panic| Err(panicked(&*panic)))
+    }
+
+    async fn flush(&self, progress: &mut Progress) {
+        let records = progress.take_records();
+        if let Some(journal) = self.journal().filter(|_| !records.is_empty())
+            && let Err(error) = journal.record(&records).await
+        {
+            progress.interruption.get_or_insert(Interruption::Journal(error.to_string()));
+        }
+    }
+
+    fn report(
+        &self,
+        current: &CurrentGraph,
+        progress: Progress,
+        invalid: Vec<InvalidItem>,
+        run: &Arc<RunShared>,
+    ) -> Status {
+        let failures = failures(current);
+        let running = running(current);
+        let retries = failures.iter().filter_map(|failure| failure.due);
+        let given_up = running.iter().filter_map(|background| background.cancelled_at());
+        let given_up = given_up.map(|at| after(at, self.grace()));
+        let contested = current.shared().open.iter().chain(&current.shared().dirty);
+        let contested = contested.filter_map(|item| current.state(item)?.drift.as_ref());
+        let contested = contested.filter(|drift| !drift.repaired).map(|drift| drift.due);
+        let next_retry = retries.chain(given_up).chain(contested).min();
+        Status {
+            log: progress.log,
+            pending: current.shared().waiting.len(),
+            failures,
+            invalid,
+            interruption: progress.interruption,
+            next_retry,
+            running,
+            reverted: None,
+            wake: Arc::clone(&run.wake),
+            clock: Arc::clone(self.clock()),
+        }
+    }
+}
+
+/// One plan as it was carried out.
+struct Pass {
+    blueprint: Blueprint,
+    /// Items that stay as they are against the intent, and why in one word.
+    left: Vec<(ItemRef, Option<Standing>)>,
+    invalid: Vec<InvalidItem>,
+    active: Vec<u32>,
+}
+
+/// What a plan says besides its steps, in terms that do not borrow the graphs.
+struct Notes {
+    moves: Vec<(ItemRef, SubgraphPath)>,
+    forget: Vec<ItemRef>,
+    cancel: Vec<Arc<Background>>,
+    acknowledged: Vec<ItemRef>,
+    left: Vec<(ItemRef, Option<Standing>)>,
+    active: Vec<u32>,
+}
+
+impl Notes {
+    fn take(planner: &mut Planner<'_>, intended: &Graph) -> Self {
+        let mut notes = Self {
+            moves: Vec::new(),
+            forget: Vec::new(),
+            cancel: Vec::new(),
+            acknowledged: Vec::new(),
+            left: Vec::new(),
+            active: planner.active().to_vec(),
+        };
+        for &id in &notes.active {
+            let this = planner.subject(id);
+            let item = planner.reference(id);
+            let state = this.cur().and_then(|slot| planner.cur.state_at(slot));
+            if this.fate == Fate::Keep || this.fate == Fate::Modify {
+                notes.moves.extend(planner.moves_to(id).map(|path| (item.clone(), path)));
+            }
+            if state.is_some_and(|state| state.externally_modified) {
+                notes.acknowledged.push(item.clone());
+            }
+            if this.fate == Fate::Keep && this.cur_item && !this.remains && !this.int_item && this.in_scope {
+                notes.forget.push(item.clone());
+            }
+            if this.fate != Fate::Keep {
+                continue;
+            }
+            // What has no step and is not as intended is looked at again: when it is woken, or each time.
+            if !this.in_scope {
+                let differs = this.cur_item != this.int_item || planner.cur_item(id) != planner.int_item(id);
+                if differs || this.remains && !this.present {
+                    notes.left.push((item.clone(), None));
+                }
+            } else if this.invalid {
+                notes.left.push((item.clone(), Some(Standing::Invalid)));
+            } else if this.claimed_by != NONE {
+                notes.left.push((item.clone(), None));
+                if !this.present {
+                    notes.left.push((item.clone(), Some(Standing::Pending)));
+                }
+            } else if this.external {
+                if this.int_item && !this.present {
+                    notes.left.push((item.clone(), Some(Standing::External)));
+                }
+            } else if this.busy || this.not_due {
+                notes.left.push((item.clone(), None));
+            } else if this.is_stuck() {
+                notes.left.push((item.clone(), Some(Standing::Pending)));
+            }
+        }
+        for &id in &planner.obsolete {
+            let state = planner.subject(id).cur().and_then(|slot| planner.cur.state_at(slot));
+            notes.cancel.extend(state.and_then(|state| state.live()).cloned());
+        }
+        let _ = intended;
+        notes
+    }
+
+    fn apply(&self, current: &mut CurrentGraph, intended: &Graph, now: Timestamp) {
+        for background in &self.cancel {
+            background.cancel(now);
+        }
+        for item in &self.forget {
+            if current.del_item(item).is_ok() {
+                current.shared_mut().open.remove(item);
+            }
+        }
+        let mut left = Vec::new();
+        for (item, path) in &self.moves {
+            left.extend(current.path_of(item));
+            // The item is there and the subgraph is made: such a move is never refused.
+            let moved = current.move_item(item, path);
+            debug_assert!(moved.is_ok());
+        }
+        for item in &self.acknowledged {
+            if let Some(slot) = current.node_of(item).map(|node| node.slot())
+                && let Some(state) = current.state_at_mut(slot)
+            {
+                state.externally_modified = false;
+            }
+        }
+        for path in left {
+            prune(current, intended, path);
+        }
+    }
+}
+
+/// The paths of items that a plan deletes, if they do not live in the root.
+fn deletions(current: &CurrentGraph, blueprint: &Blueprint) -> FxHashSet<SubgraphPath> {
+    let steps = blueprint.schedule.steps.iter().filter(|step| step.kind == StepKind::Delete);
+    let slots = steps.filter_map(|step| blueprint.subjects[step.subject as usize].cur());
+    slots.filter(|&slot| !current.is_at_root(slot)).map(|slot| current.path_at(slot)).collect()
+}
+
+/// Removes subgraphs that are empty and not intended, from the inside out.
+fn prune(current: &mut CurrentGraph, intended: &Graph, mut path: SubgraphPath) {
+    while let Some(parent) = path.parent() {
+        let unused = current
+            .subgraph(&path)
+            .is_some_and(|view| view.own_items().is_empty() && view.subgraphs().next().is_none());
+        if !unused || intended.subgraph(&path).is_some() || current.del_subgraph(&path).is_err() {
+            return;
+        }
+        path = parent;
+    }
+}
+
+/// Updates what the current graph remembers; returns whether all was done.
+fn settle_ledger(
+    current: &mut CurrentGraph,
+    intended: &Graph,
+    pass: &Pass,
+    outcome: &[StepFate],
+    now: Timestamp,
+) -> bool {
+    let plan = &pass.blueprint;
+    let mut ledger = std::mem::take(current.shared_mut());
+    let mut finished = true;
+    let quiet = ledger.dirty.is_empty() && ledger.waiting.is_empty() && ledger.open.is_empty();
+    let name = |id: u32| -> Option<&ItemRef> {
+        let subject = &plan.subjects[id as usize];
+        match subject.int() {
+            Some(slot) => intended.reference_at(slot),
+            None => None,
+        }
+    };
+    if !quiet {
+        for &id in &pass.active {
+            let subject = &plan.subjects[id as usize];
+            let item = name(id).or_else(|| current.reference_at(SlotId::from_index(subject.cur)));
+            if let Some(item) = item {
+                let item = item.clone();
+                ledger.dirty.remove(&item);
+                if subject.present || !subject.int_item || subject.alive {
+                    ledger.waiting.remove(&item);
+                }
+            }
+        }
+        ledger.open.retain(|item| current.state(item).is_some_and(crate::ItemState::is_open));
+        ledger.waiting.retain(|item, _| intended.contains(item));
+        ledger.dirty.retain(|item| intended.contains(item) || current.contains(item));
+    }
+    for (step, fate) in plan.schedule.steps.iter().zip(outcome) {
+        if *fate == StepFate::Done {
+            continue;
+        }
+        finished = false;
+        let subject = &plan.subjects[step.subject as usize];
+        let cur = (subject.cur != NONE).then(|| SlotId::from_index(subject.cur));
+        let Some(item) = name(step.subject).or_else(|| current.reference_at(cur?)).cloned() else { continue };
+        if matches!(step.kind, StepKind::Gate | StepKind::Switch) {
+            continue;
+        }
+        if current.state(&item).is_some_and(crate::ItemState::is_open) {
+            ledger.open.insert(item.clone());
+        }
+        ledger.dirty.insert(item);
+    }
+    for (item, standing) in &pass.left {
+        if current.state(item).is_some_and(crate::ItemState::is_open) {
+            ledger.open.insert(item.clone());
+        }
+        match standing {
+            None => {
+                ledger.dirty.insert(item.clone());
+            }
+            Some(standing) => {
+                let standing = *standing;
+                ledger
+                    .waiting
+                    .entry(item.clone())
+                    .and_modify(|waiting| waiting.standing = standing)
+                    .or_insert(Waiting { since: now, standing });
+            }
+        }
+    }
+    // Intended items that were deleted, and not created again, wait from now on.
+    for (step, fate) in plan.schedule.steps.iter().zip(outcome) {
+        let subject = &plan.subjects[step.subject as usize];
+        if step.kind == StepKind::Delete && subject.int_item && *fate == StepFate::Done && subject.fate == Fate::Delete
+            && let Some(item) = name(step.subject)
+        {
+            let standing = Standing::Pending;
+            ledger.waiting.entry(item.clone()).or_insert(Waiting { since: now, standing });
+        }
+    }
+    *current.shared_mut() = ledger;
+    finished
+}
+
+/// Finds all items that each run must look at, in a graph that was loaded or copied.
+fn rebuild_index(current: &mut CurrentGraph) {
+    let open = current.slots().filter(|&slot| current.state_at(slot).is_some_and(crate::ItemState::is_open));
+    let open: FxHashSet<ItemRef> = open.filter_map(|slot| current.reference_at(slot).cloned()).collect();
+    let ledger: &mut Ledger = current.shared_mut();
+    ledger.open = open;
+}
+
+/// Takes over what reading an item showed.
+pub(crate) fn adopt(
+    current: &mut CurrentGraph,
+    item: &ItemRef,
+    observed: Observed<setpoint_graph::ItemHandle>,
+    now: Timestamp,
+) {
+    let Some(slot) = current.node_of(item).map(|node| node.slot()) else { return };
+    match observed {
+        Observed::Unsupported => {}
+        Observed::Absent => {
+            current.del_item_at(slot);
+            current.shared_mut().open.remove(item);
+        }
+        Observed::Present(found) => {
+            if found.reference() != item {
+                return;
+            }
+            if let Some(state) = current.state_at_mut(slot) {
+                state.presence = Presence::Present;
+                state.flight = None;
+                state.tainted = false;
+                state.since = now;
+            }
+            let path = current.path_at(slot);
+            // The same reference in the same place: such a put is never refused.
+            let put = current.put_item_into(&path, found);
+            debug_assert!(put.is_ok());
+            current.touch(item);
+        }
+    }
+}
+
+fn busy_items(current: &CurrentGraph) -> Vec<ItemRef> {
+    let open = current.shared().open.iter();
+    let mut busy: Vec<ItemRef> =
+        open.filter(|item| current.state(item).is_some_and(|state| state.live().is_some())).cloned().collect();
+    busy.sort();
+    busy
+}
+
+fn running(current: &CurrentGraph) -> Vec<Arc<Background>> {
+    let busy = busy_items(current);
+    busy.iter().filter_map(|item| current.state(item)?.live().cloned()).collect()
+}
+
+fn failures(current: &CurrentGraph) -> Vec<Failure> {
+    let open = current.shared().open.iter();
+    let failed = open.filter_map(|item| {
+        let trouble = current.state(item)?.trouble.as_ref()?;
+        Some(Failure {
+            item: item.clone(),
+            operation: trouble.operation,
+            error: trouble.error.clone(),
+            attempts: trouble.attempts,
+            due: trouble.due,
+        })
+    });
+    let mut failures: Vec<Failure> = failed.collect();
+    failures.sort_by(|a, b| a.item.cmp(&b.item));
+    failures
+}
+
+/// The state at the start of a run as an intent to go back to.
+fn snapshot(current: &CurrentGraph) -> Graph {
+    let mut graph = Graph::new(current.name());
+    for path in current.subgraph_paths() {
+        graph.make_subgraph(&path);
+    }
+    for node in current.items() {
+        let there = node.state().is_none_or(|state| state.presence == Presence::Present);
+        if there {
+            // References are unique in the graph they come from.
+            let put = graph.put_item_into(&node.path(), node.item().clone());
+            debug_assert!(put.is_ok());
+        }
+    }
+    graph
+}

@@ -1,0 +1,130 @@
+//! How the current graph changes when an operation begins and when it ends.
+//!
+//! These are the only places where the engine writes item state, so that a run, a background completion and
+//! the replay of a journal all leave the same graph.
+
+use jiff::Timestamp;
+use setpoint_graph::{ItemHandle, SlotId, SubgraphPath};
+
+use crate::background::Background;
+use crate::op::{Damage, OpError, Operation};
+use crate::retry::RetryPolicy;
+use crate::state::{CurrentGraph, Flight, ItemState, Live, Presence, Trouble};
+
+/// Marks the item as being created, and returns its slot.
+pub(crate) fn begin_create(
+    current: &mut CurrentGraph,
+    item: &ItemHandle,
+    path: &SubgraphPath,
+    now: Timestamp,
+) -> Option<SlotId> {
+    if !path.is_root() || current.slot_of(item.reference()).is_some() {
+        let lives = current.node_of(item.reference()).map(|node| node.path());
+        if lives.is_some_and(|lives| lives != *path) {
+            current.move_item(item.reference(), path).ok()?;
+        }
+    }
+    let slot = if path.is_root() {
+        current.put_item(item.clone()).ok()?
+    } else {
+        current.put_item_into(path, item.clone()).ok()?
+    };
+    let earlier = current.state_at_mut(slot).and_then(|state| state.trouble.take());
+    let mut state = ItemState::present(now);
+    state.presence = Presence::Absent;
+    state.trouble = earlier;
+    state.flight = Some(flight(Operation::Create, Some(item.clone()), now));
+    current.set_state_at(slot, state);
+    Some(slot)
+}
+
+/// Marks the item in a slot as being modified or deleted.
+pub(crate) fn begin_change(
+    current: &mut CurrentGraph,
+    slot: SlotId,
+    operation: Operation,
+    target: Option<ItemHandle>,
+    now: Timestamp,
+) {
+    if current.state_at(slot).is_none() {
+        current.set_state_at(slot, ItemState::present(now));
+    }
+    if let Some(state) = current.state_at_mut(slot) {
+        state.flight = Some(flight(operation, target, now));
+    }
+}
+
+fn flight(operation: Operation, target: Option<ItemHandle>, started: Timestamp) -> Box<Flight> {
+    Box::new(Flight { operation, started, target, live: Live::default() })
+}
+
+/// Hands the item's operation over to the background.
+pub(crate) fn go_on_in_background(
+    current: &mut CurrentGraph,
+    slot: SlotId,
+    background: std::sync::Arc<Background>,
+) {
+    if let Some(flight) = current.state_at_mut(slot).and_then(|state| state.flight.as_mut()) {
+        flight.live = Live(Some(background));
+    }
+}
+
+/// Records the end of the operation on the item in a slot.
+pub(crate) fn end(
+    current: &mut CurrentGraph,
+    slot: SlotId,
+    outcome: Result<(), &OpError>,
+    retry: RetryPolicy,
+    now: Timestamp,
+) {
+    let Some(state) = current.state_at_mut(slot) else { return };
+    let Some(flight) = state.flight.take() else { return };
+    let Flight { operation, target, .. } = *flight;
+    state.last_operation = Some(operation);
+    match (outcome, operation) {
+        // Cleaned up before the next attempt to create it: how often that failed is not forgotten.
+        (Ok(()), Operation::Delete)
+            if target.is_some() && state.trouble.as_ref().is_some_and(|t| t.operation == Operation::Create) =>
+        {
+            state.presence = Presence::Absent;
+        }
+        (Ok(()), Operation::Delete) => {
+            current.del_item_at(slot);
+        }
+        (Ok(()), Operation::Create | Operation::Modify) => {
+            state.presence = Presence::Present;
+            state.tainted = false;
+            state.trouble = None;
+            state.since = now;
+            if let Some(drift) = &mut state.drift {
+                drift.repaired = true;
+            }
+            if let (Operation::Modify, Some(target)) = (operation, target) {
+                let path = current.path_at(slot);
+                // The same reference in the same place: such a put is never refused.
+                let put = if path.is_root() { current.put_item(target) } else { current.put_item_into(&path, target) };
+                debug_assert!(put.is_ok());
+            }
+        }
+        (Err(error), _) => {
+            match (operation, error.damage()) {
+                (Operation::Create, Damage::Untouched) => state.presence = Presence::Absent,
+                (Operation::Create | Operation::Delete, Damage::Partial) => state.presence = Presence::Partial,
+                (Operation::Modify, Damage::Partial) => state.tainted = true,
+                (Operation::Modify | Operation::Delete, Damage::Untouched) => {}
+            }
+            let attempts = match &state.trouble {
+                // Another intent, or another operation, starts counting anew.
+                Some(earlier) if earlier.operation == operation && earlier.target == target => {
+                    earlier.attempts.saturating_add(1)
+                }
+                _ => 1,
+            };
+            if attempts == 1 {
+                state.since = now;
+            }
+            let (due, error) = (retry.due(attempts, now), error.clone());
+            state.trouble = Some(Box::new(Trouble { operation, error, attempts, at: now, due, target }));
+        }
+    }
+}
