@@ -8,8 +8,7 @@ use std::fmt;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::graph::Edge;
-use crate::{Graph, ItemRef, SlotId, State, View};
+use crate::{Edge, Graph, ItemRef, SlotId, State, View};
 
 /// Items that wait for each other, so that none of them can ever be created.
 #[derive(Clone, Debug, PartialEq, Eq)]

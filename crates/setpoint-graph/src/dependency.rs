@@ -27,8 +27,11 @@ struct Words {
 
 struct Predicate {
     wanted: String,
-    check: Box<dyn Fn(&ItemHandle) -> Result<(), String> + Send + Sync>,
+    check: Box<Check>,
 }
+
+/// Says in words what is wrong with a required item.
+type Check = dyn Fn(&ItemHandle) -> Result<(), String> + Send + Sync;
 
 impl Dependency {
     /// The alternatives: one item for a plain dependency.
@@ -147,7 +150,7 @@ impl fmt::Debug for Dependency {
             .field("description", &self.description())
             .field("recreate_when_modified", &self.recreate_when_modified)
             .field("auto_deleted_by_external", &self.auto_deleted_by_external)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

@@ -12,6 +12,7 @@
 //!
 //! The crate is pure: it does no I/O and knows nothing of who changes the state.
 
+mod batch;
 mod cycle;
 mod dependency;
 mod diff;
@@ -21,17 +22,25 @@ mod graph;
 mod item;
 mod journal;
 mod name;
+mod node;
 mod path;
+mod slot;
+mod state;
+mod subgraph;
 mod view;
+mod wire;
 
+pub use batch::Batch;
 pub use cycle::Cycle;
 pub use dependency::{Dependency, Deps};
 pub use diff::{Change, Difference};
-pub use edit::Batch;
 pub use error::GraphError;
-pub use graph::{DependencyEdge, Edge, Graph, Look, Node, SlotId, State};
+pub use graph::Graph;
 pub use item::{Attribute, Attributes, Item, ItemHandle};
 pub use journal::{GraphId, Revision, Touched};
 pub use name::{ItemRef, Kind, Name, ResourceKey};
+pub use node::{DependencyEdge, Node};
 pub use path::SubgraphPath;
+pub use slot::{Edge, SlotId};
+pub use state::{Look, State};
 pub use view::{SubgraphMut, View};

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::graph::{Node, ROOT};
-use crate::{Graph, ItemHandle, ItemRef, Name, SlotId, State, SubgraphPath};
+use crate::slot::ROOT;
+use crate::{Graph, ItemHandle, ItemRef, Name, Node, SlotId, State, SubgraphPath};
 
 /// A part of a graph, seen as a graph of its own. Paths are relative to it.
 pub struct View<'a, S: State> {

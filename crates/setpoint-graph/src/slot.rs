@@ -1,0 +1,85 @@
+//! What a graph is stored in: slots for references, edges between them, groups for subgraphs.
+
+use std::collections::BTreeMap;
+
+use smallvec::SmallVec;
+
+use crate::{ItemHandle, ItemRef, Name};
+
+/// The position of a reference within one graph: small, fast, and only valid for that graph.
+///
+/// A slot lives as long as its reference is held or mentioned by an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SlotId(pub(crate) u32);
+
+impl SlotId {
+    /// The position as an index below [`Graph::slot_bound`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One end of a dependency edge: where it leads, and its position there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The slot at the other end.
+    pub slot: SlotId,
+    /// The position among the other end's edges.
+    pub position: u32,
+}
+
+pub(crate) type Edges = SmallVec<[Edge; 2]>;
+
+#[derive(Clone)]
+pub(crate) enum Content {
+    Free,
+    Mentioned(Box<ItemRef>),
+    Item(ItemHandle),
+}
+
+#[derive(Clone)]
+pub(crate) struct Slot<S> {
+    pub(crate) content: Content,
+    pub(crate) edges: Edges,
+    pub(crate) incoming: Edges,
+    pub(crate) hash: u32,
+    pub(crate) group: u32,
+    /// The position among the group's members.
+    pub(crate) member: u32,
+    pub(crate) state: Option<S>,
+}
+
+impl<S> Slot<S> {
+    pub(crate) fn reference(&self) -> Option<&ItemRef> {
+        match &self.content {
+            Content::Free => None,
+            Content::Mentioned(reference) => Some(reference),
+            Content::Item(item) => Some(item.reference()),
+        }
+    }
+
+    pub(crate) fn item(&self) -> Option<&ItemHandle> {
+        match &self.content {
+            Content::Item(item) => Some(item),
+            _ => None,
+        }
+    }
+}
+
+/// A subgraph: a name, a place in the tree and the slots that live in it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) name: Name,
+    pub(crate) description: String,
+    pub(crate) parent: u32,
+    pub(crate) children: BTreeMap<Name, u32>,
+    pub(crate) members: Vec<u32>,
+}
+
+/// The root graph's group.
+pub(crate) const ROOT: u32 = 0;
+
+#[expect(clippy::cast_possible_truncation, reason = "a graph of four billion slots does not fit in memory")]
+pub(crate) fn narrow(index: usize) -> u32 {
+    index as u32
+}
