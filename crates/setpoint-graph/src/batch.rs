@@ -13,7 +13,7 @@ impl<S: State> Graph<S> {
         for (reference, steps) in batch.steps {
             let before = self.path_of(&reference);
             let mut places: BTreeMap<SubgraphPath, Option<ItemHandle>> = BTreeMap::new();
-            places.extend(before.into_iter().map(|path| (path, None)));
+            places.extend(before.clone().map(|path| (path, None)));
             for step in steps {
                 match step {
                     Step::Put(path, item) => {
@@ -27,14 +27,11 @@ impl<S: State> Graph<S> {
                     }
                 }
             }
-            let mut places = places.into_iter();
-            let place = places.next();
-            if let (Some((lives_in, _)), Some((put_into, _))) = (&place, places.next()) {
-                return Err(GraphError::LivesElsewhere {
-                    item: reference,
-                    lives_in: lives_in.clone(),
-                    put_into,
-                });
+            let place = places.pop_first();
+            if let (Some((one, _)), Some((two, _))) = (&place, places.pop_first()) {
+                let (lives_in, put_into) =
+                    if before.as_ref() == Some(&two) { (two, one.clone()) } else { (one.clone(), two) };
+                return Err(GraphError::LivesElsewhere { item: reference, lives_in, put_into });
             }
             outcome.insert(reference, place);
         }

@@ -257,7 +257,9 @@ impl Derived {
     /// The position of the dependency that an edge belongs to.
     pub(crate) fn dependency_of_edge(&self, edge: usize) -> usize {
         match &self.rare {
-            Some(rare) if !rare.dependency_of_edge.is_empty() => rare.dependency_of_edge[edge] as usize,
+            Some(rare) if !rare.dependency_of_edge.is_empty() => {
+                rare.dependency_of_edge.get(edge).map_or(usize::MAX, |&dependency| dependency as usize)
+            }
             _ => edge,
         }
     }

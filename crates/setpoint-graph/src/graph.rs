@@ -17,10 +17,8 @@ use smallvec::SmallVec;
 
 use crate::dependency::Dependency;
 use crate::journal::{GraphId, Journal, Revision, Touched};
-use crate::slot::{Content, Group, ROOT, Slot};
-use crate::{
-    DependencyEdge, Edge, ItemHandle, ItemRef, Name, Node, ResourceKey, SlotId, State, SubgraphPath,
-};
+use crate::slot::{Group, ROOT, Slot};
+use crate::{Edge, ItemHandle, ItemRef, Name, Node, ResourceKey, SlotId, State, SubgraphPath};
 
 /// A dependency graph of items, with nested subgraphs and data beside the items.
 ///
@@ -164,7 +162,7 @@ impl<S: State> Graph<S> {
 
     /// The slot that holds the same reference as a slot of another graph.
     pub fn slot_like<O: State>(&self, other: &Graph<O>, slot: SlotId) -> Option<SlotId> {
-        self.slot_of(other.slots[slot.index()].reference()?)
+        self.slot_of(other.reference_at(slot)?)
     }
 
     /// One more than the largest slot index.
@@ -200,12 +198,12 @@ impl<S: State> Graph<S> {
 
     /// The edges from the item in a slot to what it depends on, in the order of its dependencies.
     pub fn edges_at(&self, slot: SlotId) -> &[Edge] {
-        &self.slots[slot.index()].edges
+        self.slots.get(slot.index()).map_or(&[], |slot| &slot.edges)
     }
 
     /// The edges from the dependents of a slot; an edge's position is that among its owner's edges.
     pub fn incoming_at(&self, slot: SlotId) -> &[Edge] {
-        &self.slots[slot.index()].incoming
+        self.slots.get(slot.index()).map_or(&[], |slot| &slot.incoming)
     }
 
     /// The dependency that the edge at this position, out of the item in this slot, belongs to.
@@ -219,7 +217,7 @@ impl<S: State> Graph<S> {
         self.item_at(slot).map_or(0, |item| item.derived().dependency_of_edge(position as usize))
     }
 
-    /// The items that claim a resource, as slots.
+    /// The items that claim a resource, as slots, whoever claimed it first coming first.
     pub fn claimants(&self, key: &ResourceKey) -> &[SlotId] {
         self.claims.get(key).map_or(&[], |slots| slots)
     }
@@ -232,46 +230,6 @@ impl<S: State> Graph<S> {
     /// All items with nested subgraphs included, ordered by path and reference.
     pub fn items(&self) -> impl Iterator<Item = Node<'_, S>> {
         self.view_of(ROOT).into_items()
-    }
-
-    /// All edges out of an item, each with the dependency it belongs to.
-    pub fn outgoing(&self, reference: &ItemRef) -> Vec<DependencyEdge<'_>> {
-        self.slot_of(reference).map_or_else(Vec::new, |slot| {
-            (0_u32..)
-                .zip(self.edges_at(slot))
-                .filter_map(|(position, edge)| self.dependency_edge(slot, position, edge.slot))
-                .collect()
-        })
-    }
-
-    /// All edges into a reference, also one that is only mentioned, ordered by the dependent.
-    pub fn incoming(&self, reference: &ItemRef) -> Vec<DependencyEdge<'_>> {
-        let mut edges: Vec<_> = self.slot_of(reference).map_or_else(Vec::new, |slot| {
-            let incoming = self.incoming_at(slot).iter();
-            incoming.filter_map(|edge| self.dependency_edge(edge.slot, edge.position, slot)).collect()
-        });
-        edges.sort_by(|a, b| a.from.cmp(b.from));
-        edges
-    }
-
-    /// The references that items mention but that are not there, in order.
-    pub fn missing(&self) -> Vec<&ItemRef> {
-        let mentioned = self.slots.iter().filter_map(|slot| match &slot.content {
-            Content::Mentioned(reference) => Some(&**reference),
-            _ => None,
-        });
-        let mut missing: Vec<_> = mentioned.collect();
-        missing.sort();
-        missing
-    }
-
-    fn dependency_edge(&self, from: SlotId, position: u32, to: SlotId) -> Option<DependencyEdge<'_>> {
-        Some(DependencyEdge {
-            from: self.reference_at(from)?,
-            to: self.reference_at(to)?,
-            dangling: self.item_at(to).is_none(),
-            dependency: self.dependency_at(from, position)?,
-        })
     }
 
     #[expect(clippy::expect_used, reason = "group ids are only held while their group lives")]

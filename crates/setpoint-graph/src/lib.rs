@@ -13,12 +13,14 @@
 //! The crate is pure: it does no I/O and knows nothing of who changes the state.
 
 mod batch;
+mod component;
 mod cycle;
 mod dependency;
 mod diff;
 mod edit;
 mod error;
 mod graph;
+mod handle;
 mod item;
 mod journal;
 mod name;
@@ -36,6 +38,7 @@ pub use dependency::{Dependency, Deps};
 pub use diff::{Change, Difference};
 pub use error::GraphError;
 pub use graph::Graph;
+pub use handle::SubgraphMut;
 pub use item::{Attribute, Attributes, Item, ItemHandle};
 pub use journal::{GraphId, Revision, Touched};
 pub use name::{ItemRef, Kind, Name, ResourceKey};
@@ -43,4 +46,4 @@ pub use node::{DependencyEdge, Node};
 pub use path::SubgraphPath;
 pub use slot::{Edge, SlotId};
 pub use state::{Look, State};
-pub use view::{SubgraphMut, View};
+pub use view::View;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::dependency::Dependency;
+use crate::slot::Content;
 use crate::{Graph, ItemHandle, ItemRef, SlotId, State, SubgraphPath};
 
 /// An item within a graph, with what is around it.
@@ -68,4 +69,46 @@ pub struct DependencyEdge<'a> {
     pub dangling: bool,
     /// The dependency itself.
     pub dependency: &'a Dependency,
+}
+
+impl<S: State> Graph<S> {
+    /// All edges out of an item, each with the dependency it belongs to.
+    pub fn outgoing(&self, reference: &ItemRef) -> Vec<DependencyEdge<'_>> {
+        self.slot_of(reference).map_or_else(Vec::new, |slot| {
+            (0_u32..)
+                .zip(self.edges_at(slot))
+                .filter_map(|(position, edge)| self.dependency_edge(slot, position, edge.slot))
+                .collect()
+        })
+    }
+
+    /// All edges into a reference, also one that is only mentioned, ordered by the dependent.
+    pub fn incoming(&self, reference: &ItemRef) -> Vec<DependencyEdge<'_>> {
+        let mut edges: Vec<_> = self.slot_of(reference).map_or_else(Vec::new, |slot| {
+            let incoming = self.incoming_at(slot).iter();
+            incoming.filter_map(|edge| self.dependency_edge(edge.slot, edge.position, slot)).collect()
+        });
+        edges.sort_by(|a, b| a.from.cmp(b.from));
+        edges
+    }
+
+    /// The references that items mention but that are not there, in order.
+    pub fn missing(&self) -> Vec<&ItemRef> {
+        let mentioned = self.slots.iter().filter_map(|slot| match &slot.content {
+            Content::Mentioned(reference) => Some(&**reference),
+            _ => None,
+        });
+        let mut missing: Vec<_> = mentioned.collect();
+        missing.sort();
+        missing
+    }
+
+    fn dependency_edge(&self, from: SlotId, position: u32, to: SlotId) -> Option<DependencyEdge<'_>> {
+        Some(DependencyEdge {
+            from: self.reference_at(from)?,
+            to: self.reference_at(to)?,
+            dangling: self.item_at(to).is_none(),
+            dependency: self.dependency_at(from, position)?,
+        })
+    }
 }

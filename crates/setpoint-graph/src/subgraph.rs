@@ -20,17 +20,18 @@ impl<S: State> Graph<S> {
     /// What the replaced one held and the new one does not is removed; equal items are left alone.
     pub fn put_subgraph(&mut self, parent: &SubgraphPath, graph: Graph<S>) -> Result<(), GraphError> {
         let path = parent.join(graph.name());
-        for node in graph.items() {
-            if let Some(lives_in) = self.path_of(node.reference())
-                && !path.is_prefix_of(&lives_in)
-            {
-                let put_into = path.concat(&node.path());
-                return Err(GraphError::LivesElsewhere {
-                    item: node.reference().clone(),
-                    lives_in,
-                    put_into,
-                });
-            }
+        let replaced = self.group_at(&path);
+        let elsewhere = graph.items().find_map(|node| {
+            let ours = self.node_of(node.reference())?;
+            let home = self.slots[ours.slot().index()].group;
+            (!replaced.is_some_and(|top| self.is_within(home, top))).then_some((node, ours))
+        });
+        if let Some((theirs, ours)) = elsewhere {
+            return Err(GraphError::LivesElsewhere {
+                item: ours.reference().clone(),
+                lives_in: ours.path(),
+                put_into: path.concat(&theirs.path()),
+            });
         }
         let group = self.make_group(ROOT, &path);
         let obsolete: Vec<SlotId> = self
@@ -40,7 +41,7 @@ impl<S: State> Graph<S> {
         for slot in obsolete {
             self.remove(slot);
         }
-        self.drop_groups_unlike(group, &graph, ROOT);
+        self.drop_groups_unlike(group, &graph);
         self.adopt(group, graph);
         Ok(())
     }
@@ -133,21 +134,34 @@ impl<S: State> Graph<S> {
         }
     }
 
-    fn drop_groups_unlike(&mut self, group: u32, graph: &Graph<S>, theirs: u32) {
-        let children = self.group(group).children.clone();
-        for (name, child) in children {
-            if let Some(&their_child) = graph.group(theirs).children.get(&name) {
-                self.drop_groups_unlike(child, graph, their_child);
-                continue;
+    /// Removes the groups below a group that a graph about to be adopted there does not have.
+    fn drop_groups_unlike(&mut self, group: u32, graph: &Graph<S>) {
+        let mut todo = vec![(group, ROOT)];
+        while let Some((ours, theirs)) = todo.pop() {
+            let children: Vec<(Name, u32)> = self.group(ours).children.clone().into_iter().collect();
+            for (name, child) in children {
+                if let Some(&their_child) = graph.group(theirs).children.get(&name) {
+                    todo.push((child, their_child));
+                    continue;
+                }
+                // What is inside and not obsolete is about to be moved: give it a home meanwhile.
+                let inside: Vec<SlotId> = self.slots_below(child).collect();
+                for slot in inside {
+                    self.leave_group(slot);
+                    self.join_group(slot, ours);
+                    self.touch(slot);
+                }
+                self.drop_group(child);
             }
-            // What is inside and not obsolete is about to be moved: give it a home meanwhile.
-            let inside: Vec<SlotId> = self.slots_below(child).collect();
-            for slot in inside {
-                self.leave_group(slot);
-                self.join_group(slot, group);
-            }
-            self.drop_group(child);
         }
+    }
+
+    /// Whether a group is another one or somewhere below it.
+    pub(crate) fn is_within(&self, mut group: u32, top: u32) -> bool {
+        while group != top && group != ROOT {
+            group = self.group(group).parent;
+        }
+        group == top
     }
 
     /// Takes over all items of a graph below a group. The caller has checked that none lives elsewhere.

@@ -6,13 +6,14 @@ use crate::edit::refuse_external_with_dependencies;
 use crate::graph::spread;
 use crate::journal::Touched;
 use crate::slot::{Content, Edge, ROOT, Slot, narrow};
-use crate::{Graph, GraphError, ItemHandle, ItemRef, SlotId, State};
+use crate::{Graph, GraphError, ItemHandle, ItemRef, ResourceKey, SlotId, State};
 
 impl<S: State> Graph<S> {
     pub(crate) fn put_into_group(&mut self, group: u32, item: &ItemHandle) -> Result<SlotId, GraphError> {
         refuse_external_with_dependencies(item)?;
         let slot = self.slot_for(item.reference());
-        if let Content::Item(old) = &self.slots[slot.index()].content {
+        let old = self.slots[slot.index()].item().cloned();
+        if let Some(old) = &old {
             let home = self.slots[slot.index()].group;
             if home != group {
                 return Err(GraphError::LivesElsewhere {
@@ -25,12 +26,14 @@ impl<S: State> Graph<S> {
                 return Ok(slot);
             }
             self.disconnect(slot);
+            self.release_claims(slot, old.claims(), item.claims());
         } else {
             self.len += 1;
             self.join_group(slot, group);
         }
         self.slots[slot.index()].content = Content::Item(item.clone());
         self.connect(slot, item);
+        self.claim(slot, item.claims(), old.as_ref().map_or(&[], ItemHandle::claims));
         self.touch(slot);
         Ok(slot)
     }
@@ -38,10 +41,11 @@ impl<S: State> Graph<S> {
     pub(crate) fn remove(&mut self, slot: SlotId) -> Option<ItemHandle> {
         let item = self.slots[slot.index()].item()?.clone();
         self.disconnect(slot);
+        self.release_claims(slot, item.claims(), &[]);
         self.leave_group(slot);
         self.len -= 1;
         let this = &mut self.slots[slot.index()];
-        this.state = None;
+        (this.state, this.group, this.member) = (None, ROOT, 0);
         this.content = Content::Mentioned(Box::new(item.reference().clone()));
         self.touch(slot);
         self.free_if_unused(slot);
@@ -91,7 +95,7 @@ impl<S: State> Graph<S> {
         }
     }
 
-    /// Draws the edges of a newly put item and registers its claims.
+    /// Draws the edges of a newly put item.
     fn connect(&mut self, slot: SlotId, item: &ItemHandle) {
         let mut edges = SmallVec::with_capacity(item.dependencies().len());
         for (position, target) in (0_u32..).zip(item.derived().targets()) {
@@ -101,12 +105,17 @@ impl<S: State> Graph<S> {
             incoming.push(Edge { slot, position });
         }
         self.slots[slot.index()].edges = edges;
-        for key in item.claims() {
+    }
+
+    /// Registers the claims of a newly put item; those it had before stay in their place.
+    fn claim(&mut self, slot: SlotId, claims: &[ResourceKey], had: &[ResourceKey]) {
+        // Both are sorted.
+        for key in claims.iter().filter(|key| had.binary_search(key).is_err()) {
             self.claims.entry(key.clone()).or_default().push(slot);
         }
     }
 
-    /// Removes the edges and claims of the item in a slot.
+    /// Removes the edges of the item in a slot.
     fn disconnect(&mut self, slot: SlotId) {
         let mut edges = std::mem::take(&mut self.slots[slot.index()].edges);
         for i in 0..edges.len() {
@@ -124,8 +133,13 @@ impl<S: State> Graph<S> {
         for edge in &edges {
             self.free_if_unused(edge.slot);
         }
-        let Some(item) = self.slots[slot.index()].item().cloned() else { return };
-        for key in item.claims() {
+    }
+
+    /// Gives up the claims of a replaced or removed item, but for those that its successor holds on to: whoever
+    /// claimed first stays first.
+    fn release_claims(&mut self, slot: SlotId, claims: &[ResourceKey], kept: &[ResourceKey]) {
+        // Both are sorted.
+        for key in claims.iter().filter(|key| kept.binary_search(key).is_err()) {
             if let Some(holders) = self.claims.get_mut(key) {
                 holders.retain(|holder| *holder != slot);
                 if holders.is_empty() {
