@@ -7,7 +7,8 @@
 //! ```text
 //!  your struct ──impl Item──▶ ItemHandle ──put──▶ Graph ─┬─▶ view, diff, cycles
 //!                             (reference,                ├─▶ DOT, JSON, SVG
-//!                              dependencies)             └─▶ journal of revisions
+//!                              dependencies)             ├─▶ serde, for registered types
+//!                                                        └─▶ journal of revisions
 //! ```
 //!
 //! The crate is pure: it does no I/O and knows nothing of who changes the state.
@@ -30,6 +31,7 @@ mod path;
 mod slot;
 mod state;
 mod subgraph;
+mod types;
 mod view;
 mod wire;
 
@@ -48,4 +50,5 @@ pub use node::{DependencyEdge, Node};
 pub use path::SubgraphPath;
 pub use slot::{Edge, SlotId};
 pub use state::{Look, State};
+pub use types::{ItemTypes, TypesError};
 pub use view::View;

@@ -13,3 +13,4 @@ mod model;
 mod selection;
 mod subgraphs;
 mod support;
+mod types;
