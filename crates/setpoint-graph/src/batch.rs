@@ -56,6 +56,25 @@ impl<S: State> Graph<S> {
 }
 
 /// Edits that are made together, see [`Graph::edit`].
+///
+/// ```
+/// # use setpoint_graph::*;
+/// # #[derive(Debug, PartialEq)]
+/// # struct Part(&'static str, &'static [&'static str]);
+/// # impl Item for Part {
+/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     fn name(&self) -> Name { Name::new(self.0) }
+/// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// # }
+/// let (old, new) = (SubgraphPath::from(["old"]), SubgraphPath::from(["new"]));
+/// let mut graph: Graph = Graph::new("machine");
+/// graph.put_item_into(&old, Part("crank", &[]))?;
+/// // On its own, each of the two would be refused or lose the item.
+/// let batch = Batch::new().put(&new, Part("crank", &[])).del(&old, ("part", "crank"));
+/// graph.edit(batch)?;
+/// assert_eq!(graph.path_of(&("part", "crank").into()), Some(new));
+/// # Ok::<(), GraphError>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Batch {
     steps: BTreeMap<ItemRef, Vec<Step>>,

@@ -13,6 +13,23 @@ use crate::component::Components;
 use crate::{Edge, Graph, ItemRef, SlotId, State, View};
 
 /// Items that wait for each other, so that none of them can ever be created.
+///
+/// ```
+/// # use setpoint_graph::*;
+/// # #[derive(Debug, PartialEq)]
+/// # struct Part(&'static str, &'static [&'static str]);
+/// # impl Item for Part {
+/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     fn name(&self) -> Name { Name::new(self.0) }
+/// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// # }
+/// // A part is a name and the names of the parts it needs.
+/// let mut graph: Graph = Graph::new("machine");
+/// graph.put_item(Part("chicken", &["egg"]))?;
+/// graph.put_item(Part("egg", &["chicken"]))?;
+/// assert_eq!(graph.cycles()[0].to_string(), "part/chicken → part/egg → part/chicken");
+/// # Ok::<(), GraphError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycle {
     path: Vec<ItemRef>,

@@ -11,6 +11,22 @@ use crate::item::{Item, ItemHandle};
 use crate::{ItemRef, ResourceKey};
 
 /// One thing that an item needs: an item that exists and satisfies a predicate, or any one of several.
+///
+/// ```
+/// # use setpoint_graph::*;
+/// # #[derive(Debug, PartialEq)]
+/// # struct Part(&'static str, &'static [&'static str]);
+/// # impl Item for Part {
+/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     fn name(&self) -> Name { Name::new(self.0) }
+/// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// # }
+/// let mut deps = Deps::default();
+/// let wheel = deps.requires(("part", "wheel")).satisfying("is free", |part: &Part| part.1.is_empty());
+/// assert_eq!(wheel.to_string(), "part/wheel that is free");
+/// assert!(wheel.is_satisfied_by(&Part("wheel", &[]).into()));
+/// assert!(wheel.check(&Part("wheel", &["axle"]).into()).unwrap_err().contains("axle"));
+/// ```
 pub struct Dependency {
     targets: SmallVec<[ItemRef; 1]>,
     recreate_when_modified: bool,

@@ -7,6 +7,22 @@ use crate::slot::Content;
 use crate::{Graph, ItemHandle, ItemRef, SlotId, State, SubgraphPath};
 
 /// An item within a graph, with what is around it.
+///
+/// ```
+/// # use setpoint_graph::*;
+/// # #[derive(Debug, PartialEq)]
+/// # struct Part(&'static str, &'static [&'static str]);
+/// # impl Item for Part {
+/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     fn name(&self) -> Name { Name::new(self.0) }
+/// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// # }
+/// let mut graph: Graph = Graph::new("machine");
+/// graph.put_item_into(&SubgraphPath::from(["drive"]), Part("crank", &[]))?;
+/// let crank = graph.node_of(&("part", "crank").into()).expect("it was put");
+/// assert_eq!(crank.path().to_string(), "drive");
+/// # Ok::<(), GraphError>(())
+/// ```
 pub struct Node<'a, S: State> {
     graph: &'a Graph<S>,
     slot: SlotId,
@@ -59,6 +75,23 @@ impl<'a, S: State> Node<'a, S> {
 }
 
 /// An edge with the dependency it belongs to.
+///
+/// ```
+/// # use setpoint_graph::*;
+/// # #[derive(Debug, PartialEq)]
+/// # struct Part(&'static str, &'static [&'static str]);
+/// # impl Item for Part {
+/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     fn name(&self) -> Name { Name::new(self.0) }
+/// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// # }
+/// let mut graph: Graph = Graph::new("machine");
+/// graph.put_item(Part("crank", &["axle"]))?;
+/// let edge = graph.outgoing(&("part", "crank").into())[0];
+/// assert!(edge.dangling);
+/// assert_eq!(edge.dependency.description(), "it rests on it");
+/// # Ok::<(), GraphError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct DependencyEdge<'a> {
     /// The item that depends.

@@ -9,11 +9,28 @@ use crate::{ItemHandle, ItemRef, Name};
 /// The position of a reference within one graph: small, fast, and only valid for that graph.
 ///
 /// A slot lives as long as its reference is held or mentioned by an item.
+///
+/// ```
+/// # use setpoint_graph::*;
+/// # #[derive(Debug, PartialEq)]
+/// # struct Part(&'static str, &'static [&'static str]);
+/// # impl Item for Part {
+/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     fn name(&self) -> Name { Name::new(self.0) }
+/// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// # }
+/// let mut graph: Graph = Graph::new("machine");
+/// let crank = graph.put_item(Part("crank", &["axle"]))?;
+/// let axle = graph.edges_at(crank)[0].slot;
+/// assert!(graph.item_at(axle).is_none(), "only mentioned");
+/// assert_eq!(graph.incoming_at(axle)[0].slot, crank);
+/// # Ok::<(), GraphError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SlotId(pub(crate) u32);
 
 impl SlotId {
-    /// The position as an index below [`Graph::slot_bound`].
+    /// The position as an index below [`slot_bound`](crate::Graph::slot_bound).
     pub fn index(self) -> usize {
         self.0 as usize
     }

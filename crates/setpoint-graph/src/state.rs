@@ -5,6 +5,26 @@ use std::fmt;
 /// Data that a graph keeps beside its items, and how it shows in drawings.
 ///
 /// A graph of intended state keeps none: `()`.
+///
+/// ```
+/// use setpoint_graph::{Graph, Look, State};
+///
+/// #[derive(Debug)]
+/// enum Health { Fine, Broken(String) }
+///
+/// impl State for Health {
+///     type Shared = ();
+///     fn look(&self) -> Look {
+///         match self {
+///             Self::Fine => Look::default(),
+///             Self::Broken(error) => Look { error: Some(error.clone()), ..Look::default() },
+///         }
+///     }
+/// }
+///
+/// let current: Graph<Health> = Graph::new("current");
+/// # let _ = (current, Health::Fine, Health::Broken(String::new()));
+/// ```
 pub trait State: fmt::Debug + Send + Sync + 'static {
     /// Data kept once for the whole graph.
     type Shared: Default + fmt::Debug + Send + Sync;

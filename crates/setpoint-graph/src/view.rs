@@ -6,6 +6,23 @@ use crate::slot::ROOT;
 use crate::{DependencyEdge, Graph, ItemHandle, ItemRef, Name, Node, SlotId, State, SubgraphPath};
 
 /// A part of a graph, seen as a graph of its own. Paths are relative to it.
+///
+/// ```
+/// # use setpoint_graph::*;
+/// # #[derive(Debug, PartialEq)]
+/// # struct Part(&'static str, &'static [&'static str]);
+/// # impl Item for Part {
+/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     fn name(&self) -> Name { Name::new(self.0) }
+/// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// # }
+/// let mut graph: Graph = Graph::new("machine");
+/// graph.put_item_into(&SubgraphPath::from(["drive", "front"]), Part("crank", &[]))?;
+/// let drive = graph.subgraph(&SubgraphPath::from(["drive"])).expect("it was made");
+/// assert_eq!(drive.len(), 1);
+/// assert_eq!(drive.relative_path(&("part", "crank").into()), Some(SubgraphPath::from(["front"])));
+/// # Ok::<(), GraphError>(())
+/// ```
 pub struct View<'a, S: State> {
     graph: &'a Graph<S>,
     scope: Scope,

@@ -14,6 +14,13 @@ pub struct Point {
 }
 
 /// A box in a drawing.
+///
+/// ```
+/// use setpoint_graph::Rect;
+/// let outer = Rect { x: 0.0, y: 0.0, width: 10.0, height: 10.0 };
+/// let inner = Rect { x: 2.0, y: 2.0, width: 3.0, height: 3.0 };
+/// assert!(outer.contains(&inner) && !inner.contains(&outer) && outer.overlaps(&inner));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rect {
     /// The left side.

@@ -104,6 +104,23 @@ pub struct DrawnSubgraph {
 }
 
 /// A node in a drawing.
+///
+/// ```
+/// # use setpoint_graph::*;
+/// # #[derive(Debug, PartialEq)]
+/// # struct Part(&'static str, &'static [&'static str]);
+/// # impl Item for Part {
+/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     fn name(&self) -> Name { Name::new(self.0) }
+/// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// # }
+/// let mut graph: Graph = Graph::new("machine");
+/// graph.put_item(Part("crank", &["axle"]))?;
+/// let drawing = Drawing::of(&graph);
+/// let axle = &drawing.nodes()[0];
+/// assert_eq!((axle.label.as_str(), axle.presence), ("axle", Presence::Missing));
+/// # Ok::<(), GraphError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrawnNode {
     /// Which item.
@@ -136,6 +153,22 @@ pub enum Presence {
 }
 
 /// An edge in a drawing, from a dependent to what it depends on.
+///
+/// ```
+/// # use setpoint_graph::*;
+/// # #[derive(Debug, PartialEq)]
+/// # struct Part(&'static str, &'static [&'static str]);
+/// # impl Item for Part {
+/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     fn name(&self) -> Name { Name::new(self.0) }
+/// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// # }
+/// let mut graph: Graph = Graph::new("machine");
+/// graph.put_item(Part("crank", &["axle"]))?;
+/// let drawing = Drawing::of(&graph);
+/// assert_eq!(drawing.edges()[0].unsatisfied.as_deref(), Some("it is missing"));
+/// # Ok::<(), GraphError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrawnEdge {
     /// The position of the dependent's node.
