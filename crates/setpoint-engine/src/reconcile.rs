@@ -211,7 +211,7 @@ impl Engine {
                 progress.log.push(entry);
             }
             transition::end(current, slot, outcome.as_ref().copied(), self.retry(item.kind()), now);
-            current.touch(&item);
+            current.touch_item(&item);
             if outcome.is_err() {
                 progress.failed.insert(item.clone());
             }
@@ -544,7 +544,7 @@ pub(crate) fn adopt(
             // The same reference in the same place: such a put is never refused.
             let put = current.put_item_into(&path, found);
             debug_assert!(put.is_ok());
-            current.touch(item);
+            current.touch_item(item);
         }
     }
 }

@@ -1,17 +1,35 @@
 //! Dependency cycles that no order of creation satisfies.
 //!
 //! With alternatives, a circle of edges is harmless as long as some item on it can start from elsewhere.
-//! So each strongly connected component is tried out: whatever can be created, assuming that all outside
-//! it is there, is; what remains is a cycle.
+//! So each strongly connected component is tried out: whatever can be created, assuming that all missing
+//! items are there, is. What remains waits for a cycle or is on one: the cycles are the components of what
+//! remains, seen along those edges only that hold it up.
 
 use std::fmt;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::graph::Edge;
-use crate::{Graph, ItemRef, SlotId, State, View};
+use crate::component::Components;
+use crate::{Edge, Graph, ItemRef, SlotId, State, View};
 
 /// Items that wait for each other, so that none of them can ever be created.
+///
+/// ```
+/// # use setpoint_graph::*;
+/// # #[derive(Debug, PartialEq)]
+/// # struct Part(&'static str, &'static [&'static str]);
+/// # impl Item for Part {
+/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     fn name(&self) -> Name { Name::new(self.0) }
+/// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// # }
+/// // A part is a name and the names of the parts it needs.
+/// let mut graph: Graph = Graph::new("machine");
+/// graph.put_item(Part("chicken", &["egg"]))?;
+/// graph.put_item(Part("egg", &["chicken"]))?;
+/// assert_eq!(graph.cycles()[0].to_string(), "part/chicken → part/egg → part/chicken");
+/// # Ok::<(), GraphError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycle {
     path: Vec<ItemRef>,
@@ -25,7 +43,7 @@ impl Cycle {
         &self.path
     }
 
-    /// All items that the cycle, or cycles that share items with it, keep from being created, in order.
+    /// All items on this cycle or on cycles that share items with it, in order.
     pub fn members(&self) -> &[ItemRef] {
         &self.members
     }
@@ -61,19 +79,10 @@ impl<S: State> Graph<S> {
         roots: impl IntoIterator<Item = SlotId>,
         inside: impl Fn(SlotId) -> bool,
     ) -> Vec<Cycle> {
-        let mut search = Search {
-            graph: self,
-            inside,
-            visits: FxHashMap::default(),
-            path: Vec::new(),
-            unfounded: FxHashSet::default(),
-            cycles: Vec::new(),
-        };
-        for root in roots {
-            if self.item_at(root).is_some() && (search.inside)(root) && !search.visits.contains_key(&root) {
-                search.visit(root);
-            }
-        }
+        let inside = |slot: SlotId| self.item_at(slot).is_some() && inside(slot);
+        let mut search = Search { graph: self, unfounded: FxHashSet::default(), cycles: Vec::new() };
+        Components::new(|slot| self.edges_at(slot).iter().map(|edge| edge.slot).filter(|&to| inside(to)))
+            .visit(roots.into_iter().filter(|&root| inside(root)), |component| search.try_out(component));
         search.cycles.sort_by(|a, b| a.path.cmp(&b.path));
         search.cycles
     }
@@ -86,143 +95,89 @@ impl<S: State> View<'_, S> {
     }
 }
 
-/// Tarjan's search for strongly connected components, with a stack of its own.
-struct Search<'a, S: State, I> {
+/// Looks at one component after the other, each after those that it depends on.
+struct Search<'a, S: State> {
     graph: &'a Graph<S>,
-    inside: I,
-    visits: FxHashMap<SlotId, Visit>,
-    /// Visited slots that are not yet in a component.
-    path: Vec<SlotId>,
     /// Items that can't be created, on a cycle or behind one.
     unfounded: FxHashSet<SlotId>,
     cycles: Vec<Cycle>,
 }
 
-#[derive(Clone, Copy)]
-struct Visit {
-    order: usize,
-    low: usize,
-    /// Whether the slot is still on the path.
-    open: bool,
-}
-
-impl<S: State, I: Fn(SlotId) -> bool> Search<'_, S, I> {
-    fn visit(&mut self, root: SlotId) {
-        let mut frames: Vec<(SlotId, usize)> = vec![(root, 0)];
-        self.open(root);
-        while let Some((slot, next)) = frames.last_mut() {
-            let slot = *slot;
-            if let Some(Edge { slot: target, .. }) = self.graph.edges_at(slot).get(*next).copied() {
-                *next += 1;
-                if !self.follows(target) {
-                    continue;
-                }
-                match self.visits.get(&target).copied() {
-                    None => {
-                        self.open(target);
-                        frames.push((target, 0));
-                    }
-                    Some(visit) if visit.open => self.lower(slot, visit.order),
-                    Some(_) => {}
-                }
-                continue;
-            }
-            frames.pop();
-            let Some(visit) = self.visits.get(&slot).copied() else { continue };
-            if let Some(&(parent, _)) = frames.last() {
-                self.lower(parent, visit.low);
-            }
-            if visit.low == visit.order {
-                let start = self.path.iter().rposition(|&open| open == slot).unwrap_or(0);
-                let component = self.path.split_off(start);
-                for member in &component {
-                    if let Some(visit) = self.visits.get_mut(member) {
-                        visit.open = false;
-                    }
-                }
-                self.try_out(&component);
-            }
-        }
-    }
-
-    fn follows(&self, target: SlotId) -> bool {
-        self.graph.item_at(target).is_some() && (self.inside)(target)
-    }
-
-    fn open(&mut self, slot: SlotId) {
-        let order = self.visits.len();
-        self.visits.insert(slot, Visit { order, low: order, open: true });
-        self.path.push(slot);
-    }
-
-    fn lower(&mut self, slot: SlotId, low: usize) {
-        if let Some(visit) = self.visits.get_mut(&slot) {
-            visit.low = visit.low.min(low);
-        }
-    }
-
+impl<S: State> Search<'_, S> {
     /// Creates in thought whatever can be created of a component; the rest is unfounded.
     fn try_out(&mut self, component: &[SlotId]) {
         // Until they prove otherwise, all members count as not there.
         self.unfounded.extend(component);
         let mut todo: Vec<SlotId> = component.to_vec();
         while let Some(slot) = todo.pop() {
-            if self.unfounded.contains(&slot) && self.blocking_edge(slot, &FxHashSet::default()).is_none() {
+            if self.unfounded.contains(&slot) && self.blocking_edges(slot).next().is_none() {
                 self.unfounded.remove(&slot);
                 // Of these only members can be unfounded: what else depends on them comes later.
                 todo.extend(self.graph.incoming_at(slot).iter().map(|edge| edge.slot));
             }
         }
-        let rest: Vec<SlotId> =
+        let rest: FxHashSet<SlotId> =
             component.iter().copied().filter(|slot| self.unfounded.contains(slot)).collect();
-        self.name_cycle(&rest);
+        if rest.is_empty() {
+            return;
+        }
+        let fellows = |slot| self.blocking_edges(slot).filter(|to| rest.contains(to));
+        let mut cycles = Vec::new();
+        Components::new(fellows).visit(
+            component.iter().copied().filter(|slot| rest.contains(slot)),
+            |members| {
+                let members: FxHashSet<SlotId> = members.iter().copied().collect();
+                cycles.extend(self.name_cycle(&members));
+            },
+        );
+        self.cycles.extend(cycles);
     }
 
-    /// Where a dependency leads of which no alternative can be created; preferably to one of `fellows`.
-    fn blocking_edge(&self, slot: SlotId, fellows: &FxHashSet<SlotId>) -> Option<SlotId> {
+    /// The edges of all dependencies of which no alternative can be created.
+    fn blocking_edges(&self, slot: SlotId) -> impl Iterator<Item = SlotId> {
         let mut edges = self.graph.edges_at(slot);
-        let mut elsewhere = None;
-        for dependency in self.graph.item_at(slot)?.dependencies() {
+        let dependencies = self.graph.item_at(slot).map_or(&[][..], |item| item.dependencies());
+        // A dependency without any alternative can't be met, but that is no cycle.
+        dependencies.iter().flat_map(move |dependency| {
             let (alternatives, rest) = edges.split_at(dependency.targets().len());
             edges = rest;
-            // A dependency without any alternative can't be met, but that is no cycle.
-            if !alternatives.iter().all(|edge| self.unfounded.contains(&edge.slot)) {
-                continue;
-            }
-            let fellow = alternatives.iter().find(|edge| fellows.contains(&edge.slot));
-            if let Some(edge) = fellow {
-                return Some(edge.slot);
-            }
-            elsewhere = elsewhere.or(alternatives.first().map(|edge| edge.slot));
-        }
-        elsewhere
+            let blocked = alternatives.iter().all(|edge| self.unfounded.contains(&edge.slot));
+            let alternatives: &[Edge] = if blocked { alternatives } else { &[] };
+            alternatives.iter().map(|edge| edge.slot)
+        })
     }
 
-    fn name_cycle(&mut self, rest: &[SlotId]) {
-        let members: FxHashSet<SlotId> = rest.iter().copied().collect();
+    /// Walks round a cycle through the smallest member; none if a single member does not wait for itself.
+    fn name_cycle(&self, members: &FxHashSet<SlotId>) -> Option<Cycle> {
         let mut sorted: Vec<(&ItemRef, SlotId)> =
-            rest.iter().filter_map(|&slot| Some((self.graph.reference_at(slot)?, slot))).collect();
+            members.iter().filter_map(|&slot| Some((self.graph.reference_at(slot)?, slot))).collect();
         sorted.sort();
-        for &(_, start) in &sorted {
-            let mut walk: Vec<SlotId> = Vec::new();
-            let mut seen: FxHashMap<SlotId, usize> = FxHashMap::default();
-            let mut next = Some(start);
-            while let Some(slot) = next.filter(|slot| members.contains(slot)) {
-                if let Some(&first) = seen.get(&slot) {
-                    let path =
-                        walk[first..].iter().filter_map(|&slot| self.graph.reference_at(slot).cloned());
-                    let mut path: Vec<ItemRef> = path.collect();
-                    let smallest = (0..path.len()).min_by_key(|&i| &path[i]).unwrap_or(0);
-                    path.rotate_left(smallest);
-                    let slots = sorted.iter().map(|&(_, slot)| slot).collect();
-                    let members = sorted.iter().map(|&(item, _)| item.clone()).collect();
-                    self.cycles.push(Cycle { path, members, slots });
-                    return;
-                }
-                seen.insert(slot, walk.len());
-                walk.push(slot);
-                next = self.blocking_edge(slot, &members);
+        let &(_, start) = sorted.first()?;
+        // Breadth first, so that the way round is a short one.
+        let mut came_from: FxHashMap<SlotId, SlotId> = FxHashMap::default();
+        let mut queue = vec![start];
+        let mut next = 0;
+        while let Some(&slot) = queue.get(next)
+            && !came_from.contains_key(&start)
+        {
+            next += 1;
+            for to in self.blocking_edges(slot).filter(|to| members.contains(to)) {
+                came_from.entry(to).or_insert_with(|| {
+                    queue.push(to);
+                    slot
+                });
             }
         }
+        let mut path = Vec::new();
+        let mut slot = *came_from.get(&start)?;
+        while slot != start {
+            path.push(self.graph.reference_at(slot)?.clone());
+            slot = *came_from.get(&slot)?;
+        }
+        path.push(self.graph.reference_at(start)?.clone());
+        path.reverse();
+        let slots = sorted.iter().map(|&(_, slot)| slot).collect();
+        let members = sorted.iter().map(|&(item, _)| item.clone()).collect();
+        Some(Cycle { path, members, slots })
     }
 }

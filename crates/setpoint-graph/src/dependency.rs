@@ -11,6 +11,22 @@ use crate::item::{Item, ItemHandle};
 use crate::{ItemRef, ResourceKey};
 
 /// One thing that an item needs: an item that exists and satisfies a predicate, or any one of several.
+///
+/// ```
+/// # use setpoint_graph::*;
+/// # #[derive(Debug, PartialEq)]
+/// # struct Part(&'static str, &'static [&'static str]);
+/// # impl Item for Part {
+/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     fn name(&self) -> Name { Name::new(self.0) }
+/// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// # }
+/// let mut deps = Deps::default();
+/// let wheel = deps.requires(("part", "wheel")).satisfying("is free", |part: &Part| part.1.is_empty());
+/// assert_eq!(wheel.to_string(), "part/wheel that is free");
+/// assert!(wheel.is_satisfied_by(&Part("wheel", &[]).into()));
+/// assert!(wheel.check(&Part("wheel", &["axle"]).into()).unwrap_err().contains("axle"));
+/// ```
 pub struct Dependency {
     targets: SmallVec<[ItemRef; 1]>,
     recreate_when_modified: bool,
@@ -27,8 +43,11 @@ struct Words {
 
 struct Predicate {
     wanted: String,
-    check: Box<dyn Fn(&ItemHandle) -> Result<(), String> + Send + Sync>,
+    check: Box<Check>,
 }
+
+/// Says in words what is wrong with a required item.
+type Check = dyn Fn(&ItemHandle) -> Result<(), String> + Send + Sync;
 
 impl Dependency {
     /// The alternatives: one item for a plain dependency.
@@ -147,7 +166,7 @@ impl fmt::Debug for Dependency {
             .field("description", &self.description())
             .field("recreate_when_modified", &self.recreate_when_modified)
             .field("auto_deleted_by_external", &self.auto_deleted_by_external)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -254,7 +273,9 @@ impl Derived {
     /// The position of the dependency that an edge belongs to.
     pub(crate) fn dependency_of_edge(&self, edge: usize) -> usize {
         match &self.rare {
-            Some(rare) if !rare.dependency_of_edge.is_empty() => rare.dependency_of_edge[edge] as usize,
+            Some(rare) if !rare.dependency_of_edge.is_empty() => {
+                rare.dependency_of_edge.get(edge).map_or(usize::MAX, |&dependency| dependency as usize)
+            }
             _ => edge,
         }
     }

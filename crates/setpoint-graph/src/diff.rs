@@ -7,6 +7,11 @@ use serde::Serialize;
 use crate::{Graph, ItemRef, State, SubgraphPath, View};
 
 /// How one item differs between two graphs.
+///
+/// ```
+/// use setpoint_graph::{Change, Mark};
+/// assert_eq!(Mark::from(Change::Modified), Mark::Changed);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
@@ -21,6 +26,23 @@ pub enum Change {
 }
 
 /// One item that differs between two graphs.
+///
+/// ```
+/// # use setpoint_graph::*;
+/// # #[derive(Debug, PartialEq)]
+/// # struct Part(&'static str, &'static [&'static str]);
+/// # impl Item for Part {
+/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     fn name(&self) -> Name { Name::new(self.0) }
+/// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// # }
+/// let (mut one, mut two): (Graph, Graph) = (Graph::new("old"), Graph::new("new"));
+/// one.put_item(Part("crank", &[]))?;
+/// two.put_item(Part("motor", &[]))?;
+/// let signs: Vec<_> = one.diff(&two).iter().map(ToString::to_string).collect();
+/// assert_eq!(signs, ["- part/crank", "+ part/motor"]);
+/// # Ok::<(), GraphError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Which item.

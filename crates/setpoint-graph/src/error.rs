@@ -3,6 +3,13 @@
 use crate::{ItemRef, SubgraphPath};
 
 /// Why an edit of a graph was refused. A refused edit changes nothing.
+///
+/// ```
+/// use setpoint_graph::{Graph, SubgraphPath};
+/// let mut graph: Graph = Graph::new("machine");
+/// let error = graph.del_subgraph(&SubgraphPath::from(["gears"])).unwrap_err();
+/// assert_eq!(error.to_string(), "there is no subgraph gears");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
     /// A reference is unique over the whole graph: moving an item must be said.

@@ -9,7 +9,6 @@
 //!
 //! Everything lives at the root; a subgraph is a set of slots with a name. Order is made on demand.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use hashbrown::HashTable;
@@ -18,124 +17,8 @@ use smallvec::SmallVec;
 
 use crate::dependency::Dependency;
 use crate::journal::{GraphId, Journal, Revision, Touched};
-use crate::{ItemHandle, ItemRef, Name, ResourceKey, SubgraphPath};
-
-/// Data that a graph keeps beside its items, and how it shows in drawings.
-///
-/// A graph of intended state keeps none: `()`.
-pub trait State: fmt::Debug + Send + Sync + 'static {
-    /// Data kept once for the whole graph.
-    type Shared: Default + fmt::Debug + Send + Sync;
-
-    /// How the item's state shows in drawings.
-    fn look(&self) -> Look {
-        Look::default()
-    }
-}
-
-impl State for () {
-    type Shared = ();
-}
-
-/// How an item's state shows in drawings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
-    /// Whether the item exists in the managed system.
-    pub created: bool,
-    /// Whether an operation on it is under way.
-    pub in_transition: bool,
-    /// What went wrong last.
-    pub error: Option<String>,
-}
-
-impl Default for Look {
-    fn default() -> Self {
-        Self { created: true, in_transition: false, error: None }
-    }
-}
-
-/// The position of a reference within one graph: small, fast, and only valid for that graph.
-///
-/// A slot lives as long as its reference is held or mentioned by an item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SlotId(pub(crate) u32);
-
-impl SlotId {
-    /// The position as an index below [`Graph::slot_bound`].
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-
-    /// The position as a small number.
-    pub fn to_index(self) -> u32 {
-        self.0
-    }
-
-    /// The slot at a position that [`SlotId::to_index`] gave.
-    pub fn from_index(index: u32) -> Self {
-        Self(index)
-    }
-}
-
-/// One end of a dependency edge: where it leads, and its position there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Edge {
-    /// The slot at the other end.
-    pub slot: SlotId,
-    /// The position among the other end's edges.
-    pub position: u32,
-}
-
-pub(crate) type Edges = SmallVec<[Edge; 2]>;
-
-#[derive(Clone)]
-pub(crate) enum Content {
-    Free,
-    Mentioned(Box<ItemRef>),
-    Item(ItemHandle),
-}
-
-#[derive(Clone)]
-pub(crate) struct Slot<S> {
-    pub(crate) content: Content,
-    pub(crate) edges: Edges,
-    pub(crate) incoming: Edges,
-    pub(crate) hash: u32,
-    pub(crate) group: u32,
-    /// The position among the group's members.
-    pub(crate) member: u32,
-    pub(crate) state: Option<S>,
-}
-
-impl<S> Slot<S> {
-    pub(crate) fn reference(&self) -> Option<&ItemRef> {
-        match &self.content {
-            Content::Free => None,
-            Content::Mentioned(reference) => Some(reference),
-            Content::Item(item) => Some(item.reference()),
-        }
-    }
-
-    pub(crate) fn item(&self) -> Option<&ItemHandle> {
-        match &self.content {
-            Content::Item(item) => Some(item),
-            _ => None,
-        }
-    }
-}
-
-/// A subgraph: a name, a place in the tree and the slots that live in it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Group {
-    pub(crate) name: Name,
-    pub(crate) description: String,
-    pub(crate) parent: u32,
-    pub(crate) children: BTreeMap<Name, u32>,
-    pub(crate) members: Vec<u32>,
-}
-
-/// The root graph's group.
-pub(crate) const ROOT: u32 = 0;
+use crate::slot::{Group, ROOT, Slot};
+use crate::{Edge, ItemHandle, ItemRef, Name, Node, ResourceKey, SlotId, State, SubgraphPath};
 
 /// A dependency graph of items, with nested subgraphs and data beside the items.
 ///
@@ -279,7 +162,7 @@ impl<S: State> Graph<S> {
 
     /// The slot that holds the same reference as a slot of another graph.
     pub fn slot_like<O: State>(&self, other: &Graph<O>, slot: SlotId) -> Option<SlotId> {
-        self.slot_of(other.slots[slot.index()].reference()?)
+        self.slot_of(other.reference_at(slot)?)
     }
 
     /// One more than the largest slot index.
@@ -310,17 +193,17 @@ impl<S: State> Graph<S> {
     /// The item in a slot and what is around it.
     pub fn node(&self, slot: SlotId) -> Option<Node<'_, S>> {
         let item = self.slots.get(slot.index())?.item()?;
-        Some(Node { graph: self, slot, item })
+        Some(Node::new(self, slot, item))
     }
 
     /// The edges from the item in a slot to what it depends on, in the order of its dependencies.
     pub fn edges_at(&self, slot: SlotId) -> &[Edge] {
-        &self.slots[slot.index()].edges
+        self.slots.get(slot.index()).map_or(&[], |slot| &slot.edges)
     }
 
     /// The edges from the dependents of a slot; an edge's position is that among its owner's edges.
     pub fn incoming_at(&self, slot: SlotId) -> &[Edge] {
-        &self.slots[slot.index()].incoming
+        self.slots.get(slot.index()).map_or(&[], |slot| &slot.incoming)
     }
 
     /// The dependency that the edge at this position, out of the item in this slot, belongs to.
@@ -334,7 +217,7 @@ impl<S: State> Graph<S> {
         self.item_at(slot).map_or(0, |item| item.derived().dependency_of_edge(position as usize))
     }
 
-    /// The items that claim a resource, as slots.
+    /// The items that claim a resource, as slots, whoever claimed it first coming first.
     pub fn claimants(&self, key: &ResourceKey) -> &[SlotId] {
         self.claims.get(key).map_or(&[], |slots| slots)
     }
@@ -347,52 +230,6 @@ impl<S: State> Graph<S> {
     /// All items with nested subgraphs included, ordered by path and reference.
     pub fn items(&self) -> impl Iterator<Item = Node<'_, S>> {
         self.view_of(ROOT).into_items()
-    }
-
-    /// All edges out of an item, each with the dependency it belongs to.
-    pub fn outgoing(&self, reference: &ItemRef) -> Vec<DependencyEdge<'_>> {
-        self.slot_of(reference).map_or_else(Vec::new, |slot| {
-            (0_u32..)
-                .zip(self.edges_at(slot))
-                .filter_map(|(position, edge)| self.dependency_edge(slot, position, edge.slot))
-                .collect()
-        })
-    }
-
-    /// All edges into a reference, also one that is only mentioned, ordered by the dependent.
-    pub fn incoming(&self, reference: &ItemRef) -> Vec<DependencyEdge<'_>> {
-        let mut edges: Vec<_> = self.slot_of(reference).map_or_else(Vec::new, |slot| {
-            let incoming = self.incoming_at(slot).iter();
-            incoming.filter_map(|edge| self.dependency_edge(edge.slot, edge.position, slot)).collect()
-        });
-        edges.sort_by(|a, b| a.from.cmp(b.from));
-        edges
-    }
-
-    /// The slots whose reference is only mentioned, in no particular order.
-    pub fn mentioned(&self) -> impl Iterator<Item = SlotId> {
-        let slots = (0_u32..).zip(&self.slots);
-        slots.filter(|(_, slot)| matches!(slot.content, Content::Mentioned(_))).map(|(id, _)| SlotId(id))
-    }
-
-    /// The references that items mention but that are not there, in order.
-    pub fn missing(&self) -> Vec<&ItemRef> {
-        let mentioned = self.slots.iter().filter_map(|slot| match &slot.content {
-            Content::Mentioned(reference) => Some(&**reference),
-            _ => None,
-        });
-        let mut missing: Vec<_> = mentioned.collect();
-        missing.sort();
-        missing
-    }
-
-    fn dependency_edge(&self, from: SlotId, position: u32, to: SlotId) -> Option<DependencyEdge<'_>> {
-        Some(DependencyEdge {
-            from: self.reference_at(from)?,
-            to: self.reference_at(to)?,
-            dangling: self.item_at(to).is_none(),
-            dependency: self.dependency_at(from, position)?,
-        })
     }
 
     #[expect(clippy::expect_used, reason = "group ids are only held while their group lives")]
@@ -459,65 +296,4 @@ impl<S: State> fmt::Debug for Graph<S> {
         }
         map.finish()
     }
-}
-
-/// An item within a graph, with what is around it.
-pub struct Node<'a, S: State> {
-    graph: &'a Graph<S>,
-    slot: SlotId,
-    item: &'a ItemHandle,
-}
-
-impl<S: State> Clone for Node<'_, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S: State> Copy for Node<'_, S> {}
-
-impl<S: State> fmt::Debug for Node<'_, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.item, f)
-    }
-}
-
-impl<'a, S: State> Node<'a, S> {
-    /// The graph-wide reference.
-    pub fn reference(&self) -> &'a ItemRef {
-        self.item.reference()
-    }
-
-    /// The item.
-    pub fn item(&self) -> &'a ItemHandle {
-        self.item
-    }
-
-    /// The data beside it.
-    pub fn state(&self) -> Option<&'a S> {
-        self.graph.slots[self.slot.index()].state.as_ref()
-    }
-
-    /// The slot that holds it.
-    pub fn slot(&self) -> SlotId {
-        self.slot
-    }
-
-    /// The subgraph it lives in.
-    pub fn path(&self) -> SubgraphPath {
-        self.graph.path_of_group(self.graph.slots[self.slot.index()].group)
-    }
-}
-
-/// An edge with the dependency it belongs to.
-#[derive(Clone, Copy, Debug)]
-pub struct DependencyEdge<'a> {
-    /// The item that depends.
-    pub from: &'a ItemRef,
-    /// What it depends on.
-    pub to: &'a ItemRef,
-    /// Whether what it depends on is missing from the graph.
-    pub dangling: bool,
-    /// The dependency itself.
-    pub dependency: &'a Dependency,
 }

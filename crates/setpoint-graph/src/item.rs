@@ -70,6 +70,13 @@ pub struct Attribute {
 }
 
 /// Collects the attributes of an item.
+///
+/// ```
+/// use setpoint_graph::Attributes;
+/// let mut attributes = Attributes::default();
+/// attributes.add("mode", "0644").add_sensitive("password", "hunter2");
+/// assert!(attributes.iter().any(|attribute| attribute.sensitive));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes(Vec<Attribute>);
 
@@ -129,6 +136,21 @@ pub(crate) struct Entry<T: ?Sized> {
 }
 
 /// A shared, immutable item: cheap to clone, and the same value in every graph that holds it.
+///
+/// ```
+/// # use setpoint_graph::*;
+/// # #[derive(Debug, PartialEq)]
+/// # struct Part(&'static str, &'static [&'static str]);
+/// # impl Item for Part {
+/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     fn name(&self) -> Name { Name::new(self.0) }
+/// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// # }
+/// let crank = ItemHandle::new(Part("crank", &["axle"]));
+/// assert_eq!(crank.reference().to_string(), "part/crank");
+/// assert_eq!(crank.dependencies()[0].targets(), [ItemRef::new("part", "axle")]);
+/// assert_eq!(crank.get::<Part>().unwrap().0, "crank");
+/// ```
 #[derive(Clone)]
 pub struct ItemHandle(Arc<Entry<dyn ErasedItem>>);
 

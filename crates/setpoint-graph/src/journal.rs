@@ -20,10 +20,53 @@ impl GraphId {
 }
 
 /// How many mutations a graph has seen.
+///
+/// ```
+/// # use setpoint_graph::*;
+/// # #[derive(Debug, PartialEq)]
+/// # struct Part(&'static str, &'static [&'static str]);
+/// # impl Item for Part {
+/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     fn name(&self) -> Name { Name::new(self.0) }
+/// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// # }
+/// let mut graph: Graph = Graph::new("machine");
+/// let seen = graph.revision();
+/// graph.put_item(Part("crank", &[]))?;
+/// let touched = graph.touched_since(seen).expect("the journal reaches back");
+/// assert_eq!(touched.count(), 1);
+/// # Ok::<(), GraphError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Revision(pub(crate) u64);
 
 /// What one journal entry touched.
+///
+/// ```
+/// # use setpoint_graph::*;
+/// # #[derive(Debug, PartialEq)]
+/// # struct Part(&'static str, &'static [&'static str]);
+/// # impl Item for Part {
+/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     fn name(&self) -> Name { Name::new(self.0) }
+/// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// # }
+/// let mut graph: Graph = Graph::new("machine");
+/// graph.put_item(Part("crank", &[]))?;
+/// let seen = graph.revision();
+/// graph.del_item(&("part", "crank").into())?;
+/// let names: Vec<String> = graph
+///     .touched_since(seen)
+///     .into_iter()
+///     .flatten()
+///     .filter_map(|touched| match touched {
+///         Touched::Slot(slot) => graph.reference_at(*slot).map(ToString::to_string),
+///         Touched::Gone(reference) => Some(reference.to_string()),
+///     })
+///     .collect();
+/// assert_eq!(names, ["part/crank"]);
+/// # Ok::<(), GraphError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub enum Touched {
     /// The reference in this slot, or, if the slot was freed since, a reference named by a later entry.

@@ -7,32 +7,49 @@
 //! ```text
 //!  your struct ──impl Item──▶ ItemHandle ──put──▶ Graph ─┬─▶ view, diff, cycles
 //!                             (reference,                ├─▶ DOT, JSON, SVG
-//!                              dependencies)             └─▶ journal of revisions
+//!                              dependencies)             ├─▶ serde, for registered types
+//!                                                        └─▶ journal of revisions
 //! ```
 //!
 //! The crate is pure: it does no I/O and knows nothing of who changes the state.
 
+mod batch;
+mod by_slot;
+mod component;
 mod cycle;
 mod dependency;
 mod diff;
 mod edit;
 mod error;
+mod export;
 mod graph;
+mod handle;
 mod item;
 mod journal;
 mod name;
+mod node;
 mod path;
 mod slot;
+mod state;
+mod subgraph;
+mod types;
 mod view;
+mod wire;
 
+pub use batch::Batch;
 pub use cycle::Cycle;
 pub use dependency::{Dependency, Deps};
 pub use diff::{Change, Difference};
-pub use edit::Batch;
 pub use error::GraphError;
-pub use graph::{DependencyEdge, Edge, Graph, Look, Node, SlotId, State};
+pub use export::{Drawing, DrawnEdge, DrawnNode, DrawnSubgraph, Layout, Mark, Marks, Point, Presence, Rect};
+pub use graph::Graph;
+pub use handle::SubgraphMut;
 pub use item::{Attribute, Attributes, Item, ItemHandle};
 pub use journal::{GraphId, Revision, Touched};
 pub use name::{ItemRef, Kind, Name, ResourceKey};
+pub use node::{DependencyEdge, Node};
 pub use path::SubgraphPath;
-pub use view::{SubgraphMut, View};
+pub use slot::{Edge, SlotId};
+pub use state::{Look, State};
+pub use types::{ItemTypes, TypesError};
+pub use view::View;

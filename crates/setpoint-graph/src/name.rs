@@ -75,14 +75,26 @@ macro_rules! text_newtype {
 
 text_newtype! {
     /// What sort of thing an item is, such as `file` or `route`: decides which configurator handles it.
+    ///
+    /// ```
+    /// assert_eq!(setpoint_graph::Kind::from_static("file").as_str(), "file");
+    /// ```
     Kind
 }
 text_newtype! {
     /// What an item is called among those of its kind.
+    ///
+    /// ```
+    /// assert_eq!(setpoint_graph::Name::new("any \"text\"").to_string(), "any \"text\"");
+    /// ```
     Name
 }
 text_newtype! {
     /// Something only one item can hold at a time, such as a port or an address.
+    ///
+    /// ```
+    /// assert!(setpoint_graph::ResourceKey::new("port/80") < "port/81".into());
+    /// ```
     ResourceKey
 }
 

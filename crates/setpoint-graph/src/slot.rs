@@ -1,54 +1,112 @@
-//! Edits and questions by slot, for whoever works on many items at once and has their slots at hand.
+//! What a graph is stored in: slots for references, edges between them, groups for subgraphs.
 
-use crate::graph::ROOT;
-use crate::{Graph, ItemHandle, SlotId, State, SubgraphPath};
+use std::collections::BTreeMap;
 
-impl<S: State> Graph<S> {
-    /// Removes the item in a slot and returns it.
-    pub fn del_item_at(&mut self, slot: SlotId) -> Option<ItemHandle> {
-        self.remove(slot)
+use smallvec::SmallVec;
+
+use crate::{ItemHandle, ItemRef, Name};
+
+/// The position of a reference within one graph: small, fast, and only valid for that graph.
+///
+/// A slot lives as long as its reference is held or mentioned by an item.
+///
+/// ```
+/// # use setpoint_graph::*;
+/// # #[derive(Debug, PartialEq)]
+/// # struct Part(&'static str, &'static [&'static str]);
+/// # impl Item for Part {
+/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     fn name(&self) -> Name { Name::new(self.0) }
+/// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// # }
+/// let mut graph: Graph = Graph::new("machine");
+/// let crank = graph.put_item(Part("crank", &["axle"]))?;
+/// let axle = graph.edges_at(crank)[0].slot;
+/// assert!(graph.item_at(axle).is_none(), "only mentioned");
+/// assert_eq!(graph.incoming_at(axle)[0].slot, crank);
+/// # Ok::<(), GraphError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SlotId(pub(crate) u32);
+
+impl SlotId {
+    /// The position as an index below [`slot_bound`](crate::Graph::slot_bound).
+    pub fn index(self) -> usize {
+        self.0 as usize
     }
 
-    /// Journals a reference as changed although its item is the same: something around it is not.
-    pub fn touch(&mut self, item: &crate::ItemRef) {
-        if let Some(slot) = self.slot_of(item) {
-            self.touch_slot(slot);
+    /// The position as a small number.
+    pub fn to_index(self) -> u32 {
+        self.0
+    }
+
+    /// The slot at a position that [`SlotId::to_index`] gave.
+    pub fn from_index(index: u32) -> Self {
+        Self(index)
+    }
+}
+
+/// One end of a dependency edge: where it leads, and its position there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The slot at the other end.
+    pub slot: SlotId,
+    /// The position among the other end's edges.
+    pub position: u32,
+}
+
+pub(crate) type Edges = SmallVec<[Edge; 2]>;
+
+#[derive(Clone)]
+pub(crate) enum Content {
+    Free,
+    Mentioned(Box<ItemRef>),
+    Item(ItemHandle),
+}
+
+#[derive(Clone)]
+pub(crate) struct Slot<S> {
+    pub(crate) content: Content,
+    pub(crate) edges: Edges,
+    pub(crate) incoming: Edges,
+    pub(crate) hash: u32,
+    pub(crate) group: u32,
+    /// The position among the group's members.
+    pub(crate) member: u32,
+    pub(crate) state: Option<S>,
+}
+
+impl<S> Slot<S> {
+    pub(crate) fn reference(&self) -> Option<&ItemRef> {
+        match &self.content {
+            Content::Free => None,
+            Content::Mentioned(reference) => Some(reference),
+            Content::Item(item) => Some(item.reference()),
         }
     }
 
-    /// Where the item in a slot lives.
-    pub fn path_at(&self, slot: SlotId) -> SubgraphPath {
-        self.path_of_group(self.slots[slot.index()].group)
-    }
-
-    /// Whether the item in a slot lives in the root graph itself.
-    pub fn is_at_root(&self, slot: SlotId) -> bool {
-        self.slots[slot.index()].group == ROOT
-    }
-
-    /// Whether two items of two graphs live in subgraphs of the same path.
-    pub fn same_place<O: State>(&self, slot: SlotId, other: &Graph<O>, theirs: SlotId) -> bool {
-        let (mut a, mut b) = (self.slots[slot.index()].group, other.slots[theirs.index()].group);
-        while a != ROOT && b != ROOT {
-            let (ours, theirs) = (self.group(a), other.group(b));
-            if ours.name != theirs.name {
-                return false;
-            }
-            (a, b) = (ours.parent, theirs.parent);
+    pub(crate) fn item(&self) -> Option<&ItemHandle> {
+        match &self.content {
+            Content::Item(item) => Some(item),
+            _ => None,
         }
-        a == ROOT && b == ROOT
     }
+}
 
-    /// The dependencies of the item in a slot, each with the slots of its alternatives.
-    pub fn dependencies_at(
-        &self,
-        slot: SlotId,
-    ) -> impl Iterator<Item = (&crate::Dependency, &[crate::Edge])> + Clone {
-        let mut edges = self.edges_at(slot);
-        self.item_at(slot).map_or(&[][..], ItemHandle::dependencies).iter().map(move |dependency| {
-            let (alternatives, rest) = edges.split_at(dependency.targets().len());
-            edges = rest;
-            (dependency, alternatives)
-        })
-    }
+/// A subgraph: a name, a place in the tree and the slots that live in it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) name: Name,
+    pub(crate) description: String,
+    pub(crate) parent: u32,
+    pub(crate) children: BTreeMap<Name, u32>,
+    pub(crate) members: Vec<u32>,
+}
+
+/// The root graph's group.
+pub(crate) const ROOT: u32 = 0;
+
+#[expect(clippy::cast_possible_truncation, reason = "a graph of four billion slots does not fit in memory")]
+pub(crate) fn narrow(index: usize) -> u32 {
+    index as u32
 }

@@ -2,10 +2,27 @@
 
 use std::fmt;
 
-use crate::graph::{Node, ROOT};
-use crate::{Graph, ItemHandle, ItemRef, Name, SlotId, State, SubgraphPath};
+use crate::slot::ROOT;
+use crate::{DependencyEdge, Graph, ItemHandle, ItemRef, Name, Node, SlotId, State, SubgraphPath};
 
 /// A part of a graph, seen as a graph of its own. Paths are relative to it.
+///
+/// ```
+/// # use setpoint_graph::*;
+/// # #[derive(Debug, PartialEq)]
+/// # struct Part(&'static str, &'static [&'static str]);
+/// # impl Item for Part {
+/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     fn name(&self) -> Name { Name::new(self.0) }
+/// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// # }
+/// let mut graph: Graph = Graph::new("machine");
+/// graph.put_item_into(&SubgraphPath::from(["drive", "front"]), Part("crank", &[]))?;
+/// let drive = graph.subgraph(&SubgraphPath::from(["drive"])).expect("it was made");
+/// assert_eq!(drive.len(), 1);
+/// assert_eq!(drive.relative_path(&("part", "crank").into()), Some(SubgraphPath::from(["front"])));
+/// # Ok::<(), GraphError>(())
+/// ```
 pub struct View<'a, S: State> {
     graph: &'a Graph<S>,
     scope: Scope,
@@ -51,12 +68,6 @@ impl<S: State> Graph<S> {
 
     pub(crate) fn view_of(&self, group: u32) -> View<'_, S> {
         View { graph: self, scope: Scope::Group(group) }
-    }
-
-    /// A handle that edits one subgraph; it is made if it is not there.
-    pub fn edit_subgraph(&mut self, path: &SubgraphPath) -> SubgraphMut<'_, S> {
-        self.make_subgraph(path);
-        SubgraphMut { graph: self, path: path.clone() }
     }
 }
 
@@ -193,67 +204,24 @@ impl<'a, S: State> View<'a, S> {
         }
     }
 
+    /// The edges out of an item of this view, in the order of its dependencies.
+    pub fn outgoing(&self, reference: &ItemRef) -> Vec<DependencyEdge<'a>> {
+        self.item(reference).map_or_else(Vec::new, |node| self.graph.outgoing(node.reference()))
+    }
+
+    /// The edges into an item of this view, from anywhere in the graph, ordered by the dependent.
+    pub fn incoming(&self, reference: &ItemRef) -> Vec<DependencyEdge<'a>> {
+        self.item(reference).map_or_else(Vec::new, |node| self.graph.incoming(node.reference()))
+    }
+
     /// Whether the item in a slot is inside this view.
     pub fn contains_slot(&self, slot: SlotId) -> bool {
         match self.scope {
             Scope::Item(only) => only == slot,
             Scope::Group(top) => {
-                let mut group = self.graph.slots[slot.index()].group;
-                while group != top && group != ROOT {
-                    group = self.graph.group(group).parent;
-                }
-                group == top
+                self.graph.item_at(slot).is_some()
+                    && self.graph.is_within(self.graph.slots[slot.index()].group, top)
             }
         }
-    }
-}
-
-/// A handle that edits one subgraph. It borrows the graph, so that it can't outlive the subgraph.
-#[derive(Debug)]
-pub struct SubgraphMut<'a, S: State> {
-    graph: &'a mut Graph<S>,
-    path: SubgraphPath,
-}
-
-impl<S: State> SubgraphMut<'_, S> {
-    /// The subgraph to read from.
-    pub fn view(&self) -> View<'_, S> {
-        let group = self.graph.group_at(&self.path).unwrap_or(ROOT);
-        self.graph.view_of(group)
-    }
-
-    /// Puts an item directly into this subgraph.
-    pub fn put_item(&mut self, item: impl Into<ItemHandle>) -> Result<SlotId, crate::GraphError> {
-        self.graph.put_item_into(&self.path, item)
-    }
-
-    /// Removes an item that lives directly in this subgraph.
-    pub fn del_item(&mut self, reference: &ItemRef) -> Result<ItemHandle, crate::GraphError> {
-        if self.graph.path_of(reference).as_ref() != Some(&self.path) {
-            let (item, lives_in) = (reference.clone(), self.path.clone());
-            return Err(crate::GraphError::NoSuchItem { item, lives_in });
-        }
-        self.graph.del_item(reference)
-    }
-
-    /// Puts a whole graph as a subgraph below this one.
-    pub fn put_subgraph(&mut self, graph: Graph<S>) -> Result<(), crate::GraphError> {
-        self.graph.put_subgraph(&self.path, graph)
-    }
-
-    /// Removes a subgraph directly below this one.
-    pub fn del_subgraph(&mut self, name: impl Into<Name>) -> Result<(), crate::GraphError> {
-        self.graph.del_subgraph(&self.path.join(name))
-    }
-
-    /// Edits a subgraph below this one; it is made if it is not there.
-    pub fn edit_subgraph(&mut self, path: &SubgraphPath) -> SubgraphMut<'_, S> {
-        self.graph.edit_subgraph(&self.path.concat(path))
-    }
-
-    /// Edits the subgraph around this one; none for the root.
-    pub fn edit_parent(&mut self) -> Option<SubgraphMut<'_, S>> {
-        let parent = self.path.parent()?;
-        Some(self.graph.edit_subgraph(&parent))
     }
 }
