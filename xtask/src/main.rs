@@ -1,3 +1,38 @@
 //! Development commands of the workspace: `cargo xtask --help`.
+//!
+//! One module per subcommand. A new one is a variant of [`Command`] that holds its arguments and a line in
+//! [`main`]; what it returns becomes the exit status.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line talks to the terminal")]
 
-fn main() {}
+mod console;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Development commands of the Setpoint workspace.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What can be asked for.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Checks and tests everything, or one crate or group.
+    Test(test::Args),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Test(args) => test::run(&args),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,106 @@
+//! Counting tests in what test binaries print.
+
+use std::fmt;
+
+/// How many tests ended in which way.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Tests that ran and held.
+    pub(crate) passed: usize,
+    /// Tests, and steps, that did not hold.
+    pub(crate) failed: usize,
+    /// Tests that did not run.
+    pub(crate) skipped: usize,
+    /// The names of the failed tests, in the order in which they were seen.
+    pub(crate) failures: Vec<String>,
+}
+
+impl Tally {
+    /// Takes in one line of a test binary's output: a result line adds to the counts, a failed test's line to
+    /// the names, and any other line changes nothing.
+    pub(crate) fn read_line(&mut self, line: &str) {
+        let line = without_colour(line);
+        let line = line.trim();
+        if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
+            self.failures.push(name.to_owned());
+        }
+        let Some(result) = line.strip_prefix("test result: ") else { return };
+        let Some((_, counts)) = result.split_once(". ") else { return };
+        for count in counts.split(';') {
+            let mut words = count.split_whitespace();
+            let (Some(number), Some(what)) = (words.next(), words.next()) else { continue };
+            let Ok(number) = number.parse::<usize>() else { continue };
+            match what {
+                "passed" => self.passed += number,
+                "failed" => self.failed += number,
+                "ignored" => self.skipped += number,
+                _ => {}
+            }
+        }
+    }
+
+    /// Adds what another tally counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+        self.failures.extend_from_slice(&other.failures);
+    }
+}
+
+/// The closing line.
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
+}
+
+/// The line without the escape sequences that colour it.
+fn without_colour(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("\x1b[") {
+        plain.push_str(before);
+        rest = after.split_once('m').map_or("", |(_, after)| after);
+    }
+    plain.push_str(rest);
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(lines: &[&str]) -> Tally {
+        let mut tally = Tally::default();
+        for line in lines {
+            tally.read_line(line);
+        }
+        tally
+    }
+
+    #[test]
+    fn results_of_several_binaries_add_up() {
+        let tally = tally(&[
+            "running 3 tests",
+            "test a::holds ... ok",
+            "test a::breaks ... FAILED",
+            "test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s",
+            "test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 2 filtered out; finished in 0.00s",
+        ]);
+        assert_eq!(tally.to_string(), "5 passed, 1 failed, 1 skipped");
+        assert_eq!(tally.failures, ["a::breaks"]);
+    }
+
+    #[test]
+    fn coloured_results_count_too() {
+        let tally = tally(&["test result: \x1b[32mok\x1b[m. 2 passed; 0 failed; 0 ignored; 0 measured"]);
+        assert_eq!(tally.to_string(), "2 passed, 0 failed, 0 skipped");
+    }
+
+    #[test]
+    fn other_lines_change_nothing() {
+        let tally = tally(&["", "7 passed", "test result: ", "test result: ok", "\x1b[", "test x ... ok"]);
+        assert_eq!(tally.to_string(), "0 passed, 0 failed, 0 skipped");
+    }
+}
