@@ -1,0 +1,482 @@
+//! A simulated system to be managed: it keeps things, fails on demand, and notices every violated rule.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use setpoint_engine::{
+    Completion, Configurator, CurrentGraph, DefaultRegistry, Engine, ItemState, Observed, OpCx, OpError, Operation,
+    RetryPolicy, Selection, SimulatedClock, Status,
+};
+use setpoint_graph::{Deps, Graph, Item, ItemRef, Kind, Name, SubgraphPath};
+
+/// What a thing needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need {
+    pub any_of: Vec<String>,
+    pub at_least: Option<u32>,
+    pub recreate: bool,
+    pub auto: bool,
+}
+
+/// An item of the simulated system. A changed `value` is modified in place, a changed `fixed` is not.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Thing {
+    pub name: String,
+    pub value: u32,
+    pub fixed: u32,
+    pub needs: Vec<Need>,
+    pub claims: Vec<String>,
+    pub external: bool,
+    pub kind: Option<&'static str>,
+}
+
+pub fn thing(name: &str) -> Thing {
+    Thing { name: name.into(), ..Thing::default() }
+}
+
+pub fn external(name: &str) -> Thing {
+    Thing { external: true, ..thing(name) }
+}
+
+pub fn r(name: &str) -> ItemRef {
+    ItemRef::new("thing", name)
+}
+
+impl Thing {
+    pub fn value(mut self, value: u32) -> Self {
+        self.value = value;
+        self
+    }
+
+    pub fn fixed(mut self, fixed: u32) -> Self {
+        self.fixed = fixed;
+        self
+    }
+
+    pub fn kind(mut self, kind: &'static str) -> Self {
+        self.kind = Some(kind);
+        self
+    }
+
+    fn need(mut self, any_of: &[&str], change: impl FnOnce(&mut Need)) -> Self {
+        let any_of = any_of.iter().map(ToString::to_string).collect();
+        let mut need = Need { any_of, at_least: None, recreate: false, auto: false };
+        change(&mut need);
+        self.needs.push(need);
+        self
+    }
+
+    pub fn on(self, name: &str) -> Self {
+        self.need(&[name], |_| {})
+    }
+
+    pub fn on_any(self, names: &[&str]) -> Self {
+        self.need(names, |_| {})
+    }
+
+    pub fn on_at_least(self, name: &str, value: u32) -> Self {
+        self.need(&[name], |need| need.at_least = Some(value))
+    }
+
+    pub fn recreated_with(self, name: &str) -> Self {
+        self.need(&[name], |need| need.recreate = true)
+    }
+
+    pub fn vanishing_with(self, name: &str) -> Self {
+        self.need(&[name], |need| need.auto = true)
+    }
+
+    pub fn claiming(mut self, key: &str) -> Self {
+        self.claims.push(key.into());
+        self
+    }
+}
+
+impl Item for Thing {
+    fn kind(&self) -> Kind {
+        Kind::from_static(self.kind.unwrap_or("thing"))
+    }
+
+    fn name(&self) -> Name {
+        Name::new(&self.name)
+    }
+
+    fn external(&self) -> bool {
+        self.external
+    }
+
+    fn dependencies(&self, deps: &mut Deps) {
+        for need in &self.needs {
+            let dependency = match need.any_of.as_slice() {
+                [one] => deps.requires(("thing", one.as_str())),
+                many => deps.any_of(many.iter().map(|name| r(name))),
+            };
+            if let Some(value) = need.at_least {
+                dependency.satisfying(format!("has at least the value {value}"), move |t: &Thing| t.value >= value);
+            }
+            if need.recreate {
+                dependency.recreate_when_modified();
+            }
+            if need.auto {
+                dependency.auto_deleted_by_external();
+            }
+            dependency.because(format!("{} rests on it", self.name));
+        }
+        for key in &self.claims {
+            deps.claims(key.as_str());
+        }
+    }
+
+    fn attributes(&self, attributes: &mut setpoint_graph::Attributes) {
+        attributes.add("value", self.value);
+        attributes.add("fixed", self.fixed);
+    }
+}
+
+/// How an operation behaves that was told to.
+#[derive(Clone, Debug)]
+pub enum Behaviour {
+    Fail(OpError),
+    Panic,
+    /// Never ends by itself.
+    Hang,
+    /// Never ends, and does not listen either.
+    Stubborn,
+    Background,
+    /// Takes that long.
+    Slow(Duration),
+}
+
+#[derive(Debug, Default)]
+pub struct System {
+    pub exists: BTreeMap<String, Thing>,
+    pub partial: BTreeSet<String>,
+    /// Every rule that was broken.
+    pub violations: Vec<String>,
+    /// Operations in the order they took effect.
+    pub log: Vec<String>,
+    pub behaviours: BTreeMap<(String, Operation), VecDeque<Behaviour>>,
+    /// Background operations that have not ended.
+    pub background: BTreeMap<String, (Operation, Thing, Option<Completion>)>,
+    /// Operations under way.
+    pub running: BTreeSet<String>,
+    pub most_running: usize,
+    /// What is related, by name, in either graph: checked when operations overlap.
+    pub related: BTreeMap<String, BTreeSet<String>>,
+    pub can_read: bool,
+    pub reads: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct World(Arc<Mutex<System>>);
+
+impl World {
+    pub fn lock(&self) -> MutexGuard<'_, System> {
+        self.0.lock().unwrap()
+    }
+
+    pub fn next(&self, name: &str, operation: Operation, behaviour: Behaviour) {
+        self.lock().behaviours.entry((name.into(), operation)).or_default().push_back(behaviour);
+    }
+
+    pub fn fail(&self, name: &str, operation: Operation, message: &str) {
+        self.next(name, operation, Behaviour::Fail(OpError::untouched(message)));
+    }
+
+    pub fn take_log(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().log)
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        self.lock().exists.keys().cloned().collect()
+    }
+
+    /// Ends a background operation.
+    pub fn finish(&self, name: &str, outcome: Result<(), OpError>) {
+        let (operation, thing, completion) = self.lock().background.remove(name).expect("in the background");
+        let mut system = self.lock();
+        match &outcome {
+            Ok(()) => system.take_effect(operation, &thing),
+            Err(_) => {
+                system.running.remove(name);
+            }
+        }
+        drop(system);
+        completion.expect("not finished yet").finish(outcome);
+    }
+
+    pub fn engine(&self) -> Engine {
+        Engine::new(self.registry()).with_clock(SimulatedClock::start()).with_concurrency(1)
+    }
+
+    pub fn registry(&self) -> DefaultRegistry {
+        DefaultRegistry::new().with::<Thing>("thing", self.clone())
+    }
+
+    pub fn assert_no_violation(&self) {
+        let violations = &self.lock().violations;
+        assert!(violations.is_empty(), "{violations:#?}");
+    }
+}
+
+impl System {
+    pub fn is_met(&self, need: &Need) -> bool {
+        need.any_of.iter().any(|name| {
+            self.exists.get(name).is_some_and(|thing| need.at_least.is_none_or(|least| thing.value >= least))
+        })
+    }
+
+    fn check_all(&mut self, during: &str) {
+        let mut broken = Vec::new();
+        for thing in self.exists.values() {
+            for need in thing.needs.iter().filter(|need| !self.is_met(need)) {
+                broken.push(format!("{during}: {} is without {:?}", thing.name, need.any_of));
+            }
+        }
+        let mut holders: BTreeMap<&str, &str> = BTreeMap::new();
+        for thing in self.exists.values() {
+            for key in &thing.claims {
+                if let Some(other) = holders.insert(key, &thing.name) {
+                    broken.push(format!("{during}: {key} is held by {other} and {}", thing.name));
+                }
+            }
+        }
+        self.violations.append(&mut broken);
+    }
+
+    fn begin(&mut self, operation: Operation, thing: &Thing) {
+        let during = format!("{operation} {}", thing.name);
+        for other in &self.running {
+            if self.related.get(other).is_some_and(|related| related.contains(&thing.name)) {
+                self.violations.push(format!("{during} overlaps with {other}"));
+            }
+        }
+        if !self.running.insert(thing.name.clone()) {
+            self.violations.push(format!("{during}: something is done to it already"));
+        }
+        self.most_running = self.most_running.max(self.running.len());
+        match operation {
+            Operation::Create => {
+                if self.exists.contains_key(&thing.name) {
+                    self.violations.push(format!("{during}: created twice"));
+                }
+                if self.partial.contains(&thing.name) {
+                    self.violations.push(format!("{during}: created over parts of it"));
+                }
+                let unmet: Vec<&Need> = thing.needs.iter().filter(|need| !self.is_met(need)).collect();
+                for need in unmet {
+                    self.violations.push(format!("{during}: without {:?}", need.any_of));
+                }
+            }
+            Operation::Modify => {
+                if !self.exists.contains_key(&thing.name) {
+                    self.violations.push(format!("{during}: it does not exist"));
+                }
+            }
+            Operation::Delete => {
+                if !self.exists.contains_key(&thing.name) && !self.partial.contains(&thing.name) {
+                    self.violations.push(format!("{during}: it does not exist"));
+                }
+            }
+        }
+    }
+
+    fn take_effect(&mut self, operation: Operation, thing: &Thing) {
+        self.running.remove(&thing.name);
+        self.log.push(format!("{operation} {}", thing.name));
+        match operation {
+            Operation::Create | Operation::Modify => {
+                self.exists.insert(thing.name.clone(), thing.clone());
+                self.partial.remove(&thing.name);
+            }
+            Operation::Delete => {
+                self.exists.remove(&thing.name);
+                self.partial.remove(&thing.name);
+            }
+        }
+        self.check_all(&format!("{operation} {}", thing.name));
+    }
+
+    fn fail(&mut self, operation: Operation, thing: &Thing, error: &OpError) {
+        self.running.remove(&thing.name);
+        self.log.push(format!("{operation} {} failed", thing.name));
+        if error.damage() == setpoint_engine::Damage::Partial && operation != Operation::Modify {
+            self.exists.remove(&thing.name);
+            self.partial.insert(thing.name.clone());
+        }
+    }
+}
+
+impl World {
+    async fn operate(&self, cx: &OpCx, operation: Operation, thing: &Thing) -> Result<(), OpError> {
+        let behaviour = {
+            let mut system = self.lock();
+            system.begin(operation, thing);
+            let queue = system.behaviours.get_mut(&(thing.name.clone(), operation));
+            queue.and_then(VecDeque::pop_front)
+        };
+        match behaviour {
+            None => {}
+            Some(Behaviour::Fail(error)) => {
+                self.lock().fail(operation, thing, &error);
+                return Err(error);
+            }
+            Some(Behaviour::Panic) => {
+                self.lock().fail(operation, thing, &OpError::new("panic"));
+                panic!("boom");
+            }
+            Some(Behaviour::Hang) => {
+                cx.cancelled().await;
+                let error = OpError::untouched("stopped");
+                self.lock().fail(operation, thing, &error);
+                return Err(error);
+            }
+            Some(Behaviour::Stubborn) => {
+                let _guard = StubbornGuard(self.clone(), operation, thing.clone());
+                std::future::pending::<()>().await;
+            }
+            Some(Behaviour::Background) => {
+                let completion = cx.continue_in_background();
+                assert!(cx.continue_in_background().is_none(), "only one completion is handed out");
+                self.lock().background.insert(thing.name.clone(), (operation, thing.clone(), completion));
+                return Ok(());
+            }
+            Some(Behaviour::Slow(duration)) => {
+                let guard = StubbornGuard(self.clone(), operation, thing.clone());
+                tokio::time::sleep(duration).await;
+                std::mem::forget(guard);
+            }
+        }
+        self.lock().take_effect(operation, thing);
+        Ok(())
+    }
+}
+
+/// What an operation leaves behind whose future is dropped.
+struct StubbornGuard(World, Operation, Thing);
+
+impl Drop for StubbornGuard {
+    fn drop(&mut self) {
+        self.0.lock().fail(self.1, &self.2, &OpError::new("dropped"));
+    }
+}
+
+impl Configurator<Thing> for World {
+    async fn create(&self, cx: &OpCx, new: &Thing) -> Result<(), OpError> {
+        self.operate(cx, Operation::Create, new).await
+    }
+
+    async fn modify(&self, cx: &OpCx, _: &Thing, new: &Thing) -> Result<(), OpError> {
+        self.operate(cx, Operation::Modify, new).await
+    }
+
+    async fn delete(&self, cx: &OpCx, old: &Thing) -> Result<(), OpError> {
+        self.operate(cx, Operation::Delete, old).await
+    }
+
+    fn needs_recreate(&self, old: &Thing, new: &Thing) -> bool {
+        old.fixed != new.fixed
+    }
+
+    async fn read(&self, _: &OpCx, item: &Thing) -> Result<Observed<Thing>, OpError> {
+        let mut system = self.lock();
+        system.reads += 1;
+        if !system.can_read || system.partial.contains(&item.name) {
+            return Ok(Observed::Unsupported);
+        }
+        Ok(system.exists.get(&item.name).cloned().map_or(Observed::Absent, Observed::Present))
+    }
+
+    async fn list(&self, _: &OpCx) -> Result<Option<Vec<Thing>>, OpError> {
+        let system = self.lock();
+        Ok(system.can_read.then(|| system.exists.values().cloned().collect()))
+    }
+}
+
+/// A world, an engine, and the two graphs of one test.
+pub struct Bench {
+    pub world: World,
+    pub engine: Engine,
+    pub current: Option<CurrentGraph>,
+    pub intended: Graph,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let world = World::default();
+        let engine = world.engine().with_retry(RetryPolicy::every_run());
+        Self { world, engine, current: None, intended: Graph::new("test") }
+    }
+
+    pub fn put(&mut self, thing: Thing) -> &mut Self {
+        self.intended.put_item(thing).unwrap();
+        self
+    }
+
+    pub fn del(&mut self, name: &str) -> &mut Self {
+        self.intended.del_item(&r(name)).unwrap();
+        self
+    }
+
+    /// Says that something else brought an external thing into being, or changed it.
+    pub fn appear(&mut self, thing: Thing) {
+        let current = self.current.get_or_insert_with(|| CurrentGraph::new("test"));
+        self.world.lock().exists.insert(thing.name.clone(), thing.clone());
+        current.put_item(thing).unwrap();
+    }
+
+    pub fn vanish(&mut self, name: &str) {
+        self.world.lock().exists.remove(name);
+        self.current.as_mut().unwrap().del_item(&r(name)).unwrap();
+    }
+
+    pub async fn run(&mut self) -> Status {
+        self.select(&Selection::all()).await
+    }
+
+    pub async fn select(&mut self, selection: &Selection) -> Status {
+        let plan = self
+            .engine
+            .plan(self.current.as_ref(), Some(&self.intended), selection, jiff::Timestamp::UNIX_EPOCH)
+            .unwrap();
+        let status = self.engine.reconcile(&mut self.current, Some(&self.intended), selection).await.unwrap();
+        let _ = plan;
+        status
+    }
+
+    pub async fn destroy(&mut self) -> Status {
+        self.engine.reconcile(&mut self.current, None, &Selection::all()).await.unwrap()
+    }
+
+    pub fn graph(&self) -> &CurrentGraph {
+        self.current.as_ref().unwrap()
+    }
+
+    pub fn state(&self, name: &str) -> Option<&ItemState> {
+        self.graph().state(&r(name))
+    }
+
+    pub fn plan(&self) -> setpoint_plan::Plan {
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        self.engine.plan(self.current.as_ref(), Some(&self.intended), &Selection::all(), now).unwrap()
+    }
+}
+
+pub fn log(status: &Status) -> Vec<String> {
+    let short = |entry: &setpoint_engine::LogEntry| {
+        let mut text = format!("{} {}", entry.operation(), entry.item().name());
+        if entry.in_progress() {
+            text += "...";
+        }
+        if let Some(error) = entry.error() {
+            text += &format!(" ({error})");
+        }
+        text
+    };
+    status.log().iter().map(short).collect()
+}
+
+pub fn path(name: &str) -> SubgraphPath {
+    name.split('/').collect()
+}
