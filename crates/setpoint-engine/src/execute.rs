@@ -38,8 +38,6 @@ pub(crate) struct Progress {
     /// Items that failed in this run: not tried again in it.
     pub(crate) failed: FxHashSet<ItemRef>,
     pub(crate) interruption: Option<Interruption>,
-    /// Records that go into the journal with the next batch.
-    records: Vec<Record>,
     operations: u64,
 }
 
@@ -211,7 +209,7 @@ impl<'a> Execution<'a> {
         if let Some(item) = subject.cur().and_then(|slot| self.current.del_item_at(slot)) {
             if self.engine.journal().is_some() {
                 let (item, at) = (item.reference().clone(), self.run.clock.now());
-                self.progress.records.push(Record::Vanished { item, at });
+                self.current.shared_mut().unwritten.push(Record::Vanished { item, at });
             }
         }
         self.close(step, StepFate::Done);
@@ -221,6 +219,7 @@ impl<'a> Execution<'a> {
     async fn start(&mut self, batch: &mut Vec<u32>) {
         let now = self.run.clock.now();
         let mut launches = Vec::with_capacity(batch.len());
+        let before = self.progress.operations;
         for step in batch.drain(..) {
             match self.prepare(step, now) {
                 Ok(launch) => launches.push(launch),
@@ -230,6 +229,9 @@ impl<'a> Execution<'a> {
         if let Err(interruption) = self.flush().await {
             self.progress.interruption.get_or_insert(interruption);
             self.stopped = true;
+            // What the journal does not know is not started.
+            let unwritten = &mut self.current.shared_mut().unwritten;
+            unwritten.retain(|record| !matches!(record, Record::Started { number, .. } if *number > before));
             for launch in launches {
                 self.close(launch.step, StepFate::Held);
             }
@@ -287,7 +289,7 @@ impl<'a> Execution<'a> {
         self.progress.operations += 1;
         let number = self.progress.operations;
         let (item, target) = (item.clone(), target.cloned());
-        self.progress.records.push(Record::Started { number, operation, item, target, path, at });
+        self.current.shared_mut().unwritten.push(Record::Started { number, operation, item, target, path, at });
     }
 
     /// Fails a step that was never started.
@@ -431,7 +433,7 @@ impl<'a> Execution<'a> {
                 transition::go_on_in_background(self.current, slot, Arc::clone(background));
                 let item = cx.item().clone();
                 if self.engine.journal().is_some() {
-                    self.progress.records.push(Record::InBackground { item: item.clone(), at: now });
+                    self.current.shared_mut().unwritten.push(Record::InBackground { item: item.clone(), at: now });
                 }
                 self.log(slot, operation, started, None, cancelled, None);
                 self.related.add(self.current, self.intended, &item);
@@ -446,7 +448,7 @@ impl<'a> Execution<'a> {
         transition::end(self.current, slot, outcome.as_ref().copied(), retry, now);
         if self.engine.journal().is_some() {
             let (item, outcome) = (cx.item().clone(), outcome.clone());
-            self.progress.records.push(Record::Ended { item, outcome, at: now });
+            self.current.shared_mut().unwritten.push(Record::Ended { item, outcome, at: now });
         }
         if outcome.is_ok() {
             self.close(step, StepFate::Done);
@@ -473,26 +475,19 @@ impl<'a> Execution<'a> {
 
     /// Writes what is not in the journal yet.
     async fn flush(&mut self) -> Result<(), Interruption> {
-        let Some(journal) = self.engine.journal() else { return Ok(()) };
-        if self.progress.records.is_empty() {
-            return Ok(());
-        }
-        let written = journal.record(&self.progress.records).await;
-        written.map_err(|error| Interruption::Journal(error.to_string()))?;
-        self.progress.records.clear();
-        Ok(())
+        flush(self.engine, self.current).await
     }
 }
 
-impl Progress {
-    /// Notes something for the journal that happened outside of a plan.
-    pub(crate) fn note(&mut self, record: Record) {
-        self.records.push(record);
-    }
-
-    pub(crate) fn take_records(&mut self) -> Vec<Record> {
-        std::mem::take(&mut self.records)
-    }
+/// Writes what is not in the journal yet.
+pub(crate) async fn flush(engine: &Engine, current: &mut CurrentGraph) -> Result<(), Interruption> {
+    let Some(journal) = engine.journal().filter(|_| !current.shared().unwritten.is_empty()) else {
+        return Ok(());
+    };
+    let written = journal.record(&current.shared().unwritten).await;
+    written.map_err(|error| Interruption::Journal(error.to_string()))?;
+    current.shared_mut().unwritten.clear();
+    Ok(())
 }
 
 /// An operation that is about to start.

@@ -12,13 +12,13 @@ use crate::background::Background;
 use crate::clock::after;
 use crate::configurator::Observed;
 use crate::engine::{Engine, same_name};
-use crate::execute::{Execution, Progress, StepFate, log_entry, panicked, verify};
+use crate::execute::{Execution, Progress, StepFate, flush, log_entry, panicked, verify};
 use crate::journal::Record;
 use crate::op::{OpCx, OpError, Operation, RunShared};
 use crate::plan::{Blueprint, Fate, NONE, Planner, Related, StepKind};
 use crate::selection::Selection;
 use crate::state::{CurrentGraph, Ledger, Presence, Waiting};
-use crate::status::{EngineError, Failure, Interruption, InvalidItem, Status};
+use crate::status::{EngineError, Failure, InvalidItem, Status};
 use crate::transition;
 
 impl Engine {
@@ -119,7 +119,9 @@ impl Engine {
         }
         current.shared_mut().own = Some((current.id(), current.revision()));
         current.shared_mut().intended = Some((intended.id(), intended.revision()));
-        self.flush(&mut progress).await;
+        if let Err(interruption) = flush(self, current).await {
+            progress.interruption.get_or_insert(interruption);
+        }
         Ok(self.report(current, progress, invalid, &run))
     }
 
@@ -216,7 +218,7 @@ impl Engine {
                 progress.failed.insert(item.clone());
             }
             if self.journal().is_some() {
-                progress.note(Record::Ended { item, outcome, at: now });
+                current.shared_mut().unwritten.push(Record::Ended { item, outcome, at: now });
             }
         }
     }
@@ -258,15 +260,6 @@ impl Engine {
             },
         };
         outcome.unwrap_or_else(|panic| Err(panicked(&*panic)))
-    }
-
-    async fn flush(&self, progress: &mut Progress) {
-        let records = progress.take_records();
-        if let Some(journal) = self.journal().filter(|_| !records.is_empty())
-            && let Err(error) = journal.record(&records).await
-        {
-            progress.interruption.get_or_insert(Interruption::Journal(error.to_string()));
-        }
     }
 
     fn report(

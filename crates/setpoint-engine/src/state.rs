@@ -11,6 +11,7 @@ use setpoint_graph::{Graph, GraphId, ItemHandle, ItemRef, Look, Name, Revision, 
 use setpoint_plan::Standing;
 
 use crate::background::{Background, Wake};
+use crate::journal::Record;
 use crate::op::{OpError, Operation};
 
 /// A graph of the current state.
@@ -225,6 +226,8 @@ pub struct Ledger {
     /// Intended items that are not there, since when and why in one word.
     pub(crate) waiting: FxHashMap<ItemRef, Waiting>,
     pub(crate) wake: Option<Arc<Wake>>,
+    /// Records that go into the journal with the next batch: also of a run that was dropped.
+    pub(crate) unwritten: Vec<Record>,
 }
 
 /// Since when, and why in one word, an intended item is not there.

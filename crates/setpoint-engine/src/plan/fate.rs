@@ -391,7 +391,7 @@ impl<'a> Planner<'a> {
         for i in 0..self.active.len() {
             let id = self.active[i];
             let this = self.subject(id);
-            if this.stays() && (this.fate != Fate::Keep || this.event) {
+            if this.stays() {
                 todo.push(id);
             }
             if this.fate == Fate::Delete || this.fate == Fate::Modify || this.takes_intent || this.event {
@@ -443,6 +443,14 @@ impl<'a> Planner<'a> {
                 todo.push(dependent);
             }
         }
+        // Also those that are to depend on it from now on.
+        for edge in self.dependents_int(id) {
+            let dependent = self.at_int(edge.slot);
+            let this = self.subject(dependent);
+            if !this.lost && this.takes_intent && this.stays() {
+                todo.push(dependent);
+            }
+        }
     }
 
     fn has_lost_a_dependency(&mut self, id: u32, suspect: &mut bool) -> bool {
@@ -482,10 +490,15 @@ impl<'a> Planner<'a> {
     fn find_alive(&mut self) {
         self.met.clear();
         self.holders.clear();
-        for i in 0..self.active.len() {
-            self.wake_dependents_of_change(self.active[i]);
-        }
         let ordered = self.int.has_claims();
+        for i in 0..self.active.len() {
+            let id = self.active[i];
+            self.wake_dependents_of_change(id);
+            let this = self.subject(id);
+            if ordered && this.stays() && !this.lost && this.takes_intent {
+                self.take_claims(id);
+            }
+        }
         let mut ready = Ready { ordered, heap: BinaryHeap::new(), stack: Vec::new() };
         let mut derived = 0;
         let mut counted = 0;

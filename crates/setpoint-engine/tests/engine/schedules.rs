@@ -1,0 +1,496 @@
+//! Random schedules against a simple model.
+//!
+//! Each schedule is made from a seed: random graphs, intents, selections, faults, cancellations, dropped
+//! runs, external changes and background completions in random order. Afterwards faults stop, and the
+//! system must reach what a plain fixed-point computation says; at no instant was a rule broken.
+//!
+//! A failing seed is printed; `SETPOINT_SEED=N cargo test -p setpoint-engine schedules` repeats it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use setpoint_engine::{
+    CurrentGraph, Engine, MemoryJournal, OpError, Operation, Presence, RetryPolicy, Selection, SimulatedClock, replay,
+};
+use setpoint_graph::{Graph, ItemRef};
+use tokio_util::sync::CancellationToken;
+
+use crate::world::*;
+
+/// A small random generator: the same numbers for the same seed, everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % bound as u64).unwrap()
+    }
+
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len())]
+    }
+}
+
+const NAMES: [&str; 9] = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+const EXTERNAL: [&str; 3] = ["x", "y", "z"];
+const PATHS: [&str; 4] = ["", "one", "one/two", "three"];
+
+/// What happened, kept outside of the schedule so that it survives a panic.
+#[derive(Clone, Default)]
+struct Trace(Arc<std::sync::Mutex<Vec<String>>>);
+
+impl Trace {
+    fn push(&self, line: String) {
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+struct Schedule {
+    dice: Dice,
+    world: World,
+    current: Option<CurrentGraph>,
+    intended: Graph,
+    claims: bool,
+    journal: Arc<MemoryJournal>,
+    clock: SimulatedClock,
+    trace: Trace,
+}
+
+impl Schedule {
+    fn new(seed: u64, trace: Trace) -> Self {
+        let mut dice = Dice(seed);
+        let claims = dice.one_in(3);
+        let world = World::default();
+        world.lock().can_read = dice.one_in(2);
+        Self {
+            dice,
+            world,
+            current: None,
+            intended: Graph::new("test"),
+            claims,
+            journal: Arc::new(MemoryJournal::new()),
+            clock: SimulatedClock::start(),
+            trace,
+        }
+    }
+
+    fn random_thing(&mut self, name: &str) -> Thing {
+        let dice = &mut self.dice;
+        let mut made = thing(name).value(u32::try_from(dice.below(3)).unwrap());
+        if dice.one_in(4) {
+            made = made.fixed(1);
+        }
+        let others: Vec<&str> = NAMES.iter().chain(&EXTERNAL).copied().collect();
+        for _ in 0..dice.below(3) {
+            // Mostly on smaller names, so that cycles are possible but rare.
+            let mut other = *dice.pick(&others);
+            if !EXTERNAL.contains(&other) && other >= name && !dice.one_in(12) {
+                other = EXTERNAL[dice.below(3)];
+            }
+            made = match dice.below(6) {
+                0 => made.on_at_least(other, u32::try_from(dice.below(3)).unwrap()),
+                1 => made.recreated_with(other),
+                2 => {
+                    let second = *dice.pick(&others);
+                    made.on_any(&[other, second])
+                }
+                3 if EXTERNAL.contains(&other) => made.vanishing_with(other),
+                _ => made.on(other),
+            };
+        }
+        if self.claims && dice.one_in(2) {
+            made = made.claiming(["p", "q", "s"][dice.below(3)]);
+        }
+        made
+    }
+
+    fn change_intent(&mut self) {
+        for _ in 0..=self.dice.below(4) {
+            let name = *self.dice.pick(&NAMES);
+            if self.dice.one_in(4) {
+                let _ = self.intended.del_item(&r(name));
+                self.trace.push(format!("intent: no {name}"));
+            } else {
+                let made = self.random_thing(name);
+                self.trace.push(format!("intent: {made:?}"));
+                let home = self.intended.path_of(&r(name));
+                let home = home.unwrap_or_else(|| at(PATHS[self.dice.below(4)]));
+                self.intended.put_item_into(&home, made).unwrap();
+            }
+            if self.dice.one_in(6) && self.intended.contains(&r(name)) {
+                let to = at(PATHS[self.dice.below(4)]);
+                self.intended.move_item(&r(name), &to).unwrap();
+            }
+        }
+        if self.dice.one_in(8) {
+            // The same intent as another graph: nothing of it was compared before.
+            self.intended = self.intended.clone();
+        }
+    }
+
+    fn change_externals(&mut self) {
+        let name = *self.dice.pick(&EXTERNAL);
+        let current = self.current.get_or_insert_with(|| CurrentGraph::new("test"));
+        let mut system = self.world.lock();
+        if current.contains(&r(name)) && self.dice.one_in(2) {
+            current.del_item(&r(name)).unwrap();
+            system.exists.remove(name);
+            self.trace.push(format!("external: no {name}"));
+            // The system removes by itself what vanishes with it.
+            let gone: Vec<String> = system
+                .exists
+                .values()
+                .filter(|t| t.needs.iter().any(|need| need.auto && need.any_of == [name]))
+                .map(|t| t.name.clone())
+                .collect();
+            for name in gone {
+                if !system.running.contains(&name) {
+                    system.exists.remove(&name);
+                }
+            }
+        } else {
+            let made = external(name).value(u32::try_from(self.dice.below(3)).unwrap());
+            self.trace.push(format!("external: {name} = {}", made.value));
+            system.exists.insert(name.into(), made.clone());
+            current.put_item(made).unwrap();
+        }
+        let founded = founded(&system.exists, &system.exists);
+        let doomed: Vec<String> = system.exists.keys().filter(|name| !founded.contains(*name)).cloned().collect();
+        let on_the_way: Vec<String> = system.background.keys().cloned().collect();
+        system.excused.extend(doomed.into_iter().chain(on_the_way));
+    }
+
+    fn plan_faults(&mut self) {
+        for _ in 0..self.dice.below(4) {
+            let name = *self.dice.pick(&NAMES);
+            let operation = [Operation::Create, Operation::Modify, Operation::Delete][self.dice.below(3)];
+            let behaviour = match self.dice.below(7) {
+                0 => Behaviour::Fail(OpError::untouched("refused")),
+                1 => Behaviour::Fail(OpError::new("broke off")),
+                2 => Behaviour::Panic,
+                3 | 4 => Behaviour::Background,
+                5 => Behaviour::Hang,
+                _ => Behaviour::Slow(Duration::from_millis(1 + self.dice.below(50) as u64)),
+            };
+            self.trace.push(format!("fault: {operation} {name}: {behaviour:?}"));
+            self.world.next(name, operation, behaviour);
+        }
+    }
+
+    fn finish_some_background(&mut self) {
+        let names: Vec<String> = self.world.lock().background.keys().cloned().collect();
+        for name in names {
+            if self.dice.one_in(2) {
+                let outcome =
+                    if self.dice.one_in(3) { Err(OpError::untouched("came to nothing")) } else { Ok(()) };
+                self.trace.push(format!("background: {name} {outcome:?}"));
+                self.world.finish(&name, outcome);
+            }
+        }
+    }
+
+    fn engine(&mut self) -> Engine {
+        let retry = match self.dice.below(3) {
+            0 => RetryPolicy::every_run(),
+            _ => RetryPolicy::exponential(Duration::from_secs(1), Duration::from_secs(10)),
+        };
+        Engine::new(self.world.registry())
+            .with_clock(self.clock)
+            .with_concurrency(1 + self.dice.below(4))
+            .with_retry(retry)
+            .with_timeout(Some(Duration::from_secs(5)))
+            .with_grace(Duration::from_secs(5))
+            .with_journal(self.journal.clone())
+    }
+
+    fn selection(&mut self) -> Selection {
+        match self.dice.below(6) {
+            0 => Selection::subgraph(at(PATHS[1 + self.dice.below(3)])),
+            1 => {
+                let (one, two) = (NAMES[self.dice.below(9)], NAMES[self.dice.below(9)]);
+                Selection::items([r(one), r(two)])
+            },
+            _ => Selection::all(),
+        }
+    }
+
+    /// Everything that reaches everything else, in either graph: such operations may not overlap.
+    fn note_relations(&mut self) {
+        let mut next: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut note = |thing: &Thing| {
+            let targets = thing.needs.iter().flat_map(|need| need.any_of.clone());
+            next.entry(thing.name.clone()).or_default().extend(targets);
+        };
+        for node in self.intended.items() {
+            note(node.item().get().unwrap());
+        }
+        for node in self.current.iter().flat_map(Graph::items) {
+            note(node.item().get().unwrap());
+        }
+        let mut related: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for start in next.keys() {
+            let mut todo = vec![start.clone()];
+            while let Some(name) = todo.pop() {
+                for target in next.get(&name).into_iter().flatten() {
+                    if related.entry(start.clone()).or_default().insert(target.clone()) {
+                        todo.push(target.clone());
+                    }
+                }
+            }
+        }
+        let forward = related.clone();
+        for (from, targets) in forward {
+            for to in targets {
+                related.entry(to).or_default().insert(from.clone());
+            }
+        }
+        self.world.lock().related = related;
+    }
+
+    async fn run(&mut self) {
+        self.note_relations();
+        let engine = self.engine();
+        let selection = self.selection();
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        let plan = |intended: &Graph| engine.plan(self.current.as_ref(), Some(intended), &selection, now).unwrap();
+        let planned = plan(&self.intended);
+        assert_eq!(planned, plan(&self.intended), "a plan is a pure function");
+        self.trace.push(format!("run: {selection:?}, {planned}"));
+        match self.dice.below(8) {
+            0 => {
+                // The caller loses interest half-way.
+                let patience = Duration::from_millis(self.dice.below(30) as u64);
+                let run = engine.reconcile(&mut self.current, Some(&self.intended), &selection);
+                let _ = tokio::time::timeout(patience, run).await;
+                self.trace.push("dropped".into());
+            }
+            1 => {
+                let cancel = CancellationToken::new();
+                let patience = Duration::from_millis(self.dice.below(30) as u64);
+                let cancelling = async {
+                    tokio::time::sleep(patience).await;
+                    cancel.cancel();
+                    std::future::pending::<()>().await;
+                };
+                let run = engine.reconcile_until(&mut self.current, Some(&self.intended), &selection, &cancel);
+                tokio::select! {
+                    status = run => drop(status.unwrap()),
+                    () = cancelling => unreachable!(),
+                }
+                self.trace.push("cancelled".into());
+            }
+            _ => {
+                let status = engine.reconcile(&mut self.current, Some(&self.intended), &selection).await.unwrap();
+                self.trace.push(format!("log: {:?}", log(&status)));
+                if self.dice.one_in(6) {
+                    status.cancel_background();
+                }
+            }
+        }
+    }
+
+    async fn step(&mut self) {
+        match self.dice.below(10) {
+            0..=2 => self.change_intent(),
+            3 => self.change_externals(),
+            4 => self.plan_faults(),
+            5 => self.finish_some_background(),
+            6 => {
+                let pause = Duration::from_millis(self.dice.below(3000) as u64);
+                tokio::time::sleep(pause).await;
+            }
+            _ => self.run().await,
+        }
+    }
+
+    /// Faults stop; the system must reach the intent.
+    async fn settle(&mut self) {
+        self.trace.push("faults stop".into());
+        let engine = Engine::new(self.world.registry()).with_clock(self.clock).with_journal(self.journal.clone());
+        for _ in 0..30 {
+            self.world.lock().behaviours.clear();
+            let names: Vec<String> = self.world.lock().background.keys().cloned().collect();
+            for name in names {
+                self.world.finish(&name, Ok(()));
+            }
+            self.note_relations();
+            let status =
+                engine.reconcile(&mut self.current, Some(&self.intended), &Selection::all()).await.unwrap();
+            self.trace.push(format!("settling: {:?}", log(&status)));
+            tokio::time::sleep(Duration::from_secs(600)).await;
+        }
+        let status = engine.reconcile(&mut self.current, Some(&self.intended), &Selection::all()).await.unwrap();
+        assert!(status.log().is_empty(), "it never comes to rest: {:?}", log(&status));
+        assert!(status.failures().is_empty(), "{:?}", status.failures());
+        let rebuilt = self.intended.clone();
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        let plan = engine.plan(self.current.as_ref(), Some(&rebuilt), &Selection::all(), now).unwrap();
+        assert!(plan.is_empty(), "comparing all finds more: {plan}");
+    }
+
+    fn check_end(&self) {
+        let system = self.world.lock();
+        let current = self.current.as_ref().unwrap();
+        let intended: BTreeMap<String, Thing> =
+            self.intended.items().map(|node| node.item().get::<Thing>().unwrap().clone()).map(|t| (t.name.clone(), t)).collect();
+        let externals: BTreeMap<String, Thing> =
+            system.exists.iter().filter(|(_, t)| t.external).map(|(n, t)| (n.clone(), t.clone())).collect();
+        assert!(system.partial.is_empty(), "rubbish is left: {:?}", system.partial);
+        for (name, found) in system.exists.iter().filter(|(_, t)| !t.external) {
+            // What can't be handled as declared is left alone.
+            let invalid = self.intended.cycles().iter().any(|cycle| cycle.members().contains(&r(name)));
+            assert!(invalid || intended.get(name) == Some(found), "{name} is not as intended: {found:?}");
+            assert_eq!(current.item(&r(name)).and_then(|item| item.get::<Thing>()), Some(found), "the graph lies");
+        }
+        let recorded = current.items().filter(|node| {
+            node.state().is_none_or(|state| state.presence() == Presence::Present && state.flight().is_none())
+        });
+        for node in recorded {
+            assert!(system.exists.contains_key(node.item().name().as_str()), "{node:?} is recorded and not there");
+        }
+        for name in system.exists.keys() {
+            assert!(self.intended.path_of(&r(name)).is_none_or(|path| current.path_of(&r(name)) == Some(path)));
+        }
+        let mut all = externals.clone();
+        all.extend(intended.clone());
+        let reachable = founded(&all, &externals);
+        if self.claims {
+            for name in intended.keys().filter(|name| !system.exists.contains_key(*name)) {
+                let wanted = &intended[name];
+                let unmet = wanted.needs.iter().any(|need| !system.is_met(need));
+                let claimed = wanted.claims.iter().any(|key| {
+                    system.exists.values().any(|other| other.name != *name && other.claims.contains(key))
+                });
+                assert!(unmet || claimed || !reachable.contains(name), "{name} is missing without a cause");
+            }
+        } else if self.intended.cycles().is_empty() {
+            let there: BTreeSet<String> = system.exists.keys().cloned().collect();
+            assert_eq!(there, reachable, "what is there is not what can be");
+        }
+        assert!(system.violations.is_empty(), "{:?}", system.violations);
+    }
+
+    fn check_replay(&self) {
+        // The journal knows nothing of externals, which others put, nor of what was read back.
+        if self.world.lock().can_read {
+            return;
+        }
+        let replayed = replay("test", None, &self.journal.records());
+        let kept = |graph: &CurrentGraph| -> BTreeSet<ItemRef> {
+            let present = graph.items().filter(|node| !node.item().external());
+            present.map(|node| node.reference().clone()).collect()
+        };
+        assert_eq!(kept(&replayed), kept(self.current.as_ref().unwrap()), "the journal tells another story");
+    }
+}
+
+fn at(path_text: &str) -> setpoint_graph::SubgraphPath {
+    if path_text.is_empty() { setpoint_graph::SubgraphPath::root() } else { path(path_text) }
+}
+
+/// What can be there, of these things, starting from the external ones that are.
+fn founded(things: &BTreeMap<String, Thing>, there: &BTreeMap<String, Thing>) -> BTreeSet<String> {
+    let mut found: BTreeSet<String> = there.values().filter(|t| t.external).map(|t| t.name.clone()).collect();
+    loop {
+        let met = |need: &Need| {
+            need.any_of.iter().any(|name| {
+                found.contains(name) && need.at_least.is_none_or(|least| things[name].value >= least)
+            })
+        };
+        let more: Vec<String> = things
+            .values()
+            .filter(|t| !t.external && !found.contains(&t.name) && t.needs.iter().all(met))
+            .map(|t| t.name.clone())
+            .collect();
+        if more.is_empty() {
+            return found;
+        }
+        found.extend(more);
+    }
+}
+
+async fn run_schedule(seed: u64, trace: Trace) -> Schedule {
+    let mut schedule = Schedule::new(seed, trace);
+    schedule.change_intent();
+    for _ in 0..10 + schedule.dice.below(30) {
+        schedule.step().await;
+    }
+    schedule.settle().await;
+    schedule
+}
+
+/// Runs one schedule; a failure names the seed and tells what happened.
+fn check(seed: u64) {
+    let trace = Trace::default();
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let schedule = runtime.block_on(run_schedule(seed, trace.clone()));
+        schedule.check_end();
+        schedule.check_replay();
+    }));
+    if let Err(panic) = outcome {
+        for line in trace.0.lock().unwrap().iter() {
+            eprintln!("{line}");
+        }
+        let message = panic.downcast_ref::<String>().map_or("", String::as_str);
+        eprintln!("failing seed: SETPOINT_SEED={seed}: {message}");
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// Panics of the simulated configurators are expected: they are not printed.
+fn quiet_expected_panics() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let shown = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let expected = info.payload().downcast_ref::<&str>() == Some(&"boom");
+            if !expected {
+                shown(info);
+            }
+        }));
+    });
+}
+
+#[test]
+fn random_schedules_reach_the_intent_and_never_break_a_rule() {
+    quiet_expected_panics();
+    if let Ok(seed) = std::env::var("SETPOINT_SEED") {
+        check(seed.parse().expect("a number"));
+        return;
+    }
+    for seed in 0..3000 {
+        check(seed);
+    }
+}
+
+/// The long mode, run by `cargo xtask soak engine --minutes N`: as many schedules as fit.
+#[test]
+fn random_schedules_for_as_long_as_asked() {
+    let Ok(seconds) = std::env::var("SETPOINT_SOAK_SECONDS") else { return };
+    quiet_expected_panics();
+    let end = Instant::now() + Duration::from_secs(seconds.parse().expect("a number"));
+    let first = std::env::var("SETPOINT_SEED").map_or(1_000_000, |seed| seed.parse().expect("a number"));
+    let mut count = 0;
+    while Instant::now() < end {
+        check(first + count);
+        count += 1;
+        if count % 1000 == 0 {
+            println!("{count} schedules");
+        }
+    }
+    println!("soak engine: {count} schedules, seeds {first} to {}, all passed", first + count - 1);
+}
