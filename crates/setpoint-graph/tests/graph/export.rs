@@ -302,7 +302,7 @@ fn a_transition_from_a_current_graph_shows_its_state() {
 }
 
 /// No two boxes of one subgraph overlap, and each is inside its subgraph's.
-fn assert_tidy(drawing: &Drawing, layout: &Layout) {
+pub(crate) fn assert_tidy(drawing: &Drawing, layout: &Layout) {
     let mut inside: Vec<Vec<(setpoint_graph::Rect, String)>> = vec![Vec::new(); drawing.subgraphs().len()];
     for (node, rect) in drawing.nodes().iter().zip(&layout.nodes) {
         assert!(layout.subgraphs[node.subgraph].contains(rect), "{} sticks out", node.reference);
