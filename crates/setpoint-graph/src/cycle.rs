@@ -108,13 +108,13 @@ impl<S: State> Search<'_, S> {
     fn try_out(&mut self, component: &[SlotId]) {
         // Until they prove otherwise, all members count as not there.
         self.unfounded.extend(component);
-        let mut todo: Vec<SlotId> = component.to_vec();
-        while let Some(slot) = todo.pop() {
-            if self.unfounded.contains(&slot) && self.blocking_edges(slot).next().is_none() {
-                self.unfounded.remove(&slot);
-                // Of these only members can be unfounded: what else depends on them comes later.
-                todo.extend(self.graph.incoming_at(slot).iter().map(|edge| edge.slot));
+        if let [single] = component {
+            // By far the most common: no circle of edges at all.
+            if self.blocking_edges(*single).next().is_none() {
+                self.unfounded.remove(single);
             }
+        } else {
+            self.found(component);
         }
         let rest: FxHashSet<SlotId> =
             component.iter().copied().filter(|slot| self.unfounded.contains(slot)).collect();
@@ -133,18 +133,56 @@ impl<S: State> Search<'_, S> {
         self.cycles.extend(cycles);
     }
 
-    /// The edges of all dependencies of which no alternative can be created.
-    fn blocking_edges(&self, slot: SlotId) -> impl Iterator<Item = SlotId> {
+    /// Takes out of the unfounded what can be created of a component, counting what each still waits for.
+    fn found(&mut self, component: &[SlotId]) {
+        let mut waits: FxHashMap<SlotId, usize> = FxHashMap::default();
+        let mut met: FxHashSet<(SlotId, usize)> = FxHashSet::default();
+        for &slot in component {
+            let mut count = 0;
+            for (i, blocked) in self.dependencies(slot).map(|(blocked, _)| blocked).enumerate() {
+                if blocked {
+                    count += 1;
+                } else {
+                    met.insert((slot, i));
+                }
+            }
+            waits.insert(slot, count);
+        }
+        let mut todo: Vec<SlotId> =
+            component.iter().copied().filter(|slot| waits.get(slot) == Some(&0)).collect();
+        while let Some(slot) = todo.pop() {
+            self.unfounded.remove(&slot);
+            for edge in self.graph.incoming_at(slot) {
+                // Only members wait here: what else depends on them comes later.
+                let Some(count) = waits.get_mut(&edge.slot) else { continue };
+                if met.insert((edge.slot, self.graph.dependency_index(edge.slot, edge.position))) {
+                    *count -= 1;
+                    if *count == 0 {
+                        todo.push(edge.slot);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The dependencies of an item: whether all alternatives are unfounded, and their edges.
+    fn dependencies(&self, slot: SlotId) -> impl Iterator<Item = (bool, &[Edge])> {
         let mut edges = self.graph.edges_at(slot);
         let dependencies = self.graph.item_at(slot).map_or(&[][..], |item| item.dependencies());
-        // A dependency without any alternative can't be met, but that is no cycle.
-        dependencies.iter().flat_map(move |dependency| {
+        dependencies.iter().map(move |dependency| {
             let (alternatives, rest) = edges.split_at(dependency.targets().len());
             edges = rest;
-            let blocked = alternatives.iter().all(|edge| self.unfounded.contains(&edge.slot));
-            let alternatives: &[Edge] = if blocked { alternatives } else { &[] };
-            alternatives.iter().map(|edge| edge.slot)
+            // A dependency without any alternative can't be met, but that is no cycle.
+            let blocked = !alternatives.is_empty()
+                && alternatives.iter().all(|edge| self.unfounded.contains(&edge.slot));
+            (blocked, alternatives)
         })
+    }
+
+    /// The edges of all dependencies of which no alternative can be created.
+    fn blocking_edges(&self, slot: SlotId) -> impl Iterator<Item = SlotId> {
+        let blocking = self.dependencies(slot).filter(|(blocked, _)| *blocked);
+        blocking.flat_map(|(_, alternatives)| alternatives.iter().map(|edge| edge.slot))
     }
 
     /// Walks round a cycle through the smallest member; none if a single member does not wait for itself.

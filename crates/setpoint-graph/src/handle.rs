@@ -7,7 +7,7 @@ impl<S: State> Graph<S> {
     /// A handle that edits one subgraph; it is made if it is not there.
     pub fn edit_subgraph(&mut self, path: &SubgraphPath) -> SubgraphMut<'_, S> {
         self.make_subgraph(path);
-        SubgraphMut { graph: self, path: path.clone() }
+        SubgraphMut { graph: self, path: path.clone(), highest: 0 }
     }
 }
 
@@ -34,15 +34,30 @@ impl<S: State> Graph<S> {
 /// graph.del_subgraph(&SubgraphPath::from(["network"]));
 /// inner.del_subgraph("ghost");
 /// ```
+///
+/// Nor does going up leave a handle behind that the parent could delete:
+///
+/// ```compile_fail,E0382
+/// use setpoint_graph::{Graph, SubgraphPath};
+///
+/// let mut graph: Graph = Graph::new("host");
+/// let mut inner = graph.edit_subgraph(&SubgraphPath::from(["network", "eth0"]));
+/// inner.edit_parent().unwrap().del_subgraph("eth0");
+/// inner.del_subgraph("ghost");
+/// ```
 #[derive(Debug)]
 pub struct SubgraphMut<'a, S: State> {
     graph: &'a mut Graph<S>,
     path: SubgraphPath,
+    /// How deep the handle is that this one was made from: going up ends there, as that one must not lose
+    /// its subgraph.
+    highest: usize,
 }
 
-impl<S: State> SubgraphMut<'_, S> {
+impl<'a, S: State> SubgraphMut<'a, S> {
     /// The subgraph to read from.
     pub fn view(&self) -> View<'_, S> {
+        // It is there: whatever could delete it needs this handle.
         let group = self.graph.group_at(&self.path).unwrap_or(ROOT);
         self.graph.view_of(group)
     }
@@ -73,12 +88,14 @@ impl<S: State> SubgraphMut<'_, S> {
 
     /// Edits a subgraph below this one; it is made if it is not there.
     pub fn edit_subgraph(&mut self, path: &SubgraphPath) -> SubgraphMut<'_, S> {
-        self.graph.edit_subgraph(&self.path.concat(path))
+        let highest = self.path.names().len();
+        SubgraphMut { highest, ..self.graph.edit_subgraph(&self.path.concat(path)) }
     }
 
-    /// Edits the subgraph around this one; none for the root.
-    pub fn edit_parent(&mut self) -> Option<SubgraphMut<'_, S>> {
-        let parent = self.path.parent()?;
-        Some(self.graph.edit_subgraph(&parent))
+    /// Edits the subgraph around this one. None for the root, and for the subgraph of the handle that this
+    /// one was made from.
+    pub fn edit_parent(self) -> Option<SubgraphMut<'a, S>> {
+        let path = self.path.parent().filter(|parent| parent.names().len() >= self.highest)?;
+        Some(SubgraphMut { path, ..self })
     }
 }

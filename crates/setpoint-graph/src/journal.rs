@@ -1,7 +1,8 @@
 //! The journal of a graph: which references were touched by which revision.
 //!
-//! Every mutation takes the next revision. A reader that remembers the revision it has seen asks for what
-//! was touched since; where the journal no longer reaches back that far it must compare everything.
+//! Every mutation of an item takes the next revision; those of empty subgraphs and of descriptions take
+//! none. A reader that remembers the revision it has seen asks for what was touched since; where the journal
+//! no longer reaches back that far it must compare everything.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

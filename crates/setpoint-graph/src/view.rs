@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::slot::ROOT;
-use crate::{DependencyEdge, Graph, ItemHandle, ItemRef, Name, Node, SlotId, State, SubgraphPath};
+use crate::{DependencyEdge, Graph, ItemHandle, ItemRef, Kind, Name, Node, SlotId, State, SubgraphPath};
 
 /// A part of a graph, seen as a graph of its own. Paths are relative to it.
 ///
@@ -148,9 +148,17 @@ impl<'a, S: State> View<'a, S> {
             Scope::Group(group) => self.graph.group(group).members.iter().map(|&slot| SlotId(slot)).collect(),
             Scope::Item(slot) => vec![slot],
         };
-        let mut nodes: Vec<_> = slots.into_iter().filter_map(|slot| self.graph.node(slot)).collect();
-        nodes.sort_by(|a, b| a.reference().cmp(b.reference()));
-        nodes
+        // Most comparisons are decided by the prefix, which needs no look at the texts, wherever they are.
+        let mut nodes: Vec<(&Kind, u128, Node<'a, S>)> = slots
+            .into_iter()
+            .filter_map(|slot| self.graph.node(slot))
+            .map(|node| (node.reference().kind(), node.reference().name_prefix(), node))
+            .collect();
+        nodes.sort_unstable_by(|(kind, prefix, node), (other_kind, other_prefix, other)| {
+            let order = kind.cmp(other_kind).then_with(|| prefix.cmp(other_prefix));
+            order.then_with(|| node.reference().cmp(other.reference()))
+        });
+        nodes.into_iter().map(|(_, _, node)| node).collect()
     }
 
     /// All items, nested subgraphs included, ordered by path and reference.

@@ -141,7 +141,9 @@ impl<S: State> Graph<S> {
         // Both are sorted.
         for key in claims.iter().filter(|key| kept.binary_search(key).is_err()) {
             if let Some(holders) = self.claims.get_mut(key) {
-                holders.retain(|holder| *holder != slot);
+                if let Some(at) = holders.iter().position(|&holder| holder == slot) {
+                    holders.remove(at);
+                }
                 if holders.is_empty() {
                     self.claims.remove(key);
                 }

@@ -12,7 +12,7 @@ impl Drawing {
     pub fn of<'a, S: State>(part: impl Into<View<'a, S>>) -> Self {
         let part = part.into();
         let mut draft = Draft::new(&part);
-        draft.add_part(&part, |_| None);
+        draft.add_part(&part, |_| None, None);
         draft.add_edges(&part, |_, _| Some(None));
         draft.finish(false)
     }
@@ -36,8 +36,8 @@ impl Drawing {
             Some(found.unwrap_or(Mark::Unchanged))
         };
         let mut draft = Draft::new(&to);
-        draft.add_part(&to, mark);
-        draft.add_part(&from, mark);
+        draft.add_part(&to, mark, Some(Mark::Added));
+        draft.add_part(&from, mark, Some(Mark::Removed));
         let (before, after) = (edges_of(&from), edges_of(&to));
         let is_new = |item: &ItemRef, target: &ItemRef| !before.contains(&(item, target));
         draft.add_edges(&to, |item, target| {
@@ -77,12 +77,19 @@ impl Draft {
             name: part.name().clone(),
             description: part.description().to_owned(),
             parent: None,
+            mark: None,
         };
         Self { subgraphs: vec![(whole, BTreeMap::new())], nodes: BTreeMap::new(), edges: Vec::new() }
     }
 
-    /// Adds the subgraphs and items that are not there yet.
-    fn add_part<S: State>(&mut self, part: &View<'_, S>, mark: impl Fn(&ItemRef) -> Option<Mark>) {
+    /// Adds the subgraphs and items that are not there yet. Subgraphs are marked as `fresh` if they were not
+    /// there, and as staying if they were.
+    fn add_part<S: State>(
+        &mut self,
+        part: &View<'_, S>,
+        mark: impl Fn(&ItemRef) -> Option<Mark>,
+        fresh: Option<Mark>,
+    ) {
         let mut todo = vec![(*part, 0)];
         while let Some((view, place)) = todo.pop() {
             for node in view.own_items() {
@@ -98,8 +105,10 @@ impl Draft {
                 let below = *self.subgraphs[place].1.entry(child.name().clone()).or_insert(next);
                 if below == next {
                     let (name, description) = (child.name().clone(), child.description().to_owned());
-                    let drawn = DrawnSubgraph { name, description, parent: Some(place) };
+                    let drawn = DrawnSubgraph { name, description, parent: Some(place), mark: fresh };
                     self.subgraphs.push((drawn, BTreeMap::new()));
+                } else {
+                    self.subgraphs[below].0.mark = Some(Mark::Unchanged);
                 }
                 todo.push((child, below));
             }

@@ -59,7 +59,7 @@ impl Drawing {
                 writeln!(
                     out,
                     "{pad}  label={}; tooltip={}; style=rounded; color={};",
-                    quote(&style::short(subgraph.name.as_str(), LONGEST_LABEL)),
+                    quote(&style::short(&style::title(subgraph), LONGEST_LABEL)),
                     quote(&subgraph.description),
                     quote(&GREY.to_string()),
                 )?;

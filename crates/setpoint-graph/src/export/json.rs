@@ -11,7 +11,7 @@ impl Drawing {
     ///
     /// ```text
     /// { "name", "description", "transition",
-    ///   "subgraphs": [{ "id": "s1", "parent": "s0", "name", "description" }],   outer before inner
+    ///   "subgraphs": [{ "id": "s1", "parent": "s0", "name", "description", "mark" }],   outer before inner
     ///   "nodes": [{ "id": "n0", "subgraph": "s1", "path": [], "kind", "name", "label", "description",
     ///               "external", "presence", "state": { "created", "in_transition", "error" }, "mark" }],
     ///   "edges": [{ "from": "n0", "to": "n1", "description", "wanted", "any_of",
@@ -41,6 +41,8 @@ struct SubgraphJson<'a> {
     parent: Option<String>,
     name: &'a Name,
     description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mark: Option<Mark>,
 }
 
 #[derive(Serialize)]
@@ -93,6 +95,7 @@ impl Serialize for Drawing {
             parent: subgraph.parent.map(|parent| format!("s{parent}")),
             name: &subgraph.name,
             description: &subgraph.description,
+            mark: subgraph.mark,
         });
         DrawingJson {
             name: &whole.name,

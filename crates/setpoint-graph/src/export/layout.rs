@@ -151,7 +151,7 @@ impl Drawing {
             edges.sort_unstable();
             edges.dedup();
             let placed = Level { sizes: &sizes, edges: &edges }.place();
-            let title = text_width(&style::short(self.subgraphs[i].name.as_str(), LONGEST_LABEL)) + PADDING;
+            let title = text_width(&style::short(&style::title(&self.subgraphs[i]), LONGEST_LABEL)) + PADDING;
             subgraphs[i].width = (placed.width.max(title) + 2.0 * PADDING).round();
             subgraphs[i].height = (placed.height + TITLE + 2.0 * PADDING).round();
             levels[i] = placed;

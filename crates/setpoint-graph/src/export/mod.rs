@@ -101,6 +101,8 @@ pub struct DrawnSubgraph {
     pub description: String,
     /// The position of the one around it; none for the whole.
     pub parent: Option<usize>,
+    /// Whether it comes or goes in a transition.
+    pub mark: Option<Mark>,
 }
 
 /// A node in a drawing.

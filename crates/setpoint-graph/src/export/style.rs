@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Drawing, DrawnEdge, DrawnNode, Mark, Presence};
+use super::{Drawing, DrawnEdge, DrawnNode, DrawnSubgraph, Mark, Presence};
 use crate::Kind;
 
 /// A colour, printed as `#rrggbb`.
@@ -121,6 +121,14 @@ pub(super) fn label(node: &DrawnNode) -> String {
     let error = if node.look.error.is_some() && sign != Mark::Failed.sign() { "! " } else { "" };
     let space = if sign.is_empty() { "" } else { " " };
     format!("{sign}{space}{error}{}", node.label)
+}
+
+/// The text of a subgraph: what happens to it, and what it is called.
+pub(super) fn title(subgraph: &DrawnSubgraph) -> String {
+    match subgraph.mark.map_or("", Mark::sign) {
+        "" => subgraph.name.to_string(),
+        sign => format!("{sign} {}", subgraph.name),
+    }
 }
 
 /// The second line of a node: its kind, and what is special about it.

@@ -86,7 +86,7 @@ impl Drawing {
              paint-order=\"stroke\">{}</text>",
             rect.x + 14.0,
             rect.y + TITLE,
-            escape(&style::short(self.subgraphs[i].name.as_str(), LONGEST_LABEL)),
+            escape(&style::short(&style::title(&self.subgraphs[i]), LONGEST_LABEL)),
         )
     }
 

@@ -107,3 +107,16 @@ fn a_long_chain_behind_a_cycle_is_searched_in_no_time() {
     graph.put_item(thing(&format!("{:06}", n - 1)).needs("000000")).unwrap();
     assert_eq!(graph.cycles()[0].path().len(), n);
 }
+
+#[test]
+fn a_hub_whose_needs_are_met_one_by_one_is_searched_in_no_time() {
+    let mut graph: Graph = Graph::new("hub");
+    let mut hub = thing("hub");
+    for i in 0..50_000 {
+        let name = format!("{i:05}");
+        hub = hub.needs(&name);
+        graph.put_item(thing(&name).any_of(["hub", "w"])).unwrap();
+    }
+    graph.put_item(hub).unwrap();
+    assert!(cycles(&graph).is_empty());
+}

@@ -1,9 +1,12 @@
 //! DOT, JSON and SVG, of graphs and of transitions.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use proptest::prelude::*;
 use serde_json::Value;
 use setpoint_graph::{Drawing, Graph, Layout, Mark, Marks, Presence, SubgraphPath};
 
@@ -27,6 +30,16 @@ const ODD: [&str; 14] = [
     "digraph",
 ];
 
+/// Notes once that a test could not do all it should.
+fn record_skip(test: &str) {
+    static RECORDED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let Some(file) = std::env::var_os("SETPOINT_SKIPS") else { return };
+    if RECORDED.lock().unwrap().insert(test.to_owned()) {
+        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
+        file.write_all(format!("{test}: graphviz not installed\n").as_bytes()).unwrap();
+    }
+}
+
 /// Has Graphviz lay a drawing out; none, and a recorded skip, where it is not installed.
 fn graphviz(test: &str, dot: &str) -> Option<String> {
     let child = Command::new("dot")
@@ -36,10 +49,7 @@ fn graphviz(test: &str, dot: &str) -> Option<String> {
         .stderr(Stdio::piped())
         .spawn();
     let Ok(mut child) = child else {
-        if let Some(file) = std::env::var_os("SETPOINT_SKIPS") {
-            let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
-            file.write_all(format!("{test}: graphviz not installed\n").as_bytes()).unwrap();
-        }
+        record_skip(test);
         return None;
     };
     let mut stdin = child.stdin.take().unwrap();
@@ -286,6 +296,9 @@ fn a_subgraph_that_only_the_first_graph_has_is_drawn() {
     let paths: Vec<_> =
         (0..drawing.subgraphs().len()).map(|i| drawing.path_of_subgraph(i).to_string()).collect();
     assert_eq!(paths, ["", "old", "old/deep", "young"]);
+    let marks: Vec<_> = drawing.subgraphs().iter().map(|subgraph| subgraph.mark).collect();
+    assert_eq!(marks, [None, Some(Mark::Removed), Some(Mark::Removed), Some(Mark::Added)]);
+    assert!(drawing.to_dot().contains("label=\"- old\"") && drawing.to_svg().contains(">+ young</text>"));
     let nothing: Graph = Graph::new("nothing");
     assert_eq!(Drawing::transition(&from, &nothing, &Marks::new()).nodes().len(), 4);
     assert_eq!(Drawing::transition(&nothing, &nothing, &Marks::new()).nodes().len(), 0);
@@ -302,7 +315,7 @@ fn a_transition_from_a_current_graph_shows_its_state() {
 }
 
 /// No two boxes of one subgraph overlap, and each is inside its subgraph's.
-fn assert_tidy(drawing: &Drawing, layout: &Layout) {
+pub(crate) fn assert_tidy(drawing: &Drawing, layout: &Layout) {
     let mut inside: Vec<Vec<(setpoint_graph::Rect, String)>> = vec![Vec::new(); drawing.subgraphs().len()];
     for (node, rect) in drawing.nodes().iter().zip(&layout.nodes) {
         assert!(layout.subgraphs[node.subgraph].contains(rect), "{} sticks out", node.reference);
@@ -429,4 +442,24 @@ fn an_empty_graph_is_drawn() {
     assert_well_formed(&drawing.to_svg());
     graphviz("an_empty_graph_is_drawn", &drawing.to_dot());
     assert_eq!(json(&drawing)["nodes"].as_array().unwrap().len(), 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_name_is_drawn(names in prop::collection::vec(any::<String>(), 1..60)) {
+        let mut graph: Graph<Health> = Graph::new(names[0].as_str());
+        for name in &names {
+            let odd = thing(name).needs(&names[0]).any_of([name, "missing"]);
+            let place = SubgraphPath::from([name.as_str()]);
+            graph.put_item_with_state(&place, odd, Health::Broken(name.clone())).unwrap();
+        }
+        let drawing = Drawing::of(&graph);
+        assert_tidy(&drawing, &drawing.layout());
+        assert_well_formed(&drawing.to_svg());
+        if let Some(svg) = graphviz("every_name_is_drawn", &drawing.to_dot()) {
+            prop_assert_eq!(svg.matches("class=\"node\"").count(), drawing.nodes().len());
+        }
+    }
 }

@@ -134,3 +134,17 @@ fn items_of_another_type_are_never_equal() {
     assert_eq!(ItemHandle::new(thing("labelled-x")).label(), "The x");
     assert_eq!(ItemRef::new("thing", "a"), *one.reference());
 }
+
+#[test]
+fn names_that_begin_alike_are_iterated_in_their_own_order() {
+    let long = "the same sixteen bytes and more";
+    let mut expected: Vec<String> =
+        ["", "\0", "a", "a\0", "a\0b", "ab", "ß", "🦀", long].map(String::from).into();
+    expected.extend([format!("{long}!"), format!("{long}\0"), long[..16].to_owned(), long[..15].to_owned()]);
+    let mut graph: Graph = Graph::new("test");
+    for name in &expected {
+        graph.put_item(thing(name)).unwrap();
+    }
+    expected.sort();
+    assert_eq!(names(&graph), expected);
+}

@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use proptest::prelude::*;
-use setpoint_graph::{Batch, Edge, Graph, ItemRef, ResourceKey, SlotId, SubgraphPath};
+use setpoint_graph::{
+    Batch, Cycle, Drawing, Edge, Graph, ItemRef, Mark, Marks, ResourceKey, SlotId, SubgraphPath,
+};
 
+use crate::export::assert_tidy;
 use crate::journal::touched;
 use crate::support::{Need, Thing, item, path, thing};
 
@@ -241,6 +244,12 @@ fn oracle_cycles(model: &Model) -> Vec<Vec<ItemRef>> {
     cycles
 }
 
+/// The part of a model that lives inside a subgraph.
+fn part_of(model: &Model, place: &SubgraphPath) -> Model {
+    let inside = model.iter().filter(|(_, (home, _))| place.is_prefix_of(home));
+    inside.map(|(reference, entry)| (reference.clone(), entry.clone())).collect()
+}
+
 /// What can never be created, by trying: start with what is missing, create until nothing moves.
 fn stuck(model: &Model) -> BTreeSet<ItemRef> {
     let mut created: BTreeSet<&ItemRef> = BTreeSet::new();
@@ -285,6 +294,10 @@ proptest! {
                 before.keys().chain(model.keys()).filter(|r| before.get(r) != model.get(r)).cloned().collect();
             prop_assert_eq!(diff, differing);
         }
+        let drawing = Drawing::of(&graph);
+        assert_tidy(&drawing, &drawing.layout());
+        let birth = Drawing::transition(&Graph::<()>::new("model"), &graph, &Marks::new());
+        prop_assert_eq!(birth.nodes().iter().filter(|n| n.mark == Some(Mark::Added)).count(), model.len());
         let top = graph.subgraph_paths();
         for place in top.iter().filter(|place| place.names().len() == 1) {
             graph.del_subgraph(place).unwrap();
@@ -302,9 +315,16 @@ proptest! {
         for op in &ops {
             apply(op, &mut graph, &mut model);
         }
-        let mut found: Vec<_> = graph.cycles().iter().map(|cycle| cycle.members().to_vec()).collect();
-        found.sort();
-        prop_assert_eq!(found, oracle_cycles(&model));
+        let members = |cycles: Vec<Cycle>| {
+            let mut members: Vec<_> = cycles.iter().map(|cycle| cycle.members().to_vec()).collect();
+            members.sort();
+            members
+        };
+        prop_assert_eq!(members(graph.cycles()), oracle_cycles(&model));
+        for place in graph.subgraph_paths() {
+            let view = graph.subgraph(&place).unwrap();
+            prop_assert_eq!(members(view.cycles()), oracle_cycles(&part_of(&model, &place)));
+        }
     }
 
     #[test]

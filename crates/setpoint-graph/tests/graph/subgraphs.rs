@@ -144,12 +144,24 @@ fn a_subgraph_is_edited_through_a_handle() {
     assert_eq!(not_here.to_string(), "there is no item thing/r in subgraph s");
     s.edit_subgraph(&path("t/u")).put_item(thing("c")).unwrap();
     s.put_subgraph(Graph::new("empty")).unwrap();
-    s.edit_parent().unwrap().put_item(thing("d")).unwrap();
     assert_eq!(s.view().len(), 2);
     s.del_subgraph("t").unwrap();
+    let mut root = s.edit_parent().unwrap();
+    root.put_item(thing("d")).unwrap();
     assert!(graph.edit_subgraph(&path("")).edit_parent().is_none());
     assert_eq!(names(&graph), ["d", "r", "b"]);
     assert_eq!(graph.subgraph_paths(), ["s", "s/empty"].map(path));
+}
+
+#[test]
+fn a_handle_never_reaches_above_the_one_it_was_made_from() {
+    let mut graph: Graph = Graph::new("test");
+    let mut s = graph.edit_subgraph(&path("r/s"));
+    let u = s.edit_subgraph(&path("t/u"));
+    let back = u.edit_parent().unwrap().edit_parent().unwrap();
+    assert_eq!(back.view().path(), path("r/s"));
+    assert!(back.edit_parent().is_none(), "or it could delete what s edits");
+    assert_eq!(s.edit_parent().unwrap().view().path(), path("r"));
 }
 
 #[test]
