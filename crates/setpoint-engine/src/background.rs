@@ -83,7 +83,10 @@ impl Background {
 
 impl fmt::Debug for Background {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Background").field("item", &self.item).field("running", &self.is_running()).finish_non_exhaustive()
+        f.debug_struct("Background")
+            .field("item", &self.item)
+            .field("running", &self.is_running())
+            .finish_non_exhaustive()
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rustc_hash::FxHashSet;
-use setpoint_graph::{Graph, ItemHandle, Kind, SubgraphPath};
 use setpoint_graph::ItemRef;
+use setpoint_graph::{Graph, ItemHandle, Kind, SubgraphPath};
 use setpoint_plan::Plan;
 
 use crate::clock::{Clock, SystemClock};

@@ -161,18 +161,17 @@ impl<'a> Execution<'a> {
             }
             let Some(Reverse(at)) = self.ready.pop() else { return };
             let step = self.plan.schedule.order[at as usize];
-            let Step { subject, kind, automatic } = self.step(step);
+            let Step { subject, kind } = self.step(step);
             if matches!(kind, StepKind::Switch | StepKind::Gate) {
                 self.close(step, StepFate::Done);
                 continue;
             }
             let held = self.stopped
                 || self.plan.subjects[subject as usize].held
-                || !self.related.is_empty() && self.reference(step).is_some_and(|item| self.related.to(item).is_some());
+                || !self.related.is_empty()
+                    && self.reference(step).is_some_and(|item| self.related.to(item).is_some());
             if held {
                 self.close(step, StepFate::Held);
-            } else if automatic {
-                self.vanish(step);
             } else {
                 batch.push(step);
             }
@@ -201,18 +200,6 @@ impl<'a> Execution<'a> {
                 }
             }
         }
-    }
-
-    /// An item is gone because the system removed it together with an external one.
-    fn vanish(&mut self, step: u32) {
-        let subject = &self.plan.subjects[self.step(step).subject as usize];
-        if let Some(item) = subject.cur().and_then(|slot| self.current.del_item_at(slot)) {
-            if self.engine.journal().is_some() {
-                let (item, at) = (item.reference().clone(), self.run.clock.now());
-                self.current.shared_mut().unwritten.push(Record::Vanished { item, at });
-            }
-        }
-        self.close(step, StepFate::Done);
     }
 
     /// Records the starts of a batch, marks them in flight, and polls each once.
@@ -262,7 +249,10 @@ impl<'a> Execution<'a> {
         let Some(item) = item else { return Err(OpError::untouched("the item is gone")) };
         let configurator = self.engine.configurator(item.kind());
         let Some(configurator) = configurator else {
-            return Err(OpError::untouched(format!("no configurator is registered for the kind {}", item.kind())));
+            return Err(OpError::untouched(format!(
+                "no configurator is registered for the kind {}",
+                item.kind()
+            )));
         };
         let seen = if operation == Operation::Modify { target.as_ref().unwrap_or(&item) } else { &item };
         self.engine.hooks_before(operation, seen)?;
@@ -289,7 +279,14 @@ impl<'a> Execution<'a> {
         self.progress.operations += 1;
         let number = self.progress.operations;
         let (item, target) = (item.clone(), target.cloned());
-        self.current.shared_mut().unwritten.push(Record::Started { number, operation, item, target, path, at });
+        self.current.shared_mut().unwritten.push(Record::Started {
+            number,
+            operation,
+            item,
+            target,
+            path,
+            at,
+        });
     }
 
     /// Fails a step that was never started.
@@ -391,9 +388,10 @@ impl<'a> Execution<'a> {
                     let cancelled = Some(clock.now());
                     match select(work, clock.sleep(grace)).await {
                         Either::Left((outcome, _)) => (outcome, cancelled),
-                        Either::Right(_) => {
-                            (Ok(Err(OpError::new(format!("the operation {why} and did not stop")))), cancelled)
-                        }
+                        Either::Right(_) => (
+                            Ok(Err(OpError::new(format!("the operation {why} and did not stop")))),
+                            cancelled,
+                        ),
                     }
                 }
             };
@@ -433,7 +431,10 @@ impl<'a> Execution<'a> {
                 transition::go_on_in_background(self.current, slot, Arc::clone(background));
                 let item = cx.item().clone();
                 if self.engine.journal().is_some() {
-                    self.current.shared_mut().unwritten.push(Record::InBackground { item: item.clone(), at: now });
+                    self.current
+                        .shared_mut()
+                        .unwritten
+                        .push(Record::InBackground { item: item.clone(), at: now });
                 }
                 self.log(slot, operation, started, None, cancelled, None);
                 self.related.add(self.current, self.intended, &item);

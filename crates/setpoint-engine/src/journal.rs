@@ -50,10 +50,20 @@ pub enum Record {
         /// When.
         at: Timestamp,
     },
-    /// An item vanished by itself, with an external item it stood on.
-    Vanished {
+    /// An item left the graph without an operation: it vanished with an external item it stood on, or only
+    /// the failure to create it was remembered.
+    Gone {
         /// The item.
         item: ItemRef,
+        /// When.
+        at: Timestamp,
+    },
+    /// An item lives in another subgraph from now on.
+    Moved {
+        /// The item.
+        item: ItemRef,
+        /// Where it lives.
+        path: SubgraphPath,
         /// When.
         at: Timestamp,
     },
@@ -118,10 +128,14 @@ pub fn replay(graph: impl Into<Name>, base: Option<CurrentGraph>, records: &[Rec
                 }
             }
             Record::InBackground { .. } => {}
-            Record::Vanished { item, .. } => {
+            Record::Gone { item, .. } => {
                 if let Some(slot) = current.node_of(item).map(|node| node.slot()) {
                     current.del_item_at(slot);
                 }
+            }
+            Record::Moved { item, path, .. } => {
+                // An item that the base does not have is external: those are not ours to move.
+                let _ = current.move_item(item, path);
             }
         }
     }
@@ -131,11 +145,14 @@ pub fn replay(graph: impl Into<Name>, base: Option<CurrentGraph>, records: &[Rec
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Started { operation, item, at, .. } => write!(f, "{at} {operation} {} started", item.reference()),
+            Self::Started { operation, item, at, .. } => {
+                write!(f, "{at} {operation} {} started", item.reference())
+            }
             Self::Ended { item, outcome: Ok(()), at } => write!(f, "{at} {item} done"),
             Self::Ended { item, outcome: Err(error), at } => write!(f, "{at} {item} failed: {error}"),
             Self::InBackground { item, at } => write!(f, "{at} {item} goes on in the background"),
-            Self::Vanished { item, at } => write!(f, "{at} {item} vanished"),
+            Self::Gone { item, at } => write!(f, "{at} {item} is gone"),
+            Self::Moved { item, path, at } => write!(f, "{at} {item} moved to {path}"),
         }
     }
 }
@@ -147,7 +164,7 @@ pub fn balance(records: &[Record]) -> BTreeMap<ItemRef, (usize, usize)> {
         match record {
             Record::Started { item, .. } => balance.entry(item.reference().clone()).or_default().0 += 1,
             Record::Ended { item, .. } => balance.entry(item.clone()).or_default().1 += 1,
-            Record::InBackground { .. } | Record::Vanished { .. } => {}
+            Record::InBackground { .. } | Record::Gone { .. } | Record::Moved { .. } => {}
         }
     }
     balance

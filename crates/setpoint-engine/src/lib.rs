@@ -26,5 +26,5 @@ pub use log::LogEntry;
 pub use op::{Damage, OpCx, OpError, Operation};
 pub use retry::RetryPolicy;
 pub use selection::Selection;
-pub use status::{EngineError, Failure, Interruption, InvalidItem, ReconcileError, Status};
 pub use state::{CurrentGraph, Drift, Flight, ItemState, Ledger, Presence, Trouble};
+pub use status::{EngineError, Failure, Interruption, InvalidItem, ReconcileError, Status};

@@ -116,7 +116,13 @@ pub(crate) struct RunShared {
 
 impl OpCx {
     pub(crate) fn new(item: ItemRef, operation: Option<Operation>, run: Arc<RunShared>) -> Self {
-        Self(Arc::new(OpShared { item, operation, run, cancel: OnceLock::new(), background: OnceLock::new() }))
+        Self(Arc::new(OpShared {
+            item,
+            operation,
+            run,
+            cancel: OnceLock::new(),
+            background: OnceLock::new(),
+        }))
     }
 
     /// The item that is operated on.

@@ -148,15 +148,14 @@ impl Engine {
             }
         }
         let blueprint = planner.finish();
-        notes.apply(current, intended, now);
+        notes.apply(current, intended, self.journal().is_some(), now);
         if compared_all && *selection == Selection::All {
             for path in intended.subgraph_paths() {
                 self.mirror_subgraph(current, intended, &path);
             }
         }
         let deleted_paths = deletions(current, &blueprint);
-        let outcome =
-            Execution::new(self, current, intended, &blueprint, run, progress, related).run().await;
+        let outcome = Execution::new(self, current, intended, &blueprint, run, progress, related).run().await;
         for path in deleted_paths {
             prune(current, intended, path);
         }
@@ -181,7 +180,9 @@ impl Engine {
         items.sort();
         for item in items {
             let Some(slot) = current.node_of(&item).map(|node| node.slot()) else { continue };
-            let Some(flight) = current.state_at(slot).and_then(|state| state.flight.as_ref()) else { continue };
+            let Some(flight) = current.state_at(slot).and_then(|state| state.flight.as_ref()) else {
+                continue;
+            };
             let Some(background) = flight.live.0.clone() else { continue };
             let (operation, started) = (flight.operation, flight.started);
             let target = flight.target.clone();
@@ -230,7 +231,8 @@ impl Engine {
         let mut unknown: Vec<ItemRef> = unknown.cloned().collect();
         unknown.sort();
         for item in unknown {
-            let (Some(handle), Some(configurator)) = (current.item(&item).cloned(), self.configurator(item.kind()))
+            let (Some(handle), Some(configurator)) =
+                (current.item(&item).cloned(), self.configurator(item.kind()))
             else {
                 continue;
             };
@@ -308,6 +310,7 @@ struct Notes {
     forget: Vec<ItemRef>,
     cancel: Vec<Arc<Background>>,
     acknowledged: Vec<ItemRef>,
+    overcome: Vec<ItemRef>,
     left: Vec<(ItemRef, Option<Standing>)>,
     active: Vec<u32>,
 }
@@ -319,6 +322,7 @@ impl Notes {
             forget: Vec::new(),
             cancel: Vec::new(),
             acknowledged: Vec::new(),
+            overcome: Vec::new(),
             left: Vec::new(),
             active: planner.active().to_vec(),
         };
@@ -326,13 +330,24 @@ impl Notes {
             let this = planner.subject(id);
             let item = planner.reference(id);
             let state = this.cur().and_then(|slot| planner.cur.state_at(slot));
-            if this.fate == Fate::Keep || this.fate == Fate::Modify {
+            if this.remains && matches!(this.fate, Fate::Keep | Fate::Modify) {
                 notes.moves.extend(planner.moves_to(id).map(|path| (item.clone(), path)));
             }
             if state.is_some_and(|state| state.externally_modified) {
                 notes.acknowledged.push(item.clone());
             }
-            if this.fate == Fate::Keep && this.cur_item && !this.remains && !this.int_item && this.in_scope {
+            if this.fate == Fate::Keep
+                && this.present
+                && this.takes_intent
+                && state.is_some_and(|s| s.trouble.is_some())
+            {
+                // It is as intended after all: the intent came back to it, or it was found so.
+                notes.overcome.push(item.clone());
+            }
+            // Only the failure to create it is remembered, and it is not to be created now.
+            let moot = !this.int_item && this.in_scope || this.candidate && !this.alive;
+            let moot = moot && this.fate == Fate::Keep && !this.remains && !this.external;
+            if this.cur_item && (this.vanished || moot) {
                 notes.forget.push(item.clone());
             }
             if this.fate != Fate::Keep {
@@ -369,13 +384,17 @@ impl Notes {
         notes
     }
 
-    fn apply(&self, current: &mut CurrentGraph, intended: &Graph, now: Timestamp) {
+    fn apply(&self, current: &mut CurrentGraph, intended: &Graph, journals: bool, now: Timestamp) {
         for background in &self.cancel {
             background.cancel(now);
         }
         for item in &self.forget {
             if current.del_item(item).is_ok() {
-                current.shared_mut().open.remove(item);
+                let ledger = current.shared_mut();
+                ledger.open.remove(item);
+                if journals {
+                    ledger.unwritten.push(Record::Gone { item: item.clone(), at: now });
+                }
             }
         }
         let mut left = Vec::new();
@@ -384,12 +403,24 @@ impl Notes {
             // The item is there and the subgraph is made: such a move is never refused.
             let moved = current.move_item(item, path);
             debug_assert!(moved.is_ok());
+            if journals {
+                let (item, path) = (item.clone(), path.clone());
+                current.shared_mut().unwritten.push(Record::Moved { item, path, at: now });
+            }
         }
         for item in &self.acknowledged {
             if let Some(slot) = current.node_of(item).map(|node| node.slot())
                 && let Some(state) = current.state_at_mut(slot)
             {
                 state.externally_modified = false;
+            }
+        }
+        for item in &self.overcome {
+            if let Some(slot) = current.node_of(item).map(|node| node.slot())
+                && let Some(state) = current.state_at_mut(slot)
+            {
+                state.trouble = None;
+                state.since = now;
             }
         }
         for path in left {
@@ -490,9 +521,16 @@ fn settle_ledger(
     // Intended items that were deleted, and not created again, wait from now on.
     for (step, fate) in plan.schedule.steps.iter().zip(outcome) {
         let subject = &plan.subjects[step.subject as usize];
-        if step.kind == StepKind::Delete && subject.int_item && *fate == StepFate::Done && subject.fate == Fate::Delete
+        if step.kind == StepKind::Delete
+            && subject.int_item
+            && *fate == StepFate::Done
+            && subject.fate == Fate::Delete
             && let Some(item) = name(step.subject)
         {
+            if !subject.in_scope {
+                // Its intended value may have all it needs: a run that holds it looks.
+                ledger.dirty.insert(item.clone());
+            }
             let standing = Standing::Pending;
             ledger.waiting.entry(item.clone()).or_insert(Waiting { since: now, standing });
         }
@@ -544,8 +582,10 @@ pub(crate) fn adopt(
 
 fn busy_items(current: &CurrentGraph) -> Vec<ItemRef> {
     let open = current.shared().open.iter();
-    let mut busy: Vec<ItemRef> =
-        open.filter(|item| current.state(item).is_some_and(|state| state.live().is_some())).cloned().collect();
+    let mut busy: Vec<ItemRef> = open
+        .filter(|item| current.state(item).is_some_and(|state| state.live().is_some()))
+        .cloned()
+        .collect();
     busy.sort();
     busy
 }

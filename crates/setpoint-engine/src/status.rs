@@ -186,7 +186,9 @@ impl fmt::Display for ReconcileError {
         match &self.interruption {
             None => {}
             Some(Interruption::Cancelled) => parts.push("the run was cancelled".to_owned()),
-            Some(Interruption::Journal(why)) => parts.push(format!("the journal could not be written: {why}")),
+            Some(Interruption::Journal(why)) => {
+                parts.push(format!("the journal could not be written: {why}"))
+            }
         }
         f.write_str(&parts.join("; "))
     }
@@ -198,7 +200,9 @@ impl std::error::Error for ReconcileError {}
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
     /// The graphs are about different things.
-    #[error("the current graph is {current} and the intended one is {intended}: they must have the same name")]
+    #[error(
+        "the current graph is {current} and the intended one is {intended}: they must have the same name"
+    )]
     Names {
         /// The name of the current graph.
         current: Name,

@@ -84,7 +84,8 @@ pub(crate) fn end(
     match (outcome, operation) {
         // Cleaned up before the next attempt to create it: how often that failed is not forgotten.
         (Ok(()), Operation::Delete)
-            if target.is_some() && state.trouble.as_ref().is_some_and(|t| t.operation == Operation::Create) =>
+            if target.is_some()
+                && state.trouble.as_ref().is_some_and(|t| t.operation == Operation::Create) =>
         {
             state.presence = Presence::Absent;
         }
@@ -102,14 +103,20 @@ pub(crate) fn end(
             if let (Operation::Modify, Some(target)) = (operation, target) {
                 let path = current.path_at(slot);
                 // The same reference in the same place: such a put is never refused.
-                let put = if path.is_root() { current.put_item(target) } else { current.put_item_into(&path, target) };
+                let put = if path.is_root() {
+                    current.put_item(target)
+                } else {
+                    current.put_item_into(&path, target)
+                };
                 debug_assert!(put.is_ok());
             }
         }
         (Err(error), _) => {
             match (operation, error.damage()) {
                 (Operation::Create, Damage::Untouched) => state.presence = Presence::Absent,
-                (Operation::Create | Operation::Delete, Damage::Partial) => state.presence = Presence::Partial,
+                (Operation::Create | Operation::Delete, Damage::Partial) => {
+                    state.presence = Presence::Partial
+                }
                 (Operation::Modify, Damage::Partial) => state.tainted = true,
                 (Operation::Modify | Operation::Delete, Damage::Untouched) => {}
             }

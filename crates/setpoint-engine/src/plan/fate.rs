@@ -133,7 +133,9 @@ impl<'a> Planner<'a> {
     /// Whether the item's failed operation must wait for its time.
     fn is_not_due(&self, id: u32) -> bool {
         let Some(slot) = self.subject(id).cur() else { return false };
-        let (Some(state), Some(item)) = (self.cur.state_at(slot), self.cur.item_at(slot)) else { return false };
+        let (Some(state), Some(item)) = (self.cur.state_at(slot), self.cur.item_at(slot)) else {
+            return false;
+        };
         if self.inputs.failed.contains(item.reference()) {
             return true;
         }
@@ -160,7 +162,9 @@ impl<'a> Planner<'a> {
     /// Whether a deletion that failed must wait for its time.
     fn is_delete_not_due(&self, id: u32) -> bool {
         let Some(slot) = self.subject(id).cur() else { return false };
-        let (Some(state), Some(item)) = (self.cur.state_at(slot), self.cur.item_at(slot)) else { return false };
+        let (Some(state), Some(item)) = (self.cur.state_at(slot), self.cur.item_at(slot)) else {
+            return false;
+        };
         if self.inputs.failed.contains(item.reference()) {
             return true;
         }
@@ -281,7 +285,9 @@ impl<'a> Planner<'a> {
         let roots: Vec<SlotId> = self
             .active
             .iter()
-            .filter(|&&id| self.subject(id).present && matches!(self.subject(id).fate, Fate::Modify | Fate::Recreate))
+            .filter(|&&id| {
+                self.subject(id).present && matches!(self.subject(id).fate, Fate::Modify | Fate::Recreate)
+            })
             .filter(|&&id| self.adds_dependencies(id))
             .filter_map(|&id| self.subject(id).int())
             .collect();
@@ -318,7 +324,9 @@ impl<'a> Planner<'a> {
         let mut acquiring: Vec<(&ItemRef, u32)> = self
             .active
             .iter()
-            .filter(|&&id| self.subject(id).present && matches!(self.subject(id).fate, Fate::Modify | Fate::Recreate))
+            .filter(|&&id| {
+                self.subject(id).present && matches!(self.subject(id).fate, Fate::Modify | Fate::Recreate)
+            })
             .map(|&id| (self.reference(id), id))
             .collect();
         acquiring.sort_unstable();
@@ -564,7 +572,9 @@ impl<'a> Planner<'a> {
             let may_release = this.event || this.fate != Fate::Keep || !this.present;
             if let (true, Some(old)) = (may_release, self.cur_item(id)) {
                 self.wake_claimants(old.claims());
-            } else if self.subject(id).event && let Some(new) = self.int_item(id) {
+            } else if self.subject(id).event
+                && let Some(new) = self.int_item(id)
+            {
                 self.wake_claimants(new.claims());
             }
         }
@@ -622,10 +632,18 @@ impl<'a> Planner<'a> {
             return;
         }
         let (dependency, position) = match side {
-            Side::Cur => (self.cur.dependency_at(edge.slot, edge.position), self.cur.dependency_index(edge.slot, edge.position)),
-            Side::Int => (self.int.dependency_at(edge.slot, edge.position), self.int.dependency_index(edge.slot, edge.position)),
+            Side::Cur => (
+                self.cur.dependency_at(edge.slot, edge.position),
+                self.cur.dependency_index(edge.slot, edge.position),
+            ),
+            Side::Int => (
+                self.int.dependency_at(edge.slot, edge.position),
+                self.int.dependency_index(edge.slot, edge.position),
+            ),
         };
-        let Some(dependency) = dependency.filter(|dependency| dependency.is_satisfied_by(value)) else { return };
+        let Some(dependency) = dependency.filter(|dependency| dependency.is_satisfied_by(value)) else {
+            return;
+        };
         let position = u32::try_from(position).unwrap_or(NONE);
         if dependency.is_any_of() && !self.met.insert((dependent, position)) {
             return;
@@ -644,7 +662,9 @@ impl<'a> Planner<'a> {
         let mut todo: Vec<u32> = Vec::new();
         for &id in &self.active {
             let this = self.subject(id);
-            let disturbs = (this.present || this.external) && (this.fate != Fate::Keep || this.external && this.event);
+            let disturbs = this.vanished && this.alive
+                || (this.present || this.external)
+                    && (this.fate != Fate::Keep || this.external && this.event);
             if disturbs {
                 todo.push(id);
             }
@@ -670,7 +690,11 @@ impl<'a> Planner<'a> {
         let dependency = self.cur.dependency_at(edge.slot, edge.position)?;
         let this = self.subject(disturbed);
         let modified = this.fate == Fate::Modify
-            || this.external && this.cur().and_then(|slot| self.cur.state_at(slot)).is_some_and(|state| state.externally_modified);
+            || this.external
+                && this
+                    .cur()
+                    .and_then(|slot| self.cur.state_at(slot))
+                    .is_some_and(|state| state.externally_modified);
         if modified && dependency.recreates_when_modified() {
             return Some(Why::RequiredModified(disturbed));
         }
@@ -678,7 +702,7 @@ impl<'a> Planner<'a> {
             return None;
         }
         if !dependency.is_any_of() {
-            let gone = this.fate == Fate::Recreate
+            let gone = (this.fate == Fate::Recreate || this.vanished)
                 && (self.subject(id).fate == Fate::Keep || self.depends_in_the_end(id, disturbed));
             return gone.then_some(Why::Cascade(disturbed));
         }
@@ -695,7 +719,8 @@ impl<'a> Planner<'a> {
                 None
             }
             Support::Breaks => {
-                let modified_away = self.subject(id).fate == Fate::Modify && !self.depends_in_the_end(id, disturbed);
+                let modified_away =
+                    self.subject(id).fate == Fate::Modify && !self.depends_in_the_end(id, disturbed);
                 (!modified_away).then_some(Why::Cascade(disturbed))
             }
         }
@@ -719,7 +744,9 @@ impl<'a> Planner<'a> {
             let derived = this.derived;
             match (old, new) {
                 (true, true) if this.fate != Fate::Recreate => return Support::Lasts,
-                (false, true) if bridge.is_none_or(|(earlier, _)| derived < earlier) => bridge = Some((derived, id)),
+                (false, true) if bridge.is_none_or(|(earlier, _)| derived < earlier) => {
+                    bridge = Some((derived, id))
+                }
                 _ => {}
             }
         }

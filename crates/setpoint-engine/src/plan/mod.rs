@@ -30,8 +30,8 @@ use crate::state::{CurrentGraph, Presence};
 
 pub(crate) use order::{Schedule, Step, StepKind};
 pub(crate) use relation::Related;
-pub(crate) use subject::{Fate, NONE, Subject, Why, slot};
 use subject::SlotMap;
+pub(crate) use subject::{Fate, NONE, Subject, Why, slot};
 
 /// What a plan is made for, besides the two graphs.
 #[derive(Clone, Debug)]
@@ -100,6 +100,7 @@ impl<'a> Planner<'a> {
             compared_all: false,
         };
         planner.gather_seeds();
+        planner.find_vanished();
         planner.decide_and_order();
         planner
     }
@@ -170,6 +171,7 @@ impl<'a> Planner<'a> {
             why: Why::Intended,
             present,
             remains,
+            vanished: false,
             external,
             busy,
             in_scope,

@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 use setpoint_graph::{Edge, ItemRef};
 
 use super::fate::{Side, Support};
-use super::{Fate, NONE, Planner, Why};
+use super::{Fate, NONE, Planner};
 
 /// What a step does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,8 +33,6 @@ pub(crate) enum StepKind {
 pub(crate) struct Step {
     pub(crate) subject: u32,
     pub(crate) kind: StepKind,
-    /// The item vanishes by itself with the external item it stood on.
-    pub(crate) automatic: bool,
 }
 
 /// The steps, an order that is safe one by one, and what each waits for.
@@ -93,7 +91,7 @@ struct Draft {
 
 impl Draft {
     fn step(&mut self, subject: u32, kind: StepKind) -> u32 {
-        self.steps.push(Step { subject, kind, automatic: false });
+        self.steps.push(Step { subject, kind });
         u32::try_from(self.steps.len() - 1).unwrap_or(NONE)
     }
 
@@ -119,7 +117,11 @@ impl Draft {
 impl Planner<'_> {
     /// Orders the steps, or names the items that must be deleted temporarily for an order to exist.
     pub(super) fn order(&mut self) -> Result<(), Vec<u32>> {
-        let mut draft = Draft { down: vec![NONE; self.subjects.len()], up: vec![NONE; self.subjects.len()], ..Draft::default() };
+        let mut draft = Draft {
+            down: vec![NONE; self.subjects.len()],
+            up: vec![NONE; self.subjects.len()],
+            ..Draft::default()
+        };
         for &id in &self.active {
             let this = &self.subjects[id as usize];
             let (down, up) = match this.fate {
@@ -149,12 +151,9 @@ impl Planner<'_> {
             return Ok(());
         }
         for i in 0..draft.steps.len() {
-            let Step { subject, kind, .. } = draft.steps[i];
+            let Step { subject, kind } = draft.steps[i];
             match kind {
-                StepKind::Delete => {
-                    self.order_delete(&mut draft, subject);
-                    draft.steps[i].automatic = self.vanishes_by_itself(subject);
-                }
+                StepKind::Delete => self.order_delete(&mut draft, subject),
                 StepKind::Modify | StepKind::Switch => {
                     self.order_old_side(&mut draft, subject);
                     if kind == StepKind::Modify {
@@ -184,12 +183,21 @@ impl Planner<'_> {
                         draft.edge(this, down, old);
                     }
                     Some(StepKind::Modify) => {
-                        let kept = self.end_value(target).is_some_and(|item| dependency.is_satisfied_by(item))
-                            && !dependency.recreates_when_modified();
+                        let kept =
+                            self.end_value(target).is_some_and(|item| dependency.is_satisfied_by(item))
+                                && !dependency.recreates_when_modified();
                         draft.edge(this, down, !kept);
                     }
                     _ => draft.edge(this, up, false),
                 }
+            }
+        }
+        // What it is to depend on later is related to it all the same.
+        if self.cur_item(id) != self.int_item(id) {
+            for edge in self.groups(id, Side::Int).flat_map(|(_, alternatives)| alternatives) {
+                let target = self.at_int(edge.slot);
+                let (down, up) = (draft.down(target), draft.up(target));
+                draft.edge(this, if down == NONE { up } else { down }, false);
             }
         }
     }
@@ -265,6 +273,14 @@ impl Planner<'_> {
                 draft.edge(up, this, hard);
             }
         }
+        // So is what the value depends on that could not be created.
+        if self.subject(id).cur_item && !self.subject(id).remains {
+            for edge in self.groups(id, Side::Cur).flat_map(|(_, alternatives)| alternatives) {
+                let target = self.at_cur(edge.slot);
+                let (down, up) = (draft.down(target), draft.up(target));
+                draft.edge(if up == NONE { down } else { up }, this, false);
+            }
+        }
         let (cur, Some(new)) = (self.cur, self.int_item(id)) else { return };
         for key in new.claims() {
             for &claimant in cur.claimants(key) {
@@ -289,7 +305,8 @@ impl Planner<'_> {
             if !self.end_value(target).is_some_and(|item| dependency.is_satisfied_by(item)) {
                 continue;
             }
-            stable |= self.subject(target).fate != Fate::Recreate && self.is_satisfied_now(target, dependency);
+            stable |=
+                self.subject(target).fate != Fate::Recreate && self.is_satisfied_now(target, dependency);
             let candidate = (self.subject(target).derived, target);
             if draft.up(target) != NONE && chosen.is_none_or(|chosen| candidate < chosen) {
                 chosen = Some(candidate);
@@ -309,6 +326,9 @@ impl Planner<'_> {
                     draft.edge(up, this, false);
                 } else {
                     draft.edge(this, up, false);
+                    if down != up {
+                        draft.edge(down, this, false);
+                    }
                 }
             }
         }
@@ -322,20 +342,6 @@ impl Planner<'_> {
     fn leads_to(&mut self, id: u32, side: Side, target: u32) -> bool {
         let mut edges = self.groups(id, side).flat_map(|(_, alternatives)| alternatives);
         edges.any(|edge| self.target(side, edge.slot) == target)
-    }
-
-    /// Whether the system removes the item itself, because an external item is gone.
-    fn vanishes_by_itself(&mut self, id: u32) -> bool {
-        if self.subject(id).why != Why::Lost {
-            return false;
-        }
-        self.groups(id, Side::Cur).any(|(dependency, alternatives)| {
-            dependency.is_auto_deleted_by_external()
-                && !alternatives.iter().any(|edge| {
-                    let target = self.at_cur(edge.slot);
-                    self.cur_item(target).is_some()
-                })
-        })
     }
 
     /// Adds gates for unchanged items that lie between two that are operated on.
@@ -380,7 +386,7 @@ impl Planner<'_> {
             }
         }
         for i in 0..steps {
-            let Step { subject, kind, .. } = draft.steps[i];
+            let Step { subject, kind } = draft.steps[i];
             let step = u32::try_from(i).unwrap_or(NONE);
             for target in self.targets_either(subject) {
                 if draft.kind(draft.down(target)) != Some(StepKind::Gate) {
@@ -463,7 +469,7 @@ impl Planner<'_> {
                         ready.push(key(next));
                     }
                     if let (true, Some(waits)) = (hard, &mut hard_waits) {
-                        waits[next as usize] -= 1;
+                        waits[next as usize] = waits[next as usize].saturating_sub(1);
                     }
                 }
             }
@@ -558,8 +564,14 @@ impl Planner<'_> {
     }
 
     /// Of each hard circle, the item to delete temporarily: the one that takes fewest others along.
-    fn choose_splits(&mut self, schedule: &Schedule, placed: &[bool], edges: &[(u32, u32, bool)]) -> Vec<u32> {
-        let hard = edges.iter().filter(|(from, to, hard)| *hard && !placed[*from as usize] && !placed[*to as usize]);
+    fn choose_splits(
+        &mut self,
+        schedule: &Schedule,
+        placed: &[bool],
+        edges: &[(u32, u32, bool)],
+    ) -> Vec<u32> {
+        let hard =
+            edges.iter().filter(|(from, to, hard)| *hard && !placed[*from as usize] && !placed[*to as usize]);
         let mut next: Vec<Vec<u32>> = vec![Vec::new(); placed.len()];
         for &(from, to, _) in hard {
             next[from as usize].push(to);
@@ -569,7 +581,8 @@ impl Planner<'_> {
             let stays = circle.iter().map(|&step| &schedule.steps[step as usize]);
             let stays = stays.filter(|step| matches!(step.kind, StepKind::Modify | StepKind::Switch));
             let stays: Vec<u32> = stays.map(|step| step.subject).collect();
-            let choice = stays.into_iter().min_by_key(|&id| (self.dependents_cur(id).count(), self.reference(id)));
+            let choice =
+                stays.into_iter().min_by_key(|&id| (self.dependents_cur(id).count(), self.reference(id)));
             split.extend(choice);
         }
         split.sort_unstable();

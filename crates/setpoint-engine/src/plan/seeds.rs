@@ -4,7 +4,7 @@
 //! only later entries are looked at. Where a journal does not reach, or the graph is another one, all items
 //! are compared.
 
-use setpoint_graph::{GraphId, Graph, Revision, SlotId, State, Touched};
+use setpoint_graph::{Graph, GraphId, Revision, SlotId, State, Touched};
 
 use super::{Planner, slot};
 
@@ -93,7 +93,9 @@ impl Planner<'_> {
         if matched < cur.len() {
             for ours in cur.slots() {
                 let subject = self.by_cur.get(ours.to_index());
-                if subject.is_none() && int.slot_like(cur, ours).and_then(|theirs| int.item_at(theirs)).is_none() {
+                if subject.is_none()
+                    && int.slot_like(cur, ours).and_then(|theirs| int.item_at(theirs)).is_none()
+                {
                     let subject = self.at_cur(ours);
                     self.subject_mut(subject).event = true;
                     self.activate(subject);
@@ -109,6 +111,28 @@ impl Planner<'_> {
         for item in self.inputs.replace {
             if let Some(subject) = self.at(item) {
                 self.activate(subject);
+            }
+        }
+    }
+
+    /// Finds items that went by themselves because an external item did.
+    pub(super) fn find_vanished(&mut self) {
+        for i in 0..self.active.len() {
+            let id = self.active[i];
+            if self.subject(id).cur_item {
+                continue;
+            }
+            for edge in self.dependents_cur(id) {
+                let Some(dependency) = self.cur.dependency_at(edge.slot, edge.position) else { continue };
+                let gone = dependency.is_auto_deleted_by_external()
+                    && dependency.targets().iter().all(|target| !self.cur.contains(target));
+                let dependent = self.at_cur(edge.slot);
+                if gone && !self.subject(dependent).busy {
+                    let this = self.subject_mut(dependent);
+                    (this.vanished, this.event) = (true, true);
+                    (this.present, this.remains) = (false, false);
+                    self.activate(dependent);
+                }
             }
         }
     }

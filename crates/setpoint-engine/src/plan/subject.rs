@@ -68,6 +68,8 @@ pub(crate) struct Subject {
     pub(crate) present: bool,
     /// Something of it is there that would have to be deleted.
     pub(crate) remains: bool,
+    /// The system removed it together with an external item it stood on.
+    pub(crate) vanished: bool,
     /// Something else manages it.
     pub(crate) external: bool,
     /// A background operation on it is under way.

@@ -20,7 +20,8 @@ impl Planner<'_> {
             let this = self.schedule.steps[step as usize];
             let item = self.reference(this.subject);
             let blocked = held[step as usize]
-                || this.kind != StepKind::Gate && (self.subject(this.subject).held || self.related.to(item).is_some());
+                || this.kind != StepKind::Gate
+                    && (self.subject(this.subject).held || self.related.to(item).is_some());
             if !blocked && let Some(action) = action(this.kind) {
                 let number = plan.operations.len();
                 number_of[step as usize] = Some(number);
@@ -47,8 +48,10 @@ impl Planner<'_> {
         }
         let blocked = order.iter().filter(|&&step| number_of[step as usize].is_none());
         let blocked = blocked.map(|&step| self.schedule.steps[step as usize]);
-        let blocked: BTreeSet<&ItemRef> =
-            blocked.filter(|step| action(step.kind).is_some()).map(|step| self.reference(step.subject)).collect();
+        let blocked: BTreeSet<&ItemRef> = blocked
+            .filter(|step| action(step.kind).is_some())
+            .map(|step| self.reference(step.subject))
+            .collect();
         self.schedule.order = order;
         for left in self.left(&blocked) {
             plan.leave(left);
@@ -68,7 +71,8 @@ impl Planner<'_> {
             path: names(&self.path(id)),
             detail,
             temporary: self.subject(id).fate == Fate::Recreate && self.subject(id).remains,
-            ..Operation::new(action, item.kind().to_string(), item.name().to_string()).because(self.reason(id))
+            ..Operation::new(action, item.kind().to_string(), item.name().to_string())
+                .because(self.reason(id))
         }
     }
 
@@ -140,13 +144,18 @@ impl Planner<'_> {
 
     fn why_not_there(&self, known: Option<u32>, target: &ItemRef) -> String {
         let Some(id) = known else {
-            return if self.int.contains(target) { "is not there yet".into() } else { "is not intended".into() };
+            return if self.int.contains(target) {
+                "is not there yet".into()
+            } else {
+                "is not intended".into()
+            };
         };
         let this = self.subject(id);
         let state = this.cur().and_then(|slot| self.cur.state_at(slot));
         if this.busy {
             let operation = state.and_then(|state| state.flight.as_ref()).map(|flight| flight.operation);
-            return operation.map_or_else(|| "is busy".into(), |operation| format!("is in progress ({operation})"));
+            return operation
+                .map_or_else(|| "is busy".into(), |operation| format!("is in progress ({operation})"));
         }
         if let Some(trouble) = state.and_then(|state| state.trouble.as_ref()) {
             return format!("failed to {}: {}", trouble.operation, trouble.error);
@@ -194,11 +203,13 @@ impl Planner<'_> {
         }
         if this.external {
             let missing = this.int_item && !this.present;
-            return missing.then(|| (Standing::External, vec!["nothing has brought it into being".to_owned()]));
+            return missing
+                .then(|| (Standing::External, vec!["nothing has brought it into being".to_owned()]));
         }
         if this.busy {
             let operation = state.and_then(|state| state.flight.as_ref()).map(|flight| flight.operation);
-            let cause = operation.map_or_else(String::new, |operation| format!("its {operation} is in progress"));
+            let cause =
+                operation.map_or_else(String::new, |operation| format!("its {operation} is in progress"));
             return Some((Standing::Busy, vec![cause]));
         }
         if blocked && let Some(other) = self.related.to(item) {
@@ -211,7 +222,8 @@ impl Planner<'_> {
                 Some(due) => format!("the next attempt is due at {due}"),
                 None => "it is not tried again until the intent changes".to_owned(),
             };
-            let failed = format!("{} failed {} times: {}", trouble.operation, trouble.attempts, trouble.error);
+            let failed =
+                format!("{} failed {} times: {}", trouble.operation, trouble.attempts, trouble.error);
             return Some((Standing::Failed, vec![failed, next]));
         }
         if this.claimed_by != NONE {
@@ -242,7 +254,8 @@ impl Planner<'_> {
     pub(crate) fn moves_to(&self, id: u32) -> Option<SubgraphPath> {
         let this = self.subject(id);
         let (cur, int) = (this.cur()?, this.int()?);
-        (this.in_scope && !self.cur.same_place(cur, self.int, int)).then(|| self.int.path_at(slot(int.to_index())))
+        (this.in_scope && !self.cur.same_place(cur, self.int, int))
+            .then(|| self.int.path_at(slot(int.to_index())))
     }
 
     pub(crate) fn active(&self) -> &[u32] {

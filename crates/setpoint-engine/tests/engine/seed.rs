@@ -159,7 +159,11 @@ async fn a_changed_predicate_that_old_and_new_value_cannot_share_deletes_tempora
     bench.put(thing("A").on_at_least("B", 5)).put(thing("B").value(5));
     bench.run().await;
     bench.put(thing("A").value(1).on_at_least("B", 1)).put(thing("B").value(2));
-    assert_eq!(log(&bench.run().await), ["modify A", "modify B"], "the new value is content with the old one");
+    assert_eq!(
+        log(&bench.run().await),
+        ["modify A", "modify B"],
+        "the new value is content with the old one"
+    );
     bench.put(thing("A").value(2).on_at_least("B", 7)).put(thing("B").value(9));
     assert_eq!(log(&bench.run().await), ["modify B", "modify A"]);
     bench.world.assert_no_violation();
@@ -188,7 +192,8 @@ async fn nested_subgraphs_are_created_selected_and_deleted() {
     assert_eq!(bench.graph().path_of(&r("B")), Some(path("net/inner")));
     assert_eq!(bench.graph().subgraph(&path("net")).unwrap().description(), "the network");
     assert!(bench.run().await.log().is_empty());
-    let status = bench.engine.reconcile(&mut bench.current, None, &Selection::subgraph(["net"])).await.unwrap();
+    let status =
+        bench.engine.reconcile(&mut bench.current, None, &Selection::subgraph(["net"])).await.unwrap();
     assert_eq!(log(&status), ["delete A", "delete B"]);
     assert_eq!(bench.world.names(), ["C"]);
     bench.world.assert_no_violation();
@@ -216,7 +221,11 @@ async fn a_dependent_outside_of_the_selection_is_recreated_with_what_it_needs() 
     bench.intended.put_item_into(&path("out"), thing("C").value(1)).unwrap();
     let status = bench.select(&Selection::subgraph(["in"])).await;
     assert_eq!(log(&status), ["delete A", "delete B", "create B", "create A"]);
-    assert_eq!(log(&bench.run().await), ["modify C"], "what was outside is done by the next run that holds it");
+    assert_eq!(
+        log(&bench.run().await),
+        ["modify C"],
+        "what was outside is done by the next run that holds it"
+    );
     bench.world.assert_no_violation();
 }
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use setpoint_engine::{
-    Completion, Configurator, CurrentGraph, DefaultRegistry, Engine, ItemState, Observed, OpCx, OpError, Operation,
-    RetryPolicy, Selection, SimulatedClock, Status,
+    Completion, Configurator, CurrentGraph, DefaultRegistry, Engine, ItemState, Observed, OpCx, OpError,
+    Operation, RetryPolicy, Selection, SimulatedClock, Status,
 };
 use setpoint_graph::{Deps, Graph, Item, ItemRef, Kind, Name, SubgraphPath};
 
@@ -113,7 +113,8 @@ impl Item for Thing {
                 many => deps.any_of(many.iter().map(|name| r(name))),
             };
             if let Some(value) = need.at_least {
-                dependency.satisfying(format!("has at least the value {value}"), move |t: &Thing| t.value >= value);
+                dependency
+                    .satisfying(format!("has at least the value {value}"), move |t: &Thing| t.value >= value);
             }
             if need.recreate {
                 dependency.recreate_when_modified();
@@ -227,6 +228,12 @@ impl System {
         need.any_of.iter().any(|name| {
             self.exists.get(name).is_some_and(|thing| need.at_least.is_none_or(|least| thing.value >= least))
         })
+    }
+
+    /// Whether something else holds what a thing would claim.
+    pub fn is_claimed(&self, wanted: &Thing) -> bool {
+        let others = self.exists.values().filter(|other| other.name != wanted.name);
+        others.flat_map(|other| &other.claims).any(|key| wanted.claims.contains(key))
     }
 
     fn check_all(&mut self, during: &str) {
