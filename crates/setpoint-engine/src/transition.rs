@@ -29,10 +29,14 @@ pub(crate) fn begin_create(
     } else {
         current.put_item_into(path, item.clone()).ok()?
     };
-    let earlier = current.state_at_mut(slot).and_then(|state| state.trouble.take());
     let mut state = ItemState::present(now);
     state.presence = Presence::Absent;
-    state.trouble = earlier;
+    // What went wrong before is not forgotten until it went well.
+    if let Some(earlier) = current.state_at_mut(slot) {
+        state.trouble = earlier.trouble.take();
+        state.drift = earlier.drift.take();
+        state.since = earlier.since;
+    }
     state.flight = Some(flight(Operation::Create, Some(item.clone()), now));
     current.set_state_at(slot, state);
     // Journalled, so that a run that is dropped here is noticed by the next.
