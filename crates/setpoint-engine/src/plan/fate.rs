@@ -197,14 +197,15 @@ impl<'a> Planner<'a> {
         self.activate(id);
     }
 
-    /// Lets an item that is not there look again whether it can be created.
-    fn wake(&mut self, id: u32) {
+    /// Lets an item that is not there look again whether it can be created. Where what it needs did change,
+    /// also before the time of its next attempt.
+    fn wake(&mut self, id: u32, changed: bool) {
         let this = self.subject(id);
         if this.candidate || this.present || this.busy || this.external || !this.int_item || this.invalid {
             return;
         }
         let Some(item) = self.int_item(id) else { return };
-        if self.inputs.failed.contains(item.reference()) {
+        if self.inputs.failed.contains(item.reference()) || !changed && self.is_not_due(id) {
             return;
         }
         if self.configurator_for(item).is_none() {
@@ -570,10 +571,11 @@ impl<'a> Planner<'a> {
     /// Lets items look again that are not there and may have waited for this one.
     fn wake_dependents_of_change(&mut self, id: u32) {
         let this = self.subject(id);
-        if this.present && (this.event || this.fate == Fate::Modify || this.fate == Fate::Recreate) {
+        if this.present && this.fate != Fate::Delete {
+            let changed = this.event || matches!(this.fate, Fate::Modify | Fate::Recreate);
             for edge in self.dependents_int(id) {
                 let dependent = self.at_int(edge.slot);
-                self.wake(dependent);
+                self.wake(dependent, changed);
             }
         }
         if self.int.has_claims() {
@@ -593,7 +595,7 @@ impl<'a> Planner<'a> {
         let int = self.int;
         for &claimant in keys.iter().flat_map(|key| int.claimants(key)) {
             let id = self.at_int(claimant);
-            self.wake(id);
+            self.wake(id, true);
         }
     }
 
@@ -617,7 +619,7 @@ impl<'a> Planner<'a> {
         for edge in self.dependents_int(id) {
             let dependent = self.at_int(edge.slot);
             if created {
-                self.wake(dependent);
+                self.wake(dependent, true);
             }
             self.satisfy(dependent, Side::Int, edge, value, ready);
         }
