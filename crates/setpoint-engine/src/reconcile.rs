@@ -534,12 +534,10 @@ fn settle_ledger(
             && subject.fate == Fate::Delete
             && let Some(item) = name(step.subject)
         {
-            if !subject.in_scope || subject.claimed_by != NONE {
-                // Its intended value may have all it needs: a run that holds it looks. What it claims may
-                // have become free by this very plan.
-                ledger.dirty.insert(item.clone());
-                verdict.released |= subject.in_scope;
-            }
+            // Its intended value may have all it needs, or what it claims may have become free by this very
+            // plan: it is looked at once more.
+            ledger.dirty.insert(item.clone());
+            verdict.released |= subject.in_scope && (subject.claimed_by != NONE || subject.not_due);
             let standing = Standing::Pending;
             ledger.waiting.entry(item.clone()).or_insert(Waiting { since: now, standing });
         }

@@ -580,22 +580,22 @@ impl<'a> Planner<'a> {
         }
         if self.int.has_claims() {
             let this = self.subject(id);
-            let may_release = this.event || this.fate != Fate::Keep || !this.present;
-            if let (true, Some(old)) = (may_release, self.cur_item(id)) {
-                self.wake_claimants(old.claims());
+            let changed = this.event || this.fate != Fate::Keep;
+            if let (true, Some(old)) = (changed || !this.present, self.cur_item(id)) {
+                self.wake_claimants(old.claims(), changed);
             } else if self.subject(id).event
                 && let Some(new) = self.int_item(id)
             {
-                self.wake_claimants(new.claims());
+                self.wake_claimants(new.claims(), changed);
             }
         }
     }
 
-    fn wake_claimants(&mut self, keys: &[setpoint_graph::ResourceKey]) {
+    fn wake_claimants(&mut self, keys: &[setpoint_graph::ResourceKey], changed: bool) {
         let int = self.int;
         for &claimant in keys.iter().flat_map(|key| int.claimants(key)) {
             let id = self.at_int(claimant);
-            self.wake(id, true);
+            self.wake(id, changed);
         }
     }
 
