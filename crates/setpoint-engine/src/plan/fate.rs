@@ -342,7 +342,7 @@ impl<'a> Planner<'a> {
         acquiring.sort_unstable();
         // An item that has to give up its new claim keeps its old ones, which may stop another in turn.
         loop {
-            self.holders.clear();
+            self.reset_holders();
             let mut stopped = false;
             for &(_, id) in &acquiring {
                 if !self.subject(id).takes_intent {
@@ -388,6 +388,21 @@ impl<'a> Planner<'a> {
             }
         }
         None
+    }
+
+    /// Starts over with what background operations are about to hold.
+    fn reset_holders(&mut self) {
+        self.holders.clear();
+        if !self.int.has_claims() {
+            return;
+        }
+        for item in &self.cur.shared().open {
+            let flight = self.cur.state(item).and_then(|state| state.flight.as_ref());
+            let target = flight.filter(|flight| flight.live.0.is_some()).and_then(|flight| flight.target.clone());
+            if let (Some(target), Some(id)) = (target, self.at(item)) {
+                self.holders.extend(target.claims().iter().map(|key| (key.clone(), id)));
+            }
+        }
     }
 
     fn take_claims(&mut self, id: u32) {
@@ -507,7 +522,7 @@ impl<'a> Planner<'a> {
     /// Finds what can be there in the end, of the lost and of those to be created.
     fn find_alive(&mut self) {
         self.met.clear();
-        self.holders.clear();
+        self.reset_holders();
         let ordered = self.int.has_claims();
         for i in 0..self.active.len() {
             let id = self.active[i];
