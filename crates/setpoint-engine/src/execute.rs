@@ -26,7 +26,7 @@ use crate::engine::Engine;
 use crate::journal::Record;
 use crate::log::LogEntry;
 use crate::op::{OpCx, OpError, Operation, RunShared};
-use crate::plan::{Blueprint, Related, Step, StepKind, all_it_needs, slot};
+use crate::plan::{Blueprint, NONE, Related, Step, StepKind, all_it_needs, slot};
 use crate::state::CurrentGraph;
 use crate::status::Interruption;
 use crate::transition;
@@ -62,6 +62,8 @@ pub(crate) struct Execution<'a> {
     /// Steps that wait for a running one to which their item is related.
     postponed: Vec<Launch>,
     slots: Vec<Option<SlotId>>,
+    /// The current slots of items that this run created, by their intended slot.
+    created: Vec<u32>,
     stopped: bool,
 }
 
@@ -115,6 +117,7 @@ impl<'a> Execution<'a> {
             related: plan.related.clone(),
             fates: vec![StepFate::Open; waits.len()],
             slots: vec![None; waits.len()],
+            created: if waits.is_empty() { Vec::new() } else { vec![NONE; intended.slot_bound()] },
             waits,
             position,
             ready,
@@ -232,26 +235,39 @@ impl<'a> Execution<'a> {
             }
             return;
         }
-        for launch in &launches {
-            self.mark(launch.step, launch.operation, &launch.item, launch.target.clone(), now);
-        }
         for launch in launches {
             self.launch_or_postpone(launch).await;
         }
     }
 
+    /// Takes back an operation that was recorded and not started: one of its batch goes on in the background,
+    /// and is related to it.
+    fn withdraw(&mut self, launch: &Launch) {
+        if self.engine.journal().is_some() {
+            let (item, at) = (launch.item.reference().clone(), self.run.clock.now());
+            self.current.shared_mut().unwritten.push(Record::Withdrawn { item, at });
+        }
+        self.close(launch.step, StepFate::Held);
+    }
+
     /// Launches an operation, unless a running one is related to it.
     ///
-    /// The schedule orders steps of one kind along the dependencies; steps of different kinds may meet from
-    /// two sides, as a deletion and a creation that a third item connects.
+    /// The schedule orders steps of one kind along the dependencies, unless alternatives cross; steps of
+    /// different kinds may meet from two sides, as a deletion and a creation that a third item connects.
     async fn launch_or_postpone(&mut self, launch: Launch) {
+        if self.related.to(launch.item.reference()).is_some() {
+            self.withdraw(&launch);
+            return;
+        }
         let mut needs = None;
         if !self.needs.is_empty() {
             let item = launch.item.reference();
             let its_needs = all_it_needs(self.current, self.intended, item);
             let kind = self.step(launch.step).kind;
             let meets = self.needs.iter().any(|(other, others_needs)| {
-                let of_one_kind = kind != StepKind::Modify && self.step(*other).kind == kind;
+                let of_one_kind = !self.plan.schedule.crosses
+                    && kind != StepKind::Modify
+                    && self.step(*other).kind == kind;
                 let related = others_needs.contains(item)
                     || self.reference(*other).is_some_and(|other| its_needs.contains(other));
                 related && !of_one_kind
@@ -262,6 +278,8 @@ impl<'a> Execution<'a> {
             }
             needs = Some(its_needs);
         }
+        let now = self.run.clock.now();
+        self.mark(launch.step, launch.operation, &launch.item, launch.target.clone(), now);
         self.launch(launch, needs).await;
     }
 
@@ -357,7 +375,17 @@ impl<'a> Execution<'a> {
             if !path.is_root() && self.current.subgraph(&path).is_none() {
                 self.engine.mirror_subgraph(self.current, self.intended, &path);
             }
-            transition::begin_create(self.current, item, &path, now)
+            let edges = subject.int().map_or(&[][..], |slot| self.intended.edges_at(slot));
+            let created = &self.created;
+            let link = |edge: usize| {
+                let target = edges.get(edge)?.slot.index();
+                created.get(target).copied().filter(|&slot| slot != NONE).map(slot)
+            };
+            let slot = transition::begin_create(self.current, item, &path, link, now);
+            if let (Some(slot), Some(intended)) = (slot, subject.int()) {
+                self.created[intended.index()] = slot.to_index();
+            }
+            slot
         } else {
             let slot = subject.cur();
             if let Some(slot) = slot {

@@ -50,6 +50,13 @@ pub enum Record {
         /// When.
         at: Timestamp,
     },
+    /// An operation was not started after all.
+    Withdrawn {
+        /// The item.
+        item: ItemRef,
+        /// When.
+        at: Timestamp,
+    },
     /// An item left the graph without an operation: it vanished with an external item it stood on, or only
     /// the failure to create it was remembered.
     Gone {
@@ -114,7 +121,7 @@ pub fn replay(graph: impl Into<Name>, base: Option<CurrentGraph>, records: &[Rec
     for record in records {
         match record {
             Record::Started { operation: Operation::Create, item, path, at, .. } => {
-                transition::begin_create(&mut current, item, path, *at);
+                transition::begin_create(&mut current, item, path, |_| None, *at);
             }
             Record::Started { operation, item, target, at, .. } => {
                 if let Some(slot) = current.node_of(item.reference()).map(|node| node.slot()) {
@@ -128,6 +135,11 @@ pub fn replay(graph: impl Into<Name>, base: Option<CurrentGraph>, records: &[Rec
                 }
             }
             Record::InBackground { .. } => {}
+            Record::Withdrawn { item, .. } => {
+                if let Some(slot) = current.node_of(item).map(|node| node.slot()) {
+                    transition::withdraw(&mut current, slot);
+                }
+            }
             Record::Gone { item, .. } => {
                 if let Some(slot) = current.node_of(item).map(|node| node.slot()) {
                     current.del_item_at(slot);
@@ -151,6 +163,7 @@ impl fmt::Display for Record {
             Self::Ended { item, outcome: Ok(()), at } => write!(f, "{at} {item} done"),
             Self::Ended { item, outcome: Err(error), at } => write!(f, "{at} {item} failed: {error}"),
             Self::InBackground { item, at } => write!(f, "{at} {item} goes on in the background"),
+            Self::Withdrawn { item, at } => write!(f, "{at} {item} not started after all"),
             Self::Gone { item, at } => write!(f, "{at} {item} is gone"),
             Self::Moved { item, path, at } => write!(f, "{at} {item} moved to {path}"),
         }
@@ -163,7 +176,9 @@ pub fn balance(records: &[Record]) -> BTreeMap<ItemRef, (usize, usize)> {
     for record in records {
         match record {
             Record::Started { item, .. } => balance.entry(item.reference().clone()).or_default().0 += 1,
-            Record::Ended { item, .. } => balance.entry(item.clone()).or_default().1 += 1,
+            Record::Ended { item, .. } | Record::Withdrawn { item, .. } => {
+                balance.entry(item.clone()).or_default().1 += 1;
+            }
             Record::InBackground { .. } | Record::Gone { .. } | Record::Moved { .. } => {}
         }
     }

@@ -11,21 +11,21 @@ use crate::op::{Damage, OpError, Operation};
 use crate::retry::RetryPolicy;
 use crate::state::{CurrentGraph, Flight, ItemState, Live, Presence, Trouble};
 
-/// Marks the item as being created, and returns its slot.
+/// Marks the item as being created, and returns its slot. `link` gives slots of what it depends on, by edge,
+/// where those are known.
 pub(crate) fn begin_create(
     current: &mut CurrentGraph,
     item: &ItemHandle,
     path: &SubgraphPath,
+    link: impl Fn(usize) -> Option<SlotId>,
     now: Timestamp,
 ) -> Option<SlotId> {
-    if !path.is_root() || current.slot_of(item.reference()).is_some() {
-        let lives = current.node_of(item.reference()).map(|node| node.path());
-        if lives.is_some_and(|lives| lives != *path) {
-            current.move_item(item.reference(), path).ok()?;
-        }
+    // A record of an earlier failure may live elsewhere.
+    if current.has_subgraphs() && current.path_of(item.reference()).is_some_and(|lives| lives != *path) {
+        current.move_item(item.reference(), path).ok()?;
     }
     let slot = if path.is_root() {
-        current.put_item(item.clone()).ok()?
+        current.put_item_linked(item, link).ok()?
     } else {
         current.put_item_into(path, item.clone()).ok()?
     };
@@ -79,6 +79,16 @@ pub(crate) fn go_on_in_background(
 ) {
     if let Some(flight) = current.state_at_mut(slot).and_then(|state| state.flight.as_mut()) {
         flight.live = Live(Some(background));
+    }
+}
+
+/// Takes back the mark of an operation that was not started after all.
+pub(crate) fn withdraw(current: &mut CurrentGraph, slot: SlotId) {
+    let Some(state) = current.state_at_mut(slot) else { return };
+    let flight = state.flight.take();
+    let only_marked = state.presence == Presence::Absent && state.trouble.is_none() && state.drift.is_none();
+    if only_marked && flight.is_some_and(|flight| flight.operation == Operation::Create) {
+        current.del_item_at(slot);
     }
 }
 

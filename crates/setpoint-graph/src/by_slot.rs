@@ -4,6 +4,18 @@ use crate::slot::{Content, ROOT};
 use crate::{Graph, ItemHandle, SlotId, State, SubgraphPath};
 
 impl<S: State> Graph<S> {
+    /// Puts an item into the root graph where the slots of what it depends on may be known.
+    ///
+    /// `link` gives the slot of the edge at a position, or none; a wrong one is a mistake that is noticed
+    /// only in debug builds.
+    pub fn put_item_linked(
+        &mut self,
+        item: &ItemHandle,
+        link: impl Fn(usize) -> Option<SlotId>,
+    ) -> Result<SlotId, crate::GraphError> {
+        self.put_linked(ROOT, item, link)
+    }
+
     /// Removes the item in a slot and returns it.
     pub fn del_item_at(&mut self, slot: SlotId) -> Option<ItemHandle> {
         self.remove(slot)
@@ -26,6 +38,11 @@ impl<S: State> Graph<S> {
         self.path_of_group(self.slots[slot.index()].group)
     }
 
+    /// Whether there is any subgraph.
+    pub fn has_subgraphs(&self) -> bool {
+        !self.group(ROOT).children.is_empty()
+    }
+
     /// Whether the item in a slot lives in the root graph itself.
     pub fn is_at_root(&self, slot: SlotId) -> bool {
         self.slots[slot.index()].group == ROOT
@@ -42,6 +59,11 @@ impl<S: State> Graph<S> {
             (a, b) = (ours.parent, theirs.parent);
         }
         a == ROOT && b == ROOT
+    }
+
+    /// Whether the item in a slot only wants other items to exist: then each edge is a dependency of its own.
+    pub fn is_plain_at(&self, slot: SlotId) -> bool {
+        self.slots[slot.index()].plain
     }
 
     /// The dependencies of the item in a slot, each with the slots of its alternatives.

@@ -270,6 +270,16 @@ impl Derived {
         self.dependencies.iter().flat_map(|dependency| dependency.targets.iter())
     }
 
+    /// Whether every dependency only wants one item to exist.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.dependencies.iter().all(|dependency| {
+            !dependency.is_any_of()
+                && dependency.wanted().is_none()
+                && !dependency.recreate_when_modified
+                && !dependency.auto_deleted_by_external
+        })
+    }
+
     /// The position of the dependency that an edge belongs to.
     pub(crate) fn dependency_of_edge(&self, edge: usize) -> usize {
         match &self.rare {

@@ -73,6 +73,8 @@ pub(crate) struct Slot<S> {
     pub(crate) group: u32,
     /// The position among the group's members.
     pub(crate) member: u32,
+    /// Every dependency only wants one item to exist.
+    pub(crate) plain: bool,
     pub(crate) state: Option<S>,
 }
 

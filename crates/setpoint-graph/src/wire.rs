@@ -10,8 +10,21 @@ use crate::{Graph, GraphError, ItemHandle, ItemRef, ResourceKey, SlotId, State};
 
 impl<S: State> Graph<S> {
     pub(crate) fn put_into_group(&mut self, group: u32, item: &ItemHandle) -> Result<SlotId, GraphError> {
+        self.put_linked(group, item, |_| None)
+    }
+
+    /// Puts an item whose dependencies' slots may be known: `link` gives them by the position of the edge.
+    pub(crate) fn put_linked(
+        &mut self,
+        group: u32,
+        item: &ItemHandle,
+        link: impl Fn(usize) -> Option<SlotId>,
+    ) -> Result<SlotId, GraphError> {
         refuse_external_with_dependencies(item)?;
-        let slot = self.slot_for(item.reference());
+        let slot = match self.slot_of(item.reference()) {
+            Some(slot) => slot,
+            None => self.new_slot(item.reference(), Content::Free),
+        };
         let old = self.slots[slot.index()].item().cloned();
         if let Some(old) = &old {
             let home = self.slots[slot.index()].group;
@@ -31,8 +44,10 @@ impl<S: State> Graph<S> {
             self.len += 1;
             self.join_group(slot, group);
         }
-        self.slots[slot.index()].content = Content::Item(item.clone());
-        self.connect(slot, item);
+        let this = &mut self.slots[slot.index()];
+        this.content = Content::Item(item.clone());
+        this.plain = item.derived().is_plain();
+        self.connect(slot, item, link);
         self.claim(slot, item.claims(), old.as_ref().map_or(&[], ItemHandle::claims));
         self.touch(slot);
         Ok(slot)
@@ -54,16 +69,21 @@ impl<S: State> Graph<S> {
 
     /// Finds the slot of a reference, or makes one in which it is only mentioned.
     fn slot_for(&mut self, reference: &ItemRef) -> SlotId {
-        if let Some(slot) = self.slot_of(reference) {
-            return slot;
+        match self.slot_of(reference) {
+            Some(slot) => slot,
+            None => self.new_slot(reference, Content::Mentioned(Box::new(reference.clone()))),
         }
+    }
+
+    fn new_slot(&mut self, reference: &ItemRef, content: Content) -> SlotId {
         let fresh = Slot {
-            content: Content::Mentioned(Box::new(reference.clone())),
+            content,
             edges: SmallVec::new(),
             incoming: SmallVec::new(),
             hash: reference.hash32(),
             group: ROOT,
             member: 0,
+            plain: false,
             state: None,
         };
         let id = if let Some(id) = self.free.pop() {
@@ -96,10 +116,16 @@ impl<S: State> Graph<S> {
     }
 
     /// Draws the edges of a newly put item.
-    fn connect(&mut self, slot: SlotId, item: &ItemHandle) {
+    fn connect(&mut self, slot: SlotId, item: &ItemHandle, link: impl Fn(usize) -> Option<SlotId>) {
         let mut edges = SmallVec::with_capacity(item.dependencies().len());
         for (position, target) in (0_u32..).zip(item.derived().targets()) {
-            let target = self.slot_for(target);
+            let known = link(position as usize)
+                .filter(|known| self.slots.get(known.index()).is_some_and(|slot| slot.hash == target.hash32()));
+            debug_assert!(known.is_none_or(|known| self.reference_at(known) == Some(target)));
+            let target = match known {
+                Some(known) => known,
+                None => self.slot_for(target),
+            };
             let incoming = &mut self.slots[target.index()].incoming;
             edges.push(Edge { slot: target, position: narrow(incoming.len()) });
             incoming.push(Edge { slot, position });

@@ -262,6 +262,15 @@ impl<'a> Planner<'a> {
         of_cur.into_iter().flatten().chain(of_int.into_iter().flatten())
     }
 
+    /// The edges of an item's value on one side, where it only wants other items to exist.
+    pub(super) fn plain_edges(&self, id: u32, side: Side) -> Option<&'a [Edge]> {
+        let this = self.subject(id);
+        match side {
+            Side::Cur => this.cur().filter(|&slot| self.cur.is_plain_at(slot)).map(|slot| self.cur.edges_at(slot)),
+            Side::Int => this.int().filter(|&slot| self.int.is_plain_at(slot)).map(|slot| self.int.edges_at(slot)),
+        }
+    }
+
     pub(super) fn target(&mut self, side: Side, slot: SlotId) -> u32 {
         match side {
             Side::Cur => self.at_cur(slot),
@@ -488,6 +497,12 @@ impl<'a> Planner<'a> {
 
     fn has_lost_a_dependency(&mut self, id: u32, suspect: &mut bool) -> bool {
         let side = self.side(id);
+        if let Some(edges) = self.plain_edges(id, side) {
+            return edges.iter().any(|edge| {
+                let target = self.target(side, edge.slot);
+                !self.is_there_in_the_end(target)
+            });
+        }
         for (dependency, alternatives) in self.groups(id, side) {
             if !self.is_met(side, dependency, alternatives) {
                 return true;
@@ -617,6 +632,14 @@ impl<'a> Planner<'a> {
     fn count_unmet(&mut self, id: u32) {
         let side = self.side(id);
         let mut unmet = 0;
+        if let Some(edges) = self.plain_edges(id, side) {
+            for edge in edges {
+                let target = self.target(side, edge.slot);
+                unmet += u32::from(!self.is_there_in_the_end(target));
+            }
+            self.subject_mut(id).unmet = unmet;
+            return;
+        }
         for (position, (dependency, alternatives)) in (0_u32..).zip(self.groups(id, side)) {
             if !self.is_met(side, dependency, alternatives) {
                 unmet += 1;
@@ -655,6 +678,18 @@ impl<'a> Planner<'a> {
         let this = self.subject(dependent);
         // Those not counted yet will see the value when they are.
         if this.alive || this.unmet == 0 || !(this.candidate || this.lost) || self.side(dependent) != side {
+            return;
+        }
+        let plain = match side {
+            Side::Cur => self.cur.is_plain_at(edge.slot),
+            Side::Int => self.int.is_plain_at(edge.slot),
+        };
+        if plain {
+            let this = self.subject_mut(dependent);
+            this.unmet -= 1;
+            if this.unmet == 0 {
+                ready.push(self, dependent);
+            }
             return;
         }
         let (dependency, position) = match side {

@@ -235,18 +235,24 @@ impl<'a> Planner<'a> {
     /// The value the item has in the end, as far as that is known yet; none if it is not there then.
     pub(crate) fn end_value(&self, subject: u32) -> Option<&'a ItemHandle> {
         let this = self.subject(subject);
-        if this.external || this.busy {
-            return if this.present { self.cur_item(subject) } else { None };
+        if !self.is_there_in_the_end(subject) {
+            None
+        } else if this.takes_intent && !this.external && !this.busy {
+            self.int_item(subject)
+        } else {
+            self.cur_item(subject)
         }
-        let there = if this.present {
+    }
+
+    /// Whether the item is there in the end, as far as that is known yet.
+    pub(crate) fn is_there_in_the_end(&self, subject: u32) -> bool {
+        let this = self.subject(subject);
+        if this.external || this.busy {
+            this.present
+        } else if this.present {
             this.fate != Fate::Delete && (!this.lost || this.alive)
         } else {
             this.candidate && this.alive
-        };
-        match (there, this.takes_intent) {
-            (false, _) => None,
-            (true, true) => self.int_item(subject),
-            (true, false) => self.cur_item(subject),
         }
     }
 

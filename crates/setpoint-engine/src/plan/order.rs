@@ -49,6 +49,9 @@ pub(crate) struct Schedule {
     pub(crate) waits: Vec<u32>,
     /// Overlapping steps might be related.
     pub(crate) serial: bool,
+    /// Some item comes before an alternative that it might have stood on: then the order of steps does not
+    /// follow the dependencies everywhere.
+    pub(crate) crosses: bool,
 }
 
 impl Schedule {
@@ -75,7 +78,7 @@ impl Schedule {
             successors[*at as usize] = (to, hard);
             *at += 1;
         }
-        Self { steps, order: Vec::new(), starts, successors, waits, serial: false }
+        Self { steps, order: Vec::new(), starts, successors, waits, serial: false, crosses: false }
     }
 }
 
@@ -87,6 +90,7 @@ struct Draft {
     /// The step at which each subject's old value ends, and the one at which its new value begins.
     down: Vec<u32>,
     up: Vec<u32>,
+    crosses: bool,
 }
 
 impl Draft {
@@ -173,7 +177,15 @@ impl Planner<'_> {
     /// The old value goes before what it stands on does, or changes.
     fn order_delete(&mut self, draft: &mut Draft, id: u32) {
         let this = draft.down(id);
-        for (dependency, alternatives) in self.groups(id, Side::Cur) {
+        let plain = self.plain_edges(id, Side::Cur);
+        for edge in plain.unwrap_or_default() {
+            let target = self.at_cur(edge.slot);
+            let (down, up) = (draft.down(target), draft.up(target));
+            let gone = draft.kind(down) == Some(StepKind::Delete) && self.subject(target).present;
+            draft.edge(this, if down == NONE { up } else { down }, gone);
+        }
+        let rich = plain.is_none().then(|| self.groups(id, Side::Cur));
+        for (dependency, alternatives) in rich.into_iter().flatten() {
             let mut ends = Vec::new();
             let mut lasts = false;
             for edge in alternatives {
@@ -267,7 +279,18 @@ impl Planner<'_> {
     /// The new value comes after what it stands on, and after whoever held what it claims let go.
     fn order_new_side(&mut self, draft: &mut Draft, id: u32) {
         let this = draft.up(id);
-        for (dependency, alternatives) in self.groups(id, Side::Int) {
+        let plain = self.plain_edges(id, Side::Int);
+        for edge in plain.unwrap_or_default() {
+            let target = self.at_int(edge.slot);
+            let up = draft.up(target);
+            match draft.kind(up) {
+                Some(StepKind::Create) => draft.edge(up, this, true),
+                Some(StepKind::Modify) => draft.edge(up, this, !self.subject(target).present),
+                _ => {}
+            }
+        }
+        let rich = plain.is_none().then(|| self.groups(id, Side::Int));
+        for (dependency, alternatives) in rich.into_iter().flatten() {
             if dependency.is_any_of() {
                 self.order_alternatives(draft, id, dependency, alternatives);
                 continue;
@@ -290,6 +313,9 @@ impl Planner<'_> {
                 let (down, up) = (draft.down(target), draft.up(target));
                 draft.edge(if up == NONE { down } else { up }, this, false);
             }
+        }
+        if !self.cur.has_claims() {
+            return;
         }
         let (cur, Some(new)) = (self.cur, self.int_item(id)) else { return };
         for key in new.claims() {
@@ -335,6 +361,7 @@ impl Planner<'_> {
                 if mine == 0 || theirs <= mine {
                     draft.edge(up, this, false);
                 } else {
+                    draft.crosses = true;
                     draft.edge(this, up, false);
                     if down != up {
                         draft.edge(down, this, false);
@@ -557,6 +584,7 @@ impl Planner<'_> {
             schedule = Schedule { serial: true, ..Schedule::new(schedule.steps, &edges) };
         }
         schedule.order = order;
+        schedule.crosses = draft.crosses;
         self.schedule = schedule;
         Ok(())
     }
