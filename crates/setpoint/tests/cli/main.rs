@@ -1,6 +1,8 @@
 //! The `setpoint` command as a person or a script runs it.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod readme;
+
 use std::fs;
 use std::io;
 use std::path::Path;
