@@ -91,7 +91,6 @@ impl<'a> Execution<'a> {
         plan: &'a Blueprint,
         run: &'a Arc<RunShared>,
         progress: &'a mut Progress,
-        related: Related,
     ) -> Self {
         let schedule = &plan.schedule;
         let mut position = vec![0; schedule.order.len()];
@@ -109,7 +108,7 @@ impl<'a> Execution<'a> {
             plan,
             run,
             progress,
-            related,
+            related: plan.related.clone(),
             fates: vec![StepFate::Open; waits.len()],
             slots: vec![None; waits.len()],
             waits,
@@ -161,6 +160,9 @@ impl<'a> Execution<'a> {
             }
             let Some(Reverse(at)) = self.ready.pop() else { return };
             let step = self.plan.schedule.order[at as usize];
+            if self.fates[step as usize] != StepFate::Open {
+                continue;
+            }
             let Step { subject, kind } = self.step(step);
             if matches!(kind, StepKind::Switch | StepKind::Gate) {
                 self.close(step, StepFate::Done);

@@ -1,6 +1,7 @@
 //! Plans and executes the way from the current graph to the intended one.
 mod background;
 mod clock;
+mod condition;
 mod configurator;
 mod engine;
 mod execute;
@@ -10,20 +11,24 @@ mod log;
 mod op;
 mod plan;
 mod reconcile;
+mod refresh;
 mod retry;
 mod selection;
 mod state;
 mod status;
+pub mod testkit;
 mod transition;
 
 pub use background::Completion;
 pub use clock::{Clock, SimulatedClock, SystemClock};
+pub use condition::{Condition, ConditionKind, Explanation, SubgraphStatus, condition};
 pub use configurator::{Configurator, ConfiguratorHandle, DefaultRegistry, Observed, Registry};
 pub use engine::Engine;
 pub use hooks::Hooks;
 pub use journal::{Journal, JournalError, MemoryJournal, Record, balance, replay};
 pub use log::LogEntry;
 pub use op::{Damage, OpCx, OpError, Operation};
+pub use refresh::{Drifted, Refreshed};
 pub use retry::RetryPolicy;
 pub use selection::Selection;
 pub use state::{CurrentGraph, Drift, Flight, ItemState, Ledger, Presence, Trouble};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rustc_hash::FxHashSet;
-use setpoint_graph::{Graph, ItemRef, SlotId, SubgraphPath};
+use setpoint_graph::{Graph, ItemRef, SlotId, SubgraphPath, Touched};
 use setpoint_plan::Standing;
 use tokio_util::sync::CancellationToken;
 
@@ -15,9 +15,9 @@ use crate::engine::{Engine, same_name};
 use crate::execute::{Execution, Progress, StepFate, flush, log_entry, panicked, verify};
 use crate::journal::Record;
 use crate::op::{OpCx, OpError, Operation, RunShared};
-use crate::plan::{Blueprint, Fate, NONE, Planner, Related, StepKind};
+use crate::plan::{Blueprint, Fate, NONE, Planner, StepKind};
 use crate::selection::Selection;
-use crate::state::{CurrentGraph, Ledger, Presence, Waiting};
+use crate::state::{CurrentGraph, Presence, Waiting};
 use crate::status::{EngineError, Failure, InvalidItem, Status};
 use crate::transition;
 
@@ -85,10 +85,7 @@ impl Engine {
         let wake = current.shared_mut().wake(&name);
         let run = Arc::new(RunShared { clock: Arc::clone(self.clock()), cancel: cancel.child_token(), wake });
         let mut progress = Progress::default();
-        // Refused before anything is touched.
-        if current.shared().own.is_none_or(|(id, _)| id != current.id()) {
-            rebuild_index(current);
-        }
+        update_index(current);
         let now = run.clock.now();
         {
             let nothing_failed = FxHashSet::default();
@@ -140,13 +137,6 @@ impl Engine {
         let invalid = planner.invalid();
         let notes = Notes::take(&mut planner, intended);
         let compared_all = planner.compared_all;
-        let mut related = Related::default();
-        let busy: Vec<ItemRef> = busy_items(current);
-        if !planner.schedule.steps.is_empty() {
-            for item in &busy {
-                related.add(current, intended, item);
-            }
-        }
         let blueprint = planner.finish();
         notes.apply(current, intended, self.journal().is_some(), now);
         if compared_all && *selection == Selection::All {
@@ -155,7 +145,7 @@ impl Engine {
             }
         }
         let deleted_paths = deletions(current, &blueprint);
-        let outcome = Execution::new(self, current, intended, &blueprint, run, progress, related).run().await;
+        let outcome = Execution::new(self, current, intended, &blueprint, run, progress).run().await;
         for path in deleted_paths {
             prune(current, intended, path);
         }
@@ -360,6 +350,8 @@ impl Notes {
                     notes.left.push((item.clone(), None));
                 }
             } else if this.invalid {
+                // A change elsewhere can make it valid: it is looked at each time.
+                notes.left.push((item.clone(), None));
                 notes.left.push((item.clone(), Some(Standing::Invalid)));
             } else if this.claimed_by != NONE {
                 notes.left.push((item.clone(), None));
@@ -539,12 +531,24 @@ fn settle_ledger(
     finished
 }
 
-/// Finds all items that each run must look at, in a graph that was loaded or copied.
-fn rebuild_index(current: &mut CurrentGraph) {
-    let open = current.slots().filter(|&slot| current.state_at(slot).is_some_and(crate::ItemState::is_open));
-    let open: FxHashSet<ItemRef> = open.filter_map(|slot| current.reference_at(slot).cloned()).collect();
-    let ledger: &mut Ledger = current.shared_mut();
-    ledger.open = open;
+/// Finds all items that each run must look at: those touched since the last run, which may have been dropped
+/// half-way, or all of a graph that was loaded or copied.
+fn update_index(current: &mut CurrentGraph) {
+    let seen = current.shared().own.filter(|(id, _)| *id == current.id()).map(|(_, revision)| revision);
+    let touched = seen.and_then(|seen| current.touched_since(seen)).map(|touched| {
+        let slots = touched.filter_map(|touched| match touched {
+            Touched::Slot(slot) => Some(*slot),
+            Touched::Gone(_) => None,
+        });
+        slots.collect::<Vec<SlotId>>()
+    });
+    let (slots, mut open) = match touched {
+        Some(slots) => (slots, std::mem::take(&mut current.shared_mut().open)),
+        None => (current.slots().collect(), FxHashSet::default()),
+    };
+    let is_open = |slot: &SlotId| current.state_at(*slot).is_some_and(crate::ItemState::is_open);
+    open.extend(slots.iter().filter(|slot| is_open(slot)).filter_map(|&slot| current.reference_at(slot).cloned()));
+    current.shared_mut().open = open;
 }
 
 /// Takes over what reading an item showed.

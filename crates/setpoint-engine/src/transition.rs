@@ -29,12 +29,18 @@ pub(crate) fn begin_create(
     } else {
         current.put_item_into(path, item.clone()).ok()?
     };
-    let earlier = current.state_at_mut(slot).and_then(|state| state.trouble.take());
     let mut state = ItemState::present(now);
     state.presence = Presence::Absent;
-    state.trouble = earlier;
+    // What went wrong before is not forgotten until it went well.
+    if let Some(earlier) = current.state_at_mut(slot) {
+        state.trouble = earlier.trouble.take();
+        state.drift = earlier.drift.take();
+        state.since = earlier.since;
+    }
     state.flight = Some(flight(Operation::Create, Some(item.clone()), now));
     current.set_state_at(slot, state);
+    // Journalled, so that a run that is dropped here is noticed by the next.
+    current.touch_at(slot);
     Some(slot)
 }
 
@@ -50,8 +56,15 @@ pub(crate) fn begin_change(
         current.set_state_at(slot, ItemState::present(now));
     }
     if let Some(state) = current.state_at_mut(slot) {
-        state.flight = Some(flight(operation, target, now));
+        let unfinished = state.flight.replace(flight(operation, target, now));
+        match unfinished.map(|flight| flight.operation) {
+            None => {}
+            // Nobody knows how it ended: the worst is assumed.
+            Some(Operation::Modify) => state.tainted = true,
+            Some(Operation::Create | Operation::Delete) => state.presence = Presence::Partial,
+        }
     }
+    current.touch_at(slot);
 }
 
 fn flight(operation: Operation, target: Option<ItemHandle>, started: Timestamp) -> Box<Flight> {

@@ -16,6 +16,11 @@ impl<S: State> Graph<S> {
         }
     }
 
+    /// Like [`Graph::touch_item`], by slot.
+    pub fn touch_at(&mut self, slot: SlotId) {
+        self.touch(slot);
+    }
+
     /// Where the item in a slot lives.
     pub fn path_at(&self, slot: SlotId) -> SubgraphPath {
         self.path_of_group(self.slots[slot.index()].group)

@@ -219,10 +219,19 @@ impl<'a> Planner<'a> {
     /// Returns whether that changes what is there in the end.
     fn recreate(&mut self, id: u32, why: Why) -> bool {
         self.activate(id);
-        let comes_back = match self.int_item(id) {
+        let mut comes_back = match self.int_item(id) {
             Some(new) => !self.subject(id).invalid && self.configurator_for(new).is_some(),
             None => false,
         };
+        if comes_back && self.int.has_claims() {
+            match self.claim_conflict(id) {
+                Some(holder) => {
+                    self.subject_mut(id).claimed_by = holder;
+                    comes_back = false;
+                }
+                None => self.take_claims(id),
+            }
+        }
         if !comes_back {
             self.delete(id, Why::Lost);
             return true;

@@ -102,12 +102,27 @@ impl<'a> Planner<'a> {
         planner.gather_seeds();
         planner.find_vanished();
         planner.decide_and_order();
+        planner.find_kept_waiting();
         planner
+    }
+
+    /// Finds what background operations keep waiting.
+    fn find_kept_waiting(&mut self) {
+        if self.schedule.steps.is_empty() {
+            return;
+        }
+        let open = self.cur.shared().open.iter();
+        let busy = open.filter(|item| self.cur.state(item).is_some_and(|state| state.live().is_some()));
+        let mut busy: Vec<&ItemRef> = busy.collect();
+        busy.sort();
+        for item in busy {
+            self.related.add(self.cur, self.int, item);
+        }
     }
 
     /// The finished plan, free of the graphs it was made from.
     pub(crate) fn finish(self) -> Blueprint {
-        Blueprint { subjects: self.subjects, schedule: self.schedule }
+        Blueprint { subjects: self.subjects, schedule: self.schedule, related: self.related }
     }
 
     pub(crate) fn subject(&self, subject: u32) -> &Subject {
@@ -245,6 +260,8 @@ impl<'a> Planner<'a> {
 pub(crate) struct Blueprint {
     pub(crate) subjects: Vec<Subject>,
     pub(crate) schedule: Schedule,
+    /// What background operations keep waiting.
+    pub(crate) related: Related,
 }
 
 /// Remembers what the registry said: most items are of few kinds.

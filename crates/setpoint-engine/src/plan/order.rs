@@ -174,21 +174,31 @@ impl Planner<'_> {
     fn order_delete(&mut self, draft: &mut Draft, id: u32) {
         let this = draft.down(id);
         for (dependency, alternatives) in self.groups(id, Side::Cur) {
+            let mut ends = Vec::new();
+            let mut lasts = false;
             for edge in alternatives {
                 let target = self.at_cur(edge.slot);
                 let (down, up) = (draft.down(target), draft.up(target));
-                match draft.kind(down) {
-                    Some(StepKind::Delete) => {
-                        let old = self.cur_item(target).is_some_and(|item| dependency.is_satisfied_by(item));
-                        draft.edge(this, down, old);
-                    }
+                let holds_now = self.is_satisfied_now(target, dependency);
+                let kept = match draft.kind(down) {
+                    Some(StepKind::Delete) => false,
                     Some(StepKind::Modify) => {
-                        let kept =
-                            self.end_value(target).is_some_and(|item| dependency.is_satisfied_by(item))
-                                && !dependency.recreates_when_modified();
-                        draft.edge(this, down, !kept);
+                        !dependency.recreates_when_modified()
+                            && self.end_value(target).is_some_and(|item| dependency.is_satisfied_by(item))
                     }
-                    _ => draft.edge(this, up, false),
+                    _ => true,
+                };
+                lasts |= holds_now && kept;
+                if holds_now && !kept {
+                    ends.push((target, down));
+                } else {
+                    draft.edge(this, if down == NONE { up } else { down }, false);
+                }
+            }
+            for &(target, down) in &ends {
+                // An alternative that itself stands on this one goes before it anyway.
+                if ends.len() == 1 && !dependency.is_any_of() || !self.stands_on(target, id) {
+                    draft.edge(this, down, !lasts);
                 }
             }
         }
@@ -249,6 +259,9 @@ impl Planner<'_> {
                 };
                 if ends {
                     draft.edge(this, down, hard);
+                } else if real && !self.leads_to(id, Side::Int, target) {
+                    let first = if down == NONE { draft.up(target) } else { down };
+                    draft.edge(this, first, false);
                 }
             }
         }
@@ -337,6 +350,24 @@ impl Planner<'_> {
     fn is_satisfied_now(&self, target: u32, dependency: &setpoint_graph::Dependency) -> bool {
         self.subject(target).present
             && self.cur_item(target).is_some_and(|item| dependency.is_satisfied_by(item))
+    }
+
+    /// Whether one item depends on another by the current graph, directly or not.
+    fn stands_on(&mut self, id: u32, other: u32) -> bool {
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut todo = vec![id];
+        while let Some(at) = todo.pop() {
+            for edge in self.groups(at, Side::Cur).flat_map(|(_, alternatives)| alternatives) {
+                let target = self.at_cur(edge.slot);
+                if target == other {
+                    return true;
+                }
+                if seen.insert(target) {
+                    todo.push(target);
+                }
+            }
+        }
+        false
     }
 
     fn leads_to(&mut self, id: u32, side: Side, target: u32) -> bool {

@@ -127,7 +127,8 @@ impl Planner<'_> {
                 let gone = dependency.is_auto_deleted_by_external()
                     && dependency.targets().iter().all(|target| !self.cur.contains(target));
                 let dependent = self.at_cur(edge.slot);
-                if gone && !self.subject(dependent).busy {
+                let this = self.subject(dependent);
+                if gone && this.present && !this.busy {
                     let this = self.subject_mut(dependent);
                     (this.vanished, this.event) = (true, true);
                     (this.present, this.remains) = (false, false);

@@ -118,6 +118,17 @@ impl Planner<'_> {
         causes
     }
 
+    /// The items that the item's unsatisfied dependencies name, and whoever holds what it claims.
+    pub(crate) fn unmet_items(&self, id: u32) -> Vec<ItemRef> {
+        let this = self.subject(id);
+        if this.claimed_by != NONE {
+            return vec![self.reference(this.claimed_by).clone()];
+        }
+        let side = if this.int_item { Side::Int } else { Side::Cur };
+        let unmet = self.groups(id, side).filter(|(d, alternatives)| self.unmet_cause(side, d, alternatives).is_some());
+        unmet.flat_map(|(dependency, _)| dependency.targets().iter().cloned()).collect()
+    }
+
     fn unmet_cause(&self, side: Side, dependency: &Dependency, alternatives: &[Edge]) -> Option<String> {
         let mut whys = Vec::new();
         for (edge, target) in alternatives.iter().zip(dependency.targets()) {

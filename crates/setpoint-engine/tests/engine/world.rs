@@ -302,6 +302,10 @@ impl System {
                 self.excused.remove(&thing.name);
             }
         }
+        // What should vanish with an external thing does so also if that went while it was being made.
+        if thing.needs.iter().any(|need| need.auto && !self.is_met(need)) {
+            self.exists.remove(&thing.name);
+        }
         self.check_all(&format!("{operation} {}", thing.name));
     }
 

@@ -1,0 +1,173 @@
+//! Reading the real system: drift, contested items, and items nobody declared.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{self, StreamExt};
+use jiff::Timestamp;
+use setpoint_graph::{ItemHandle, ItemRef};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::after;
+use crate::configurator::Observed;
+use crate::engine::Engine;
+use crate::op::{OpCx, OpError, RunShared};
+use crate::selection::Selection;
+use crate::state::{CurrentGraph, Drift, ItemState, Presence};
+
+/// Changed again within this time of having been put right, an item counts as changed in a row.
+const IN_A_ROW: Duration = Duration::from_mins(10);
+/// So often in a row, and it is contested.
+const CONTESTED_AFTER: u32 = 3;
+const FIRST_BACK_OFF: Duration = Duration::from_secs(10);
+const LONGEST_BACK_OFF: Duration = Duration::from_mins(10);
+
+/// An item that is not as the engine left it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drifted {
+    /// Which item.
+    pub item: ItemRef,
+    /// What it was.
+    pub was: ItemHandle,
+    /// What it is; none if it is gone.
+    pub found: Option<ItemHandle>,
+    /// Whether something keeps changing it, so that it is backed off from.
+    pub contested: bool,
+}
+
+/// What reading the real system showed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Refreshed {
+    /// How many items could be read.
+    pub read: usize,
+    /// Those that are not as the engine left them, by reference.
+    pub drifted: Vec<Drifted>,
+    /// Those that could not be read, and why, by reference.
+    pub unreadable: Vec<(ItemRef, OpError)>,
+}
+
+impl Drift {
+    /// Whether something else keeps changing the item.
+    pub fn is_contested(&self) -> bool {
+        self.times >= CONTESTED_AFTER
+    }
+}
+
+impl Engine {
+    /// Reads the selected items from the real system and takes over what is found into the current graph.
+    ///
+    /// The next run puts right what drifted. An item that is changed again and again is contested: it is put
+    /// right less and less often.
+    pub async fn refresh(&self, current: &mut CurrentGraph, selection: &Selection) -> Refreshed {
+        let run = self.reading(current);
+        let mut items: Vec<ItemHandle> = current
+            .slots()
+            .filter(|&slot| selection.holds(current, slot))
+            .filter(|&slot| {
+                let state = current.state_at(slot);
+                state.is_none_or(|state| state.flight.is_none() && state.presence == Presence::Present)
+            })
+            .filter_map(|slot| current.item_at(slot).cloned())
+            .filter(|item| !item.external())
+            .collect();
+        items.sort_by(|a, b| a.reference().cmp(b.reference()));
+        let reads = stream::iter(items).map(|item| {
+            let run = Arc::clone(&run);
+            async move {
+                let Some(configurator) = self.configurator(item.kind()) else {
+                    return (item, Ok(Observed::Unsupported));
+                };
+                let cx = OpCx::new(item.reference().clone(), None, run);
+                let observed = self.read(&configurator, cx, item.clone()).await;
+                (item, observed)
+            }
+        });
+        let mut reads = reads.buffered(self.concurrency());
+        let mut refreshed = Refreshed::default();
+        while let Some((was, observed)) = reads.next().await {
+            let now = self.clock().now();
+            let item = was.reference().clone();
+            let found = match observed {
+                Err(error) => {
+                    refreshed.unreadable.push((item, error));
+                    continue;
+                }
+                Ok(Observed::Unsupported) => continue,
+                Ok(Observed::Absent) => None,
+                Ok(Observed::Present(found)) => Some(found),
+            };
+            refreshed.read += 1;
+            if found.as_ref() == Some(&was) {
+                continue;
+            }
+            if found.as_ref().is_some_and(|found| found.reference() != &item) {
+                let error = OpError::untouched("reading it gave an item with another reference");
+                refreshed.unreadable.push((item, error));
+                continue;
+            }
+            let contested = take_over(current, &item, found.as_ref(), now);
+            refreshed.drifted.push(Drifted { item, was, found, contested });
+        }
+        refreshed
+    }
+
+    /// Lists what the real system has of all known kinds and the current graph does not, by reference.
+    ///
+    /// Kinds that can't be listed are left out.
+    pub async fn discover(&self, current: &CurrentGraph) -> Result<Vec<ItemHandle>, OpError> {
+        let run = Arc::new(RunShared {
+            clock: Arc::clone(self.clock()),
+            cancel: CancellationToken::new(),
+            wake: Arc::new(crate::background::Wake::new(current.name().clone())),
+        });
+        let mut unmanaged = Vec::new();
+        for kind in self.registry().kinds() {
+            let Some(configurator) = self.configurator(&kind) else { continue };
+            let cx = OpCx::new(ItemRef::new(kind, ""), None, Arc::clone(&run));
+            let listed = configurator.list(cx).await?;
+            let known: BTreeSet<&ItemRef> = current.slots().filter_map(|slot| current.reference_at(slot)).collect();
+            let new = listed.into_iter().flatten().filter(|item| !known.contains(item.reference()));
+            unmanaged.extend(new);
+        }
+        unmanaged.sort_by(|a, b| a.reference().cmp(b.reference()));
+        Ok(unmanaged)
+    }
+
+    fn reading(&self, current: &mut CurrentGraph) -> Arc<RunShared> {
+        let name = current.name().clone();
+        let wake = current.shared_mut().wake(&name);
+        Arc::new(RunShared { clock: Arc::clone(self.clock()), cancel: CancellationToken::new(), wake })
+    }
+}
+
+/// Takes over what was found, and counts how often; returns whether the item is contested.
+fn take_over(current: &mut CurrentGraph, item: &ItemRef, found: Option<&ItemHandle>, now: Timestamp) -> bool {
+    let Some(slot) = current.node_of(item).map(|node| node.slot()) else { return false };
+    let mut state = current.state_at(slot).cloned().unwrap_or_else(|| ItemState::present(now));
+    let earlier = state.drift.take().filter(|drift| after(drift.at, IN_A_ROW) > now);
+    let times = earlier.map_or(1, |drift| drift.times.saturating_add(1));
+    let due = match times.checked_sub(CONTESTED_AFTER) {
+        None => now,
+        Some(extra) => {
+            let factor = 1_u32.checked_shl(extra.min(16)).unwrap_or(u32::MAX);
+            after(now, FIRST_BACK_OFF.saturating_mul(factor).min(LONGEST_BACK_OFF))
+        }
+    };
+    let drift = Drift { times, at: now, due, repaired: false };
+    let contested = drift.is_contested();
+    state.drift = Some(Box::new(drift));
+    state.since = now;
+    match found {
+        None => state.presence = Presence::Absent,
+        Some(found) => {
+            let path = current.path_at(slot);
+            // The same reference in the same place: such a put is never refused.
+            let put = current.put_item_into(&path, found.clone());
+            debug_assert!(put.is_ok());
+        }
+    }
+    current.set_state_at(slot, state);
+    current.touch_at(slot);
+    contested
+}

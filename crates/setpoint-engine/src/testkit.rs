@@ -1,0 +1,212 @@
+//! Checks of anyone's configurator against the real system it configures.
+//!
+//! ```
+//! use setpoint_engine::testkit;
+//! # use setpoint_engine::{Configurator, Observed, OpCx, OpError};
+//! # use setpoint_graph::{Item, Kind, Name};
+//! # use std::sync::Mutex;
+//! # #[derive(Clone, Debug, PartialEq)] struct Flag(bool);
+//! # impl Item for Flag {
+//! #     fn kind(&self) -> Kind { Kind::from_static("flag") }
+//! #     fn name(&self) -> Name { Name::from_static("f") }
+//! # }
+//! # #[derive(Default)] struct Flags(Mutex<Option<Flag>>);
+//! # impl Configurator<Flag> for Flags {
+//! #     async fn create(&self, _: &OpCx, new: &Flag) -> Result<(), OpError> { *self.0.lock().unwrap() = Some(new.clone()); Ok(()) }
+//! #     async fn delete(&self, _: &OpCx, _: &Flag) -> Result<(), OpError> { *self.0.lock().unwrap() = None; Ok(()) }
+//! #     async fn modify(&self, cx: &OpCx, _: &Flag, new: &Flag) -> Result<(), OpError> { self.create(cx, new).await }
+//! #     fn needs_recreate(&self, _: &Flag, _: &Flag) -> bool { false }
+//! #     async fn read(&self, _: &OpCx, _: &Flag) -> Result<Observed<Flag>, OpError> {
+//! #         Ok(self.0.lock().unwrap().clone().map_or(Observed::Absent, Observed::Present))
+//! #     }
+//! # }
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+//! let findings = testkit::check(Flags::default(), &[Flag(true), Flag(false)]).await;
+//! assert!(findings.is_empty(), "{findings:?}");
+//! # });
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use setpoint_graph::{Item, ItemHandle, Name};
+use tokio_util::sync::CancellationToken;
+
+use crate::background::Wake;
+use crate::clock::{Clock, SystemClock};
+use crate::configurator::{Configurator, ConfiguratorHandle, Observed};
+use crate::op::{OpCx, OpError, Operation, RunShared};
+
+/// A promise that a configurator did not keep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What should hold.
+    pub promise: &'static str,
+    /// With which item, and what happened instead.
+    pub what: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.promise, self.what)
+    }
+}
+
+/// No operation on a sample may take longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A cancelled operation should have stopped after this.
+const PROMPT: Duration = Duration::from_secs(10);
+
+/// Puts a configurator through its paces with some values of one item; returns what it did wrong.
+///
+/// The samples have the same reference and differ in value; at the start and in the end none of them exists
+/// in the system. Needs a tokio runtime with time.
+pub async fn check<T: Item + Clone>(configurator: impl Configurator<T>, samples: &[T]) -> Vec<Finding> {
+    let mut kit = Kit { configurator: ConfiguratorHandle::new(configurator), findings: Vec::new() };
+    for sample in samples {
+        let item = ItemHandle::new(sample.clone());
+        kit.check_life(&item).await;
+        kit.check_interrupted_creation(&item).await;
+        kit.check_cancellation(&item).await;
+    }
+    for old in samples {
+        for new in samples.iter().filter(|new| *new != old) {
+            kit.check_modification(&ItemHandle::new(old.clone()), &ItemHandle::new(new.clone())).await;
+        }
+    }
+    kit.findings
+}
+
+struct Kit {
+    configurator: ConfiguratorHandle,
+    findings: Vec<Finding>,
+}
+
+impl Kit {
+    fn find(&mut self, promise: &'static str, what: String) {
+        self.findings.push(Finding { promise, what });
+    }
+
+    fn cx(item: &ItemHandle, operation: Option<Operation>) -> (OpCx, CancellationToken) {
+        let cancel = CancellationToken::new();
+        let run = RunShared {
+            clock: Arc::new(SystemClock),
+            cancel: cancel.clone(),
+            wake: Arc::new(Wake::new(Name::from_static("testkit"))),
+        };
+        (OpCx::new(item.reference().clone(), operation, Arc::new(run)), cancel)
+    }
+
+    /// Runs an operation to its end, also where it goes on in the background.
+    async fn run(&self, item: &ItemHandle, operation: Operation, old: Option<&ItemHandle>) -> Result<(), OpError> {
+        let (cx, _cancel) = Self::cx(item, Some(operation));
+        let (item, kept) = (item.clone(), cx.clone());
+        let work = match (operation, old) {
+            (Operation::Create, _) => self.configurator.create(cx, item),
+            (Operation::Modify, Some(old)) => self.configurator.modify(cx, old.clone(), item),
+            _ => self.configurator.delete(cx, item),
+        };
+        let whole = async {
+            work.await?;
+            let Some(background) = kept.background() else { return Ok(()) };
+            loop {
+                if let Some(outcome) = background.take_outcome() {
+                    return outcome;
+                }
+                SystemClock.sleep(Duration::from_millis(2)).await;
+            }
+        };
+        match select(Box::pin(whole), SystemClock.sleep(PATIENCE)).await {
+            Either::Left((outcome, _)) => outcome,
+            Either::Right(_) => Err(OpError::new("it did not end")),
+        }
+    }
+
+    async fn read(&mut self, item: &ItemHandle) -> Option<Option<ItemHandle>> {
+        let (cx, _cancel) = Self::cx(item, None);
+        match self.configurator.read(cx, item.clone()).await {
+            Ok(Observed::Unsupported) => None,
+            Ok(Observed::Absent) => Some(None),
+            Ok(Observed::Present(found)) => Some(Some(found)),
+            Err(error) => {
+                self.find("an item can be read", format!("{item}: {error}"));
+                None
+            }
+        }
+    }
+
+    async fn expect(&mut self, promise: &'static str, item: &ItemHandle, wanted: Option<&ItemHandle>) {
+        if let Some(found) = self.read(item).await
+            && found.as_ref() != wanted
+        {
+            let found = found.map_or_else(|| "nothing".to_owned(), |found| found.to_string());
+            let wanted = wanted.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+            self.find(promise, format!("it reads as {found}, not as {wanted}"));
+        }
+    }
+
+    async fn clean(&mut self, promise: &'static str, item: &ItemHandle) {
+        if let Err(error) = self.run(item, Operation::Delete, None).await {
+            self.find(promise, format!("{item}: {error}"));
+        }
+        self.expect(promise, item, None).await;
+    }
+
+    async fn check_life(&mut self, item: &ItemHandle) {
+        self.expect("before it is created it is not there", item, None).await;
+        match self.run(item, Operation::Create, None).await {
+            Err(error) => self.find("an item can be created", format!("{item}: {error}")),
+            Ok(()) => self.expect("what was created reads as it was wanted", item, Some(item)).await,
+        }
+        self.clean("what was created can be deleted", item).await;
+        self.clean("deleting what is not there is a success", item).await;
+    }
+
+    async fn check_modification(&mut self, old: &ItemHandle, new: &ItemHandle) {
+        if self.configurator.needs_recreate(old, new) {
+            return;
+        }
+        if let Err(error) = self.run(old, Operation::Create, None).await {
+            self.find("an item can be created", format!("{old}: {error}"));
+        } else {
+            match self.run(new, Operation::Modify, Some(old)).await {
+                Err(error) => self.find("an item can be modified", format!("{old} to {new}: {error}")),
+                Ok(()) => self.expect("what was modified reads as it was wanted", new, Some(new)).await,
+            }
+        }
+        self.clean("what was modified can be deleted", new).await;
+    }
+
+    /// Drops the creation at each of its awaits in turn: what it left must be deleted by a deletion.
+    async fn check_interrupted_creation(&mut self, item: &ItemHandle) {
+        for polls in 1..50 {
+            let (cx, _cancel) = Self::cx(item, Some(Operation::Create));
+            let mut work = self.configurator.create(cx, item.clone());
+            let mut ended = false;
+            for _ in 0..polls {
+                if futures::poll!(&mut work).is_ready() {
+                    ended = true;
+                    break;
+                }
+                SystemClock.sleep(Duration::from_millis(1)).await;
+            }
+            drop(work);
+            self.clean("an interrupted creation is cleaned up by a deletion", item).await;
+            if ended {
+                return;
+            }
+        }
+    }
+
+    async fn check_cancellation(&mut self, item: &ItemHandle) {
+        let (cx, cancel) = Self::cx(item, Some(Operation::Create));
+        let work = self.configurator.create(cx, item.clone());
+        cancel.cancel();
+        if let Either::Right(_) = select(work, SystemClock.sleep(PROMPT)).await {
+            self.find("a cancelled creation stops", format!("{item}: it was still running after {PROMPT:?}"));
+        }
+        self.clean("a cancelled creation is cleaned up by a deletion", item).await;
+    }
+}
