@@ -26,7 +26,7 @@ use crate::engine::Engine;
 use crate::journal::Record;
 use crate::log::LogEntry;
 use crate::op::{OpCx, OpError, Operation, RunShared};
-use crate::plan::{Blueprint, Related, Step, StepKind, slot};
+use crate::plan::{Blueprint, Related, Step, StepKind, all_it_needs, slot};
 use crate::state::CurrentGraph;
 use crate::status::Interruption;
 use crate::transition;
@@ -57,6 +57,10 @@ pub(crate) struct Execution<'a> {
     position: Vec<u32>,
     ready: BinaryHeap<Reverse<u32>>,
     running: FuturesUnordered<BoxFuture<'static, (u32, Ended)>>,
+    /// What each running step's item needs, directly or not.
+    needs: Vec<(u32, FxHashSet<ItemRef>)>,
+    /// Steps that wait for a running one to which their item is related.
+    postponed: Vec<Launch>,
     slots: Vec<Option<SlotId>>,
     stopped: bool,
 }
@@ -115,6 +119,8 @@ impl<'a> Execution<'a> {
             position,
             ready,
             running: FuturesUnordered::new(),
+            needs: Vec::new(),
+            postponed: Vec::new(),
             stopped: false,
         }
     }
@@ -125,7 +131,7 @@ impl<'a> Execution<'a> {
         let mut batch = Vec::new();
         loop {
             self.fill(&mut batch, limit);
-            if batch.is_empty() && self.running.is_empty() {
+            if batch.is_empty() && self.running.is_empty() && self.postponed.is_empty() {
                 break;
             }
             if !batch.is_empty() {
@@ -153,7 +159,7 @@ impl<'a> Execution<'a> {
 
     /// Takes ready steps until as many run as may; those that need no operation are done at once.
     fn fill(&mut self, batch: &mut Vec<u32>, limit: usize) {
-        while self.running.len() + batch.len() < limit {
+        while self.running.len() + self.postponed.len() + batch.len() < limit {
             if self.run.cancel.is_cancelled() && !self.stopped {
                 self.stopped = true;
                 self.progress.interruption.get_or_insert(Interruption::Cancelled);
@@ -230,8 +236,33 @@ impl<'a> Execution<'a> {
             self.mark(launch.step, launch.operation, &launch.item, launch.target.clone(), now);
         }
         for launch in launches {
-            self.launch(launch, now).await;
+            self.launch_or_postpone(launch).await;
         }
+    }
+
+    /// Launches an operation, unless a running one is related to it.
+    ///
+    /// The schedule orders steps of one kind along the dependencies; steps of different kinds may meet from
+    /// two sides, as a deletion and a creation that a third item connects.
+    async fn launch_or_postpone(&mut self, launch: Launch) {
+        let mut needs = None;
+        if !self.needs.is_empty() {
+            let item = launch.item.reference();
+            let its_needs = all_it_needs(self.current, self.intended, item);
+            let kind = self.step(launch.step).kind;
+            let meets = self.needs.iter().any(|(other, others_needs)| {
+                let of_one_kind = kind != StepKind::Modify && self.step(*other).kind == kind;
+                let related = others_needs.contains(item)
+                    || self.reference(*other).is_some_and(|other| its_needs.contains(other));
+                related && !of_one_kind
+            });
+            if meets {
+                self.postponed.push(launch);
+                return;
+            }
+            needs = Some(its_needs);
+        }
+        self.launch(launch, needs).await;
     }
 
     /// Looks up all that an operation needs, and notes its start for the journal.
@@ -338,8 +369,10 @@ impl<'a> Execution<'a> {
     }
 
     /// Polls an operation for the first time; most are over then.
-    async fn launch(&mut self, launch: Launch, now: Timestamp) {
+    async fn launch(&mut self, launch: Launch, needs: Option<FxHashSet<ItemRef>>) {
         let Launch { step, operation, item, target, configurator } = launch;
+        let now = self.run.clock.now();
+        let reference = item.reference().clone();
         let cx = OpCx::new(item.reference().clone(), Some(operation), Arc::clone(self.run));
         let kind_timeout = self.engine.timeout(item.kind());
         let verify = self.engine.verifies();
@@ -362,6 +395,10 @@ impl<'a> Execution<'a> {
             let outcome = outcome.unwrap_or_else(|panic| Err(panicked(&*panic)));
             self.settle(step, Ended { cx, started: now, outcome, cancelled: None });
             return;
+        }
+        if self.engine.concurrency() > 1 {
+            let needs = needs.unwrap_or_else(|| all_it_needs(self.current, self.intended, &reference));
+            self.needs.push((step, needs));
         }
         let clock = Arc::clone(&self.run.clock);
         let grace = self.engine.grace();
@@ -404,14 +441,27 @@ impl<'a> Execution<'a> {
 
     /// Waits for running operations where nothing else can be done meanwhile.
     async fn collect(&mut self, limit: usize) {
-        let must_wait = self.ready.is_empty() || self.running.len() >= limit;
+        let must_wait = self.ready.is_empty() || self.running.len() + self.postponed.len() >= limit;
+        let mut over = false;
         if must_wait && let Some((step, ended)) = self.running.next().await {
-            self.settle(step, ended);
+            over = true;
+            self.land(step, ended);
         }
         // Whatever else is over already.
         while let Some(Some((step, ended))) = self.running.next().now_or_never() {
-            self.settle(step, ended);
+            over = true;
+            self.land(step, ended);
         }
+        if over || self.running.is_empty() {
+            for launch in std::mem::take(&mut self.postponed) {
+                self.launch_or_postpone(launch).await;
+            }
+        }
+    }
+
+    fn land(&mut self, step: u32, ended: Ended) {
+        self.needs.retain(|(other, _)| *other != step);
+        self.settle(step, ended);
     }
 
     /// Records the end of an operation, or that it goes on in the background.

@@ -346,7 +346,10 @@ impl Notes {
             // What has no step and is not as intended is looked at again: when it is woken, or each time.
             if !this.in_scope {
                 let differs = this.cur_item != this.int_item || planner.cur_item(id) != planner.int_item(id);
-                if differs || this.remains && !this.present {
+                let elsewhere = this.cur().zip(this.int());
+                let elsewhere =
+                    elsewhere.is_some_and(|(cur, int)| !planner.cur.same_place(cur, planner.int, int));
+                if differs || elsewhere || this.remains && !this.present {
                     notes.left.push((item.clone(), None));
                 }
             } else if this.invalid {

@@ -29,7 +29,7 @@ use crate::selection::Selection;
 use crate::state::{CurrentGraph, Presence};
 
 pub(crate) use order::{Schedule, Step, StepKind};
-pub(crate) use relation::Related;
+pub(crate) use relation::{Related, all_it_needs};
 use subject::SlotMap;
 pub(crate) use subject::{Fate, NONE, Subject, Why, slot};
 

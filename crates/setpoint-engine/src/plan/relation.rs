@@ -1,9 +1,21 @@
 //! Which items are related: one reaches the other along dependencies, in either graph.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use setpoint_graph::{Graph, ItemRef};
 
 use crate::state::CurrentGraph;
+
+/// All that an item depends on, directly or not, in either graph.
+pub(crate) fn all_it_needs(cur: &CurrentGraph, int: &Graph, item: &ItemRef) -> FxHashSet<ItemRef> {
+    let mut seen = FxHashMap::default();
+    spread(&mut seen, item, |item, found| needs(cur, int, item, found));
+    seen.into_keys().collect()
+}
+
+fn needs(cur: &CurrentGraph, int: &Graph, item: &ItemRef, found: &mut Vec<ItemRef>) {
+    found.extend(cur.outgoing(item).into_iter().map(|edge| edge.to.clone()));
+    found.extend(int.outgoing(item).into_iter().map(|edge| edge.to.clone()));
+}
 
 /// All items that are related to some items, found step by step as those are added.
 #[derive(Clone, Debug, Default)]
@@ -16,10 +28,7 @@ pub(crate) struct Related {
 impl Related {
     /// Adds an item and all that is related to it.
     pub(crate) fn add(&mut self, cur: &CurrentGraph, int: &Graph, item: &ItemRef) {
-        spread(&mut self.up, item, |item, found| {
-            found.extend(cur.outgoing(item).into_iter().map(|edge| edge.to.clone()));
-            found.extend(int.outgoing(item).into_iter().map(|edge| edge.to.clone()));
-        });
+        spread(&mut self.up, item, |item, found| needs(cur, int, item, found));
         spread(&mut self.down, item, |item, found| {
             found.extend(cur.incoming(item).into_iter().map(|edge| edge.from.clone()));
             found.extend(int.incoming(item).into_iter().map(|edge| edge.from.clone()));

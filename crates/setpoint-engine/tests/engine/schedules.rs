@@ -246,50 +246,14 @@ impl Schedule {
         }
     }
 
-    /// Everything that reaches everything else, in either graph: such operations may not overlap.
-    fn note_relations(&mut self) {
-        let mut next: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        let mut note = |thing: &Thing| {
-            let targets = thing.needs.iter().flat_map(|need| need.any_of.clone());
-            next.entry(thing.name.clone()).or_default().extend(targets);
-        };
-        for node in self.intended.items() {
-            note(node.item().get().unwrap());
-        }
-        let system = self.world.lock();
-        for node in self.current.iter().flat_map(Graph::items) {
-            // What was deleted in the background meanwhile is related to nothing any more.
-            let deleted = node.state().and_then(|state| state.flight()).is_some_and(|flight| {
-                flight.operation == Operation::Delete && !system.background.contains_key(node.item().name().as_str())
-            });
-            if deleted {
-                continue;
-            }
-            note(node.item().get().unwrap());
-        }
-        drop(system);
-        let mut related: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for start in next.keys() {
-            let mut todo = vec![start.clone()];
-            while let Some(name) = todo.pop() {
-                for target in next.get(&name).into_iter().flatten() {
-                    if related.entry(start.clone()).or_default().insert(target.clone()) {
-                        todo.push(target.clone());
-                    }
-                }
-            }
-        }
-        let forward = related.clone();
-        for (from, targets) in forward {
-            for to in targets {
-                related.entry(to).or_default().insert(from.clone());
-            }
-        }
-        self.world.lock().related = related;
+    /// Tells the system what is intended: it notices operations that overlap and are related by it.
+    fn note_intent(&mut self) {
+        let things = self.intended.items().map(|node| node.item().get::<Thing>().unwrap().clone());
+        self.world.lock().intended = things.map(|thing| (thing.name.clone(), thing)).collect();
     }
 
     async fn run(&mut self) {
-        self.note_relations();
+        self.note_intent();
         let engine = self.engine();
         let selection = self.selection();
         let now = jiff::Timestamp::UNIX_EPOCH;
@@ -375,7 +339,7 @@ impl Schedule {
             for name in names {
                 self.world.finish(&name, Ok(()));
             }
-            self.note_relations();
+            self.note_intent();
             let status =
                 engine.reconcile(&mut self.current, Some(&self.intended), &Selection::all()).await.unwrap();
             self.trace.push(format!("settling: {:?}", log(&status)));

@@ -163,8 +163,9 @@ pub struct System {
     /// Operations under way.
     pub running: BTreeSet<String>,
     pub most_running: usize,
-    /// What is related, by name, in either graph: checked when operations overlap.
-    pub related: BTreeMap<String, BTreeSet<String>>,
+    /// What is intended, and what is worked on: with what exists, the two graphs that relate things.
+    pub intended: BTreeMap<String, Thing>,
+    pub in_work: BTreeMap<String, Thing>,
     pub can_read: bool,
     /// Things that lost what they stand on by someone else's doing, until they are gone.
     pub excused: BTreeSet<String>,
@@ -203,6 +204,7 @@ impl World {
             Ok(()) => system.take_effect(operation, &thing),
             Err(_) => {
                 system.running.remove(name);
+                system.in_work.remove(name);
             }
         }
         drop(system);
@@ -228,6 +230,13 @@ impl System {
         need.any_of.iter().any(|name| {
             self.exists.get(name).is_some_and(|thing| need.at_least.is_none_or(|least| thing.value >= least))
         })
+    }
+
+    /// Whether one thing depends on another, directly or not, in either graph.
+    fn reaches(&self, from: &str, to: &str) -> bool {
+        let current = |name: &str| [self.exists.get(name), self.in_work.get(name)];
+        let intended = |name: &str| [self.intended.get(name), None];
+        reaches(from, to, current) || reaches(from, to, intended)
     }
 
     /// Whether something else holds what a thing would claim.
@@ -256,8 +265,9 @@ impl System {
 
     fn begin(&mut self, operation: Operation, thing: &Thing) {
         let during = format!("{operation} {}", thing.name);
+        self.in_work.insert(thing.name.clone(), thing.clone());
         for other in &self.running {
-            if self.related.get(other).is_some_and(|related| related.contains(&thing.name)) {
+            if self.reaches(other, &thing.name) || self.reaches(&thing.name, other) {
                 self.violations.push(format!("{during} overlaps with {other}"));
             }
         }
@@ -290,6 +300,7 @@ impl System {
 
     fn take_effect(&mut self, operation: Operation, thing: &Thing) {
         self.running.remove(&thing.name);
+        self.in_work.remove(&thing.name);
         self.log.push(format!("{operation} {}", thing.name));
         match operation {
             Operation::Create | Operation::Modify => {
@@ -311,12 +322,29 @@ impl System {
 
     fn fail(&mut self, operation: Operation, thing: &Thing, error: &OpError) {
         self.running.remove(&thing.name);
+        self.in_work.remove(&thing.name);
         self.log.push(format!("{operation} {} failed", thing.name));
         if error.damage() == setpoint_engine::Damage::Partial && operation != Operation::Modify {
             self.exists.remove(&thing.name);
             self.partial.insert(thing.name.clone());
         }
     }
+}
+
+fn reaches<'a>(from: &str, to: &str, at: impl Fn(&str) -> [Option<&'a Thing>; 2]) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut todo = vec![from.to_owned()];
+    while let Some(name) = todo.pop() {
+        for target in at(&name).into_iter().flatten().flat_map(|t| &t.needs).flat_map(|need| &need.any_of) {
+            if target == to {
+                return true;
+            }
+            if seen.insert(target.clone()) {
+                todo.push(target.clone());
+            }
+        }
+    }
+    false
 }
 
 impl World {
