@@ -22,11 +22,10 @@ pub(crate) fn registry(sandbox: &Sandbox) -> DefaultRegistry {
 
 /// Makes, removes and reads directories.
 #[derive(Debug)]
-pub(crate) struct Directories(pub(crate) Sandbox);
+struct Directories(Sandbox);
 
 impl Directories {
-    /// Reads a directory from the disk.
-    pub(crate) fn observe(&self, item: &Directory) -> io::Result<Observed<Directory>> {
+    fn observe(&self, item: &Directory) -> io::Result<Observed<Directory>> {
         match self.0.locate(&item.path).and_then(fs::symlink_metadata) {
             Ok(found) if found.is_dir() => Ok(Observed::Present(item.clone())),
             Ok(_) => Err(io::Error::new(io::ErrorKind::NotADirectory, "something else is in its place")),
@@ -53,11 +52,10 @@ impl Configurator<Directory> for Directories {
 
 /// Writes, moves, removes and reads files.
 #[derive(Debug)]
-pub(crate) struct Files(pub(crate) Sandbox);
+struct Files(Sandbox);
 
 impl Files {
-    /// Reads a file from the disk.
-    pub(crate) fn observe(&self, item: &File) -> io::Result<Observed<File>> {
+    fn observe(&self, item: &File) -> io::Result<Observed<File>> {
         let (path, found) = match self.0.locate(&item.path).and_then(with_metadata) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Observed::Absent),
@@ -176,7 +174,7 @@ fn words(verb: &str, path: &RelPath, error: &io::Error) -> String {
 mod tests {
     use std::future::Future;
 
-    use setpoint_engine::{CurrentGraph, Engine, Selection};
+    use setpoint_engine::{CurrentGraph, Engine, Selection, testkit};
     use setpoint_graph::{Graph, Name};
 
     use super::*;
@@ -222,6 +220,25 @@ mod tests {
 
     fn text(text: &str) -> Body {
         Body::Text(text.to_owned())
+    }
+
+    #[test]
+    fn the_configurators_keep_every_promise_that_can_be_checked() {
+        let directory = tempfile::tempdir().unwrap();
+        let sandbox = Sandbox::new(directory.path());
+        let path = |path| RelPath::new(path).unwrap();
+        let sample = |at, body| File { name: Name::from_static("f"), path: path(at), body };
+        let files = [
+            sample("one", text("A")),
+            sample("one", text("B")),
+            sample("two", text("B")),
+            sample("two", Body::Link("one".into())),
+            sample("three", Body::Link("two".into())),
+        ];
+        assert_eq!(block_on(testkit::check(Files(sandbox.clone()), &files)), []);
+        let directories = [Directory { path: path("d") }];
+        assert_eq!(block_on(testkit::check(Directories(sandbox), &directories)), []);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left behind");
     }
 
     #[test]

@@ -137,17 +137,19 @@ impl Demo {
         by_hand: Vec<String>,
     ) -> Result<(), CliError> {
         self.steps += 1;
-        let now = Timestamp::now();
-        let sandbox = self.sandbox.clone();
-        let drift: Vec<Drift> = drift::refresh(self.current(), &sandbox, now)?;
-        let all = Selection::all();
-        let plan = self.engine.plan(self.current.as_ref(), Some(&self.intended), &all, now)?;
+        let (all, number) = (Selection::all(), self.steps);
+        let current = self.current.get_or_insert_with(|| CurrentGraph::new(intent::NAME));
+        let refreshed = self.runtime.block_on(self.engine.refresh(current, &all));
+        if let Some((item, why)) = refreshed.unreadable.first() {
+            return Err(CliError::Read { what: item.to_string(), why: why.to_string() });
+        }
+        let drift = refreshed.drifted.iter().map(Drift::from).collect();
+        let plan = self.engine.plan(self.current.as_ref(), Some(&self.intended), &all, Timestamp::now())?;
         let run = self.engine.reconcile(&mut self.current, Some(&self.intended), &all);
         let status = self.runtime.block_on(run)?;
         let disk = Tree::read(self.sandbox.root())
             .map_err(|error| CliError::Read { what: "the sandbox".to_owned(), why: error.to_string() })?;
         let log = status.log().iter().map(Done::from).collect();
-        let number = self.steps;
         self.show.step(&Step { number, title, about, by_hand, drift, plan, log, disk })?;
         Ok(status.result()?)
     }
