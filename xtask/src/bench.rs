@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use crate::workspace;
+use crate::{exit, workspace};
 
 /// Arguments of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut command = workspace::cargo();
     command.args(["run", "--quiet", "--release", "--package", "setpoint-bench", "--"]).args(arguments(args));
     let status = command.status().context("can't run the measurements")?;
-    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(exit::like(status))
 }
 
 /// The arguments as the measurements take them.

@@ -6,6 +6,7 @@
 
 mod bench;
 mod console;
+mod exit;
 mod soak;
 mod test;
 mod workspace;

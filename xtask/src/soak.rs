@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::workspace;
+use crate::{exit, workspace};
 
 /// Arguments of `cargo xtask soak`.
 #[derive(Debug, clap::Args)]
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if status.success() && !ran {
         bail!("{package} has no test {test}");
     }
-    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(exit::like(status))
 }
 
 /// Whether the line is the closing one of a test binary in which exactly our test ran.
