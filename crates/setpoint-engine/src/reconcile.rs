@@ -102,14 +102,15 @@ impl Engine {
         let first = self;
         let later = first.replaces().then(|| first.without_replacing());
         let mut engine = first;
-        let mut invalid;
-        loop {
+        let mut invalid = Vec::new();
+        for _ in 0..PASSES {
             let failed_before = progress.failed.len();
             let (pass, outcome) = engine.pass(current, intended, selection, &run, &mut progress).await;
-            let finished = settle_ledger(current, intended, &pass, &outcome, run.clock.now());
+            let verdict = settle_ledger(current, intended, &pass, &outcome, run.clock.now());
             invalid = pass.invalid;
-            // Only a failure can have opened another way.
-            if finished || progress.failed.len() == failed_before || progress.interruption.is_some() {
+            // Only a failure, or a claim that was let go, can have opened another way.
+            let failed = !verdict.finished && progress.failed.len() > failed_before;
+            if !(failed || verdict.released) || progress.interruption.is_some() {
                 break;
             }
             engine = later.as_ref().unwrap_or(first);
@@ -444,17 +445,28 @@ fn prune(current: &mut CurrentGraph, intended: &Graph, mut path: SubgraphPath) {
     }
 }
 
-/// Updates what the current graph remembers; returns whether all was done.
+/// What a pass came to.
+struct Verdict {
+    /// All steps were done.
+    finished: bool,
+    /// Something that was claimed may have become free.
+    released: bool,
+}
+
+/// So often a run plans anew at the most; what is left then is for the next run.
+const PASSES: usize = 16;
+
+/// Updates what the current graph remembers.
 fn settle_ledger(
     current: &mut CurrentGraph,
     intended: &Graph,
     pass: &Pass,
     outcome: &[StepFate],
     now: Timestamp,
-) -> bool {
+) -> Verdict {
     let plan = &pass.blueprint;
     let mut ledger = std::mem::take(current.shared_mut());
-    let mut finished = true;
+    let mut verdict = Verdict { finished: true, released: false };
     let quiet = ledger.dirty.is_empty() && ledger.waiting.is_empty() && ledger.open.is_empty();
     let name = |id: u32| -> Option<&ItemRef> {
         let subject = &plan.subjects[id as usize];
@@ -483,7 +495,7 @@ fn settle_ledger(
         if *fate == StepFate::Done {
             continue;
         }
-        finished = false;
+        verdict.finished = false;
         let subject = &plan.subjects[step.subject as usize];
         let cur = (subject.cur != NONE).then(|| SlotId::from_index(subject.cur));
         let Some(item) = name(step.subject).or_else(|| current.reference_at(cur?)).cloned() else { continue };
@@ -522,16 +534,16 @@ fn settle_ledger(
             && subject.fate == Fate::Delete
             && let Some(item) = name(step.subject)
         {
-            if !subject.in_scope {
-                // Its intended value may have all it needs: a run that holds it looks.
-                ledger.dirty.insert(item.clone());
-            }
+            // Its intended value may have all it needs, or what it claims may have become free by this very
+            // plan: it is looked at once more.
+            ledger.dirty.insert(item.clone());
+            verdict.released |= subject.in_scope && (subject.claimed_by != NONE || subject.not_due);
             let standing = Standing::Pending;
             ledger.waiting.entry(item.clone()).or_insert(Waiting { since: now, standing });
         }
     }
     *current.shared_mut() = ledger;
-    finished
+    verdict
 }
 
 /// Finds all items that each run must look at: those touched since the last run, which may have been dropped

@@ -197,14 +197,15 @@ impl<'a> Planner<'a> {
         self.activate(id);
     }
 
-    /// Lets an item that is not there look again whether it can be created.
-    fn wake(&mut self, id: u32) {
+    /// Lets an item that is not there look again whether it can be created. Where what it needs did change,
+    /// also before the time of its next attempt.
+    fn wake(&mut self, id: u32, changed: bool) {
         let this = self.subject(id);
         if this.candidate || this.present || this.busy || this.external || !this.int_item || this.invalid {
             return;
         }
         let Some(item) = self.int_item(id) else { return };
-        if self.inputs.failed.contains(item.reference()) {
+        if self.inputs.failed.contains(item.reference()) || !changed && self.is_not_due(id) {
             return;
         }
         if self.configurator_for(item).is_none() {
@@ -341,7 +342,7 @@ impl<'a> Planner<'a> {
         acquiring.sort_unstable();
         // An item that has to give up its new claim keeps its old ones, which may stop another in turn.
         loop {
-            self.holders.clear();
+            self.reset_holders();
             let mut stopped = false;
             for &(_, id) in &acquiring {
                 if !self.subject(id).takes_intent {
@@ -387,6 +388,21 @@ impl<'a> Planner<'a> {
             }
         }
         None
+    }
+
+    /// Starts over with what background operations are about to hold.
+    fn reset_holders(&mut self) {
+        self.holders.clear();
+        if !self.int.has_claims() {
+            return;
+        }
+        for item in &self.cur.shared().open {
+            let flight = self.cur.state(item).and_then(|state| state.flight.as_ref());
+            let target = flight.filter(|flight| flight.live.0.is_some()).and_then(|flight| flight.target.clone());
+            if let (Some(target), Some(id)) = (target, self.at(item)) {
+                self.holders.extend(target.claims().iter().map(|key| (key.clone(), id)));
+            }
+        }
     }
 
     fn take_claims(&mut self, id: u32) {
@@ -506,7 +522,7 @@ impl<'a> Planner<'a> {
     /// Finds what can be there in the end, of the lost and of those to be created.
     fn find_alive(&mut self) {
         self.met.clear();
-        self.holders.clear();
+        self.reset_holders();
         let ordered = self.int.has_claims();
         for i in 0..self.active.len() {
             let id = self.active[i];
@@ -570,30 +586,31 @@ impl<'a> Planner<'a> {
     /// Lets items look again that are not there and may have waited for this one.
     fn wake_dependents_of_change(&mut self, id: u32) {
         let this = self.subject(id);
-        if this.present && (this.event || this.fate == Fate::Modify || this.fate == Fate::Recreate) {
+        if this.present && this.fate != Fate::Delete {
+            let changed = this.event || matches!(this.fate, Fate::Modify | Fate::Recreate);
             for edge in self.dependents_int(id) {
                 let dependent = self.at_int(edge.slot);
-                self.wake(dependent);
+                self.wake(dependent, changed);
             }
         }
         if self.int.has_claims() {
             let this = self.subject(id);
-            let may_release = this.event || this.fate != Fate::Keep || !this.present;
-            if let (true, Some(old)) = (may_release, self.cur_item(id)) {
-                self.wake_claimants(old.claims());
+            let changed = this.event || this.fate != Fate::Keep;
+            if let (true, Some(old)) = (changed || !this.present, self.cur_item(id)) {
+                self.wake_claimants(old.claims(), changed);
             } else if self.subject(id).event
                 && let Some(new) = self.int_item(id)
             {
-                self.wake_claimants(new.claims());
+                self.wake_claimants(new.claims(), changed);
             }
         }
     }
 
-    fn wake_claimants(&mut self, keys: &[setpoint_graph::ResourceKey]) {
+    fn wake_claimants(&mut self, keys: &[setpoint_graph::ResourceKey], changed: bool) {
         let int = self.int;
         for &claimant in keys.iter().flat_map(|key| int.claimants(key)) {
             let id = self.at_int(claimant);
-            self.wake(id);
+            self.wake(id, changed);
         }
     }
 
@@ -617,7 +634,7 @@ impl<'a> Planner<'a> {
         for edge in self.dependents_int(id) {
             let dependent = self.at_int(edge.slot);
             if created {
-                self.wake(dependent);
+                self.wake(dependent, true);
             }
             self.satisfy(dependent, Side::Int, edge, value, ready);
         }

@@ -262,6 +262,9 @@ impl Schedule {
         let planned = plan(&self.intended);
         assert_eq!(planned, plan(&self.intended), "a plan is a pure function");
         self.trace.push(format!("run: {selection:?}, {planned}"));
+        if std::env::var("SETPOINT_SEED").is_ok() {
+            self.trace.push(format!("current: {:?}", self.current));
+        }
         match self.dice.below(8) {
             0 => {
                 // The caller loses interest half-way.
