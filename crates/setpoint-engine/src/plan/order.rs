@@ -190,16 +190,13 @@ impl Planner<'_> {
                 };
                 lasts |= holds_now && kept;
                 if holds_now && !kept {
-                    ends.push((target, down));
+                    ends.push(down);
                 } else {
                     draft.edge(this, if down == NONE { up } else { down }, false);
                 }
             }
-            for &(target, down) in &ends {
-                // An alternative that itself stands on this one goes before it anyway.
-                if ends.len() == 1 && !dependency.is_any_of() || !self.stands_on(target, id) {
-                    draft.edge(this, down, !lasts);
-                }
+            for down in ends {
+                draft.edge(this, down, !lasts);
             }
         }
         // What it is to depend on later is related to it all the same.
@@ -352,22 +349,24 @@ impl Planner<'_> {
             && self.cur_item(target).is_some_and(|item| dependency.is_satisfied_by(item))
     }
 
-    /// Whether one item depends on another by the current graph, directly or not.
-    fn stands_on(&mut self, id: u32, other: u32) -> bool {
-        let mut seen = rustc_hash::FxHashSet::default();
-        let mut todo = vec![id];
-        while let Some(at) = todo.pop() {
-            for edge in self.groups(at, Side::Cur).flat_map(|(_, alternatives)| alternatives) {
-                let target = self.at_cur(edge.slot);
-                if target == other {
-                    return true;
-                }
-                if seen.insert(target) {
-                    todo.push(target);
-                }
+    /// Whether everything that still stands on an item stands on something else as well.
+    fn is_dispensable(&mut self, id: u32, down: &[u32], placed: &[bool]) -> bool {
+        let gone = |step: u32| step != NONE && placed[step as usize];
+        self.dependents_cur(id).all(|edge| {
+            let dependent = self.at_cur(edge.slot);
+            if !self.subject(dependent).remains || gone(down.get(dependent as usize).copied().unwrap_or(NONE)) {
+                return true;
             }
-        }
-        false
+            let position = self.cur.dependency_index(edge.slot, edge.position);
+            let Some((dependency, alternatives)) = self.cur.dependencies_at(edge.slot).nth(position) else {
+                return true;
+            };
+            alternatives.iter().any(|edge| {
+                let other = self.at_cur(edge.slot);
+                let other_down = down.get(other as usize).copied().unwrap_or(NONE);
+                other != id && !gone(other_down) && self.is_satisfied_now(other, dependency)
+            })
+        })
     }
 
     fn leads_to(&mut self, id: u32, side: Side, target: u32) -> bool {
@@ -524,15 +523,22 @@ impl Planner<'_> {
                 ready.push(key(u32::try_from(step).unwrap_or(NONE)));
                 continue;
             }
-            let split = self.choose_splits(&schedule, &placed, &draft.edges);
-            if !split.is_empty() {
-                return Err(split);
+            let circles = circles(&placed, &draft.edges);
+            let mut members: Vec<u32> = circles.iter().flatten().copied().collect();
+            members.sort_by_key(|&step| ranks[step as usize]);
+            let dispensable = members.iter().copied().find(|&step| {
+                let Step { subject, kind } = schedule.steps[step as usize];
+                kind == StepKind::Delete && self.is_dispensable(subject, &draft.down, &placed)
+            });
+            if dispensable.is_none() {
+                let split = self.choose_splits(&schedule, &circles);
+                if !split.is_empty() {
+                    return Err(split);
+                }
             }
-            // Only deletions wait for each other: some item has to go first.
-            let Some(first) = (0..placed.len()).filter(|&step| !placed[step]).min_by_key(|&step| ranks[step])
-            else {
-                break;
-            };
+            // Otherwise only deletions wait for each other: some item has to go first.
+            let Some(first) = dispensable.or(members.first().copied()) else { break };
+            let first = first as usize;
             hard_waits[first] = 0;
             ready.push(key(u32::try_from(first).unwrap_or(NONE)));
         }
@@ -595,25 +601,13 @@ impl Planner<'_> {
     }
 
     /// Of each hard circle, the item to delete temporarily: the one that takes fewest others along.
-    fn choose_splits(
-        &mut self,
-        schedule: &Schedule,
-        placed: &[bool],
-        edges: &[(u32, u32, bool)],
-    ) -> Vec<u32> {
-        let hard =
-            edges.iter().filter(|(from, to, hard)| *hard && !placed[*from as usize] && !placed[*to as usize]);
-        let mut next: Vec<Vec<u32>> = vec![Vec::new(); placed.len()];
-        for &(from, to, _) in hard {
-            next[from as usize].push(to);
-        }
+    fn choose_splits(&mut self, schedule: &Schedule, circles: &[Vec<u32>]) -> Vec<u32> {
         let mut split = Vec::new();
-        for circle in components(&next, placed) {
+        for circle in circles {
             let stays = circle.iter().map(|&step| &schedule.steps[step as usize]);
             let stays = stays.filter(|step| matches!(step.kind, StepKind::Modify | StepKind::Switch));
             let stays: Vec<u32> = stays.map(|step| step.subject).collect();
-            let choice =
-                stays.into_iter().min_by_key(|&id| (self.dependents_cur(id).count(), self.reference(id)));
+            let choice = stays.into_iter().min_by_key(|&id| (self.dependents_cur(id).count(), self.reference(id)));
             split.extend(choice);
         }
         split.sort_unstable();
@@ -636,8 +630,14 @@ impl Walk {
     }
 }
 
-/// The circles among steps that are not placed: strongly connected components of more than one step.
-fn components(next: &[Vec<u32>], placed: &[bool]) -> Vec<Vec<u32>> {
+/// The hard circles among steps that are not placed: strongly connected components of more than one step.
+fn circles(placed: &[bool], edges: &[(u32, u32, bool)]) -> Vec<Vec<u32>> {
+    let mut next: Vec<Vec<u32>> = vec![Vec::new(); placed.len()];
+    for &(from, to, hard) in edges {
+        if hard && !placed[from as usize] && !placed[to as usize] {
+            next[from as usize].push(to);
+        }
+    }
     // Kosaraju: order by finish, then collect along reversed edges.
     let count = placed.len();
     let mut seen = vec![false; count];
@@ -661,7 +661,7 @@ fn components(next: &[Vec<u32>], placed: &[bool]) -> Vec<Vec<u32>> {
         }
     }
     let mut previous: Vec<Vec<u32>> = vec![Vec::new(); count];
-    for (from, targets) in (0_u32..).zip(next) {
+    for (from, targets) in (0_u32..).zip(&next) {
         for &to in targets {
             previous[to as usize].push(from);
         }
