@@ -4,7 +4,10 @@
 //! [`main`]; what it returns becomes the exit status.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line talks to the terminal")]
 
+mod bench;
 mod console;
+mod exit;
+mod soak;
 mod test;
 mod workspace;
 
@@ -25,11 +28,17 @@ struct Cli {
 enum Command {
     /// Checks and tests everything, or one crate or group.
     Test(test::Args),
+    /// Measures with optimisation, each case in a process of its own.
+    Bench(bench::Args),
+    /// Runs random schedules against a model for as long as asked.
+    Soak(soak::Args),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Test(args) => test::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Soak(args) => soak::run(&args),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

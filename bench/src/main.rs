@@ -1,0 +1,81 @@
+//! Measurements of Setpoint: `cargo xtask bench --help`.
+//!
+//! ```text
+//!  cases ──▶ one process per measurement ──▶ seconds, floor, peak ──▶ ratio, growth ──▶ table or JSON
+//!            (this program again, --case)     best of three
+//! ```
+//!
+//! A case never shares a process with another one: neither memory that was freed nor a warm cache of one
+//! shows up in the figures of the next.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line talks to the terminal")]
+
+mod case;
+mod engine;
+mod floor;
+mod measure;
+mod part;
+mod report;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use clap::{Parser, ValueEnum};
+
+use case::Case;
+
+/// Measures Setpoint, each case in a process of its own.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Cli {
+    /// What is measured.
+    #[arg(required_unless_present = "case")]
+    bench: Option<Bench>,
+    /// The cases to run; all if none is named.
+    #[arg(value_enum, value_name = "CASE")]
+    cases: Vec<Case>,
+    /// Prints one JSON object a line.
+    #[arg(long)]
+    json: bool,
+    /// Multiplies the number of items of each case.
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    scale: f64,
+    /// Measures one case in this very process and prints the sample.
+    #[arg(long, hide = true, value_enum, requires = "n", conflicts_with = "bench")]
+    case: Option<Case>,
+    /// The number of items of that case.
+    #[arg(long, hide = true)]
+    n: Option<u32>,
+}
+
+/// A set of cases.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Bench {
+    /// Graphs, planning and reconciliation.
+    Engine,
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<()> {
+    if let (Some(case), Some(n)) = (cli.case, cli.n) {
+        println!("{}", serde_json::to_string(&measure::sample(case, n)?)?);
+        return Ok(());
+    }
+    ensure!(cli.scale.is_finite() && cli.scale > 0.0, "--scale must be a number above 0");
+    let cases = if cli.cases.is_empty() { Case::value_variants() } else { &cli.cases };
+    let mut report = report::Report::new(cli.json);
+    for &case in cases {
+        for size in case.sizes() {
+            report.add(&measure::figures(case, size, cli.scale)?)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! What the README shows is what happens.
+
+#[path = "../../examples/library.rs"]
+mod library;
+
+const README: &str = include_str!("../../../../README.md");
+
+/// The code blocks of one language.
+fn blocks(language: &str) -> impl Iterator<Item = &'static str> {
+    let opening = format!("```{language}\n");
+    README.split("\n```\n").filter_map(move |part| Some(part.split_once(&opening)?.1))
+}
+
+#[test]
+fn the_tour_shows_what_the_demo_prints() {
+    let output = crate::run(&["demo"]);
+    let printed = crate::text(&output.stdout);
+    let shown: Vec<&str> = blocks("text").collect();
+    assert!(shown.len() >= 4, "the tour has a block for each step");
+    for block in shown {
+        assert!(printed.contains(block), "the demo does not print:\n{block}");
+    }
+}
+
+#[test]
+fn the_library_example_is_shown_as_it_is_and_does_what_it_says() {
+    let code = include_str!("../../examples/library.rs").trim_end();
+    assert_eq!(blocks("rust").collect::<Vec<_>>(), [code]);
+    library::main().unwrap();
+}

@@ -1,0 +1,104 @@
+//! `cargo xtask soak NAME --minutes N`: runs random schedules for as long as asked.
+//!
+//! The schedules are a test of the crate they are about; this command builds it with optimisation, tells it
+//! how long to go on, and shows what it says while it runs.
+
+use std::io::{BufRead, BufReader};
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{exit, workspace};
+
+/// Arguments of `cargo xtask soak`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What to soak.
+    #[arg(value_enum)]
+    name: Soak,
+    /// For how long; parts of a minute are fine.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_minutes)]
+    minutes: Duration,
+    /// The seed of the first schedule; the next ones count up from it.
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+/// What can be soaked.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Soak {
+    /// The engine against a simple model.
+    Engine,
+}
+
+impl Soak {
+    /// The package, its test binary, and the test in it.
+    fn test(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Engine => ("setpoint-engine", "engine", "schedules::random_schedules_for_as_long_as_asked"),
+        }
+    }
+}
+
+fn parse_minutes(text: &str) -> Result<Duration> {
+    let minutes: f64 = text.parse()?;
+    match Duration::try_from_secs_f64((minutes * 60.0).ceil()) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => bail!("it must be above 0"),
+    }
+}
+
+/// Runs the schedules. A run in which the test was not found is a failure.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let (package, binary, test) = args.name.test();
+    let mut command = workspace::cargo();
+    command
+        .args(["test", "--release", "--package", package, "--test", binary])
+        .args(["--", "--exact", test, "--nocapture"])
+        .env("SETPOINT_SOAK_SECONDS", args.minutes.as_secs().to_string())
+        .env_remove("SETPOINT_SEED")
+        .stdout(Stdio::piped());
+    if let Some(seed) = args.seed {
+        command.env("SETPOINT_SEED", seed.to_string());
+    }
+    let mut child = command.spawn().context("can't run `cargo test`")?;
+    let mut ran = false;
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).lines() {
+            let line = line.context("can't read what the test says")?;
+            println!("{line}");
+            ran |= passed_one(&line);
+        }
+    }
+    let status = child.wait().context("can't wait for `cargo test`")?;
+    if status.success() && !ran {
+        bail!("{package} has no test {test}");
+    }
+    Ok(exit::like(status))
+}
+
+/// Whether the line is the closing one of a test binary in which exactly our test ran.
+fn passed_one(line: &str) -> bool {
+    line.starts_with("test result: ok. 1 passed;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_minute_are_whole_seconds() {
+        assert_eq!(parse_minutes("0.5").unwrap(), Duration::from_secs(30));
+        assert_eq!(parse_minutes("0.001").unwrap(), Duration::from_secs(1));
+        for bad in ["0", "-1", "soon", "NaN", "inf"] {
+            assert!(parse_minutes(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_run_without_the_test_is_not_taken_for_a_passed_one() {
+        assert!(passed_one("test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 9 filtered out"));
+        assert!(!passed_one("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 10 filtered out"));
+    }
+}
