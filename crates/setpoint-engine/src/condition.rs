@@ -137,8 +137,8 @@ impl Engine {
         let of_current = current.subgraph(path);
         let of_intended = intended.subgraph(path);
         let mut items: FxHashSet<&ItemRef> = FxHashSet::default();
-        items.extend(of_current.iter().flat_map(|view| view.items()).map(|node| node.reference()));
-        items.extend(of_intended.iter().flat_map(|view| view.items()).map(|node| node.reference()));
+        items.extend(of_current.iter().flat_map(setpoint_graph::View::items).map(|node| node.reference()));
+        items.extend(of_intended.iter().flat_map(setpoint_graph::View::items).map(|node| node.reference()));
         let mut status = SubgraphStatus::default();
         for condition in items.into_iter().filter_map(|item| condition(current, intended, item)) {
             *status.counts.entry(condition.kind).or_default() += 1;

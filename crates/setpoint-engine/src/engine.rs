@@ -71,6 +71,7 @@ use crate::status::{EngineError, InvalidItem};
 /// # }).unwrap();
 /// ```
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "independent settings, each named by its own method")]
 pub struct Engine {
     registry: Arc<dyn Registry>,
     clock: Arc<dyn Clock>,

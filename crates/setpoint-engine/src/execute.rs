@@ -449,7 +449,8 @@ impl<'a> Execution<'a> {
                 }
             };
             let (outcome, cancelled) = match select(work, Box::pin(limit)).await {
-                Either::Left((outcome, _)) => (outcome, None),
+                // It may have obeyed before anyone here noticed that it was told to stop.
+                Either::Left((outcome, _)) => (outcome, cx.is_cancelled().then(|| clock.now())),
                 Either::Right((why, work)) => {
                     // It was told to stop: it gets some time to do so in good order.
                     let cancelled = Some(clock.now());

@@ -178,16 +178,13 @@ impl Engine {
             let (operation, started) = (flight.operation, flight.started);
             let target = flight.target.clone();
             let cancelled = background.cancelled_at();
-            let mut outcome = match background.take_outcome() {
-                Some(outcome) => outcome,
-                None => {
-                    let now = run.clock.now();
-                    if cancelled.is_none_or(|at| after(at, self.grace()) > now) {
-                        continue;
-                    }
-                    background.abandon();
-                    Err(OpError::new("the operation was cancelled and did not stop"))
+            let mut outcome = if let Some(outcome) = background.take_outcome() { outcome } else {
+                let now = run.clock.now();
+                if cancelled.is_none_or(|at| after(at, self.grace()) > now) {
+                    continue;
                 }
+                background.abandon();
+                Err(OpError::new("the operation was cancelled and did not stop"))
             };
             if self.verifies()
                 && outcome.is_ok()

@@ -187,7 +187,7 @@ impl fmt::Display for ReconcileError {
             None => {}
             Some(Interruption::Cancelled) => parts.push("the run was cancelled".to_owned()),
             Some(Interruption::Journal(why)) => {
-                parts.push(format!("the journal could not be written: {why}"))
+                parts.push(format!("the journal could not be written: {why}"));
             }
         }
         f.write_str(&parts.join("; "))

@@ -55,7 +55,7 @@ impl fmt::Display for Finding {
 }
 
 /// No operation on a sample may take longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// A cancelled operation should have stopped after this.
 const PROMPT: Duration = Duration::from_secs(10);
 

@@ -37,7 +37,7 @@ pub(crate) fn begin_create(
         state.drift = earlier.drift.take();
         state.since = earlier.since;
     }
-    state.flight = Some(flight(Operation::Create, Some(item.clone()), now));
+    state.flight = Some(Box::new(flight(Operation::Create, Some(item.clone()), now)));
     current.set_state_at(slot, state);
     // Journalled, so that a run that is dropped here is noticed by the next.
     current.touch_at(slot);
@@ -56,7 +56,7 @@ pub(crate) fn begin_change(
         current.set_state_at(slot, ItemState::present(now));
     }
     if let Some(state) = current.state_at_mut(slot) {
-        let unfinished = state.flight.replace(flight(operation, target, now));
+        let unfinished = state.flight.replace(Box::new(flight(operation, target, now)));
         match unfinished.map(|flight| flight.operation) {
             None => {}
             // Nobody knows how it ended: the worst is assumed.
@@ -67,8 +67,8 @@ pub(crate) fn begin_change(
     current.touch_at(slot);
 }
 
-fn flight(operation: Operation, target: Option<ItemHandle>, started: Timestamp) -> Box<Flight> {
-    Box::new(Flight { operation, started, target, live: Live::default() })
+fn flight(operation: Operation, target: Option<ItemHandle>, started: Timestamp) -> Flight {
+    Flight { operation, started, target, live: Live::default() }
 }
 
 /// Hands the item's operation over to the background.
@@ -138,7 +138,7 @@ pub(crate) fn end(
             match (operation, error.damage()) {
                 (Operation::Create, Damage::Untouched) => state.presence = Presence::Absent,
                 (Operation::Create | Operation::Delete, Damage::Partial) => {
-                    state.presence = Presence::Partial
+                    state.presence = Presence::Partial;
                 }
                 (Operation::Modify, Damage::Partial) => state.tainted = true,
                 (Operation::Modify | Operation::Delete, Damage::Untouched) => {}

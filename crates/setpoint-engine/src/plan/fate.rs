@@ -214,6 +214,7 @@ impl<'a> Planner<'a> {
             return;
         }
         self.make_candidate(id);
+        self.woken.push(id);
     }
 
     /// Deletes and re-creates an item that stays; or only deletes it where it can't come back.
@@ -224,14 +225,12 @@ impl<'a> Planner<'a> {
             Some(new) => !self.subject(id).invalid && self.configurator_for(new).is_some(),
             None => false,
         };
-        if comes_back && self.int.has_claims() {
-            match self.claim_conflict(id) {
-                Some(holder) => {
-                    self.subject_mut(id).claimed_by = holder;
-                    comes_back = false;
-                }
-                None => self.take_claims(id),
-            }
+        if comes_back
+            && self.int.has_claims()
+            && let Some(holder) = self.claim_conflict(id)
+        {
+            self.subject_mut(id).claimed_by = holder;
+            comes_back = false;
         }
         if !comes_back {
             self.delete(id, Why::Lost);
@@ -242,6 +241,9 @@ impl<'a> Planner<'a> {
         this.takes_intent = true;
         this.switches = false;
         (this.fate, this.why) = (Fate::Recreate, why);
+        if self.int.has_claims() {
+            self.take_claims(id);
+        }
         changes
     }
 
@@ -388,6 +390,9 @@ impl<'a> Planner<'a> {
                 // What is busy, or can't be deleted now, still holds what it claims.
                 let keeps = if this.busy || this.held {
                     this.remains
+                } else if this.lost && !this.alive {
+                    // As long as it may still turn out to stay, nobody takes what it holds.
+                    self.lost_may_stay
                 } else {
                     self.end_value(holder).is_some_and(|value| value.claims().contains(key))
                 };
@@ -397,6 +402,12 @@ impl<'a> Planner<'a> {
             }
         }
         None
+    }
+
+    /// Who took, in the course of planning, what the item's present value holds.
+    fn taken_meanwhile(&self, id: u32) -> Option<u32> {
+        let held = self.cur_item(id)?.claims();
+        held.iter().filter_map(|key| self.holders.get(key)).copied().find(|&holder| holder != id)
     }
 
     /// Starts over with what background operations are about to hold.
@@ -415,8 +426,11 @@ impl<'a> Planner<'a> {
     }
 
     fn take_claims(&mut self, id: u32) {
-        let Some(item) = self.int_item(id) else { return };
-        for key in item.claims() {
+        let item = match self.side(id) {
+            Side::Int => self.int_item(id),
+            Side::Cur => self.cur_item(id),
+        };
+        for key in item.map_or(&[][..], setpoint_graph::ItemHandle::claims) {
             self.holders.insert(key.clone(), id);
         }
     }
@@ -443,7 +457,7 @@ impl<'a> Planner<'a> {
         loop {
             while let Some(id) = todo.pop() {
                 let this = self.subject(id);
-                if this.lost || !(this.stays() || this.remains && !this.busy && !this.external) {
+                if this.lost || !this.remains || this.busy || this.external {
                     continue;
                 }
                 if this.fate == Fate::Delete || this.candidate {
@@ -538,23 +552,37 @@ impl<'a> Planner<'a> {
     fn find_alive(&mut self) {
         self.met.clear();
         self.reset_holders();
-        let ordered = self.int.has_claims();
+        let claims = self.int.has_claims();
         for i in 0..self.active.len() {
             let id = self.active[i];
             self.wake_dependents_of_change(id);
             let this = self.subject(id);
-            if ordered && this.stays() && !this.lost && this.takes_intent {
+            if claims && this.stays() && !this.lost && this.takes_intent {
                 self.take_claims(id);
             }
         }
+        // Where it matters who comes first, that does not depend on how the graphs were made.
+        let ordered = claims
+            || self.active.iter().any(|&id| {
+                let this = self.subject(id);
+                (this.candidate || this.lost) && self.plain_edges(id, self.side(id)).is_none()
+            });
         let mut ready = Ready { ordered, heap: BinaryHeap::new(), stack: Vec::new() };
         let mut derived = 0;
         let mut counted = 0;
+        let mut deferred: Vec<u32> = Vec::new();
+        self.lost_may_stay = true;
         loop {
-            // Waking adds to the active ones: they are counted as they come.
-            while counted < self.active.len() {
-                let id = self.active[counted];
-                counted += 1;
+            // Waking adds to those that are looked at: they are counted as they come.
+            loop {
+                let id = if let Some(&id) = self.active.get(counted) {
+                    counted += 1;
+                    id
+                } else if let Some(id) = self.woken.pop() {
+                    id
+                } else {
+                    break;
+                };
                 let this = self.subject(id);
                 if (this.candidate || this.lost) && !this.alive {
                     self.count_unmet(id);
@@ -563,13 +591,27 @@ impl<'a> Planner<'a> {
                     }
                 }
             }
-            let Some(id) = ready.pop() else { break };
+            let Some(id) = ready.pop() else {
+                // Nothing more can make the lost ones stay: what they hold is free.
+                if std::mem::replace(&mut self.lost_may_stay, false) && !deferred.is_empty() {
+                    for id in std::mem::take(&mut deferred) {
+                        ready.push(self, id);
+                    }
+                    continue;
+                }
+                break;
+            };
             if self.subject(id).alive || self.subject(id).unmet > 0 {
                 continue;
             }
-            if ordered && self.side(id) == Side::Int {
-                if let Some(holder) = self.claim_conflict(id) {
+            if claims {
+                let conflict = match self.side(id) {
+                    Side::Int => self.claim_conflict(id),
+                    Side::Cur => self.taken_meanwhile(id),
+                };
+                if let Some(holder) = conflict {
                     self.subject_mut(id).claimed_by = holder;
+                    deferred.push(id);
                     continue;
                 }
                 self.take_claims(id);
@@ -806,7 +848,7 @@ impl<'a> Planner<'a> {
             match (old, new) {
                 (true, true) if this.fate != Fate::Recreate => return Support::Lasts,
                 (false, true) if bridge.is_none_or(|(earlier, _)| derived < earlier) => {
-                    bridge = Some((derived, id))
+                    bridge = Some((derived, id));
                 }
                 _ => {}
             }
@@ -828,8 +870,8 @@ impl<'a> Planner<'a> {
             let number = self.cycles.len();
             for &member in cycle.slots() {
                 let id = self.at_int(member);
-                if !self.cycle_of.contains_key(&id) {
-                    self.cycle_of.insert(id, number);
+                if let std::collections::hash_map::Entry::Vacant(e) = self.cycle_of.entry(id) {
+                    e.insert(number);
                     self.subject_mut(id).invalid = true;
                     self.activate(id);
                 }

@@ -59,10 +59,14 @@ pub(crate) struct Planner<'a> {
     by_int: SlotMap,
     /// Subjects that may need an operation.
     active: Vec<u32>,
+    /// Subjects that became candidates in the course of planning.
+    woken: Vec<u32>,
     /// Dependencies with several alternatives of which one is satisfied, while counting.
     met: FxHashSet<(u32, u32)>,
     /// Who holds a claimed resource in the end.
     holders: FxHashMap<ResourceKey, u32>,
+    /// While planning: items that may have lost a dependency may still turn out to stay.
+    lost_may_stay: bool,
     pub(crate) cycles: Vec<Cycle>,
     cycle_of: FxHashMap<u32, usize>,
     /// Background operations that the new intent made pointless.
@@ -90,8 +94,10 @@ impl<'a> Planner<'a> {
             by_cur: SlotMap::new(cur.slot_bound()),
             by_int: SlotMap::new(int.slot_bound()),
             active: Vec::new(),
+            woken: Vec::new(),
             met: FxHashSet::default(),
             holders: FxHashMap::default(),
+            lost_may_stay: true,
             cycles: Vec::new(),
             cycle_of: FxHashMap::default(),
             obsolete: Vec::new(),

@@ -508,11 +508,7 @@ impl Planner<'_> {
         let mut placed = vec![false; schedule.steps.len()];
         let mut ready: BinaryHeap<Reverse<(u32, u32)>> = BinaryHeap::new();
         let key = |step: u32| Reverse((ranks[step as usize], step));
-        for step in 0..waits.len() {
-            if waits[step] == 0 {
-                ready.push(key(u32::try_from(step).unwrap_or(NONE)));
-            }
-        }
+        ready.extend((0_u32..).zip(&waits).filter(|(_, waits)| **waits == 0).map(|(step, _)| key(step)));
         loop {
             while let Some(Reverse((_, step))) = ready.pop() {
                 if std::mem::replace(&mut placed[step as usize], true) {

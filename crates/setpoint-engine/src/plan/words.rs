@@ -26,7 +26,7 @@ impl Planner<'_> {
                 let number = plan.operations.len();
                 number_of[step as usize] = Some(number);
                 let mut operation = self.operation(this.subject, action);
-                operation.after = needs[step as usize].clone();
+                operation.after.clone_from(&needs[step as usize]);
                 operation.after.sort_unstable();
                 operation.after.dedup();
                 plan.push(operation);
@@ -37,12 +37,9 @@ impl Planner<'_> {
                     continue;
                 }
                 // What passes through a step that does nothing waits for what that waits for.
-                match number_of[step as usize] {
-                    Some(number) => needs[next as usize].push(number),
-                    None => {
-                        let through = needs[step as usize].clone();
-                        needs[next as usize].extend(through);
-                    }
+                if let Some(number) = number_of[step as usize] { needs[next as usize].push(number) } else {
+                    let through = needs[step as usize].clone();
+                    needs[next as usize].extend(through);
                 }
             }
         }

@@ -1,5 +1,15 @@
 //! Behaviour of the engine, on a simulated system that notices every violated rule.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "helpers of tests fail by panicking and tell what happened"
+)]
+
+mod beyond;
+mod regressions;
 mod schedules;
 mod seed;
 mod world;

@@ -346,7 +346,7 @@ impl Schedule {
             let status =
                 engine.reconcile(&mut self.current, Some(&self.intended), &Selection::all()).await.unwrap();
             self.trace.push(format!("settling: {:?}", log(&status)));
-            tokio::time::sleep(Duration::from_secs(600)).await;
+            tokio::time::sleep(Duration::from_mins(10)).await;
         }
         let status =
             engine.reconcile(&mut self.current, Some(&self.intended), &Selection::all()).await.unwrap();

@@ -12,7 +12,7 @@ use setpoint_graph::{Deps, Graph, Item, ItemRef, Kind, Name, SubgraphPath};
 
 /// What a thing needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Need {
+pub(crate) struct Need {
     pub any_of: Vec<String>,
     pub at_least: Option<u32>,
     pub recreate: bool,
@@ -21,7 +21,7 @@ pub struct Need {
 
 /// An item of the simulated system. A changed `value` is modified in place, a changed `fixed` is not.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Thing {
+pub(crate) struct Thing {
     pub name: String,
     pub value: u32,
     pub fixed: u32,
@@ -31,30 +31,30 @@ pub struct Thing {
     pub kind: Option<&'static str>,
 }
 
-pub fn thing(name: &str) -> Thing {
+pub(crate) fn thing(name: &str) -> Thing {
     Thing { name: name.into(), ..Thing::default() }
 }
 
-pub fn external(name: &str) -> Thing {
+pub(crate) fn external(name: &str) -> Thing {
     Thing { external: true, ..thing(name) }
 }
 
-pub fn r(name: &str) -> ItemRef {
+pub(crate) fn r(name: &str) -> ItemRef {
     ItemRef::new("thing", name)
 }
 
 impl Thing {
-    pub fn value(mut self, value: u32) -> Self {
+    pub(crate) fn value(mut self, value: u32) -> Self {
         self.value = value;
         self
     }
 
-    pub fn fixed(mut self, fixed: u32) -> Self {
+    pub(crate) fn fixed(mut self, fixed: u32) -> Self {
         self.fixed = fixed;
         self
     }
 
-    pub fn kind(mut self, kind: &'static str) -> Self {
+    pub(crate) fn kind(mut self, kind: &'static str) -> Self {
         self.kind = Some(kind);
         self
     }
@@ -67,27 +67,27 @@ impl Thing {
         self
     }
 
-    pub fn on(self, name: &str) -> Self {
+    pub(crate) fn on(self, name: &str) -> Self {
         self.need(&[name], |_| {})
     }
 
-    pub fn on_any(self, names: &[&str]) -> Self {
+    pub(crate) fn on_any(self, names: &[&str]) -> Self {
         self.need(names, |_| {})
     }
 
-    pub fn on_at_least(self, name: &str, value: u32) -> Self {
+    pub(crate) fn on_at_least(self, name: &str, value: u32) -> Self {
         self.need(&[name], |need| need.at_least = Some(value))
     }
 
-    pub fn recreated_with(self, name: &str) -> Self {
+    pub(crate) fn recreated_with(self, name: &str) -> Self {
         self.need(&[name], |need| need.recreate = true)
     }
 
-    pub fn vanishing_with(self, name: &str) -> Self {
+    pub(crate) fn vanishing_with(self, name: &str) -> Self {
         self.need(&[name], |need| need.auto = true)
     }
 
-    pub fn claiming(mut self, key: &str) -> Self {
+    pub(crate) fn claiming(mut self, key: &str) -> Self {
         self.claims.push(key.into());
         self
     }
@@ -137,7 +137,7 @@ impl Item for Thing {
 
 /// How an operation behaves that was told to.
 #[derive(Clone, Debug)]
-pub enum Behaviour {
+pub(crate) enum Behaviour {
     Fail(OpError),
     Panic,
     /// Never ends by itself.
@@ -150,7 +150,7 @@ pub enum Behaviour {
 }
 
 #[derive(Debug, Default)]
-pub struct System {
+pub(crate) struct System {
     pub exists: BTreeMap<String, Thing>,
     pub partial: BTreeSet<String>,
     /// Every rule that was broken.
@@ -170,63 +170,62 @@ pub struct System {
     /// Things that lost what they stand on by someone else's doing, until they are gone.
     pub excused: BTreeSet<String>,
     pub reads: usize,
+    /// The next change of this thing is undone at once by someone else.
+    pub sabotage: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct World(Arc<Mutex<System>>);
+pub(crate) struct World(Arc<Mutex<System>>);
 
 impl World {
-    pub fn lock(&self) -> MutexGuard<'_, System> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, System> {
         self.0.lock().unwrap()
     }
 
-    pub fn next(&self, name: &str, operation: Operation, behaviour: Behaviour) {
+    pub(crate) fn next(&self, name: &str, operation: Operation, behaviour: Behaviour) {
         self.lock().behaviours.entry((name.into(), operation)).or_default().push_back(behaviour);
     }
 
-    pub fn fail(&self, name: &str, operation: Operation, message: &str) {
+    pub(crate) fn fail(&self, name: &str, operation: Operation, message: &str) {
         self.next(name, operation, Behaviour::Fail(OpError::untouched(message)));
     }
 
-    pub fn take_log(&self) -> Vec<String> {
+    pub(crate) fn take_log(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().log)
     }
 
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.lock().exists.keys().cloned().collect()
     }
 
     /// Ends a background operation.
-    pub fn finish(&self, name: &str, outcome: Result<(), OpError>) {
+    pub(crate) fn finish(&self, name: &str, outcome: Result<(), OpError>) {
         let (operation, thing, completion) = self.lock().background.remove(name).expect("in the background");
         let mut system = self.lock();
-        match &outcome {
-            Ok(()) => system.take_effect(operation, &thing),
-            Err(_) => {
-                system.running.remove(name);
-                system.in_work.remove(name);
-            }
+        if let Ok(()) = &outcome { system.take_effect(operation, &thing) } else {
+            system.running.remove(name);
+            system.in_work.remove(name);
         }
         drop(system);
         completion.expect("not finished yet").finish(outcome);
     }
 
-    pub fn engine(&self) -> Engine {
+    pub(crate) fn engine(&self) -> Engine {
         Engine::new(self.registry()).with_clock(SimulatedClock::start()).with_concurrency(1)
     }
 
-    pub fn registry(&self) -> DefaultRegistry {
+    pub(crate) fn registry(&self) -> DefaultRegistry {
         DefaultRegistry::new().with::<Thing>("thing", self.clone())
     }
 
-    pub fn assert_no_violation(&self) {
+    pub(crate) fn assert_no_violation(&self) {
         let violations = &self.lock().violations;
         assert!(violations.is_empty(), "{violations:#?}");
     }
 }
 
 impl System {
-    pub fn is_met(&self, need: &Need) -> bool {
+    pub(crate) fn is_met(&self, need: &Need) -> bool {
         need.any_of.iter().any(|name| {
             self.exists.get(name).is_some_and(|thing| need.at_least.is_none_or(|least| thing.value >= least))
         })
@@ -240,7 +239,7 @@ impl System {
     }
 
     /// Whether something else holds what a thing would claim.
-    pub fn is_claimed(&self, wanted: &Thing) -> bool {
+    pub(crate) fn is_claimed(&self, wanted: &Thing) -> bool {
         let others = self.exists.values().filter(|other| other.name != wanted.name);
         others.flat_map(|other| &other.claims).any(|key| wanted.claims.contains(key))
     }
@@ -312,6 +311,10 @@ impl System {
                 self.partial.remove(&thing.name);
                 self.excused.remove(&thing.name);
             }
+        }
+        if self.sabotage.as_deref() == Some(&thing.name) && operation != Operation::Delete {
+            self.sabotage = None;
+            self.exists.insert(thing.name.clone(), Thing { value: 77, ..thing.clone() });
         }
         // What should vanish with an external thing does so also if that went while it was being made.
         if thing.needs.iter().any(|need| need.auto && !self.is_met(need)) {
@@ -436,7 +439,7 @@ impl Configurator<Thing> for World {
 }
 
 /// A world, an engine, and the two graphs of one test.
-pub struct Bench {
+pub(crate) struct Bench {
     pub world: World,
     pub engine: Engine,
     pub current: Option<CurrentGraph>,
@@ -444,67 +447,62 @@ pub struct Bench {
 }
 
 impl Bench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let world = World::default();
         let engine = world.engine().with_retry(RetryPolicy::every_run());
         Self { world, engine, current: None, intended: Graph::new("test") }
     }
 
-    pub fn put(&mut self, thing: Thing) -> &mut Self {
+    pub(crate) fn put(&mut self, thing: Thing) -> &mut Self {
         self.intended.put_item(thing).unwrap();
         self
     }
 
-    pub fn del(&mut self, name: &str) -> &mut Self {
+    pub(crate) fn del(&mut self, name: &str) -> &mut Self {
         self.intended.del_item(&r(name)).unwrap();
         self
     }
 
     /// Says that something else brought an external thing into being, or changed it.
-    pub fn appear(&mut self, thing: Thing) {
+    pub(crate) fn appear(&mut self, thing: Thing) {
         let current = self.current.get_or_insert_with(|| CurrentGraph::new("test"));
         self.world.lock().exists.insert(thing.name.clone(), thing.clone());
         current.put_item(thing).unwrap();
     }
 
-    pub fn vanish(&mut self, name: &str) {
+    pub(crate) fn vanish(&mut self, name: &str) {
         self.world.lock().exists.remove(name);
         self.current.as_mut().unwrap().del_item(&r(name)).unwrap();
     }
 
-    pub async fn run(&mut self) -> Status {
+    pub(crate) async fn run(&mut self) -> Status {
         self.select(&Selection::all()).await
     }
 
-    pub async fn select(&mut self, selection: &Selection) -> Status {
-        let plan = self
-            .engine
-            .plan(self.current.as_ref(), Some(&self.intended), selection, jiff::Timestamp::UNIX_EPOCH)
-            .unwrap();
+    pub(crate) async fn select(&mut self, selection: &Selection) -> Status {
         let status = self.engine.reconcile(&mut self.current, Some(&self.intended), selection).await.unwrap();
-        let _ = plan;
         status
     }
 
-    pub async fn destroy(&mut self) -> Status {
+    pub(crate) async fn destroy(&mut self) -> Status {
         self.engine.reconcile(&mut self.current, None, &Selection::all()).await.unwrap()
     }
 
-    pub fn graph(&self) -> &CurrentGraph {
+    pub(crate) fn graph(&self) -> &CurrentGraph {
         self.current.as_ref().unwrap()
     }
 
-    pub fn state(&self, name: &str) -> Option<&ItemState> {
+    pub(crate) fn state(&self, name: &str) -> Option<&ItemState> {
         self.graph().state(&r(name))
     }
 
-    pub fn plan(&self) -> setpoint_plan::Plan {
+    pub(crate) fn plan(&self) -> setpoint_plan::Plan {
         let now = jiff::Timestamp::UNIX_EPOCH;
         self.engine.plan(self.current.as_ref(), Some(&self.intended), &Selection::all(), now).unwrap()
     }
 }
 
-pub fn log(status: &Status) -> Vec<String> {
+pub(crate) fn log(status: &Status) -> Vec<String> {
     let short = |entry: &setpoint_engine::LogEntry| {
         let mut text = format!("{} {}", entry.operation(), entry.item().name());
         if entry.in_progress() {
@@ -518,6 +516,6 @@ pub fn log(status: &Status) -> Vec<String> {
     status.log().iter().map(short).collect()
 }
 
-pub fn path(name: &str) -> SubgraphPath {
+pub(crate) fn path(name: &str) -> SubgraphPath {
     name.split('/').collect()
 }
