@@ -190,13 +190,18 @@ fn explain_one(
     let Some(id) = planner.at(item) else { return Vec::new() };
     let mut say = |text: String| lines.push((depth + 1, text));
     if let Some(trouble) = current.state(item).and_then(|state| state.trouble.as_ref()) {
-        say(format!("its {} failed {} times, last at {}: {}", trouble.operation, trouble.attempts, trouble.at, trouble.error));
+        say(format!(
+            "its {} failed {} times, last at {}: {}",
+            trouble.operation, trouble.attempts, trouble.at, trouble.error
+        ));
         match trouble.due {
             Some(due) => say(format!("the next attempt is due at {due}")),
             None => say("it is not tried again until the intent changes".to_owned()),
         }
     }
-    if let Some(drift) = current.state(item).and_then(|state| state.drift.as_ref()).filter(|drift| !drift.repaired) {
+    if let Some(drift) =
+        current.state(item).and_then(|state| state.drift.as_ref()).filter(|drift| !drift.repaired)
+    {
         say(format!("something else changed it {} times in a row, last at {}", drift.times, drift.at));
     }
     let fate = planner.subject(id).fate;

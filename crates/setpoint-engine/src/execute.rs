@@ -265,9 +265,8 @@ impl<'a> Execution<'a> {
             let its_needs = all_it_needs(self.current, self.intended, item);
             let kind = self.step(launch.step).kind;
             let meets = self.needs.iter().any(|(other, others_needs)| {
-                let of_one_kind = !self.plan.schedule.crosses
-                    && kind != StepKind::Modify
-                    && self.step(*other).kind == kind;
+                let of_one_kind =
+                    !self.plan.schedule.crosses && kind != StepKind::Modify && self.step(*other).kind == kind;
                 let related = others_needs.contains(item)
                     || self.reference(*other).is_some_and(|other| its_needs.contains(other));
                 related && !of_one_kind

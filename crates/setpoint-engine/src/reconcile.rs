@@ -178,7 +178,9 @@ impl Engine {
             let (operation, started) = (flight.operation, flight.started);
             let target = flight.target.clone();
             let cancelled = background.cancelled_at();
-            let mut outcome = if let Some(outcome) = background.take_outcome() { outcome } else {
+            let mut outcome = if let Some(outcome) = background.take_outcome() {
+                outcome
+            } else {
                 let now = run.clock.now();
                 if cancelled.is_none_or(|at| after(at, self.grace()) > now) {
                     continue;
@@ -559,7 +561,9 @@ fn update_index(current: &mut CurrentGraph) {
         None => (current.slots().collect(), FxHashSet::default()),
     };
     let is_open = |slot: &SlotId| current.state_at(*slot).is_some_and(crate::ItemState::is_open);
-    open.extend(slots.iter().filter(|slot| is_open(slot)).filter_map(|&slot| current.reference_at(slot).cloned()));
+    open.extend(
+        slots.iter().filter(|slot| is_open(slot)).filter_map(|&slot| current.reference_at(slot).cloned()),
+    );
     current.shared_mut().open = open;
 }
 

@@ -126,7 +126,8 @@ impl Engine {
             let Some(configurator) = self.configurator(&kind) else { continue };
             let cx = OpCx::new(ItemRef::new(kind, ""), None, Arc::clone(&run));
             let listed = configurator.list(cx).await?;
-            let known: BTreeSet<&ItemRef> = current.slots().filter_map(|slot| current.reference_at(slot)).collect();
+            let known: BTreeSet<&ItemRef> =
+                current.slots().filter_map(|slot| current.reference_at(slot)).collect();
             let new = listed.into_iter().flatten().filter(|item| !known.contains(item.reference()));
             unmanaged.extend(new);
         }

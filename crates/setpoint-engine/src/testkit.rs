@@ -100,7 +100,12 @@ impl Kit {
     }
 
     /// Runs an operation to its end, also where it goes on in the background.
-    async fn run(&self, item: &ItemHandle, operation: Operation, old: Option<&ItemHandle>) -> Result<(), OpError> {
+    async fn run(
+        &self,
+        item: &ItemHandle,
+        operation: Operation,
+        old: Option<&ItemHandle>,
+    ) -> Result<(), OpError> {
         let (cx, _cancel) = Self::cx(item, Some(operation));
         let (item, kept) = (item.clone(), cx.clone());
         let work = match (operation, old) {

@@ -268,8 +268,12 @@ impl<'a> Planner<'a> {
     pub(super) fn plain_edges(&self, id: u32, side: Side) -> Option<&'a [Edge]> {
         let this = self.subject(id);
         match side {
-            Side::Cur => this.cur().filter(|&slot| self.cur.is_plain_at(slot)).map(|slot| self.cur.edges_at(slot)),
-            Side::Int => this.int().filter(|&slot| self.int.is_plain_at(slot)).map(|slot| self.int.edges_at(slot)),
+            Side::Cur => {
+                this.cur().filter(|&slot| self.cur.is_plain_at(slot)).map(|slot| self.cur.edges_at(slot))
+            }
+            Side::Int => {
+                this.int().filter(|&slot| self.int.is_plain_at(slot)).map(|slot| self.int.edges_at(slot))
+            }
         }
     }
 
@@ -418,7 +422,8 @@ impl<'a> Planner<'a> {
         }
         for item in &self.cur.shared().open {
             let flight = self.cur.state(item).and_then(|state| state.flight.as_ref());
-            let target = flight.filter(|flight| flight.live.0.is_some()).and_then(|flight| flight.target.clone());
+            let target =
+                flight.filter(|flight| flight.live.0.is_some()).and_then(|flight| flight.target.clone());
             if let (Some(target), Some(id)) = (target, self.at(item)) {
                 self.holders.extend(target.claims().iter().map(|key| (key.clone(), id)));
             }

@@ -381,7 +381,8 @@ impl Planner<'_> {
         let gone = |step: u32| step != NONE && placed[step as usize];
         self.dependents_cur(id).all(|edge| {
             let dependent = self.at_cur(edge.slot);
-            if !self.subject(dependent).remains || gone(down.get(dependent as usize).copied().unwrap_or(NONE)) {
+            if !self.subject(dependent).remains || gone(down.get(dependent as usize).copied().unwrap_or(NONE))
+            {
                 return true;
             }
             let position = self.cur.dependency_index(edge.slot, edge.position);
@@ -631,7 +632,8 @@ impl Planner<'_> {
             let stays = circle.iter().map(|&step| &schedule.steps[step as usize]);
             let stays = stays.filter(|step| matches!(step.kind, StepKind::Modify | StepKind::Switch));
             let stays: Vec<u32> = stays.map(|step| step.subject).collect();
-            let choice = stays.into_iter().min_by_key(|&id| (self.dependents_cur(id).count(), self.reference(id)));
+            let choice =
+                stays.into_iter().min_by_key(|&id| (self.dependents_cur(id).count(), self.reference(id)));
             split.extend(choice);
         }
         split.sort_unstable();

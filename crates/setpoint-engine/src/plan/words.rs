@@ -37,7 +37,9 @@ impl Planner<'_> {
                     continue;
                 }
                 // What passes through a step that does nothing waits for what that waits for.
-                if let Some(number) = number_of[step as usize] { needs[next as usize].push(number) } else {
+                if let Some(number) = number_of[step as usize] {
+                    needs[next as usize].push(number)
+                } else {
                     let through = needs[step as usize].clone();
                     needs[next as usize].extend(through);
                 }
@@ -122,7 +124,9 @@ impl Planner<'_> {
             return vec![self.reference(this.claimed_by).clone()];
         }
         let side = if this.int_item { Side::Int } else { Side::Cur };
-        let unmet = self.groups(id, side).filter(|(d, alternatives)| self.unmet_cause(side, d, alternatives).is_some());
+        let unmet = self
+            .groups(id, side)
+            .filter(|(d, alternatives)| self.unmet_cause(side, d, alternatives).is_some());
         unmet.flat_map(|(dependency, _)| dependency.targets().iter().cloned()).collect()
     }
 

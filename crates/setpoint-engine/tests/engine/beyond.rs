@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use setpoint_engine::{
-    ConditionKind, Hooks, Journal, JournalError, LogEntry, MemoryJournal, OpError, Operation, Record, Selection,
-    condition, replay, testkit,
+    ConditionKind, Hooks, Journal, JournalError, LogEntry, MemoryJournal, OpError, Operation, Record,
+    Selection, condition, replay, testkit,
 };
 use setpoint_graph::{ItemHandle, SubgraphPath};
 
@@ -216,7 +216,7 @@ async fn an_item_that_something_else_keeps_changing_is_contested_and_backed_off_
     assert_eq!(kind, ConditionKind::Contested);
     let status = bench.run().await;
     assert!(status.next_retry().is_some());
-    tokio::time::sleep(Duration::from_secs(600)).await;
+    tokio::time::sleep(Duration::from_mins(10)).await;
     assert_eq!(log(&bench.run().await), ["modify A"]);
 }
 
@@ -338,7 +338,8 @@ async fn items_can_be_made_anew_on_request() {
     bench.put(thing("A")).put(thing("B").on("A"));
     bench.run().await;
     let engine = bench.engine.clone().replacing([r("A")]);
-    let status = engine.reconcile(&mut bench.current, Some(&bench.intended), &Selection::all()).await.unwrap();
+    let status =
+        engine.reconcile(&mut bench.current, Some(&bench.intended), &Selection::all()).await.unwrap();
     assert_eq!(log(&status), ["delete B", "delete A", "create A", "create B"]);
     assert!(bench.run().await.log().is_empty());
 }

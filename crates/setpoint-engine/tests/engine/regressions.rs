@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use setpoint_engine::{
-    CurrentGraph, DefaultRegistry, Engine, ItemState, OpError, Operation, RetryPolicy, Selection, SimulatedClock,
+    CurrentGraph, DefaultRegistry, Engine, ItemState, OpError, Operation, RetryPolicy, Selection,
+    SimulatedClock,
 };
 use setpoint_graph::Graph;
 use setpoint_plan::Standing;
@@ -65,8 +66,10 @@ async fn an_item_without_a_configurator_is_invalid_and_holds_up_only_its_depende
 #[tokio::test(start_paused = true)]
 async fn a_failed_creation_is_retried_with_the_same_intent_and_stays_visible_until_then() {
     let mut bench = Bench::new();
-    bench.engine =
-        bench.world.engine().with_retry(RetryPolicy::exponential(Duration::from_secs(10), Duration::from_secs(60)));
+    bench.engine = bench
+        .world
+        .engine()
+        .with_retry(RetryPolicy::exponential(Duration::from_secs(10), Duration::from_mins(1)));
     bench.world.fail("A", Operation::Create, "no room");
     bench.world.fail("A", Operation::Create, "still no room");
     bench.put(thing("A"));
@@ -119,7 +122,11 @@ async fn a_partial_creation_is_cleaned_up_before_the_retry_and_when_it_is_droppe
     bench.put(thing("A"));
     bench.run().await;
     assert_eq!(log(&bench.run().await), ["delete A", "create A (half done)"]);
-    assert_eq!(bench.state("A").unwrap().trouble().unwrap().attempts, 2, "cleaning up does not reset the count");
+    assert_eq!(
+        bench.state("A").unwrap().trouble().unwrap().attempts,
+        2,
+        "cleaning up does not reset the count"
+    );
     bench.del("A");
     assert_eq!(log(&bench.run().await), ["delete A"]);
     assert!(bench.graph().is_empty());
@@ -255,7 +262,7 @@ async fn removing_an_item_from_the_intent_cancels_its_background_creation() {
 #[tokio::test(start_paused = true)]
 async fn a_background_operation_that_ignores_its_cancellation_is_given_up_on_in_time() {
     let mut bench = Bench::new();
-    bench.engine = bench.engine.clone().with_grace(Duration::from_secs(60));
+    bench.engine = bench.engine.clone().with_grace(Duration::from_mins(1));
     bench.world.next("A", Operation::Create, Behaviour::Background);
     bench.put(thing("A"));
     let status = bench.run().await;

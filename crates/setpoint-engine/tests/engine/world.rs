@@ -202,7 +202,9 @@ impl World {
     pub(crate) fn finish(&self, name: &str, outcome: Result<(), OpError>) {
         let (operation, thing, completion) = self.lock().background.remove(name).expect("in the background");
         let mut system = self.lock();
-        if let Ok(()) = &outcome { system.take_effect(operation, &thing) } else {
+        if let Ok(()) = &outcome {
+            system.take_effect(operation, &thing)
+        } else {
             system.running.remove(name);
             system.in_work.remove(name);
         }
@@ -480,8 +482,7 @@ impl Bench {
     }
 
     pub(crate) async fn select(&mut self, selection: &Selection) -> Status {
-        let status = self.engine.reconcile(&mut self.current, Some(&self.intended), selection).await.unwrap();
-        status
+        self.engine.reconcile(&mut self.current, Some(&self.intended), selection).await.unwrap()
     }
 
     pub(crate) async fn destroy(&mut self) -> Status {
@@ -509,7 +510,7 @@ pub(crate) fn log(status: &Status) -> Vec<String> {
             text += "...";
         }
         if let Some(error) = entry.error() {
-            text += &format!(" ({error})");
+            text = format!("{text} ({error})");
         }
         text
     };
