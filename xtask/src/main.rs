@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line talks to the terminal")]
 
 mod console;
+mod parts;
 mod test;
 mod workspace;
 
@@ -23,12 +24,15 @@ struct Cli {
 /// What can be asked for.
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Obtains the real parts that tests run against.
+    Parts(parts::Args),
     /// Checks and tests everything, or one crate or group.
     Test(test::Args),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Parts(args) => parts::run(&args),
         Command::Test(args) => test::run(&args),
     };
     outcome.unwrap_or_else(|error| {
