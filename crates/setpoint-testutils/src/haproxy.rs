@@ -260,9 +260,11 @@ async fn ask(socket: &Path, command: &str) -> std::io::Result<String> {
     let answer = async {
         let mut stream = UnixStream::connect(socket).await?;
         stream.write_all(format!("{command}\n").as_bytes()).await?;
+        // The master keeps a connection open for more commands until it is told that there are none.
+        stream.shutdown().await?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await?;
         Ok(answer)
     };
-    timeout(Duration::from_secs(30), answer).await?
+    timeout(Duration::from_secs(10), answer).await?
 }

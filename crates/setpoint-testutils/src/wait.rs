@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 /// How long a part may take to answer.
-pub const READY: Duration = Duration::from_secs(60);
+pub const READY: Duration = Duration::from_secs(45);
 
 /// Asks again and again until the answer is `Some`; panics with `what` after `limit`.
 ///

@@ -1,1 +1,2 @@
+//! Starts parts for a person to play with.
 fn main() {}
