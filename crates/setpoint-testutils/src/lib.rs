@@ -38,11 +38,19 @@ pub mod skips;
 #[cfg(feature = "start")]
 pub mod backend;
 #[cfg(feature = "start")]
+pub mod certificates;
+#[cfg(feature = "start")]
+pub mod consul;
+#[cfg(feature = "start")]
+pub mod etcd;
+#[cfg(feature = "start")]
 pub mod guard;
 #[cfg(feature = "start")]
 pub mod haproxy;
 #[cfg(feature = "start")]
 pub mod http;
+#[cfg(feature = "start")]
+pub mod kubernetes;
 #[cfg(feature = "start")]
 pub mod load;
 #[cfg(feature = "start")]
@@ -61,7 +69,10 @@ pub mod workdir;
 #[cfg(feature = "start")]
 pub use {
     backend::Backend,
+    consul::{Acl, Consul, ConsulCluster},
+    etcd::{Durability, Etcd, EtcdCluster},
     haproxy::{Haproxy, Version},
+    kubernetes::Kubernetes,
     load::Load,
     part::Missing,
     ports::Port,

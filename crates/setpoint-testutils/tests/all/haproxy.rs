@@ -2,6 +2,8 @@
 
 use setpoint_testutils::{Backend, Haproxy, Load, Version, haproxy::Check, http, need, wait};
 
+use crate::process_is_gone;
+
 fn to_backend(haproxy: &str, backend: &Backend) -> String {
     format!(
         "frontend main\n  bind {haproxy}\n  default_backend servers\nbackend servers\n  server one {}\n",
@@ -97,10 +99,7 @@ async fn is_gone_when_it_is_dropped() {
     let (folder, processes) = (haproxy.folder().to_path_buf(), haproxy.processes().await);
     drop(haproxy);
     assert!(!folder.exists());
-    for id in processes.workers.iter().chain([&processes.master]) {
-        wait::until("the processes to be gone", wait::READY, async || {
-            (!std::path::Path::new(&format!("/proc/{id}")).exists()).then_some(())
-        })
-        .await;
+    for id in processes.workers.into_iter().chain([processes.master]) {
+        process_is_gone(id).await;
     }
 }
