@@ -7,6 +7,7 @@
 mod console;
 mod parts;
 mod test;
+mod up;
 mod workspace;
 
 use std::process::ExitCode;
@@ -28,12 +29,15 @@ enum Command {
     Parts(parts::Args),
     /// Checks and tests everything, or one crate or group.
     Test(test::Args),
+    /// Starts parts for a person to play with, until Ctrl-C.
+    Up(up::Args),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Parts(args) => parts::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Up(args) => up::run(&args),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

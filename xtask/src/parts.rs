@@ -29,6 +29,7 @@ use crate::{console, workspace};
 use cache::Cache;
 use debian::Debian;
 use diagnosis::Problem;
+pub(crate) use found::summary as found_summary;
 pub(crate) use table::Table;
 use table::{Part, Source};
 
@@ -101,7 +102,7 @@ pub(crate) fn choose(table: &Table, names: &[String]) -> Result<BTreeSet<String>
         let matching = table.parts.iter().filter(|part| part.name == *name || part.groups.contains(name));
         let before = chosen.len();
         chosen.extend(matching.map(|part| part.name.clone()));
-        if chosen.len() == before && !chosen.contains(name) && !table.groups().contains(name) {
+        if chosen.len() == before && !table.has(name) {
             let parts: Vec<_> = table.parts.iter().map(|part| part.name.as_str()).collect();
             let groups: Vec<_> = table.groups().into_iter().collect();
             bail!(

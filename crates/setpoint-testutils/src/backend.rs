@@ -24,6 +24,15 @@ pub struct Backend {
 impl Backend {
     /// Starts a backend of that name.
     pub async fn start(name: &str) -> Self {
+        Self::start_as(name, "text/plain").await
+    }
+
+    /// Starts a backend that answers with a page.
+    pub async fn start_html(page: &str) -> Self {
+        Self::start_as(page, "text/html").await
+    }
+
+    async fn start_as(name: &str, kind: &'static str) -> Self {
         let port = Port::lease();
         let listener = TcpListener::bind(port.address()).await.expect("a leased port can be bound");
         let requests = Arc::new(AtomicUsize::new(0));
@@ -32,7 +41,7 @@ impl Backend {
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(serve(stream, body.clone(), Arc::clone(&counter)));
+                connections.spawn(serve(stream, kind, body.clone(), Arc::clone(&counter)));
                 while connections.try_join_next().is_some() {}
             }
         });
@@ -56,7 +65,7 @@ impl Backend {
 }
 
 /// Answers requests without bodies on one connection, one after the other.
-async fn serve(mut stream: TcpStream, body: String, requests: Arc<AtomicUsize>) {
+async fn serve(mut stream: TcpStream, kind: &'static str, body: String, requests: Arc<AtomicUsize>) {
     let mut head = Vec::new();
     let mut buffer = [0; 4096];
     while let Ok(Ok(length @ 1..)) = timeout(Duration::from_secs(60), stream.read(&mut buffer)).await {
@@ -65,7 +74,7 @@ async fn serve(mut stream: TcpStream, body: String, requests: Arc<AtomicUsize>) 
             head.drain(..end + 4);
             requests.fetch_add(1, Ordering::Relaxed);
             let answer = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{body}",
+                "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
                 body.len()
             );
             if stream.write_all(answer.as_bytes()).await.is_err() {

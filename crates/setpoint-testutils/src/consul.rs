@@ -11,7 +11,6 @@ use crate::http;
 use crate::part::{self, Missing};
 use crate::ports::Port;
 use crate::process::Process;
-use crate::wait;
 use crate::workdir::Workdir;
 
 /// The token that may do everything, on servers with ACLs.
@@ -89,14 +88,12 @@ impl Consul {
 
     /// Waits until it belongs to a cluster that has a leader at work.
     pub async fn ready(&self) {
-        let ready = wait::within(wait::READY, async || {
+        let leader = async || {
             let nodes =
                 self.request(Method::GET, "/v1/catalog/nodes").send().await.ok()?.error_for_status().ok()?;
             (nodes.text().await.ok()?.trim() != "[]").then_some(())
-        });
-        if ready.await.is_none() {
-            self.process.fail("it finds no leader");
-        }
+        };
+        self.process.until("it finds a leader", leader).await;
     }
 
     /// A request to its HTTP API, with the management token where one is needed.

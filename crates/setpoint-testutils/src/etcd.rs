@@ -11,7 +11,6 @@ use crate::http;
 use crate::part::{self, Missing};
 use crate::ports::Port;
 use crate::process::Process;
-use crate::wait;
 use crate::workdir::Workdir;
 
 /// Whether what etcd has confirmed survives a loss of power.
@@ -78,10 +77,7 @@ impl Etcd {
     /// Waits until it takes part in a cluster that has a leader.
     pub async fn ready(&self) {
         let url = format!("{}/health", self.endpoint());
-        let answers = wait::within(wait::READY, async || http::answers(&url).await.then_some(()));
-        if answers.await.is_none() {
-            self.process.fail("it does not become healthy");
-        }
+        self.process.until("it is healthy", async || http::answers(&url).await.then_some(())).await;
     }
 
     /// Writes a key.

@@ -16,7 +16,6 @@ pub use proc::Processes;
 use crate::part::{self, Missing};
 use crate::ports::Port;
 use crate::process::Process;
-use crate::wait;
 use crate::workdir::Workdir;
 
 /// The versions of HAProxy that tests run on.
@@ -153,9 +152,8 @@ impl Haproxy {
 
     /// Its processes and how often it was reloaded, as the master tells.
     pub async fn processes(&self) -> Processes {
-        let answer =
-            wait::within(wait::READY, async || Processes::read(&self.master("show proc").await.ok()?)).await;
-        answer.unwrap_or_else(|| self.process.fail("its master does not tell its processes"))
+        let answer = async || Processes::read(&self.master("show proc").await.ok()?);
+        self.process.until("its master tells its processes", answer).await
     }
 
     /// How often it was reloaded, failed reloads included.
@@ -174,11 +172,11 @@ impl Haproxy {
         let before = self.processes().await;
         // Where the master starts anew for a reload, it closes the connection without an answer.
         let _ = self.master("reload").await;
-        let after = wait::within(wait::READY, async || {
+        let settled = async || {
             let now = Processes::read(&self.master("show proc").await.ok()?)?;
             (now.reloads > before.reloads && now.settled()).then_some(now)
-        });
-        let after = after.await.unwrap_or_else(|| self.process.fail("a reload does not come to its end"));
+        };
+        let after = self.process.until("a reload has come to its end", settled).await;
         if after.workers.is_empty() || after.workers == before.workers || after.failed > before.failed {
             return Err(self.process.log());
         }
@@ -212,23 +210,18 @@ impl Haproxy {
     }
 
     async fn ready(&self) {
-        let ready = wait::within(wait::READY, async || {
+        let worker = async || {
             let processes = Processes::read(&self.master("show proc").await.ok()?)?;
             (!processes.workers.is_empty()).then_some(())
-        });
-        if ready.await.is_none() {
-            self.process.fail("it does not start");
-        }
+        };
+        self.process.until("it has a worker", worker).await;
         self.runtime_answers().await;
     }
 
     async fn runtime_answers(&self) {
-        let answers = wait::within(wait::READY, async || {
-            self.runtime("show info").await.ok().filter(|answer| answer.contains("Uptime")).map(|_| ())
-        });
-        if answers.await.is_none() {
-            self.process.fail("its runtime socket does not answer");
-        }
+        let answers =
+            async || self.runtime("show info").await.ok().filter(|answer| answer.contains("Uptime"));
+        self.process.until("its runtime socket answers", answers).await;
     }
 }
 

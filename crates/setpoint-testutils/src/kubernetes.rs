@@ -25,7 +25,6 @@ use crate::etcd::{Durability, Etcd};
 use crate::part::{self, Missing};
 use crate::ports::Port;
 use crate::process::Process;
-use crate::wait;
 use crate::workdir::Workdir;
 
 const ADMIN_TOKEN: &str = "admin-of-the-test";
@@ -74,7 +73,9 @@ impl Kubernetes {
         folder.write("ca.crt", authority.certificate());
         folder.write("server.crt", certificate.certificate);
         folder.write("server.key", certificate.key);
-        folder.write("accounts.key", authority.server().key);
+        let accounts = authority.server();
+        folder.write("accounts.crt", accounts.certificate);
+        folder.write("accounts.key", accounts.key);
         folder.write("tokens.csv", format!("{ADMIN_TOKEN},admin,admin,\"system:masters\"\n"));
         let configuration = access::kubeconfig(&port, &authority, ADMIN_TOKEN);
         folder.write("kubeconfig", configuration.to_string());
@@ -169,7 +170,7 @@ fn launch_server(program: &Path, folder: &Workdir, port: &Port, etcd: &Etcd) -> 
         // No controller makes service accounts, so that pods must do without one.
         ("disable-admission-plugins", "ServiceAccount".to_owned()),
         ("service-account-issuer", "https://kubernetes.default.svc".to_owned()),
-        ("service-account-key-file", at("accounts.key")),
+        ("service-account-key-file", at("accounts.crt")),
         ("service-account-signing-key-file", at("accounts.key")),
         ("shutdown-delay-duration", "0s".to_owned()),
     ]
@@ -183,13 +184,11 @@ fn launch_server(program: &Path, folder: &Workdir, port: &Port, etcd: &Etcd) -> 
 
 async fn server_ready(server: &Process, configuration: &Value) {
     let client = access::client(configuration).await;
-    let ready = wait::within(wait::READY, async || {
+    let ready = async || {
         let request = ::http::Request::get("/readyz").body(Vec::new()).ok()?;
         client.request_text(request).await.ok().filter(|answer| answer == "ok").map(|_| ())
-    });
-    if ready.await.is_none() {
-        server.fail("it does not become ready");
-    }
+    };
+    server.until("it is ready", ready).await;
 }
 
 fn launch_controllers(program: &Path, folder: &Workdir, port: &Port) -> Process {

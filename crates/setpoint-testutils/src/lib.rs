@@ -38,11 +38,15 @@ pub mod skips;
 #[cfg(feature = "start")]
 pub mod backend;
 #[cfg(feature = "start")]
+pub mod browser;
+#[cfg(feature = "start")]
 pub mod certificates;
 #[cfg(feature = "start")]
 pub mod consul;
 #[cfg(feature = "start")]
 pub mod etcd;
+#[cfg(feature = "start")]
+pub mod graphviz;
 #[cfg(feature = "start")]
 pub mod guard;
 #[cfg(feature = "start")]
@@ -54,6 +58,8 @@ pub mod kubernetes;
 #[cfg(feature = "start")]
 pub mod load;
 #[cfg(feature = "start")]
+pub mod network;
+#[cfg(feature = "start")]
 pub mod part;
 #[cfg(feature = "start")]
 pub mod ports;
@@ -64,19 +70,24 @@ pub mod proxy;
 #[cfg(feature = "start")]
 pub mod wait;
 #[cfg(feature = "start")]
+pub mod wireguard;
+#[cfg(feature = "start")]
 pub mod workdir;
 
 #[cfg(feature = "start")]
 pub use {
     backend::Backend,
+    browser::{Browser, Driver},
     consul::{Acl, Consul, ConsulCluster},
     etcd::{Durability, Etcd, EtcdCluster},
     haproxy::{Haproxy, Version},
     kubernetes::Kubernetes,
     load::Load,
+    network::NetworkNamespace,
     part::Missing,
     ports::Port,
     process::Process,
     proxy::Proxy,
+    wireguard::WireGuard,
     workdir::Workdir,
 };

@@ -12,6 +12,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::guard::{Guard, Registration};
+use crate::wait;
 
 /// How long a process may take to end by itself when it is asked to.
 const GRACE: Duration = Duration::from_secs(10);
@@ -125,6 +126,19 @@ impl Process {
         tail(&self.log)
     }
 
+    /// Asks again and again until the answer is `Some`; panics with the log if it ends, or time runs out.
+    pub async fn until<T>(&self, what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+        let answer = wait::within(wait::READY, async || match self.exit_status() {
+            Some(status) => Some(Err(status)),
+            None => ask().await.map(Ok),
+        });
+        match answer.await {
+            Some(Ok(answer)) => answer,
+            Some(Err(status)) => self.fail(&format!("waiting until {what}, it ended: {status}")),
+            None => self.fail(&format!("waited {:?} in vain until {what}", wait::READY)),
+        }
+    }
+
     /// Panics with its log.
     pub fn fail(&self, why: &str) -> ! {
         panic!("{}: {why}\n--- the end of its log ---\n{}", self.name, self.log());
@@ -218,6 +232,13 @@ mod tests {
         eventually(|| state(process.id()) == Some('T'));
         process.resume();
         eventually(|| state(process.id()) != Some('T'));
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "waiting until it answers, it ended: exit status: 3")]
+    async fn a_process_that_ends_is_not_waited_for() {
+        let folder = Workdir::new("process");
+        shell(&folder, "exit 3").until("it answers", async || None::<()>).await;
     }
 
     #[test]

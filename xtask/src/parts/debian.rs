@@ -21,7 +21,7 @@ use super::{Effort, report};
 use apt::{Apt, Package};
 
 /// Changes when these files make something else of the same recipe.
-const EDITION: &[u8] = b"debian 1";
+const EDITION: &[u8] = b"debian 2";
 
 /// Where Debian packages come from.
 #[derive(Debug)]

@@ -119,6 +119,11 @@ impl Table {
         toml::from_str(&text).context("parts.toml is not understood")
     }
 
+    /// Whether there is a part or a group of that name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.parts.iter().any(|part| part.name == name || part.groups.contains(name))
+    }
+
     /// The names of all groups.
     pub(crate) fn groups(&self) -> BTreeSet<String> {
         self.parts.iter().flat_map(|part| part.groups.iter().cloned()).collect()

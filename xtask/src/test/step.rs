@@ -1,6 +1,7 @@
 //! The steps of a test run, each one `cargo` command.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -80,6 +81,16 @@ impl Step {
     fn then(mut self, arguments: &[&str]) -> Self {
         self.command.args(arguments);
         self
+    }
+
+    /// Sets an environment variable of the command.
+    pub(crate) fn environment(&mut self, name: &str, value: &Path) {
+        self.command.env(name, value);
+    }
+
+    /// Whether the step runs tests, and so needs the parts.
+    pub(crate) fn runs_tests(&self) -> bool {
+        self.command.get_args().next().is_some_and(|argument| argument == "test")
     }
 
     /// Runs the command, showing its output as it comes and counting the tests in it.

@@ -3,17 +3,21 @@
 
 mod consul;
 mod etcd;
+mod gone;
 mod haproxy;
 mod kubernetes;
+mod network;
+mod pages;
 mod proxy;
 
 use setpoint_testutils::wait;
 
-/// Waits until no process has this id.
+/// Waits until no process with this id is running. One that is dead and not yet buried is not.
 async fn process_is_gone(id: u32) {
-    let path = format!("/proc/{id}");
-    wait::until("a process to be gone", wait::READY, async || {
-        (!std::path::Path::new(&path).exists()).then_some(())
-    })
-    .await;
+    let running = || {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let state = stat.rsplit(')').next().unwrap_or_default().trim_start().to_owned();
+        !(state.is_empty() || state.starts_with('Z'))
+    };
+    wait::until("a process to be gone", wait::READY, async || (!running()).then_some(())).await;
 }

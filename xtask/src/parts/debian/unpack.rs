@@ -32,6 +32,7 @@ pub(crate) fn make(
 
     let loader = loader_in(&root)?;
     let libraries = library_folders(&root);
+    forget_paths(&libraries, &tools)?;
     fs::create_dir_all(folder.join("bin")).map_err(|error| Problem::from_io("can't make", folder, &error))?;
     for program in &recipe.programs {
         let program = program_in(&root, program)?;
@@ -69,6 +70,31 @@ fn unpack(apt: &Apt, packages: &[Package], root: &Path) -> Result<(), Problem> {
         command::run_quietly(&doing, Command::new("dpkg-deb").arg("-x").arg(&archive).arg(root))?;
     }
     fs::remove_dir_all(&archives).map_err(|error| Problem::from_io("can't remove", &archives, &error))
+}
+
+/// Takes the library path from libraries that have one: it names folders of an installed system, and keeps the
+/// program's own path from being used for what the library needs.
+fn forget_paths(folders: &[PathBuf], tools: &Path) -> Result<(), Problem> {
+    let patchelf = || through_loader(tools, Path::new("usr/bin/patchelf"));
+    for folder in folders {
+        for library in
+            fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path())
+        {
+            let name = library.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if !name.contains(".so") || library.is_symlink() || name.starts_with("ld-linux") {
+                continue;
+            }
+            // What is no library, such as a linker script, has no path either.
+            let path = patchelf()?.arg("--print-rpath").arg(&library).output();
+            if path.is_ok_and(|output| output.status.success() && !output.stdout.trim_ascii().is_empty()) {
+                command::run_quietly(
+                    "freeing a library from the system's paths",
+                    patchelf()?.arg("--remove-rpath").arg(&library),
+                )?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The folder name of the architecture's libraries.
