@@ -44,6 +44,8 @@ pub mod certificates;
 #[cfg(feature = "start")]
 pub mod consul;
 #[cfg(feature = "start")]
+pub mod dataplane;
+#[cfg(feature = "start")]
 pub mod etcd;
 #[cfg(feature = "start")]
 pub mod graphviz;

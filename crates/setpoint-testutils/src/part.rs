@@ -84,6 +84,11 @@ pub fn program(part: &str, program: &str) -> Result<PathBuf, Missing> {
     program_in(manifest, part, program)
 }
 
+/// Why a part is not there.
+pub(crate) fn missing(part: &str) -> Missing {
+    program(part, part).err().unwrap_or_else(|| Missing::new(part, "it was not found"))
+}
+
 /// All parts whose name starts with `prefix` and that can be used: the versions of a part.
 pub fn versions(prefix: &str) -> Vec<PartStatus> {
     let parts = manifest().as_ref().map(|manifest| manifest.parts.as_slice()).unwrap_or_default();
@@ -96,7 +101,15 @@ pub fn versions(prefix: &str) -> Vec<PartStatus> {
 
 fn program_in(manifest: &Manifest, part: &str, program: &str) -> Result<PathBuf, Missing> {
     let Some(status) = manifest.get(part) else {
-        return Err(Missing::new(part, "parts.toml has no such part"));
+        // A version of a part that is used where it is found, and was not.
+        let family = part.rsplit_once('-').map_or(part, |(family, _)| family);
+        let relative = manifest.parts.iter().find(|other| other.name.starts_with(family));
+        let why = relative.and_then(|other| other.why.clone());
+        return Err(Missing {
+            part: part.to_owned(),
+            why: why.unwrap_or_else(|| "it was not found, nor is it made from parts.toml".to_owned()),
+            optional: relative.is_some_and(|other| other.optional),
+        });
     };
     match (&status.path, status.state) {
         (Some(path), PartState::Ready) => {
@@ -175,6 +188,8 @@ mod tests {
         let unavailable = manifest(status(PartState::Unavailable, None));
         let missing = program_in(&unavailable, "tool", "tool").unwrap_err();
         assert_eq!((missing.why.as_str(), missing.optional), ("no Go here", true));
-        assert!(program_in(&unavailable, "other", "other").is_err());
+        let version = program_in(&unavailable, "tool-3.2", "tool").unwrap_err();
+        assert_eq!((version.why.as_str(), version.optional), ("no Go here", true));
+        assert!(!program_in(&unavailable, "other", "other").unwrap_err().optional);
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -97,9 +97,13 @@ impl Process {
         self.kill();
     }
 
-    /// Stops the group where it is, with SIGSTOP.
+    /// Stops the group where it is, with SIGSTOP, and waits until every thread of it stands still.
     pub fn pause(&self) {
         self.signal(Signal::SIGSTOP);
+        let end = Instant::now() + GRACE;
+        while moves(self.id) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Lets a paused group go on.
@@ -163,6 +167,24 @@ impl Drop for Process {
     }
 }
 
+/// Whether a thread of a process group is neither stopped nor dead.
+fn moves(group: u32) -> bool {
+    let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
+    let of_group = entries(Path::new("/proc"))
+        .filter(|process| fields(&process.path()).is_some_and(|(_, of)| of == group))
+        .flat_map(|process| entries(&process.path().join("task")));
+    of_group.filter_map(|thread| fields(&thread.path())).any(|(state, _)| !matches!(state, 'T' | 'Z' | 'X'))
+}
+
+/// The state and the process group of a process or thread, from its folder in `/proc`.
+fn fields(path: &Path) -> Option<(char, u32)> {
+    let stat = fs::read_to_string(path.join("stat")).ok()?;
+    // The name in parentheses may hold anything; what follows its end does not.
+    let mut fields = stat.rsplit(')').next()?.split_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.nth(1)?.parse().ok()?))
+}
+
 /// The last part of a file, from the start of a line.
 pub(crate) fn tail(path: &Path) -> String {
     let length = fs::metadata(path).map_or(0, |data| data.len());
@@ -182,7 +204,6 @@ pub(crate) fn tail(path: &Path) -> String {
 mod tests {
     use super::*;
     use crate::workdir::Workdir;
-    use std::time::Instant;
 
     fn shell(folder: &Workdir, script: &str) -> Process {
         Process::start("script", Command::new("sh").args(["-c", script]), &folder.path().join("log"))
@@ -197,8 +218,7 @@ mod tests {
     }
 
     fn state(id: u32) -> Option<char> {
-        let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        stat.rsplit(')').next()?.trim_start().chars().next()
+        fields(Path::new(&format!("/proc/{id}"))).map(|(state, _)| state)
     }
 
     #[test]
@@ -229,7 +249,7 @@ mod tests {
         let folder = Workdir::new("process");
         let process = shell(&folder, "while :; do sleep 0.01; done");
         process.pause();
-        eventually(|| state(process.id()) == Some('T'));
+        assert_eq!(state(process.id()), Some('T'));
         process.resume();
         eventually(|| state(process.id()) != Some('T'));
     }

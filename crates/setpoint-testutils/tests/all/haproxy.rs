@@ -103,3 +103,12 @@ async fn is_gone_when_it_is_dropped() {
         process_is_gone(id).await;
     }
 }
+
+#[test]
+fn each_dataplane_api_that_is_found_tells_its_version() {
+    for found in need!(setpoint_testutils::dataplane::programs()) {
+        let output = std::process::Command::new(&found.path).arg("--version").output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        assert!(String::from_utf8_lossy(&text).contains(&found.version), "{found:?}");
+    }
+}
