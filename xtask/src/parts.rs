@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use setpoint_testutils::manifest::{MANIFEST_FILE, Manifest, PartState, PartStatus};
 
 use crate::{console, workspace};
@@ -143,7 +143,9 @@ pub(crate) fn obtain(
     };
     parts.sort_by_key(position);
     let manifest = Manifest { parts };
-    cache::write_whole(&cache.root().join(MANIFEST_FILE), manifest.to_json_lines()?.as_bytes())?;
+    let file = cache.root().join(MANIFEST_FILE);
+    cache::write_whole(&file, manifest.to_json_lines()?.as_bytes())
+        .map_err(|error| anyhow!(Problem::from_io("can't write", &file, &error).why))?;
     Ok(manifest)
 }
 

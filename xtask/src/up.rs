@@ -17,7 +17,7 @@ use crate::workspace;
 /// Arguments of `cargo xtask up`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to start: haproxy, kubernetes, consul, consul-acl, consul-cluster, etcd, etcd-cluster.
+    /// What to start: haproxy, kubernetes, consul, consul-acl, consul-cluster, etcd, etcd-cluster, network.
     #[arg(required = true)]
     names: Vec<String>,
     /// Stops by itself after so many seconds.

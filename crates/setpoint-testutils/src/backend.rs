@@ -24,24 +24,33 @@ pub struct Backend {
 impl Backend {
     /// Starts a backend of that name.
     pub async fn start(name: &str) -> Self {
-        Self::start_as(name, "text/plain").await
+        Self::start_as(200, name, "text/plain").await
+    }
+
+    /// Starts a backend that answers every request with an HTTP error.
+    pub async fn start_refusing(status: u16) -> Self {
+        Self::start_as(status, "refused", "text/plain").await
     }
 
     /// Starts a backend that answers with a page.
     pub async fn start_html(page: &str) -> Self {
-        Self::start_as(page, "text/html").await
+        Self::start_as(200, page, "text/html").await
     }
 
-    async fn start_as(name: &str, kind: &'static str) -> Self {
+    async fn start_as(status: u16, name: &str, kind: &str) -> Self {
         let port = Port::lease();
         let listener = TcpListener::bind(port.address()).await.expect("a leased port can be bound");
         let requests = Arc::new(AtomicUsize::new(0));
-        let (body, counter) = (name.to_owned(), Arc::clone(&requests));
+        let head = format!(
+            "HTTP/1.1 {status} Answer\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n",
+            name.len()
+        );
+        let (answer, counter) = (head + name, Arc::clone(&requests));
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(serve(stream, kind, body.clone(), Arc::clone(&counter)));
+                connections.spawn(serve(stream, answer.clone(), Arc::clone(&counter)));
                 while connections.try_join_next().is_some() {}
             }
         });
@@ -65,7 +74,7 @@ impl Backend {
 }
 
 /// Answers requests without bodies on one connection, one after the other.
-async fn serve(mut stream: TcpStream, kind: &'static str, body: String, requests: Arc<AtomicUsize>) {
+async fn serve(mut stream: TcpStream, answer: String, requests: Arc<AtomicUsize>) {
     let mut head = Vec::new();
     let mut buffer = [0; 4096];
     while let Ok(Ok(length @ 1..)) = timeout(Duration::from_secs(60), stream.read(&mut buffer)).await {
@@ -73,10 +82,6 @@ async fn serve(mut stream: TcpStream, kind: &'static str, body: String, requests
         while let Some(end) = head.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
             head.drain(..end + 4);
             requests.fetch_add(1, Ordering::Relaxed);
-            let answer = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
-                body.len()
-            );
             if stream.write_all(answer.as_bytes()).await.is_err() {
                 return;
             }

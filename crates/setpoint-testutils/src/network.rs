@@ -43,9 +43,7 @@ impl NetworkNamespace {
             nft: part::program("nftables", "nft")?,
             ping: part::program("iputils-ping", "ping")?,
         };
-        if !nix::unistd::geteuid().is_root() {
-            return Err(Missing::new("a network namespace", "only root can make one"));
-        }
+        part::root("a network namespace")?;
         SWEPT.call_once(|| sweep(&tools.ip));
         let name = format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let registration = Guard::get().namespace(&name);

@@ -84,6 +84,12 @@ pub fn program(part: &str, program: &str) -> Result<PathBuf, Missing> {
     program_in(manifest, part, program)
 }
 
+/// Whether this process may do what only root may: `what` says for what.
+pub fn root(what: &str) -> Result<(), Missing> {
+    let root = nix::unistd::geteuid().is_root();
+    if root { Ok(()) } else { Err(Missing::new(what, "it takes root")) }
+}
+
 /// Why a part is not there.
 pub(crate) fn missing(part: &str) -> Missing {
     program(part, part).err().unwrap_or_else(|| Missing::new(part, "it was not found"))

@@ -14,6 +14,8 @@ mod unpack;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use setpoint_testutils::manifest::PartState;
+
 use super::cache::{Cache, Entry, recipe_hash};
 use super::diagnosis::Problem;
 use super::table::{DebianRecipe, Part, Suites};
@@ -29,7 +31,7 @@ pub(crate) struct Debian<'a> {
     cache: &'a Cache,
     suites: &'a Suites,
     /// The suites that were opened in this run; a suite that can't be had keeps its reason.
-    opened: Mutex<BTreeMap<String, Result<Apt, String>>>,
+    opened: Mutex<BTreeMap<String, Result<Apt, Problem>>>,
 }
 
 impl<'a> Debian<'a> {
@@ -73,40 +75,35 @@ impl<'a> Debian<'a> {
     }
 
     /// The first suite that has the wanted version, and that version.
+    ///
+    /// A suite that the mirror does not have is passed over; one that can't be read right now is a problem.
     fn search(&self, part: &Part, recipe: &DebianRecipe) -> Result<(Apt, String), Problem> {
         let first = recipe.packages.first().map_or("", String::as_str);
-        let (mut looked, mut problem) = (Vec::new(), None);
+        let mut looked = Vec::new();
         for suite in &self.suites.suites {
             let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
             let apt = opened.entry(suite.name.clone()).or_insert_with(|| {
                 report(&part.name, format_args!("reading the package lists of Debian {}", suite.name));
-                Apt::open(self.cache.root(), suite).map_err(|problem| problem.why)
+                Apt::open(self.cache.root(), suite)
             });
             match apt {
                 Ok(apt) => {
                     let versions = apt.versions(first)?;
-                    if let Some(version) =
-                        versions.iter().find(|version| satisfies(version, recipe.version.as_deref()))
-                    {
+                    let wanted = |version: &&String| satisfies(version, recipe.version.as_deref());
+                    if let Some(version) = versions.iter().find(wanted) {
                         return Ok((apt.clone(), version.clone()));
                     }
                     looked.push(suite.name.as_str());
                 }
-                Err(why) => problem = Some(why.clone()),
+                Err(problem) if problem.state == PartState::Unavailable => {}
+                Err(problem) => return Err(problem.clone()),
             }
         }
-        let wanted = recipe.version.as_deref().unwrap_or("any version");
-        Err(match (looked.is_empty(), problem) {
-            (true, Some(why)) => Problem::missing(why),
-            (_, problem) => {
-                let rest =
-                    problem.map(|why| format!("\nand a suite could not be read: {why}")).unwrap_or_default();
-                Problem::unavailable(format!(
-                    "no Debian suite has {first} {wanted} (searched: {}); name a suite that has it in parts.toml{rest}",
-                    looked.join(", ")
-                ))
-            }
-        })
+        let wanted = recipe.version.as_deref().unwrap_or("in any version");
+        Err(Problem::unavailable(format!(
+            "no Debian suite has {first} {wanted} (searched: {}); name a suite that has it in parts.toml",
+            looked.join(", ")
+        )))
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use setpoint_testutils::manifest::PartState;
 
 /// A part that could not be had.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Problem {
     /// Whether this machine can't have the part at all, or only not now.
     pub(crate) state: PartState,

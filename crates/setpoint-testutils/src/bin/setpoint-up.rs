@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use setpoint_testutils::{
-    Acl, Browser, Consul, ConsulCluster, Durability, Etcd, EtcdCluster, Haproxy, Kubernetes, Missing, Version,
+    Acl, Browser, Consul, ConsulCluster, Durability, Etcd, EtcdCluster, Haproxy, Kubernetes, Missing,
+    NetworkNamespace, Version,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -42,6 +43,8 @@ enum Up {
     Etcd,
     /// Three etcd members.
     EtcdCluster,
+    /// Two hosts in network namespaces, joined by a cable.
+    Network,
     /// Says where the browser is.
     Browser,
 }
@@ -109,6 +112,13 @@ async fn start(part: Up) -> Result<Running, Missing> {
             let cluster = EtcdCluster::start().await?;
             println!("etcd: {}", cluster.endpoints().join(","));
             Box::new(cluster)
+        }
+        Up::Network => {
+            let (left, right) = (NetworkNamespace::new()?, NetworkNamespace::new()?);
+            left.join("cable", "10.71.0.1/24", &right, "cable", "10.71.0.2/24");
+            println!("network: ip netns exec {} ping 10.71.0.2", left.name());
+            println!("network: ip netns exec {} ping 10.71.0.1", right.name());
+            Box::new((left, right))
         }
         Up::Browser => {
             let browser = Browser::find()?;

@@ -7,22 +7,30 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use setpoint_testutils::{Etcd, Haproxy, Version, need, wait};
+use setpoint_testutils::{Etcd, Haproxy, Missing, Version, need, part, wait};
 
 use crate::process_is_gone;
 
-/// Another process that has started HAProxy and etcd.
+/// Another process that has started HAProxy and etcd and joined two hosts.
 struct Other {
     process: Child,
     /// Its parts' processes.
     parts: BTreeSet<u32>,
-    /// The folders and the register that it made.
+    /// The folders, the namespaces and the register that it made.
     left_behind: Vec<PathBuf>,
+}
+
+/// What the other process needs.
+fn parts() -> Result<(), Missing> {
+    Version::V3_4.program()?;
+    part::program("etcd", "etcd")?;
+    part::program("iproute2", "ip")?;
+    part::root("a network namespace")
 }
 
 async fn start_other() -> Other {
     let mut process = Command::new(env!("CARGO_BIN_EXE_setpoint-up"))
-        .args(["haproxy", "etcd", "--seconds", "300"])
+        .args(["haproxy", "etcd", "network", "--seconds", "300"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -43,9 +51,11 @@ async fn start_other() -> Other {
             parts.extend(children(group));
         } else if name.starts_with("folder-") {
             left_behind.push(std::fs::read_to_string(entry.path()).unwrap().into());
+        } else if let Some(namespace) = name.strip_prefix("namespace-") {
+            left_behind.push(Path::new("/run/netns").join(namespace));
         }
     }
-    assert_eq!(left_behind.len(), 3, "a register and two folders: {left_behind:?}");
+    assert_eq!(left_behind.len(), 5, "a register, two folders and two namespaces: {left_behind:?}");
     assert!(parts.len() >= 3, "etcd, a master and a worker: {parts:?}");
     for path in &left_behind {
         assert!(path.exists(), "{}", path.display());
@@ -76,13 +86,13 @@ async fn end_by(signal: Signal) {
 
 #[tokio::test]
 async fn when_it_is_killed_with_sigkill() {
-    need!(Version::V3_4.program().and(setpoint_testutils::part::program("etcd", "etcd")));
+    need!(parts());
     end_by(Signal::SIGKILL).await;
 }
 
 #[tokio::test]
 async fn when_it_is_interrupted() {
-    need!(Version::V3_4.program().and(setpoint_testutils::part::program("etcd", "etcd")));
+    need!(parts());
     end_by(Signal::SIGINT).await;
 }
 

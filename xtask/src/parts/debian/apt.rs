@@ -147,11 +147,13 @@ fn write_configuration(folder: &Path, sources: &str) -> std::io::Result<()> {
         ("Dir::State::extended_states", at("extended_states")),
         ("Dir::Cache", at("cache")),
         ("Dir::Log", at("log")),
+        // A list that could not be fetched is an error, not a warning.
+        ("APT::Update::Error-Mode", "any".to_owned()),
         ("APT::Sandbox::User", "root".to_owned()),
         ("APT::Install-Recommends", "false".to_owned()),
         ("APT::Get::Assume-Yes", "true".to_owned()),
         ("Acquire::Languages", "none".to_owned()),
-        ("Acquire::Retries", "3".to_owned()),
+        ("Acquire::Retries", "2".to_owned()),
         ("Acquire::http::Timeout", "60".to_owned()),
         ("Acquire::https::Timeout", "60".to_owned()),
     ];
