@@ -27,6 +27,7 @@ use setpoint_testutils::manifest::{MANIFEST_FILE, Manifest, PartState, PartStatu
 
 use crate::{console, workspace};
 use cache::Cache;
+pub(crate) use command::cancel;
 use debian::Debian;
 use diagnosis::Problem;
 pub(crate) use found::summary as found_summary;

@@ -1,8 +1,8 @@
 //! `cargo xtask test [NAME…]`: everything that has to hold before a change lands.
 //!
 //! ```text
-//! names ──▶ selection ──┬─▶ format, clippy, documentation ─┬─▶ tests ──▶ tally ──▶ closing line
-//!                       └─▶ parts, made meanwhile ─────────┘     └─▶ skips ─┘
+//! names ──▶ selection ──┬─▶ format, clippy, documentation, build ─┬─▶ tests ──▶ tally ──▶ closing line
+//!                       └─▶ parts, made meanwhile ────────────────┘     └─▶ skips ─┘
 //! ```
 //!
 //! A failing step does not stop the next one: a person sees all that is wrong in one run. The last line is
@@ -27,6 +27,7 @@ use setpoint_testutils::skips::{SKIPS_VARIABLE, Skip};
 use crate::parts::{self, Effort, Table};
 use crate::{console, workspace};
 use selection::Selection;
+use step::Kind;
 use tally::Tally;
 
 /// Arguments of `cargo xtask test`.
@@ -54,8 +55,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut parts = Some(make_parts(table, args.folder.clone(), selection.parts(&packages)));
     let mut tally = Tally::default();
     let mut failed_steps = Vec::new();
+    let mut built = true;
     for mut step in step::steps(&selection) {
-        if step.runs_tests() {
+        if step.kind == Kind::Tests {
+            if !std::mem::replace(&mut built, true) {
+                println!("{}: not run, for they do not build", step.name);
+                continue;
+            }
             if let Some(parts) = parts.take()
                 && let Err(error) = await_parts(parts, &manifest_file)
             {
@@ -68,9 +74,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
         let outcome = step.run()?;
         tally.add(&outcome.tally);
+        built = outcome.succeeded || step.kind != Kind::Builds;
         if !outcome.succeeded {
             failed_steps.push(step.name);
         }
+    }
+    if let Some(parts) = parts {
+        // No test was run: do not leave builds behind that nobody waits for.
+        parts::cancel();
+        let _ = parts.join();
     }
     let skips = Skip::read_all(&skips_file).context("can't read which tests were skipped")?;
     tally.skip(&skips, required);

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,14 @@ use super::diagnosis::Problem;
 
 /// How often a person hears of a command that takes long.
 const NEWS: Duration = Duration::from_secs(30);
+
+/// Whether nobody wants parts any more.
+static CANCELLED: AtomicBool = AtomicBool::new(false);
+
+/// Ends every command that runs now or is started later.
+pub(crate) fn cancel() {
+    CANCELLED.store(true, Ordering::Relaxed);
+}
 
 /// Runs a command to its end and returns its standard output and standard error, as they came.
 ///
@@ -55,6 +64,13 @@ pub(crate) fn run(
         if elapsed >= next_news {
             news(elapsed);
             next_news += NEWS;
+        }
+        if CANCELLED.load(Ordering::Relaxed) {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(Problem::missing(format!(
+                "{doing}: given up, because nothing needs it any more; run again"
+            )));
         }
         if elapsed >= limit {
             let _ = child.kill();
