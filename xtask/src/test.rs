@@ -15,13 +15,14 @@ mod selection;
 mod step;
 mod tally;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use setpoint_testutils::manifest::{MANIFEST_VARIABLE, Manifest, PartState};
+use setpoint_testutils::manifest::{MANIFEST_VARIABLE, Manifest, PartState, PartStatus};
 use setpoint_testutils::skips::{SKIPS_VARIABLE, Skip};
 
 use crate::parts::{self, Effort, Table};
@@ -103,25 +104,25 @@ fn make_parts(
     table: Table,
     folder: parts::Folder,
     names: Option<Vec<String>>,
-) -> JoinHandle<Result<Manifest>> {
+) -> JoinHandle<Result<(Manifest, BTreeSet<String>)>> {
     std::thread::spawn(move || {
         let names = names.unwrap_or_else(|| table.parts.iter().map(|part| part.name.clone()).collect());
         let known = |name: &String| table.has(name);
         // A group of tests need not have parts, nor need anything be wanted at all.
         let names: Vec<_> = names.into_iter().filter(known).collect();
-        let chosen =
-            if names.is_empty() { std::collections::BTreeSet::new() } else { parts::choose(&table, &names)? };
-        parts::obtain(&table, &folder, &chosen, Effort::Make)
+        let chosen = if names.is_empty() { BTreeSet::new() } else { parts::choose(&table, &names)? };
+        Ok((parts::obtain(&table, &folder, &chosen, Effort::Make)?, chosen))
     })
 }
 
 /// Waits for the parts and writes down for the tests which there are.
-fn await_parts(parts: JoinHandle<Result<Manifest>>, file: &Path) -> Result<()> {
+fn await_parts(parts: JoinHandle<Result<(Manifest, BTreeSet<String>)>>, file: &Path) -> Result<()> {
     console::heading("parts");
     let started = Instant::now();
-    let manifest = parts.join().map_err(|_| anyhow!("making the parts panicked"))??;
+    let (manifest, chosen) = parts.join().map_err(|_| anyhow!("making the parts panicked"))??;
     std::fs::write(file, manifest.to_json_lines()?).context("can't write the manifest of parts")?;
-    for part in manifest.parts.iter().filter(|part| part.state != PartState::Ready) {
+    let wanting = |part: &&PartStatus| chosen.contains(&part.name) && part.state != PartState::Ready;
+    for part in manifest.parts.iter().filter(wanting) {
         println!("not here: {}: {}", part.name, part.why.as_deref().unwrap_or("unknown"));
     }
     println!("{}", parts::found_summary(&manifest));
