@@ -52,7 +52,9 @@ fn build() -> Result<PathBuf> {
         executable: Option<PathBuf>,
     }
     let output = workspace::cargo()
-        .args(["build", "--package", "setpoint-testutils", "--bin", "setpoint-up", "--message-format=json"])
+        // As tests are built: what a test run has compiled is not compiled again.
+        .args(["build", "--profile", "test", "--package", "setpoint-testutils", "--bin", "setpoint-up"])
+        .arg("--message-format=json")
         .stderr(Stdio::inherit())
         .output()
         .context("can't run `cargo build`")?;

@@ -1,11 +1,13 @@
 //! Free TCP and UDP ports on the loopback interface, each leased to one part at a time on the whole machine.
 //!
 //! Asking the kernel for a free port and giving it back leaves a moment in which another test gets the same one.
-//! A lease is a locked file instead, outside of the range from which the kernel picks ports by itself, and lasts
-//! until it is dropped: a part can be stopped and started again on its port.
+//! A lease is a name that only one process at a time can hold (an abstract Unix socket, which leaves no file
+//! behind), for a port outside of the range from which the kernel picks by itself. It lasts until it is dropped: a
+//! part can be stopped and started again on its port.
 
-use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{self, UnixListener};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 /// Below the ports that Linux hands out by itself.
@@ -16,23 +18,22 @@ const COUNT: u16 = 12_000;
 #[derive(Debug)]
 pub struct Port {
     number: u16,
-    _lock: File,
+    _lease: UnixListener,
 }
 
 impl Port {
     /// Leases a free port.
     pub fn lease() -> Self {
         static NEXT: AtomicU16 = AtomicU16::new(0);
-        let folder = std::env::temp_dir().join("setpoint-ports");
-        fs::create_dir_all(&folder).expect("a folder in the temporary directory can be made");
         let start = std::process::id().wrapping_mul(97);
         for _ in 0..COUNT {
             let step = u32::from(NEXT.fetch_add(1, Ordering::Relaxed));
             let offset = u16::try_from(start.wrapping_add(step) % u32::from(COUNT)).unwrap_or_default();
             let number = FIRST + offset;
-            let Ok(lock) = File::create(folder.join(number.to_string())) else { continue };
-            if lock.try_lock().is_ok() && is_free(number) {
-                return Self { number, _lock: lock };
+            if let Some(lease) = hold(number)
+                && is_free(number)
+            {
+                return Self { number, _lease: lease };
             }
         }
         panic!("no port is free between {FIRST} and {}", FIRST + COUNT);
@@ -52,6 +53,12 @@ impl Port {
     pub fn http(&self) -> String {
         format!("http://{}", self.address())
     }
+}
+
+/// Takes hold of the name that stands for a port, unless another has.
+fn hold(number: u16) -> Option<UnixListener> {
+    let name = net::SocketAddr::from_abstract_name(format!("setpoint-port-{number}")).ok()?;
+    UnixListener::bind_addr(&name).ok()
 }
 
 fn is_free(number: u16) -> bool {
@@ -75,9 +82,11 @@ mod tests {
     }
 
     #[test]
-    fn a_leased_port_can_not_be_locked_by_another() {
+    fn a_port_can_be_leased_again_only_when_its_lease_has_ended() {
         let port = Port::lease();
-        let file = File::create(std::env::temp_dir().join("setpoint-ports").join(port.number().to_string()));
-        assert!(file.unwrap().try_lock().is_err());
+        let number = port.number();
+        assert!(hold(number).is_none());
+        drop(port);
+        assert!(hold(number).is_some());
     }
 }

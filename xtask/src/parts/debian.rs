@@ -12,9 +12,11 @@ mod apt;
 mod unpack;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use setpoint_testutils::manifest::PartState;
+use tempfile::TempDir;
 
 use super::cache::{Cache, Entry, recipe_hash};
 use super::diagnosis::Problem;
@@ -25,13 +27,49 @@ use apt::{Apt, Package};
 /// Changes when these files make something else of the same recipe.
 const EDITION: &[u8] = b"debian 2";
 
+/// What the names of the folders for apt's lists begin with, in the cache folder; the process follows.
+const FOLDER: &str = "apt-";
+
 /// Where Debian packages come from.
 #[derive(Debug)]
 pub(crate) struct Debian<'a> {
     cache: &'a Cache,
     suites: &'a Suites,
-    /// The suites that were opened in this run; a suite that can't be had keeps its reason.
-    opened: Mutex<BTreeMap<String, Result<Apt, Problem>>>,
+    opened: Mutex<Opened>,
+}
+
+/// What this run has read. It is this run's alone, and removed with it: apt can't share its lists.
+#[derive(Debug, Default)]
+struct Opened {
+    folder: Option<TempDir>,
+    /// A suite that can't be had keeps its reason.
+    suites: BTreeMap<String, Result<Apt, Problem>>,
+}
+
+impl Opened {
+    /// The folder for apt's lists, made when it is first needed.
+    fn folder(&mut self, cache: &Cache) -> Result<PathBuf, Problem> {
+        if let Some(folder) = &self.folder {
+            return Ok(folder.path().to_path_buf());
+        }
+        remove_stale(cache.root());
+        let folder = tempfile::Builder::new()
+            .prefix(&format!("{FOLDER}{}-", std::process::id()))
+            .tempdir_in(cache.root())
+            .map_err(|error| Problem::from_io("can't make a folder in", cache.root(), &error))?;
+        Ok(self.folder.insert(folder).path().to_path_buf())
+    }
+}
+
+/// Removes what runs that were killed have left.
+fn remove_stale(root: &Path) {
+    for entry in std::fs::read_dir(root).into_iter().flatten().filter_map(Result::ok) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let process = name.strip_prefix(FOLDER).and_then(|rest| rest.split('-').next());
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 impl<'a> Debian<'a> {
@@ -82,9 +120,10 @@ impl<'a> Debian<'a> {
         let mut looked = Vec::new();
         for suite in &self.suites.suites {
             let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-            let apt = opened.entry(suite.name.clone()).or_insert_with(|| {
+            let folder = opened.folder(self.cache)?;
+            let apt = opened.suites.entry(suite.name.clone()).or_insert_with(|| {
                 report(&part.name, format_args!("reading the package lists of Debian {}", suite.name));
-                Apt::open(self.cache.root(), suite)
+                Apt::open(&folder, suite)
             });
             match apt {
                 Ok(apt) => {
@@ -133,6 +172,19 @@ mod tests {
         assert!(!satisfies("3.20.1-1", Some("3.2")));
         assert!(!satisfies("13.2.1", Some("3.2")));
         assert!(satisfies("anything", None));
+    }
+
+    #[test]
+    fn what_killed_runs_left_is_removed() {
+        let root = tempfile::tempdir().unwrap();
+        // No process has this number: it is above the kernel's highest limit.
+        let [stale, own, part] = ["apt-99999999-x", &format!("apt-{}-x", std::process::id()), "etcd"]
+            .map(|name| root.path().join(name));
+        for folder in [&stale, &own, &part] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        remove_stale(root.path());
+        assert_eq!([stale.exists(), own.exists(), part.exists()], [false, true, true]);
     }
 
     #[test]

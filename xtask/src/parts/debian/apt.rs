@@ -32,10 +32,10 @@ pub(crate) struct Apt {
 
 impl Apt {
     /// Reads the package lists of a suite, from the first of the machine's mirrors that has it.
-    pub(crate) fn open(cache: &Path, suite: &Suite) -> Result<Self, Problem> {
+    pub(crate) fn open(lists: &Path, suite: &Suite) -> Result<Self, Problem> {
         let mut problem = None;
         for mirror in mirrors()? {
-            let folder = cache.join("apt").join(&suite.name);
+            let folder = lists.join(&suite.name);
             let apt = Self { suite: suite.name.clone(), configuration: folder.join("apt.conf") };
             write_configuration(&folder, &sources(&mirror, suite))
                 .map_err(|error| Problem::from_io("can't configure apt in", &folder, &error))?;

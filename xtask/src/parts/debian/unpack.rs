@@ -187,3 +187,83 @@ fn moved(path: &Path, from: &Path, to: &Path) -> PathBuf {
 fn joined(paths: &[PathBuf], change: impl Fn(&Path) -> PathBuf) -> String {
     paths.iter().map(|path| change(path).display().to_string()).collect::<Vec<_>>().join(":")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn recipe(environment: &[(&str, &str)]) -> DebianRecipe {
+        DebianRecipe {
+            packages: vec!["tool".into()],
+            version: None,
+            programs: vec!["bin/tool".into()],
+            environment: environment
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect::<BTreeMap<_, _>>(),
+            configure: Vec::new(),
+        }
+    }
+
+    fn write(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    #[test]
+    fn a_program_is_found_with_and_without_a_merged_usr() {
+        let folder = tempfile::tempdir().unwrap();
+        for (there, asked) in
+            [("bin/old", "bin/old"), ("usr/bin/new", "bin/new"), ("usr/sbin/moved", "bin/moved")]
+        {
+            write(&folder.path().join(there), "");
+            assert_eq!(program_in(folder.path(), asked).unwrap(), folder.path().join(there));
+        }
+        let problem = program_in(folder.path(), "bin/absent").unwrap_err();
+        assert!(problem.why.contains("`bin/absent`"), "{}", problem.why);
+    }
+
+    #[test]
+    fn libraries_are_searched_in_the_architectures_folders_and_right_inside_them() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path.replace('T', &triplet()));
+        for file in
+            ["usr/lib/T/libc.so.6", "lib/T/ld-linux.so.2", "usr/lib/T/inner/libx.so", "usr/lib/T/data/readme"]
+        {
+            write(&at(file), "");
+        }
+        assert_eq!(library_folders(root.path()), ["usr/lib/T", "usr/lib/T/inner", "lib/T"].map(at));
+        assert_eq!(loader_in(root.path()).unwrap(), at("lib/T/ld-linux.so.2"));
+        assert!(loader_in(&at("usr")).is_err());
+    }
+
+    #[test]
+    fn a_program_that_needs_variables_is_started_with_them() {
+        let folder = tempfile::tempdir().unwrap();
+        // The quote is meant: the cache may be in any folder.
+        let (making, place) = (folder.path().join("making"), folder.path().join("it's here"));
+        let program = making.join("root/usr/bin/tool");
+        write(&program, "#!/bin/sh\necho \"$HOME_OF_TOOL $1\"\n");
+        fs::create_dir(making.join("bin")).unwrap();
+        link(&program, &recipe(&[("HOME_OF_TOOL", "usr/lib/tool")]), &making, &place).unwrap();
+        fs::rename(&making, &place).unwrap();
+        let output = Command::new(place.join("bin/tool")).arg("works").output().unwrap();
+        let expected = format!("{} works\n", place.join("root/usr/lib/tool").display());
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_program_that_needs_none_is_a_link_that_can_be_moved() {
+        let folder = tempfile::tempdir().unwrap();
+        let (making, place) = (folder.path().join("making"), folder.path().join("place"));
+        let program = making.join("root/usr/bin/tool");
+        write(&program, "#!/bin/sh\necho works\n");
+        fs::create_dir(making.join("bin")).unwrap();
+        link(&program, &recipe(&[]), &making, &place).unwrap();
+        fs::rename(&making, &place).unwrap();
+        let output = Command::new(place.join("bin/tool")).output().unwrap();
+        assert_eq!(output.stdout, b"works\n");
+    }
+}
