@@ -7,8 +7,10 @@
 mod bench;
 mod console;
 mod exit;
+mod parts;
 mod soak;
 mod test;
+mod up;
 mod workspace;
 
 use std::process::ExitCode;
@@ -26,19 +28,25 @@ struct Cli {
 /// What can be asked for.
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Obtains the real parts that tests run against.
+    Parts(parts::Args),
     /// Checks and tests everything, or one crate or group.
     Test(test::Args),
     /// Measures with optimisation, each case in a process of its own.
     Bench(bench::Args),
     /// Runs random schedules against a model for as long as asked.
     Soak(soak::Args),
+    /// Starts parts for a person to play with, until Ctrl-C.
+    Up(up::Args),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Parts(args) => parts::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Soak(args) => soak::run(&args),
+        Command::Up(args) => up::run(&args),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

@@ -1,6 +1,6 @@
 //! The workspace this command belongs to: where it is, and which packages it has.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -19,17 +19,16 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// The names of the workspace's packages.
-pub(crate) fn packages() -> Result<BTreeSet<String>> {
-    #[derive(Deserialize)]
-    struct Metadata {
-        packages: Vec<Package>,
-    }
-    #[derive(Deserialize)]
-    struct Package {
-        name: String,
-    }
+/// One package of the workspace.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Package {
+    /// The parts and groups of parts that its tests need: none if it does not use `setpoint-testutils`, and all,
+    /// which is `None`, unless `package.metadata.setpoint.parts` names them.
+    pub(crate) parts: Option<Vec<String>>,
+}
 
+/// The workspace's packages by name.
+pub(crate) fn packages() -> Result<BTreeMap<String, Package>> {
     let output = cargo()
         .args(["metadata", "--format-version=1", "--no-deps"])
         .output()
@@ -37,5 +36,68 @@ pub(crate) fn packages() -> Result<BTreeSet<String>> {
     ensure!(output.status.success(), "`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr));
     let metadata: Metadata =
         serde_json::from_slice(&output.stdout).context("`cargo metadata` printed something unexpected")?;
-    Ok(metadata.packages.into_iter().map(|package| package.name).collect())
+    Ok(metadata.packages.into_iter().map(|package| (package.name.clone(), package.into())).collect())
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<MetadataPackage>,
+}
+
+#[derive(Deserialize)]
+struct MetadataPackage {
+    name: String,
+    dependencies: Vec<Dependency>,
+    metadata: Option<Own>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+}
+
+/// What a package says of itself in `package.metadata`.
+#[derive(Deserialize)]
+struct Own {
+    setpoint: Option<OwnParts>,
+}
+
+#[derive(Deserialize)]
+struct OwnParts {
+    parts: Vec<String>,
+}
+
+impl From<MetadataPackage> for Package {
+    fn from(package: MetadataPackage) -> Self {
+        const TESTUTILS: &str = "setpoint-testutils";
+        let named = package.metadata.and_then(|own| own.setpoint).map(|own| own.parts);
+        let uses_parts = package.name == TESTUTILS
+            || package
+                .dependencies
+                .iter()
+                .any(|dependency| dependency.name == TESTUTILS && package.name != "xtask");
+        Self { parts: if uses_parts { named } else { Some(Vec::new()) } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_needs_the_parts_it_names_or_all_or_none() {
+        let parts = |json: &str| Package::from(serde_json::from_str::<MetadataPackage>(json).unwrap()).parts;
+        assert_eq!(parts(r#"{"name": "a", "dependencies": [], "metadata": null}"#), Some(vec![]));
+        assert_eq!(
+            parts(r#"{"name": "a", "dependencies": [{"name": "setpoint-testutils"}], "metadata": null}"#),
+            None
+        );
+        assert_eq!(
+            parts(
+                r#"{"name": "a", "dependencies": [{"name": "setpoint-testutils"}],
+                    "metadata": {"setpoint": {"parts": ["etcd"]}}}"#
+            ),
+            Some(vec!["etcd".to_owned()])
+        );
+    }
 }

@@ -1,8 +1,10 @@
 //! What the names on the command line stand for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
+
+use crate::workspace::Package;
 
 /// What one run covers.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,7 +25,7 @@ impl Selection {
     /// group at the same time.
     pub(crate) fn parse(
         names: &[String],
-        packages: &BTreeSet<String>,
+        packages: &BTreeMap<String, Package>,
         groups: &BTreeSet<String>,
     ) -> Result<Self> {
         if names.is_empty() {
@@ -31,12 +33,13 @@ impl Selection {
         }
         let (mut chosen_packages, mut chosen_groups) = (BTreeSet::new(), BTreeSet::new());
         for name in names {
-            let package =
-                [name.clone(), format!("setpoint-{name}")].into_iter().find(|name| packages.contains(name));
+            let package = [name.clone(), format!("setpoint-{name}")]
+                .into_iter()
+                .find(|name| packages.contains_key(name));
             let group = groups.get(name);
             if package.is_none() && group.is_none() {
                 let known: Vec<_> = packages
-                    .iter()
+                    .keys()
                     .map(|package| package.strip_prefix("setpoint-").unwrap_or(package))
                     .chain(groups.iter().map(String::as_str))
                     .collect();
@@ -46,6 +49,16 @@ impl Selection {
             chosen_groups.extend(group.cloned());
         }
         Ok(Self::Some { packages: chosen_packages, groups: chosen_groups })
+    }
+
+    /// The parts and groups of parts that its tests need; all of them if `None`.
+    pub(crate) fn parts(&self, packages: &BTreeMap<String, Package>) -> Option<Vec<String>> {
+        let Self::Some { packages: chosen, groups } = self else { return None };
+        let mut parts: Vec<_> = groups.iter().cloned().collect();
+        for package in chosen.iter().filter_map(|name| packages.get(name)) {
+            parts.extend(package.parts.clone()?);
+        }
+        Some(parts)
     }
 }
 
@@ -59,7 +72,30 @@ mod tests {
 
     fn parse(names: &[&str]) -> Result<Selection> {
         let names: Vec<_> = names.iter().map(ToString::to_string).collect();
-        Selection::parse(&names, &set(&["setpoint", "setpoint-engine", "xtask"]), &set(&["engine", "etcd"]))
+        Selection::parse(&names, &packages(), &set(&["engine", "etcd"]))
+    }
+
+    fn packages() -> BTreeMap<String, Package> {
+        let needs = |parts: &[&str]| Package { parts: Some(parts.iter().map(ToString::to_string).collect()) };
+        [
+            ("setpoint", Package { parts: None }),
+            ("setpoint-engine", needs(&["graphviz"])),
+            ("xtask", needs(&[])),
+        ]
+        .map(|(name, package)| (name.to_owned(), package))
+        .into()
+    }
+
+    #[test]
+    fn only_the_parts_that_are_needed_are_made() {
+        let parts = |names: &[&str]| parse(names).unwrap().parts(&packages());
+        assert_eq!(parts(&[]), None);
+        assert_eq!(parts(&["setpoint"]), None);
+        assert_eq!(parts(&["xtask"]), Some(vec![]));
+        assert_eq!(
+            parts(&["engine", "etcd"]),
+            Some(["engine", "etcd", "graphviz"].map(str::to_owned).to_vec())
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The steps of a test run, each one `cargo` command.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -15,7 +16,20 @@ use crate::{console, workspace};
 pub(crate) struct Step {
     /// What the step is called in headings and in the summary.
     pub(crate) name: String,
+    /// What it is to the steps around it.
+    pub(crate) kind: Kind,
     command: Command,
+}
+
+/// What a step is to the steps around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It stands for itself.
+    Checks,
+    /// It builds the tests that the next step runs, which is done while parts are still being made.
+    Builds,
+    /// It runs tests, and needs the parts.
+    Tests,
 }
 
 /// How a step ended.
@@ -33,19 +47,19 @@ pub(crate) fn steps(selection: &Selection) -> Vec<Step> {
     match selection {
         Selection::Everything => {
             steps.extend(checks(&["--workspace"]));
-            steps.push(tests("tests", &["--workspace"], None));
+            steps.extend(tests("tests", &["--workspace"], None));
         }
         Selection::Some { packages, groups } => {
             let chosen: Vec<&str> = packages.iter().flat_map(|name| ["--package", name]).collect();
             if !chosen.is_empty() {
                 steps.extend(checks(&chosen));
-                steps.push(tests("tests", &chosen, None));
+                steps.extend(tests("tests", &chosen, None));
             }
             // A group's tests in the packages that were not just run.
             let mut others = vec!["--workspace"];
             others.extend(packages.iter().flat_map(|name| ["--exclude", name]));
             for group in groups {
-                steps.push(tests(&format!("tests of group {group}"), &others, Some(group)));
+                steps.extend(tests(&format!("tests of group {group}"), &others, Some(group)));
             }
         }
     }
@@ -61,25 +75,30 @@ fn checks(packages: &[&str]) -> [Step; 2] {
     [clippy, documentation]
 }
 
-/// All tests, documentation tests included, of the packages that `packages` selects.
-fn tests(name: &str, packages: &[&str], filter: Option<&str>) -> Step {
-    let step = Step::new(name, &["test", "--no-fail-fast"], packages);
-    match filter {
-        Some(filter) => step.then(&["--", filter]),
-        None => step,
-    }
+/// All tests, documentation tests included, of the packages that `packages` selects: first built, then run.
+fn tests(name: &str, packages: &[&str], filter: Option<&str>) -> [Step; 2] {
+    let mut build = Step::new(&format!("build of {name}"), &["test", "--no-run"], packages);
+    build.kind = Kind::Builds;
+    let mut run = Step::new(name, &["test", "--no-fail-fast"], packages);
+    run.kind = Kind::Tests;
+    [build, if let Some(filter) = filter { run.then(&["--", filter]) } else { run }]
 }
 
 impl Step {
     fn new(name: &str, arguments: &[&str], packages: &[&str]) -> Self {
         let mut command = workspace::cargo();
         command.args(arguments).args(packages).stdin(Stdio::null());
-        Self { name: name.to_owned(), command }
+        Self { name: name.to_owned(), kind: Kind::Checks, command }
     }
 
     fn then(mut self, arguments: &[&str]) -> Self {
         self.command.args(arguments);
         self
+    }
+
+    /// Sets an environment variable of the command.
+    pub(crate) fn environment(&mut self, name: &str, value: &Path) {
+        self.command.env(name, value);
     }
 
     /// Runs the command, showing its output as it comes and counting the tests in it.
@@ -126,7 +145,7 @@ mod tests {
     fn run(script: &str) -> Outcome {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        Step { name: "script".into(), command }.run_into(&mut std::io::sink()).unwrap()
+        Step { name: "script".into(), kind: Kind::Tests, command }.run_into(&mut std::io::sink()).unwrap()
     }
 
     #[test]

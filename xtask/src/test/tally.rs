@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use setpoint_testutils::skips::Skip;
+
 /// How many tests ended in which way.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
@@ -35,6 +37,21 @@ impl Tally {
                 "failed" => self.failed += number,
                 "ignored" => self.skipped += number,
                 _ => {}
+            }
+        }
+    }
+
+    /// Takes in tests that ended as if they held but say that they could not run: where `required`, those that
+    /// may not be skipped count as failed.
+    pub(crate) fn skip(&mut self, skips: &[Skip], required: bool) {
+        for skip in skips {
+            self.passed = self.passed.saturating_sub(1);
+            if required && !skip.optional {
+                self.failed += 1;
+                self.failures
+                    .push(format!("{} was skipped, and parts are required: {}", skip.test, skip.reason));
+            } else {
+                self.skipped += 1;
             }
         }
     }
@@ -90,6 +107,20 @@ mod tests {
         ]);
         assert_eq!(tally.to_string(), "5 passed, 1 failed, 1 skipped");
         assert_eq!(tally.failures, ["a::breaks"]);
+    }
+
+    #[test]
+    fn skips_are_taken_from_the_passed_and_fail_where_parts_are_required() {
+        let skip = |test: &str, optional| Skip { test: test.into(), reason: "no Go".into(), optional };
+        let skips = [skip("a::needs_etcd", false), skip("a::needs_dataplaneapi", true)];
+        let counted = |required| {
+            let mut tally = tally(&["test result: ok. 5 passed; 0 failed; 1 ignored"]);
+            tally.skip(&skips, required);
+            tally
+        };
+        assert_eq!(counted(false).to_string(), "3 passed, 0 failed, 3 skipped");
+        assert_eq!(counted(true).to_string(), "3 passed, 1 failed, 2 skipped");
+        assert!(counted(true).failures[0].contains("a::needs_etcd"));
     }
 
     #[test]

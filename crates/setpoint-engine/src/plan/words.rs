@@ -38,7 +38,7 @@ impl Planner<'_> {
                 }
                 // What passes through a step that does nothing waits for what that waits for.
                 if let Some(number) = number_of[step as usize] {
-                    needs[next as usize].push(number)
+                    needs[next as usize].push(number);
                 } else {
                     let through = needs[step as usize].clone();
                     needs[next as usize].extend(through);

@@ -1,0 +1,32 @@
+//! Plain HTTP to a part on this machine.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// A client for parts on this machine: no proxy from the environment, and a limit on every request.
+///
+/// Made for each use, because connections end with the runtime that opened them.
+pub fn client() -> reqwest::Client {
+    reqwest::Client::builder()
+        .no_proxy()
+        .timeout(Duration::from_secs(30))
+        .build()
+        .expect("an HTTP client without TLS can always be made")
+}
+
+/// Whether a GET is answered with success.
+pub async fn answers(url: &str) -> bool {
+    get(url).await.is_some()
+}
+
+/// The body of a GET that is answered with success.
+pub async fn get(url: &str) -> Option<String> {
+    let response = client().get(url).send().await.ok()?.error_for_status().ok()?;
+    response.text().await.ok()
+}
+
+/// Posts JSON and returns the JSON that comes back.
+pub async fn post_json(url: &str, body: &Value) -> Result<Value, reqwest::Error> {
+    client().post(url).json(body).send().await?.error_for_status()?.json().await
+}

@@ -1,0 +1,95 @@
+//! Real parts for tests: HAProxy, Kubernetes, etcd, Consul, WireGuard, networks, a browser.
+//!
+//! ```text
+//! cargo xtask parts ──▶ manifest ──▶ part::program ──▶ Process ──▶ Haproxy, Etcd, Consul, ApiServer, …
+//!                                        │               │
+//!                              missing: need! skips    Guard: gone when the test is
+//! ```
+//!
+//! A test asks for what it needs and is skipped where the machine can't have it:
+//!
+//! ```no_run
+//! # #[cfg(feature = "start")]
+//! # async fn example() {
+//! use setpoint_testutils::{Haproxy, Version, need};
+//!
+//! let haproxy = need!(Haproxy::start(Version::V3_2).await);
+//! assert_eq!(haproxy.reloads().await, 0);
+//! # }
+//! ```
+//!
+//! A part that is there but does not start, or does not answer in time, panics with its last log lines: a test
+//! has nothing better to do. Every part is started on free ports in a folder of its own, is ready when it answers,
+//! and is gone afterwards, whichever way the test ends (see [`guard`]).
+#![cfg_attr(
+    feature = "start",
+    expect(
+        clippy::panic,
+        clippy::expect_used,
+        clippy::missing_panics_doc,
+        clippy::print_stderr,
+        reason = "test support: what goes wrong fails the test, and logs are shown"
+    )
+)]
+
+pub mod manifest;
+pub mod skips;
+
+#[cfg(feature = "start")]
+pub mod backend;
+#[cfg(feature = "start")]
+pub mod browser;
+#[cfg(feature = "start")]
+pub mod certificates;
+#[cfg(feature = "start")]
+pub mod consul;
+#[cfg(feature = "start")]
+pub mod dataplane;
+#[cfg(feature = "start")]
+pub mod etcd;
+#[cfg(feature = "start")]
+pub mod graphviz;
+#[cfg(feature = "start")]
+pub mod guard;
+#[cfg(feature = "start")]
+pub mod haproxy;
+#[cfg(feature = "start")]
+pub mod http;
+#[cfg(feature = "start")]
+pub mod kubernetes;
+#[cfg(feature = "start")]
+pub mod load;
+#[cfg(feature = "start")]
+pub mod network;
+#[cfg(feature = "start")]
+pub mod part;
+#[cfg(feature = "start")]
+pub mod ports;
+#[cfg(feature = "start")]
+pub mod process;
+#[cfg(feature = "start")]
+pub mod proxy;
+#[cfg(feature = "start")]
+pub mod wait;
+#[cfg(feature = "start")]
+pub mod wireguard;
+#[cfg(feature = "start")]
+pub mod workdir;
+
+#[cfg(feature = "start")]
+pub use {
+    backend::Backend,
+    browser::{Browser, Driver},
+    consul::{Acl, Consul, ConsulCluster},
+    etcd::{Durability, Etcd, EtcdCluster},
+    haproxy::{Haproxy, Version},
+    kubernetes::Kubernetes,
+    load::Load,
+    network::NetworkNamespace,
+    part::Missing,
+    ports::Port,
+    process::Process,
+    proxy::Proxy,
+    wireguard::WireGuard,
+    workdir::Workdir,
+};

@@ -1,0 +1,201 @@
+//! Which program a test gets when it asks for a part, and what happens when there is none.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use crate::manifest::{MANIFEST_FILE, MANIFEST_VARIABLE, Manifest, PartState, PartStatus};
+use crate::skips::{SKIPS_VARIABLE, Skip};
+
+/// A part that this machine does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// The name of the part.
+    pub part: String,
+    /// Why it is not there.
+    pub why: String,
+    /// Whether tests may go without it even where skips are failures.
+    pub optional: bool,
+}
+
+impl Missing {
+    /// Something other than a part in `parts.toml` that the machine lacks, such as a right.
+    pub fn new(part: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { part: part.into(), why: why.into(), optional: false }
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is not to be had: {}", self.part, self.why)
+    }
+}
+
+impl std::error::Error for Missing {}
+
+/// Gives what a part's start returned, or skips the test that asked for it.
+///
+/// For tests that return nothing. The test's name and the reason go to the file that `SETPOINT_SKIPS` names, where
+/// `cargo xtask test` finds them; without it they are printed.
+#[macro_export]
+macro_rules! need {
+    ($part:expr) => {
+        match $part {
+            Ok(part) => part,
+            Err(missing) => {
+                fn here() {}
+                $crate::part::skip(std::any::type_name_of_val(&here), &missing);
+                return;
+            }
+        }
+    };
+}
+
+/// Records that a test was skipped. `place` is the path of something inside of the test.
+#[doc(hidden)]
+pub fn skip(place: &str, missing: &Missing) {
+    let test = test_name(place, std::thread::current().name());
+    let skip = Skip { test, reason: missing.to_string(), optional: missing.optional };
+    match std::env::var_os(SKIPS_VARIABLE) {
+        Some(file) => {
+            skip.append_to(Path::new(&file)).expect("the file in SETPOINT_SKIPS can be written");
+        }
+        None => eprintln!("skipped: {}: {}", skip.test, skip.reason),
+    }
+}
+
+/// The path of the test that is running, its crate first.
+///
+/// The test runner names a test's thread after it. Where it runs tests on its main thread, the place tells:
+/// `crate::module::test::{{closure}}::here` is in the test `crate::module::test`.
+fn test_name(place: &str, thread: Option<&str>) -> String {
+    let path: Vec<_> = place.split("::").filter(|step| !step.starts_with("{{")).collect();
+    match (thread, path.first()) {
+        (Some(thread), Some(this_crate)) if thread != "main" && !thread.starts_with("tokio-") => {
+            format!("{this_crate}::{thread}")
+        }
+        _ => path.strip_suffix(&["here"]).unwrap_or(&path).join("::"),
+    }
+}
+
+/// Finds a program of a part.
+pub fn program(part: &str, program: &str) -> Result<PathBuf, Missing> {
+    let manifest = manifest().as_ref().map_err(|why| Missing::new(part, why.clone()))?;
+    program_in(manifest, part, program)
+}
+
+/// Whether this process may do what only root may: `what` says for what.
+pub fn root(what: &str) -> Result<(), Missing> {
+    let root = nix::unistd::geteuid().is_root();
+    if root { Ok(()) } else { Err(Missing::new(what, "it takes root")) }
+}
+
+/// Why a part is not there.
+pub(crate) fn missing(part: &str) -> Missing {
+    program(part, part).err().unwrap_or_else(|| Missing::new(part, "it was not found"))
+}
+
+/// All parts whose name starts with `prefix` and that can be used: the versions of a part.
+pub fn versions(prefix: &str) -> Vec<PartStatus> {
+    let parts = manifest().as_ref().map(|manifest| manifest.parts.as_slice()).unwrap_or_default();
+    parts
+        .iter()
+        .filter(|part| part.state == PartState::Ready && part.name.starts_with(prefix))
+        .cloned()
+        .collect()
+}
+
+fn program_in(manifest: &Manifest, part: &str, program: &str) -> Result<PathBuf, Missing> {
+    let Some(status) = manifest.get(part) else {
+        // A version of a part that is used where it is found, and was not.
+        let family = part.rsplit_once('-').map_or(part, |(family, _)| family);
+        let relative = manifest.parts.iter().find(|other| other.name.starts_with(family));
+        let why = relative.and_then(|other| other.why.clone());
+        return Err(Missing {
+            part: part.to_owned(),
+            why: why.unwrap_or_else(|| "it was not found, nor is it made from parts.toml".to_owned()),
+            optional: relative.is_some_and(|other| other.optional),
+        });
+    };
+    match (&status.path, status.state) {
+        (Some(path), PartState::Ready) => {
+            // A part that was found on the machine is the program itself.
+            let program = if path.is_file() { path.clone() } else { path.join("bin").join(program) };
+            if program.exists() {
+                return Ok(program);
+            }
+            let why = format!("{} is gone; run `cargo xtask parts {part}`", program.display());
+            Err(Missing { part: part.to_owned(), why, optional: status.optional })
+        }
+        _ => Err(Missing {
+            part: part.to_owned(),
+            why: status.why.clone().unwrap_or_else(|| format!("run `cargo xtask parts {part}`")),
+            optional: status.optional,
+        }),
+    }
+}
+
+/// The manifest that `cargo xtask test` names, or the one that `cargo xtask parts` left in the user's cache.
+fn manifest() -> &'static Result<Manifest, String> {
+    static MANIFEST: OnceLock<Result<Manifest, String>> = OnceLock::new();
+    MANIFEST.get_or_init(|| {
+        let variable =
+            |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let file = variable(MANIFEST_VARIABLE)
+            .or_else(|| variable("SETPOINT_PARTS_DIR").map(|folder| folder.join(MANIFEST_FILE)))
+            .or_else(|| {
+                let cache = variable("XDG_CACHE_HOME")
+                    .or_else(|| variable("HOME").map(|home| home.join(".cache")))?;
+                Some(cache.join("setpoint").join("parts").join(MANIFEST_FILE))
+            })
+            .ok_or("there is no home directory to look for parts in")?;
+        Manifest::read(&file)
+            .map_err(|error| format!("{} can't be read ({error}); run `cargo xtask parts`", file.display()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(state: PartState, path: Option<&Path>) -> PartStatus {
+        PartStatus {
+            name: "tool".into(),
+            version: None,
+            state,
+            path: path.map(Path::to_path_buf),
+            why: (state != PartState::Ready).then(|| "no Go here".to_owned()),
+            optional: true,
+        }
+    }
+
+    #[test]
+    fn a_test_is_named_by_its_thread_or_by_a_place_inside_of_it() {
+        let place = "all::haproxy::helper::{{closure}}::here";
+        assert_eq!(test_name(place, Some("haproxy::v3_2::it_serves")), "all::haproxy::v3_2::it_serves");
+        for thread in [None, Some("main"), Some("tokio-rt-worker")] {
+            assert_eq!(test_name(place, thread), "all::haproxy::helper");
+        }
+    }
+
+    #[test]
+    fn a_part_gives_its_program_or_the_reason_why_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = |status| Manifest { parts: vec![status] };
+        let ready = manifest(status(PartState::Ready, Some(folder.path())));
+
+        let missing = program_in(&ready, "tool", "tool").unwrap_err();
+        assert!(missing.why.contains("`cargo xtask parts tool`"), "{missing}");
+
+        std::fs::create_dir(folder.path().join("bin")).unwrap();
+        std::fs::write(folder.path().join("bin/tool"), "").unwrap();
+        assert_eq!(program_in(&ready, "tool", "tool").unwrap(), folder.path().join("bin/tool"));
+
+        let unavailable = manifest(status(PartState::Unavailable, None));
+        let missing = program_in(&unavailable, "tool", "tool").unwrap_err();
+        assert_eq!((missing.why.as_str(), missing.optional), ("no Go here", true));
+        let version = program_in(&unavailable, "tool-3.2", "tool").unwrap_err();
+        assert_eq!((version.why.as_str(), version.optional), ("no Go here", true));
+        assert!(!program_in(&unavailable, "other", "other").unwrap_err().optional);
+    }
+}

@@ -1,0 +1,125 @@
+//! A TCP proxy in front of a part, for networks that misbehave.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::ports::Port;
+
+/// Passes connections on to a part, and does to them what it is told.
+#[derive(Debug)]
+pub struct Proxy {
+    port: Port,
+    faults: watch::Sender<Faults>,
+    _tasks: JoinSet<()>,
+}
+
+/// What is done to connections.
+#[derive(Debug, Clone, Copy, Default)]
+struct Faults {
+    cut: bool,
+    delay: Duration,
+    bytes_per_second: Option<u32>,
+    corrupt: bool,
+}
+
+impl Proxy {
+    /// Starts a proxy in front of an address on this machine.
+    pub async fn start(target: SocketAddr) -> Self {
+        let port = Port::lease();
+        let listener = TcpListener::bind(port.address()).await.expect("a leased port can be bound");
+        let (faults, seen) = watch::channel(Faults::default());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.spawn(connect(stream, target, seen.clone()));
+                while connections.try_join_next().is_some() {}
+            }
+        });
+        Self { port, faults, _tasks: tasks }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.port.address()
+    }
+
+    /// Ends all connections, and every new one at once.
+    pub fn cut(&self) {
+        self.faults.send_modify(|faults| faults.cut = true);
+    }
+
+    /// Holds everything that passes back for so long, in each direction.
+    pub fn delay(&self, delay: Duration) {
+        self.faults.send_modify(|faults| faults.delay = delay);
+    }
+
+    /// Lets so many bytes pass in a second, in each direction of each connection.
+    pub fn limit(&self, bytes_per_second: u32) {
+        self.faults.send_modify(|faults| faults.bytes_per_second = Some(bytes_per_second.max(1)));
+    }
+
+    /// Changes bytes of everything that passes.
+    pub fn corrupt(&self) {
+        self.faults.send_modify(|faults| faults.corrupt = true);
+    }
+
+    /// Passes everything on as it is again.
+    pub fn heal(&self) {
+        self.faults.send_modify(|faults| *faults = Faults::default());
+    }
+}
+
+async fn connect(client: TcpStream, target: SocketAddr, mut faults: watch::Receiver<Faults>) {
+    if faults.borrow_and_update().cut {
+        return;
+    }
+    let Ok(server) = TcpStream::connect(target).await else { return };
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let (there, back) = (faults.clone(), faults.clone());
+    tokio::select! {
+        _ = faults.wait_for(|faults| faults.cut) => {}
+        () = async { tokio::join!(pass(from_client, to_server, there), pass(from_server, to_client, back)); } => {}
+    }
+}
+
+/// Passes bytes in one direction until its end.
+async fn pass(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    faults: watch::Receiver<Faults>,
+) {
+    let mut buffer = vec![0; 16 * 1024];
+    loop {
+        // In small pieces while the speed is limited, so that it is even.
+        let most =
+            faults.borrow().bytes_per_second.map_or(buffer.len(), |limit| (limit as usize / 20).max(1));
+        let piece = most.min(buffer.len());
+        let Some(room) = buffer.get_mut(..piece) else { return };
+        let Ok(length @ 1..) = from.read(room).await else { break };
+        let Some(bytes) = room.get_mut(..length) else { return };
+        let now = *faults.borrow();
+        if now.corrupt {
+            bytes.iter_mut().step_by(7).for_each(|byte| *byte ^= 0x55);
+        }
+        sleep(now.delay).await;
+        if let Some(limit) = now.bytes_per_second {
+            sleep(Duration::from_secs_f64(
+                f64::from(u32::try_from(length).unwrap_or(u32::MAX)) / f64::from(limit),
+            ))
+            .await;
+        }
+        if to.write_all(bytes).await.is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown().await;
+}

@@ -1,0 +1,258 @@
+//! `cargo xtask parts [NAME…]`: obtains the real parts that tests run against.
+//!
+//! ```text
+//! parts.toml ──table──▶ part ──┬─ debian ─┐
+//!                              ├─ golang ─┼──▶ cache entry ──▶ status ──▶ manifest (parts.json)
+//!                              └─ found ──┘
+//! ```
+//!
+//! Debian and Go parts are made side by side, each kind one after the other. A part that can't be had does not
+//! stop the others: its status says why, in words that name the part and what to do.
+
+mod cache;
+mod command;
+mod debian;
+mod diagnosis;
+mod found;
+mod golang;
+mod table;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow, bail};
+use setpoint_testutils::manifest::{MANIFEST_FILE, Manifest, PartState, PartStatus};
+
+use crate::{console, workspace};
+use cache::Cache;
+pub(crate) use command::cancel;
+use debian::Debian;
+use diagnosis::Problem;
+pub(crate) use found::summary as found_summary;
+pub(crate) use table::Table;
+use table::{Part, Source};
+
+/// Arguments of `cargo xtask parts`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Parts or groups of parts to obtain; all if none is named.
+    names: Vec<String>,
+    /// Prints one JSON object a part.
+    #[arg(long)]
+    json: bool,
+    /// Makes nothing: only says what is there.
+    #[arg(long)]
+    dry_run: bool,
+    /// Looks for newer versions of Debian packages even where one is in the cache.
+    #[arg(long, conflicts_with = "dry_run")]
+    update: bool,
+    #[command(flatten)]
+    folder: Folder,
+}
+
+/// Where the cache is.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Folder {
+    /// The cache folder of the parts; `setpoint/parts` in the user's cache directory unless given.
+    #[arg(long, env = "SETPOINT_PARTS_DIR", value_name = "FOLDER")]
+    parts_dir: Option<PathBuf>,
+}
+
+/// How much is done for the parts that were asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Only look at the cache.
+    Look,
+    /// Make what is not there.
+    Make,
+    /// Make what is not there or not the newest.
+    Update,
+}
+
+/// Obtains the parts and prints what there is.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let effort = match (args.dry_run, args.update) {
+        (true, _) => Effort::Look,
+        (_, true) => Effort::Update,
+        _ => Effort::Make,
+    };
+    let table = Table::load()?;
+    let chosen = choose(&table, &args.names)?;
+    let manifest = obtain(&table, &args.folder, &chosen, effort)?;
+    if args.json {
+        print!("{}", manifest.to_json_lines()?);
+    } else {
+        print_table(&manifest);
+    }
+    let wanting = manifest
+        .parts
+        .iter()
+        .any(|part| chosen.contains(&part.name) && part.state != PartState::Ready && !part.optional);
+    Ok(if wanting && effort != Effort::Look { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The names of the parts that `names` stand for: parts or groups; all if there is none.
+pub(crate) fn choose(table: &Table, names: &[String]) -> Result<BTreeSet<String>> {
+    if names.is_empty() {
+        return Ok(table.parts.iter().map(|part| part.name.clone()).collect());
+    }
+    let mut chosen = BTreeSet::new();
+    for name in names {
+        let matching = table.parts.iter().filter(|part| part.name == *name || part.groups.contains(name));
+        let before = chosen.len();
+        chosen.extend(matching.map(|part| part.name.clone()));
+        if chosen.len() == before && !table.has(name) {
+            let parts: Vec<_> = table.parts.iter().map(|part| part.name.as_str()).collect();
+            let groups: Vec<_> = table.groups().into_iter().collect();
+            bail!(
+                "no part or group is called `{name}`; parts: {}; groups: {}",
+                parts.join(", "),
+                groups.join(", ")
+            );
+        }
+    }
+    Ok(chosen)
+}
+
+/// Obtains the chosen parts, looks at the others, and leaves the manifest in the cache folder.
+pub(crate) fn obtain(
+    table: &Table,
+    folder: &Folder,
+    chosen: &BTreeSet<String>,
+    effort: Effort,
+) -> Result<Manifest> {
+    let cache = Cache::open(folder.path()?)?;
+    let debian = Debian::new(&cache, &table.debian);
+    let status = |part: &Part| {
+        let effort = if chosen.contains(&part.name) { effort } else { Effort::Look };
+        status_of(part, &cache, &debian, effort)
+    };
+    let by_debian = |part: &Part| matches!(part.source, Source::Debian(_));
+    let statuses = std::thread::scope(|scope| {
+        let debian = scope
+            .spawn(|| -> Vec<_> { table.parts.iter().filter(|part| by_debian(part)).map(status).collect() });
+        let others: Vec<_> = table.parts.iter().filter(|part| !by_debian(part)).map(status).collect();
+        debian.join().map(|debian| [debian, others].concat())
+    });
+    let Ok(mut parts) = statuses.map(|lists| lists.into_iter().flatten().collect::<Vec<_>>()) else {
+        bail!("a part could not be made: its maker panicked");
+    };
+    let position = |status: &PartStatus| {
+        table.parts.iter().position(|part| status.name.starts_with(&part.name)).unwrap_or(usize::MAX)
+    };
+    parts.sort_by_key(position);
+    let manifest = Manifest { parts };
+    let file = cache.root().join(MANIFEST_FILE);
+    cache::write_whole(&file, manifest.to_json_lines()?.as_bytes())
+        .map_err(|error| anyhow!(Problem::from_io("can't write", &file, &error).why))?;
+    Ok(manifest)
+}
+
+/// Obtains one part, or finds out why not. A part that is found on the machine may stand for several.
+fn status_of(part: &Part, cache: &Cache, debian: &Debian<'_>, effort: Effort) -> Vec<PartStatus> {
+    let started = Instant::now();
+    let outcome = match &part.source {
+        Source::Found(found) => return found::statuses(part, found),
+        Source::Debian(recipe) => debian.obtain(part, recipe, effort),
+        Source::Go(recipe) => golang::obtain(part, recipe, cache, effort),
+    };
+    let mut status = PartStatus {
+        name: part.name.clone(),
+        version: None,
+        state: PartState::Ready,
+        path: None,
+        why: None,
+        optional: part.optional,
+    };
+    match outcome {
+        Ok(entry) => {
+            if entry.made {
+                report(&part.name, format_args!("ready after {}", console::human(started.elapsed())));
+            }
+            status.version = Some(entry.version);
+            status.path = Some(entry.path);
+        }
+        Err(problem) => {
+            let Problem { state, why } = problem;
+            if effort != Effort::Look {
+                report(&part.name, &why);
+            }
+            status.state = state;
+            status.why = Some(why);
+        }
+    }
+    vec![status]
+}
+
+/// Says on standard error how a part is coming along.
+fn report(part: &str, news: impl std::fmt::Display) {
+    eprintln!("parts: {part}: {news}");
+}
+
+fn print_table(manifest: &Manifest) {
+    let width = manifest.parts.iter().map(|part| part.name.len()).max().unwrap_or(0);
+    for part in &manifest.parts {
+        let state = match part.state {
+            PartState::Ready => "ready",
+            PartState::Missing => "missing",
+            PartState::Unavailable => "unavailable",
+        };
+        let version = part.version.as_deref().unwrap_or("-");
+        println!("{:width$}  {state:11}  {version}", part.name);
+        if let Some(why) = &part.why {
+            println!("{:width$}  {}", "", why.replace('\n', "\n  "));
+        }
+    }
+    println!("{}", found::summary(manifest));
+}
+
+impl Folder {
+    /// The cache folder: as given, or in the user's cache directory.
+    pub(crate) fn path(&self) -> Result<PathBuf> {
+        if let Some(given) = &self.parts_dir {
+            return std::path::absolute(given).context("can't make sense of --parts-dir");
+        }
+        let from_home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+        std::env::var_os("XDG_CACHE_HOME")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+            .or_else(from_home)
+            .map(|cache| cache.join("setpoint").join("parts"))
+            .context("there is no home directory to keep parts in: give a folder with --parts-dir")
+    }
+}
+
+/// The architecture of this machine, as cache entries name it.
+fn architecture() -> &'static str {
+    std::env::consts::ARCH
+}
+
+/// The folder of the workspace that holds the Go modules.
+fn modules() -> PathBuf {
+    workspace::root().join("parts")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_chooses_a_part_or_a_group() {
+        let table = Table::load().unwrap();
+        let choose = |names: &[&str]| {
+            let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+            super::choose(&table, &names)
+        };
+        let of = |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
+        assert_eq!(choose(&["consul"]).unwrap(), of(&["consul"]));
+        assert_eq!(
+            choose(&["kubernetes"]).unwrap(),
+            of(&["etcd", "kube-apiserver", "kube-controller-manager", "kubectl"])
+        );
+        assert_eq!(choose(&[]).unwrap().len(), table.parts.len());
+        let message = choose(&["konsul"]).unwrap_err().to_string();
+        assert!(message.contains("`konsul`") && message.contains("consul"), "{message}");
+    }
+}
