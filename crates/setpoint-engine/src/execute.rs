@@ -107,6 +107,8 @@ impl<'a> Execution<'a> {
         let ready = schedule.order.iter().filter(|&&step| waits[step as usize] == 0);
         let ready = ready.map(|&step| Reverse(position[step as usize])).collect();
         progress.log.reserve(schedule.steps.len());
+        let creations = schedule.steps.iter().filter(|step| step.kind == StepKind::Create).count();
+        current.reserve(creations);
         Self {
             engine,
             current,

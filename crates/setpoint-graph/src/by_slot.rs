@@ -1,5 +1,6 @@
 //! Edits and questions by slot, for whoever works on many items at once and has their slots at hand.
 
+use crate::graph::spread;
 use crate::slot::{Content, ROOT};
 use crate::{Graph, ItemHandle, SlotId, State, SubgraphPath};
 
@@ -14,6 +15,14 @@ impl<S: State> Graph<S> {
         link: impl Fn(usize) -> Option<SlotId>,
     ) -> Result<SlotId, crate::GraphError> {
         self.put_linked(ROOT, item, link)
+    }
+
+    /// Makes room for that many more items at once.
+    pub fn reserve(&mut self, items: usize) {
+        let fresh = items.saturating_sub(self.free.len());
+        self.slots.reserve(fresh);
+        let slots = &self.slots;
+        self.index.reserve(items, |&slot| spread(slots[slot as usize].hash));
     }
 
     /// Removes the item in a slot and returns it.

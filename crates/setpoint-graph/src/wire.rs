@@ -119,9 +119,7 @@ impl<S: State> Graph<S> {
     fn connect(&mut self, slot: SlotId, item: &ItemHandle, link: impl Fn(usize) -> Option<SlotId>) {
         let mut edges = SmallVec::with_capacity(item.dependencies().len());
         for (position, target) in (0_u32..).zip(item.derived().targets()) {
-            let known = link(position as usize).filter(|known| {
-                self.slots.get(known.index()).is_some_and(|slot| slot.hash == target.hash32())
-            });
+            let known = link(position as usize);
             debug_assert!(known.is_none_or(|known| self.reference_at(known) == Some(target)));
             let target = match known {
                 Some(known) => known,

@@ -10,6 +10,7 @@
 //! A plan is an overlay: a list of [`Subject`]s over the two graphs, which are never copied. Only what may
 //! differ, and what that touches, becomes a subject.
 
+mod bulk;
 mod fate;
 mod order;
 mod relation;
@@ -105,10 +106,12 @@ impl<'a> Planner<'a> {
             related: Related::default(),
             compared_all: false,
         };
-        planner.gather_seeds();
-        planner.find_vanished();
-        planner.decide_and_order();
-        planner.find_kept_waiting();
+        if !planner.plan_in_bulk() {
+            planner.gather_seeds();
+            planner.find_vanished();
+            planner.decide_and_order();
+            planner.find_kept_waiting();
+        }
         planner
     }
 
@@ -188,27 +191,12 @@ impl<'a> Planner<'a> {
             cur_item: cur_item.is_some(),
             int: int.map_or(NONE, SlotId::to_index),
             int_item: int_item.is_some(),
-            fate: Fate::Keep,
-            why: Why::Intended,
             present,
             remains,
-            vanished: false,
             external,
             busy,
             in_scope,
-            invalid: false,
-            held: false,
-            not_due: false,
-            takes_intent: false,
-            candidate: false,
-            lost: false,
-            alive: false,
-            active: false,
-            event: false,
-            switches: false,
-            unmet: 0,
-            derived: 0,
-            claimed_by: NONE,
+            ..Subject::nowhere()
         });
         if let Some(slot) = cur {
             self.by_cur.insert(slot.to_index(), id);

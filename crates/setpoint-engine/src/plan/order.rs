@@ -84,7 +84,7 @@ impl Schedule {
 
 /// Steps and edges while they are collected.
 #[derive(Default)]
-struct Draft {
+pub(super) struct Draft {
     steps: Vec<Step>,
     edges: Vec<(u32, u32, bool)>,
     /// The step at which each subject's old value ends, and the one at which its new value begins.
@@ -94,12 +94,24 @@ struct Draft {
 }
 
 impl Draft {
+    /// A draft with one step of the same kind for each subject, and the edges that are drawn for each.
+    pub(super) fn of_one_kind(kind: StepKind, subjects: usize, draw: impl Fn(u32, &mut Self)) -> Self {
+        let mut draft = Self::default();
+        draft.edges.reserve(subjects * 2);
+        let count = u32::try_from(subjects).unwrap_or(NONE);
+        draft.steps.extend((0..count).map(|subject| Step { subject, kind }));
+        for subject in 0..count {
+            draw(subject, &mut draft);
+        }
+        draft
+    }
+
     fn step(&mut self, subject: u32, kind: StepKind) -> u32 {
         self.steps.push(Step { subject, kind });
         u32::try_from(self.steps.len() - 1).unwrap_or(NONE)
     }
 
-    fn edge(&mut self, from: u32, to: u32, hard: bool) {
+    pub(super) fn edge(&mut self, from: u32, to: u32, hard: bool) {
         if from != to && from != NONE && to != NONE {
             self.edges.push((from, to, hard));
         }
@@ -500,7 +512,7 @@ impl Planner<'_> {
     }
 
     /// Sorts the steps, preferring smaller references, or names what must be split.
-    fn sort(&mut self, draft: Draft) -> Result<(), Vec<u32>> {
+    pub(super) fn sort(&mut self, draft: Draft) -> Result<(), Vec<u32>> {
         let ranks = self.rank(&draft.steps);
         let mut schedule = Schedule::new(draft.steps, &draft.edges);
         let mut waits = schedule.waits.clone();

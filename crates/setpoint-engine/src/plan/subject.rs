@@ -105,6 +105,37 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
+    /// A selected item that neither graph has.
+    pub(crate) fn nowhere() -> Self {
+        Self {
+            cur: NONE,
+            cur_item: false,
+            int: NONE,
+            int_item: false,
+            fate: Fate::Keep,
+            why: Why::Intended,
+            present: false,
+            remains: false,
+            vanished: false,
+            external: false,
+            busy: false,
+            in_scope: true,
+            invalid: false,
+            held: false,
+            not_due: false,
+            takes_intent: false,
+            candidate: false,
+            lost: false,
+            alive: false,
+            active: false,
+            event: false,
+            switches: false,
+            unmet: 0,
+            derived: 0,
+            claimed_by: NONE,
+        }
+    }
+
     pub(crate) fn cur(&self) -> Option<SlotId> {
         self.cur_item.then(|| slot(self.cur))
     }
@@ -139,6 +170,11 @@ pub(crate) struct SlotMap {
 impl SlotMap {
     pub(crate) fn new(bound: usize) -> Self {
         Self { few: FxHashMap::default(), many: Vec::new(), bound }
+    }
+
+    /// A map for which many slots are expected.
+    pub(crate) fn flat(bound: usize) -> Self {
+        Self { few: FxHashMap::default(), many: vec![NONE; bound], bound }
     }
 
     pub(crate) fn get(&self, slot: u32) -> Option<u32> {
