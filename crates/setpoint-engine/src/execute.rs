@@ -193,6 +193,16 @@ impl<'a> Execution<'a> {
 
     /// Settles a step, and with it those that only waited for it.
     fn close(&mut self, step: u32, fate: StepFate) {
+        if fate == StepFate::Done {
+            self.fates[step as usize] = fate;
+            for &(next, _) in self.plan.schedule.successors(step) {
+                self.waits[next as usize] -= 1;
+                if self.waits[next as usize] == 0 && self.fates[next as usize] == StepFate::Open {
+                    self.ready.push(Reverse(self.position[next as usize]));
+                }
+            }
+            return;
+        }
         let mut todo = vec![(step, fate)];
         while let Some((step, fate)) = todo.pop() {
             if self.fates[step as usize] != StepFate::Open {
@@ -287,14 +297,14 @@ impl<'a> Execution<'a> {
     /// Looks up all that an operation needs, and notes its start for the journal.
     fn prepare(&mut self, step: u32, now: Timestamp) -> Result<Launch, OpError> {
         let subject = &self.plan.subjects[self.step(step).subject as usize];
-        let new = subject.int().and_then(|slot| self.intended.item_at(slot)).cloned();
-        let old = subject.cur().and_then(|slot| self.current.item_at(slot)).cloned();
+        let new = subject.int().and_then(|slot| self.intended.item_at(slot));
+        let old = subject.cur().and_then(|slot| self.current.item_at(slot));
         let (operation, item, target) = match self.step(step).kind {
-            StepKind::Create => (Operation::Create, new.clone(), new),
-            StepKind::Modify => (Operation::Modify, old, new),
+            StepKind::Create => (Operation::Create, new.cloned(), None),
+            StepKind::Modify => (Operation::Modify, old.cloned(), new.cloned()),
             StepKind::Delete => {
                 let returns = subject.fate == crate::plan::Fate::Recreate;
-                (Operation::Delete, old, new.filter(|_| returns))
+                (Operation::Delete, old.cloned(), new.filter(|_| returns).cloned())
             }
             StepKind::Switch | StepKind::Gate => return Err(OpError::untouched("this step does nothing")),
         };
@@ -401,11 +411,10 @@ impl<'a> Execution<'a> {
     async fn launch(&mut self, launch: Launch, needs: Option<FxHashSet<ItemRef>>) {
         let Launch { step, operation, item, target, configurator } = launch;
         let now = self.run.clock.now();
-        let reference = item.reference().clone();
         let cx = OpCx::new(item.reference().clone(), Some(operation), Arc::clone(self.run));
         let kind_timeout = self.engine.timeout(item.kind());
         let verify = self.engine.verifies();
-        let (kept, op_cx) = (cx.clone(), cx.clone());
+        let op_cx = cx.clone();
         let operated: BoxFuture<'static, Result<(), OpError>> = match (operation, target) {
             (Operation::Modify, Some(target)) if verify => {
                 let work = configurator.modify(op_cx.clone(), item, target.clone());
@@ -426,13 +435,12 @@ impl<'a> Execution<'a> {
             return;
         }
         if self.engine.concurrency() > 1 {
-            let needs = needs.unwrap_or_else(|| all_it_needs(self.current, self.intended, &reference));
+            let needs = needs.unwrap_or_else(|| all_it_needs(self.current, self.intended, cx.item()));
             self.needs.push((step, needs));
         }
         let clock = Arc::clone(&self.run.clock);
         let grace = self.engine.grace();
         self.running.push(Box::pin(async move {
-            let cx = kept;
             let limit = async {
                 let cancelled = cx.cancelled();
                 match kind_timeout {
