@@ -625,7 +625,9 @@ impl<'a> Planner<'a> {
             let this = self.subject_mut(id);
             this.alive = true;
             this.derived = derived;
-            this.claimed_by = NONE;
+            if this.candidate {
+                this.claimed_by = NONE;
+            }
             self.satisfy_dependents(id, &mut ready);
         }
         for i in 0..self.active.len() {
