@@ -544,7 +544,8 @@ fn settle_ledger(
     // Whoever was kept from a claim by an item that this plan deletes looks again as well.
     verdict.released |= pass.active.iter().map(|&id| &plan.subjects[id as usize]).any(|subject| {
         let holder = plan.subjects.get(subject.claimed_by as usize);
-        subject.fate == Fate::Keep && holder.is_some_and(|holder| holder.fate == Fate::Delete && holder.remains)
+        subject.fate == Fate::Keep
+            && holder.is_some_and(|holder| holder.fate == Fate::Delete && holder.remains)
     });
     *current.shared_mut() = ledger;
     verdict

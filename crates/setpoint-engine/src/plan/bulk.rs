@@ -5,7 +5,7 @@
 
 use setpoint_graph::SlotId;
 
-use super::order::{Draft, StepKind};
+use super::schedule::{Draft, StepKind};
 use super::subject::{Fate, NONE, SlotMap, Subject, Why};
 use super::{Planner, Schedule};
 use crate::selection::Selection;

@@ -10,11 +10,19 @@
 //! A plan is an overlay: a list of [`Subject`]s over the two graphs, which are never copied. Only what may
 //! differ, and what that touches, becomes a subject.
 
+mod alive;
+mod apart;
 mod bulk;
+mod cascade;
+mod claims;
+mod cycles;
+mod edges;
 mod fate;
 mod order;
 mod relation;
+mod schedule;
 mod seeds;
+mod sort;
 mod subject;
 mod words;
 
@@ -29,8 +37,8 @@ use crate::op::Operation;
 use crate::selection::Selection;
 use crate::state::{CurrentGraph, Presence};
 
-pub(crate) use order::{Schedule, Step, StepKind};
 pub(crate) use relation::{Related, all_it_needs};
+pub(crate) use schedule::{Schedule, Step, StepKind};
 use subject::SlotMap;
 pub(crate) use subject::{Fate, NONE, Subject, Why, slot};
 

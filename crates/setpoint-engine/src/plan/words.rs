@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use setpoint_graph::{Attributes, Dependency, Edge, ItemHandle, ItemRef, SubgraphPath};
 use setpoint_plan::{Action, AttributeChange, Left, Operation, Plan, Standing};
 
-use super::fate::Side;
+use super::edges::Side;
 use super::{Fate, NONE, Planner, StepKind, Why, slot};
 
 impl Planner<'_> {

@@ -203,10 +203,15 @@ impl World {
         let (operation, thing, completion) = self.lock().background.remove(name).expect("in the background");
         let mut system = self.lock();
         if let Ok(()) = &outcome {
-            system.take_effect(operation, &thing)
+            system.take_effect(operation, &thing);
         } else {
             system.running.remove(name);
             system.in_work.remove(name);
+            // It should have vanished meanwhile.
+            let doomed = |thing: &Thing| thing.needs.iter().any(|need| need.auto && !system.is_met(need));
+            if system.exists.get(name).is_some_and(doomed) {
+                system.exists.remove(name);
+            }
         }
         drop(system);
         completion.expect("not finished yet").finish(outcome);

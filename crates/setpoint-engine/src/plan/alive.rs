@@ -1,0 +1,351 @@
+//! What is there in the end: first all that may have lost a dependency, then all that has what it needs.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rustc_hash::FxHashSet;
+use setpoint_graph::{Edge, ItemRef};
+
+use super::edges::Side;
+use super::{Fate, NONE, Planner, Why};
+
+impl<'a> Planner<'a> {
+    /// Marks what is there and may have lost a dependency.
+    pub(super) fn find_lost(&mut self) {
+        let mut todo: Vec<u32> = Vec::new();
+        let mut suspects: Vec<u32> = Vec::new();
+        for i in 0..self.active.len() {
+            let id = self.active[i];
+            let this = self.subject_mut(id);
+            (this.lost, this.alive) = (false, false);
+        }
+        for i in 0..self.active.len() {
+            let id = self.active[i];
+            let this = self.subject(id);
+            if this.stays() {
+                todo.push(id);
+            }
+            if this.fate == Fate::Delete || this.fate == Fate::Modify || this.takes_intent || this.event {
+                self.push_present_dependents(id, &mut todo);
+            }
+        }
+        loop {
+            while let Some(id) = todo.pop() {
+                let this = self.subject(id);
+                if this.lost || !this.remains || this.busy || this.external {
+                    continue;
+                }
+                if this.fate == Fate::Delete || this.candidate {
+                    continue;
+                }
+                let mut suspect = false;
+                if self.has_lost_a_dependency(id, &mut suspect) {
+                    if self.subject(id).present {
+                        self.subject_mut(id).lost = true;
+                        self.activate(id);
+                        self.push_present_dependents(id, &mut todo);
+                    } else {
+                        // Parts of it are left, and what it stood on goes.
+                        self.delete(id, Why::Cleanup);
+                    }
+                } else if suspect {
+                    suspects.push(id);
+                }
+            }
+            // What lost one of several alternatives may stand on one that stands on itself.
+            for id in std::mem::take(&mut suspects) {
+                if !self.subject(id).lost && self.stands_on_itself(id) {
+                    self.subject_mut(id).lost = true;
+                    self.activate(id);
+                    self.push_present_dependents(id, &mut todo);
+                }
+            }
+            if todo.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn push_present_dependents(&mut self, id: u32, todo: &mut Vec<u32>) {
+        for edge in self.dependents_cur(id) {
+            let dependent = self.at_cur(edge.slot);
+            let this = self.subject(dependent);
+            if !this.lost && this.fate != Fate::Delete && this.remains {
+                todo.push(dependent);
+            }
+        }
+        // Also those that are to depend on it from now on.
+        for edge in self.dependents_int(id) {
+            let dependent = self.at_int(edge.slot);
+            let this = self.subject(dependent);
+            if !this.lost && this.takes_intent && this.stays() {
+                todo.push(dependent);
+            }
+        }
+    }
+
+    fn has_lost_a_dependency(&mut self, id: u32, suspect: &mut bool) -> bool {
+        let side = self.side(id);
+        if let Some(edges) = self.plain_edges(id, side) {
+            return edges.iter().any(|edge| {
+                let target = self.target(side, edge.slot);
+                !self.is_there_in_the_end(target)
+            });
+        }
+        for (dependency, alternatives) in self.groups(id, side) {
+            if !self.is_met(side, dependency, alternatives) {
+                return true;
+            }
+            *suspect |= dependency.is_any_of();
+        }
+        false
+    }
+
+    /// Whether all that holds the item up is, in the end, held up by it.
+    fn stands_on_itself(&mut self, id: u32) -> bool {
+        let mut seen = FxHashSet::default();
+        let mut todo = vec![id];
+        while let Some(at) = todo.pop() {
+            let side = self.side(at);
+            for (dependency, alternatives) in self.groups(at, side) {
+                for edge in alternatives {
+                    let target = self.target(side, edge.slot);
+                    if target == id {
+                        return true;
+                    }
+                    let holds = self.end_value(target).is_some_and(|value| dependency.is_satisfied_by(value));
+                    if holds && seen.insert(target) {
+                        todo.push(target);
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// Finds what can be there in the end, of the lost and of those to be created.
+    pub(super) fn find_alive(&mut self) {
+        self.met.clear();
+        self.reset_holders();
+        let claims = self.int.has_claims();
+        for i in 0..self.active.len() {
+            let id = self.active[i];
+            self.wake_dependents_of_change(id);
+            let this = self.subject(id);
+            if claims && this.stays() && !this.lost && this.takes_intent {
+                self.take_claims(id);
+            }
+        }
+        // Where it matters who comes first, that does not depend on how the graphs were made.
+        let ordered = claims
+            || self.active.iter().any(|&id| {
+                let this = self.subject(id);
+                (this.candidate || this.lost) && self.plain_edges(id, self.side(id)).is_none()
+            });
+        let mut ready = Ready { ordered, heap: BinaryHeap::new(), stack: Vec::new() };
+        let mut derived = 0;
+        let mut counted = 0;
+        let mut deferred: Vec<u32> = Vec::new();
+        self.lost_may_stay = true;
+        loop {
+            // Waking adds to those that are looked at: they are counted as they come.
+            loop {
+                let id = if let Some(&id) = self.active.get(counted) {
+                    counted += 1;
+                    id
+                } else if let Some(id) = self.woken.pop() {
+                    id
+                } else {
+                    break;
+                };
+                let this = self.subject(id);
+                if (this.candidate || this.lost) && !this.alive {
+                    self.count_unmet(id);
+                    if self.subject(id).unmet == 0 {
+                        ready.push(self, id);
+                    }
+                }
+            }
+            let Some(id) = ready.pop() else {
+                // Nothing more can make the lost ones stay: what they hold is free.
+                if std::mem::replace(&mut self.lost_may_stay, false) && !deferred.is_empty() {
+                    for id in std::mem::take(&mut deferred) {
+                        ready.push(self, id);
+                    }
+                    continue;
+                }
+                break;
+            };
+            if self.subject(id).alive || self.subject(id).unmet > 0 {
+                continue;
+            }
+            if claims {
+                let conflict = match self.side(id) {
+                    Side::Int => self.claim_conflict(id),
+                    Side::Cur => self.taken_meanwhile(id),
+                };
+                if let Some(holder) = conflict {
+                    self.subject_mut(id).claimed_by = holder;
+                    deferred.push(id);
+                    continue;
+                }
+                self.take_claims(id);
+            }
+            derived += 1;
+            let this = self.subject_mut(id);
+            this.alive = true;
+            this.derived = derived;
+            if this.candidate {
+                this.claimed_by = NONE;
+            }
+            self.satisfy_dependents(id, &mut ready);
+        }
+        for i in 0..self.active.len() {
+            let id = self.active[i];
+            let this = self.subject(id);
+            match (this.alive, this.lost, this.candidate) {
+                (false, true, _) => self.delete(id, Why::Lost),
+                (true, _, true) => {
+                    let remains = this.remains;
+                    self.subject_mut(id).fate = if remains { Fate::Recreate } else { Fate::Create };
+                }
+                // It can't be created now: what is left of it is in the way of others.
+                (false, _, true) if this.remains => self.delete(id, Why::Cleanup),
+                (false, _, true) => self.subject_mut(id).fate = Fate::Keep,
+                _ => {}
+            }
+        }
+    }
+
+    /// Lets items look again that are not there and may have waited for this one.
+    fn wake_dependents_of_change(&mut self, id: u32) {
+        let this = self.subject(id);
+        if this.present && this.fate != Fate::Delete {
+            let changed = this.event || matches!(this.fate, Fate::Modify | Fate::Recreate);
+            for edge in self.dependents_int(id) {
+                let dependent = self.at_int(edge.slot);
+                self.wake(dependent, changed);
+            }
+        }
+        if self.int.has_claims() {
+            let this = self.subject(id);
+            let changed = this.event || this.fate != Fate::Keep;
+            if let (true, Some(old)) = (changed || !this.present, self.cur_item(id)) {
+                self.wake_claimants(old.claims(), changed);
+            } else if self.subject(id).event
+                && let Some(new) = self.int_item(id)
+            {
+                self.wake_claimants(new.claims(), changed);
+            }
+        }
+    }
+
+    fn count_unmet(&mut self, id: u32) {
+        let side = self.side(id);
+        let mut unmet = 0;
+        if let Some(edges) = self.plain_edges(id, side) {
+            for edge in edges {
+                let target = self.target(side, edge.slot);
+                unmet += u32::from(!self.is_there_in_the_end(target));
+            }
+            self.subject_mut(id).unmet = unmet;
+            return;
+        }
+        for (position, (dependency, alternatives)) in (0_u32..).zip(self.groups(id, side)) {
+            if !self.is_met(side, dependency, alternatives) {
+                unmet += 1;
+            } else if dependency.is_any_of() {
+                self.met.insert((id, position));
+            }
+        }
+        self.subject_mut(id).unmet = unmet;
+    }
+
+    /// Tells those that wait that this one is there in the end.
+    fn satisfy_dependents(&mut self, id: u32, ready: &mut Ready<'a>) {
+        let Some(value) = self.end_value(id) else { return };
+        let created = self.subject(id).candidate;
+        for edge in self.dependents_int(id) {
+            let dependent = self.at_int(edge.slot);
+            if created {
+                self.wake(dependent, true);
+            }
+            self.satisfy(dependent, Side::Int, edge, value, ready);
+        }
+        for edge in self.dependents_cur(id) {
+            let dependent = self.at_cur(edge.slot);
+            self.satisfy(dependent, Side::Cur, edge, value, ready);
+        }
+    }
+
+    fn satisfy(
+        &mut self,
+        dependent: u32,
+        side: Side,
+        edge: Edge,
+        value: &setpoint_graph::ItemHandle,
+        ready: &mut Ready<'a>,
+    ) {
+        let this = self.subject(dependent);
+        // Those not counted yet will see the value when they are.
+        if this.alive || this.unmet == 0 || !(this.candidate || this.lost) || self.side(dependent) != side {
+            return;
+        }
+        let plain = match side {
+            Side::Cur => self.cur.is_plain_at(edge.slot),
+            Side::Int => self.int.is_plain_at(edge.slot),
+        };
+        if plain {
+            let this = self.subject_mut(dependent);
+            this.unmet -= 1;
+            if this.unmet == 0 {
+                ready.push(self, dependent);
+            }
+            return;
+        }
+        let (dependency, position) = match side {
+            Side::Cur => (
+                self.cur.dependency_at(edge.slot, edge.position),
+                self.cur.dependency_index(edge.slot, edge.position),
+            ),
+            Side::Int => (
+                self.int.dependency_at(edge.slot, edge.position),
+                self.int.dependency_index(edge.slot, edge.position),
+            ),
+        };
+        let Some(dependency) = dependency.filter(|dependency| dependency.is_satisfied_by(value)) else {
+            return;
+        };
+        let position = u32::try_from(position).unwrap_or(NONE);
+        if dependency.is_any_of() && !self.met.insert((dependent, position)) {
+            return;
+        }
+        let this = self.subject_mut(dependent);
+        this.unmet -= 1;
+        if this.unmet == 0 {
+            ready.push(self, dependent);
+        }
+    }
+}
+
+/// Items whose dependencies are all satisfied: by reference where claims make the order matter.
+struct Ready<'a> {
+    ordered: bool,
+    heap: BinaryHeap<Reverse<(bool, &'a ItemRef, u32)>>,
+    stack: Vec<u32>,
+}
+
+impl<'a> Ready<'a> {
+    fn push(&mut self, planner: &Planner<'a>, id: u32) {
+        if self.ordered {
+            // What is there already goes before what would be new.
+            self.heap.push(Reverse((planner.subject(id).candidate, planner.reference(id), id)));
+        } else {
+            self.stack.push(id);
+        }
+    }
+
+    fn pop(&mut self) -> Option<u32> {
+        if self.ordered { self.heap.pop().map(|Reverse((_, _, id))| id) } else { self.stack.pop() }
+    }
+}

@@ -1,0 +1,115 @@
+//! What must go and come back because something it stands on does.
+
+use setpoint_graph::{Dependency, Edge};
+
+use super::{Fate, Planner, Why};
+
+impl Planner<'_> {
+    /// Re-creates what stands on something that goes and comes back.
+    /// Returns whether that changes what is there in the end.
+    pub(super) fn cascade(&mut self) -> bool {
+        let mut changed = false;
+        let mut todo: Vec<u32> = Vec::new();
+        for &id in &self.active {
+            let this = self.subject(id);
+            let disturbs = this.vanished && this.alive
+                || (this.present || this.external)
+                    && (this.fate != Fate::Keep || this.external && this.event);
+            if disturbs {
+                todo.push(id);
+            }
+        }
+        while let Some(id) = todo.pop() {
+            for edge in self.dependents_cur(id) {
+                let dependent = self.at_cur(edge.slot);
+                let this = self.subject(dependent);
+                if !this.stays() || this.fate == Fate::Recreate {
+                    continue;
+                }
+                if let Some(why) = self.must_be_recreated(dependent, id, edge) {
+                    changed |= self.recreate(dependent, why);
+                    todo.push(dependent);
+                }
+            }
+        }
+        changed
+    }
+
+    /// Whether an item that stays must be deleted meanwhile, because of one that it stands on.
+    fn must_be_recreated(&mut self, id: u32, disturbed: u32, edge: Edge) -> Option<Why> {
+        let dependency = self.cur.dependency_at(edge.slot, edge.position)?;
+        let this = self.subject(disturbed);
+        let modified = this.fate == Fate::Modify
+            || this.external
+                && this
+                    .cur()
+                    .and_then(|slot| self.cur.state_at(slot))
+                    .is_some_and(|state| state.externally_modified);
+        if modified && dependency.recreates_when_modified() {
+            return Some(Why::RequiredModified(disturbed));
+        }
+        if this.external {
+            return None;
+        }
+        if !dependency.is_any_of() {
+            let gone = (this.fate == Fate::Recreate || this.vanished)
+                && (self.subject(id).fate == Fate::Keep || self.depends_in_the_end(id, disturbed));
+            return gone.then_some(Why::Cascade(disturbed));
+        }
+        let position = self.cur.dependency_index(edge.slot, edge.position);
+        let slot = self.subject(id).cur()?;
+        let (dependency, alternatives) = self.cur.dependencies_at(slot).nth(position)?;
+        match self.support(dependency, alternatives) {
+            Support::Lasts => None,
+            Support::Bridged(_) => {
+                if self.subject(id).fate == Fate::Keep {
+                    self.subject_mut(id).switches = true;
+                    self.activate(id);
+                }
+                None
+            }
+            Support::Breaks => {
+                let modified_away =
+                    self.subject(id).fate == Fate::Modify && !self.depends_in_the_end(id, disturbed);
+                (!modified_away).then_some(Why::Cascade(disturbed))
+            }
+        }
+    }
+
+    fn depends_in_the_end(&mut self, id: u32, on: u32) -> bool {
+        let side = self.side(id);
+        self.groups(id, side)
+            .flat_map(|(_, alternatives)| alternatives)
+            .any(|edge| self.target(side, edge.slot) == on)
+    }
+
+    /// What becomes of the alternatives, by the current graph, that a dependency stands on.
+    pub(super) fn support(&mut self, dependency: &Dependency, alternatives: &[Edge]) -> Support {
+        let mut bridge: Option<(u32, u32)> = None;
+        for edge in alternatives {
+            let id = self.at_cur(edge.slot);
+            let this = self.subject(id);
+            let old = this.present && self.cur_item(id).is_some_and(|item| dependency.is_satisfied_by(item));
+            let new = self.end_value(id).is_some_and(|item| dependency.is_satisfied_by(item));
+            let derived = this.derived;
+            match (old, new) {
+                (true, true) if this.fate != Fate::Recreate => return Support::Lasts,
+                (false, true) if bridge.is_none_or(|(earlier, _)| derived < earlier) => {
+                    bridge = Some((derived, id));
+                }
+                _ => {}
+            }
+        }
+        bridge.map_or(Support::Breaks, |(_, id)| Support::Bridged(id))
+    }
+}
+
+/// Whether a dependency with alternatives holds all the way.
+pub(super) enum Support {
+    /// One alternative is there from beginning to end.
+    Lasts,
+    /// All alternatives end, but this other one is there before.
+    Bridged(u32),
+    /// There is a time without any.
+    Breaks,
+}
