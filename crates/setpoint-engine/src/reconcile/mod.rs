@@ -1,25 +1,33 @@
 //! Reconciliation: collect, plan, execute, until nothing more can be done now.
 
+mod ledger;
+mod notes;
+
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use rustc_hash::FxHashSet;
-use setpoint_graph::{Graph, ItemRef, SlotId, SubgraphPath, Touched};
+use setpoint_graph::{Graph, ItemRef};
 use setpoint_plan::Standing;
 use tokio_util::sync::CancellationToken;
 
-use crate::background::Background;
+use ledger::{failures, running, settle_ledger, update_index};
+use notes::{Notes, deletions, prune};
+
 use crate::clock::after;
 use crate::configurator::Observed;
 use crate::engine::{Engine, same_name};
 use crate::execute::{Execution, Progress, StepFate, flush, log_entry, panicked, verify};
 use crate::journal::Record;
 use crate::op::{OpCx, OpError, Operation, RunShared};
-use crate::plan::{Blueprint, Fate, NONE, Planner, StepKind};
+use crate::plan::Blueprint;
 use crate::selection::Selection;
-use crate::state::{CurrentGraph, Presence, Waiting};
-use crate::status::{EngineError, Failure, InvalidItem, Status};
+use crate::state::{CurrentGraph, Presence};
+use crate::status::{EngineError, InvalidItem, Status};
 use crate::transition;
+
+/// So often a run plans anew at the most; what is left then is for the next run.
+const PASSES: usize = 16;
 
 impl Engine {
     /// Brings the selected part of the current state to the intended one, as far as that can be done now.
@@ -136,7 +144,7 @@ impl Engine {
         let failed = progress.failed.clone();
         let mut planner = self.planner(current, intended, selection, now, &failed);
         let invalid = planner.invalid();
-        let notes = Notes::take(&mut planner, intended);
+        let notes = Notes::take(&planner);
         let compared_all = planner.compared_all;
         let blueprint = planner.finish();
         notes.apply(current, intended, self.journal().is_some(), now);
@@ -294,285 +302,6 @@ struct Pass {
     active: Vec<u32>,
 }
 
-/// What a plan says besides its steps, in terms that do not borrow the graphs.
-struct Notes {
-    moves: Vec<(ItemRef, SubgraphPath)>,
-    forget: Vec<ItemRef>,
-    cancel: Vec<Arc<Background>>,
-    acknowledged: Vec<ItemRef>,
-    overcome: Vec<ItemRef>,
-    left: Vec<(ItemRef, Option<Standing>)>,
-    active: Vec<u32>,
-}
-
-impl Notes {
-    fn take(planner: &mut Planner<'_>, intended: &Graph) -> Self {
-        let mut notes = Self {
-            moves: Vec::new(),
-            forget: Vec::new(),
-            cancel: Vec::new(),
-            acknowledged: Vec::new(),
-            overcome: Vec::new(),
-            left: Vec::new(),
-            active: planner.active().to_vec(),
-        };
-        for &id in &notes.active {
-            let this = planner.subject(id);
-            let item = planner.reference(id);
-            let state = this.cur().and_then(|slot| planner.cur.state_at(slot));
-            if this.remains && matches!(this.fate, Fate::Keep | Fate::Modify) {
-                notes.moves.extend(planner.moves_to(id).map(|path| (item.clone(), path)));
-            }
-            if state.is_some_and(|state| state.externally_modified) {
-                notes.acknowledged.push(item.clone());
-            }
-            if this.fate == Fate::Keep
-                && this.present
-                && this.takes_intent
-                && state.is_some_and(|s| s.trouble.is_some())
-            {
-                // It is as intended after all: the intent came back to it, or it was found so.
-                notes.overcome.push(item.clone());
-            }
-            // Only the failure to create it is remembered, and it is not to be created now.
-            let moot = !this.int_item && this.in_scope || this.candidate && !this.alive;
-            let moot = moot && this.fate == Fate::Keep && !this.remains && !this.external;
-            if this.cur_item && (this.vanished || moot) {
-                notes.forget.push(item.clone());
-            }
-            if this.fate != Fate::Keep {
-                continue;
-            }
-            // What has no step and is not as intended is looked at again: when it is woken, or each time.
-            if !this.in_scope {
-                let differs = this.cur_item != this.int_item || planner.cur_item(id) != planner.int_item(id);
-                let elsewhere = this.cur().zip(this.int());
-                let elsewhere =
-                    elsewhere.is_some_and(|(cur, int)| !planner.cur.same_place(cur, planner.int, int));
-                if differs || elsewhere || this.remains && !this.present {
-                    notes.left.push((item.clone(), None));
-                }
-            } else if this.invalid {
-                // A change elsewhere can make it valid: it is looked at each time.
-                notes.left.push((item.clone(), None));
-                notes.left.push((item.clone(), Some(Standing::Invalid)));
-            } else if this.claimed_by != NONE {
-                notes.left.push((item.clone(), None));
-                if !this.present {
-                    notes.left.push((item.clone(), Some(Standing::Pending)));
-                }
-            } else if this.external {
-                if this.int_item && !this.present {
-                    notes.left.push((item.clone(), Some(Standing::External)));
-                }
-            } else if this.busy || this.not_due {
-                notes.left.push((item.clone(), None));
-            } else if this.is_stuck() {
-                notes.left.push((item.clone(), Some(Standing::Pending)));
-            }
-        }
-        for &id in &planner.obsolete {
-            let state = planner.subject(id).cur().and_then(|slot| planner.cur.state_at(slot));
-            notes.cancel.extend(state.and_then(|state| state.live()).cloned());
-        }
-        let _ = intended;
-        notes
-    }
-
-    fn apply(&self, current: &mut CurrentGraph, intended: &Graph, journals: bool, now: Timestamp) {
-        for background in &self.cancel {
-            background.cancel(now);
-        }
-        for item in &self.forget {
-            if current.del_item(item).is_ok() {
-                let ledger = current.shared_mut();
-                ledger.open.remove(item);
-                if journals {
-                    ledger.unwritten.push(Record::Gone { item: item.clone(), at: now });
-                }
-            }
-        }
-        let mut left = Vec::new();
-        for (item, path) in &self.moves {
-            left.extend(current.path_of(item));
-            // The item is there and the subgraph is made: such a move is never refused.
-            let moved = current.move_item(item, path);
-            debug_assert!(moved.is_ok());
-            if journals {
-                let (item, path) = (item.clone(), path.clone());
-                current.shared_mut().unwritten.push(Record::Moved { item, path, at: now });
-            }
-        }
-        for item in &self.acknowledged {
-            if let Some(slot) = current.node_of(item).map(|node| node.slot())
-                && let Some(state) = current.state_at_mut(slot)
-            {
-                state.externally_modified = false;
-            }
-        }
-        for item in &self.overcome {
-            if let Some(slot) = current.node_of(item).map(|node| node.slot())
-                && let Some(state) = current.state_at_mut(slot)
-            {
-                state.trouble = None;
-                state.since = now;
-            }
-        }
-        for path in left {
-            prune(current, intended, path);
-        }
-    }
-}
-
-/// The paths of items that a plan deletes, if they do not live in the root.
-fn deletions(current: &CurrentGraph, blueprint: &Blueprint) -> FxHashSet<SubgraphPath> {
-    let steps = blueprint.schedule.steps.iter().filter(|step| step.kind == StepKind::Delete);
-    let slots = steps.filter_map(|step| blueprint.subjects[step.subject as usize].cur());
-    slots.filter(|&slot| !current.is_at_root(slot)).map(|slot| current.path_at(slot)).collect()
-}
-
-/// Removes subgraphs that are empty and not intended, from the inside out.
-fn prune(current: &mut CurrentGraph, intended: &Graph, mut path: SubgraphPath) {
-    while let Some(parent) = path.parent() {
-        let unused = current
-            .subgraph(&path)
-            .is_some_and(|view| view.own_items().is_empty() && view.subgraphs().next().is_none());
-        if !unused || intended.subgraph(&path).is_some() || current.del_subgraph(&path).is_err() {
-            return;
-        }
-        path = parent;
-    }
-}
-
-/// What a pass came to.
-struct Verdict {
-    /// All steps were done.
-    finished: bool,
-    /// Something that was claimed may have become free.
-    released: bool,
-}
-
-/// So often a run plans anew at the most; what is left then is for the next run.
-const PASSES: usize = 16;
-
-/// Updates what the current graph remembers.
-fn settle_ledger(
-    current: &mut CurrentGraph,
-    intended: &Graph,
-    pass: &Pass,
-    outcome: &[StepFate],
-    now: Timestamp,
-) -> Verdict {
-    let plan = &pass.blueprint;
-    let mut ledger = std::mem::take(current.shared_mut());
-    let mut verdict = Verdict { finished: true, released: false };
-    let quiet = ledger.dirty.is_empty() && ledger.waiting.is_empty() && ledger.open.is_empty();
-    let name = |id: u32| -> Option<&ItemRef> {
-        let subject = &plan.subjects[id as usize];
-        match subject.int() {
-            Some(slot) => intended.reference_at(slot),
-            None => None,
-        }
-    };
-    if !quiet {
-        for &id in &pass.active {
-            let subject = &plan.subjects[id as usize];
-            let item = name(id).or_else(|| current.reference_at(SlotId::from_index(subject.cur)));
-            if let Some(item) = item {
-                let item = item.clone();
-                ledger.dirty.remove(&item);
-                if subject.present || !subject.int_item || subject.alive {
-                    ledger.waiting.remove(&item);
-                }
-            }
-        }
-        ledger.open.retain(|item| current.state(item).is_some_and(crate::ItemState::is_open));
-        ledger.waiting.retain(|item, _| intended.contains(item));
-        ledger.dirty.retain(|item| intended.contains(item) || current.contains(item));
-    }
-    for (step, fate) in plan.schedule.steps.iter().zip(outcome) {
-        if *fate == StepFate::Done {
-            continue;
-        }
-        verdict.finished = false;
-        let subject = &plan.subjects[step.subject as usize];
-        let cur = (subject.cur != NONE).then(|| SlotId::from_index(subject.cur));
-        let Some(item) = name(step.subject).or_else(|| current.reference_at(cur?)).cloned() else { continue };
-        if matches!(step.kind, StepKind::Gate | StepKind::Switch) {
-            continue;
-        }
-        if current.state(&item).is_some_and(crate::ItemState::is_open) {
-            ledger.open.insert(item.clone());
-        }
-        ledger.dirty.insert(item);
-    }
-    for (item, standing) in &pass.left {
-        if current.state(item).is_some_and(crate::ItemState::is_open) {
-            ledger.open.insert(item.clone());
-        }
-        match standing {
-            None => {
-                ledger.dirty.insert(item.clone());
-            }
-            Some(standing) => {
-                let standing = *standing;
-                ledger
-                    .waiting
-                    .entry(item.clone())
-                    .and_modify(|waiting| waiting.standing = standing)
-                    .or_insert(Waiting { since: now, standing });
-            }
-        }
-    }
-    // Intended items that were deleted, and not created again, wait from now on.
-    for (step, fate) in plan.schedule.steps.iter().zip(outcome) {
-        let subject = &plan.subjects[step.subject as usize];
-        if step.kind == StepKind::Delete
-            && subject.int_item
-            && *fate == StepFate::Done
-            && subject.fate == Fate::Delete
-            && let Some(item) = name(step.subject)
-        {
-            // Its intended value may have all it needs, or what it claims may have become free by this very
-            // plan: it is looked at once more.
-            ledger.dirty.insert(item.clone());
-            verdict.released |= subject.in_scope && (subject.claimed_by != NONE || subject.not_due);
-            let standing = Standing::Pending;
-            ledger.waiting.entry(item.clone()).or_insert(Waiting { since: now, standing });
-        }
-    }
-    // Whoever was kept from a claim by an item that this plan deletes looks again as well.
-    verdict.released |= pass.active.iter().map(|&id| &plan.subjects[id as usize]).any(|subject| {
-        let holder = plan.subjects.get(subject.claimed_by as usize);
-        subject.fate == Fate::Keep
-            && holder.is_some_and(|holder| holder.fate == Fate::Delete && holder.remains)
-    });
-    *current.shared_mut() = ledger;
-    verdict
-}
-
-/// Finds all items that each run must look at: those touched since the last run, which may have been dropped
-/// half-way, or all of a graph that was loaded or copied.
-fn update_index(current: &mut CurrentGraph) {
-    let seen = current.shared().own.filter(|(id, _)| *id == current.id()).map(|(_, revision)| revision);
-    let touched = seen.and_then(|seen| current.touched_since(seen)).map(|touched| {
-        let slots = touched.filter_map(|touched| match touched {
-            Touched::Slot(slot) => Some(*slot),
-            Touched::Gone(_) => None,
-        });
-        slots.collect::<Vec<SlotId>>()
-    });
-    let (slots, mut open) = match touched {
-        Some(slots) => (slots, std::mem::take(&mut current.shared_mut().open)),
-        None => (current.slots().collect(), FxHashSet::default()),
-    };
-    let is_open = |slot: &SlotId| current.state_at(*slot).is_some_and(crate::ItemState::is_open);
-    open.extend(
-        slots.iter().filter(|slot| is_open(slot)).filter_map(|&slot| current.reference_at(slot).cloned()),
-    );
-    current.shared_mut().open = open;
-}
-
 /// Takes over what reading an item showed.
 pub(crate) fn adopt(
     current: &mut CurrentGraph,
@@ -604,38 +333,6 @@ pub(crate) fn adopt(
             current.touch_item(item);
         }
     }
-}
-
-fn busy_items(current: &CurrentGraph) -> Vec<ItemRef> {
-    let open = current.shared().open.iter();
-    let mut busy: Vec<ItemRef> = open
-        .filter(|item| current.state(item).is_some_and(|state| state.live().is_some()))
-        .cloned()
-        .collect();
-    busy.sort();
-    busy
-}
-
-fn running(current: &CurrentGraph) -> Vec<Arc<Background>> {
-    let busy = busy_items(current);
-    busy.iter().filter_map(|item| current.state(item)?.live().cloned()).collect()
-}
-
-fn failures(current: &CurrentGraph) -> Vec<Failure> {
-    let open = current.shared().open.iter();
-    let failed = open.filter_map(|item| {
-        let trouble = current.state(item)?.trouble.as_ref()?;
-        Some(Failure {
-            item: item.clone(),
-            operation: trouble.operation,
-            error: trouble.error.clone(),
-            attempts: trouble.attempts,
-            due: trouble.due,
-        })
-    });
-    let mut failures: Vec<Failure> = failed.collect();
-    failures.sort_by(|a, b| a.item.cmp(&b.item));
-    failures
 }
 
 /// The state at the start of a run as an intent to go back to.

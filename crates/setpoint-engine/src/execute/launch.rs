@@ -1,0 +1,315 @@
+//! How an operation is started: recorded, marked in flight, polled for the first time.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, Either, FutureExt, select};
+use jiff::Timestamp;
+use rustc_hash::FxHashSet;
+use setpoint_graph::{ItemHandle, ItemRef};
+
+use super::{Ended, Execution, StepFate};
+use crate::configurator::{ConfiguratorHandle, Observed};
+use crate::journal::Record;
+use crate::op::{OpCx, OpError, Operation};
+use crate::plan::{Fate, NONE, StepKind, all_it_needs, slot};
+use crate::transition;
+
+/// An operation that is about to start.
+pub(super) struct Launch {
+    step: u32,
+    operation: Operation,
+    item: ItemHandle,
+    target: Option<ItemHandle>,
+    configurator: ConfiguratorHandle,
+}
+
+impl Execution<'_> {
+    /// Records the starts of a batch, marks them in flight, and polls each once.
+    pub(super) async fn start(&mut self, batch: &mut Vec<u32>) {
+        let now = self.run.clock.now();
+        let mut launches = Vec::with_capacity(batch.len());
+        let before = self.progress.operations;
+        for step in batch.drain(..) {
+            match self.prepare(step, now) {
+                Ok(launch) => launches.push(launch),
+                Err(error) => self.refuse(step, error, now),
+            }
+        }
+        if let Err(interruption) = self.flush().await {
+            self.progress.interruption.get_or_insert(interruption);
+            self.stopped = true;
+            // What the journal does not know is not started.
+            let unwritten = &mut self.current.shared_mut().unwritten;
+            unwritten.retain(|record| !matches!(record, Record::Started { number, .. } if *number > before));
+            for launch in launches {
+                self.close(launch.step, StepFate::Held);
+            }
+            return;
+        }
+        for launch in launches {
+            self.launch_or_postpone(launch).await;
+        }
+    }
+
+    /// Takes back an operation that was recorded and not started: one of its batch goes on in the background,
+    /// and is related to it.
+    fn withdraw(&mut self, launch: &Launch) {
+        if self.engine.journal().is_some() {
+            let (item, at) = (launch.item.reference().clone(), self.run.clock.now());
+            self.current.shared_mut().unwritten.push(Record::Withdrawn { item, at });
+        }
+        self.close(launch.step, StepFate::Held);
+    }
+
+    /// Launches an operation, unless a running one is related to it.
+    ///
+    /// The schedule orders steps of one kind along the dependencies, unless alternatives cross; steps of
+    /// different kinds may meet from two sides, as a deletion and a creation that a third item connects.
+    pub(super) async fn launch_or_postpone(&mut self, launch: Launch) {
+        if self.related.to(launch.item.reference()).is_some() {
+            self.withdraw(&launch);
+            return;
+        }
+        let mut needs = None;
+        if !self.needs.is_empty() {
+            let item = launch.item.reference();
+            let its_needs = all_it_needs(self.current, self.intended, item);
+            let kind = self.step(launch.step).kind;
+            let meets = self.needs.iter().any(|(other, others_needs)| {
+                let of_one_kind =
+                    !self.plan.schedule.crosses && kind != StepKind::Modify && self.step(*other).kind == kind;
+                let related = others_needs.contains(item)
+                    || self.reference(*other).is_some_and(|other| its_needs.contains(other));
+                related && !of_one_kind
+            });
+            if meets {
+                self.postponed.push(launch);
+                return;
+            }
+            needs = Some(its_needs);
+        }
+        let now = self.run.clock.now();
+        self.mark(launch.step, launch.operation, &launch.item, launch.target.clone(), now);
+        self.launch(launch, needs).await;
+    }
+
+    /// Looks up all that an operation needs, and notes its start for the journal.
+    fn prepare(&mut self, step: u32, now: Timestamp) -> Result<Launch, OpError> {
+        let subject = &self.plan.subjects[self.step(step).subject as usize];
+        let new = subject.int().and_then(|slot| self.intended.item_at(slot));
+        let old = subject.cur().and_then(|slot| self.current.item_at(slot));
+        let (operation, item, target) = match self.step(step).kind {
+            StepKind::Create => (Operation::Create, new.cloned(), None),
+            StepKind::Modify => (Operation::Modify, old.cloned(), new.cloned()),
+            StepKind::Delete => {
+                let returns = subject.fate == Fate::Recreate;
+                (Operation::Delete, old.cloned(), new.filter(|_| returns).cloned())
+            }
+            StepKind::Switch | StepKind::Gate => return Err(OpError::untouched("this step does nothing")),
+        };
+        let Some(item) = item else { return Err(OpError::untouched("the item is gone")) };
+        let configurator = self.engine.configurator(item.kind());
+        let Some(configurator) = configurator else {
+            return Err(OpError::untouched(format!(
+                "no configurator is registered for the kind {}",
+                item.kind()
+            )));
+        };
+        let seen = if operation == Operation::Modify { target.as_ref().unwrap_or(&item) } else { &item };
+        self.engine.hooks_before(operation, seen)?;
+        self.note_start(step, operation, &item, target.as_ref(), now);
+        Ok(Launch { step, operation, item, target, configurator })
+    }
+
+    fn note_start(
+        &mut self,
+        step: u32,
+        operation: Operation,
+        item: &ItemHandle,
+        target: Option<&ItemHandle>,
+        at: Timestamp,
+    ) {
+        if self.engine.journal().is_none() {
+            return;
+        }
+        let subject = &self.plan.subjects[self.step(step).subject as usize];
+        let path = match (operation, subject.int()) {
+            (Operation::Create, Some(intended)) => self.intended.path_at(intended),
+            _ => self.current.path_at(slot(subject.cur)),
+        };
+        self.progress.operations += 1;
+        let number = self.progress.operations;
+        let (item, target) = (item.clone(), target.cloned());
+        self.current.shared_mut().unwritten.push(Record::Started {
+            number,
+            operation,
+            item,
+            target,
+            path,
+            at,
+        });
+    }
+
+    /// Fails a step that was never started.
+    fn refuse(&mut self, step: u32, error: OpError, now: Timestamp) {
+        let subject = &self.plan.subjects[self.step(step).subject as usize];
+        let new = subject.int().and_then(|slot| self.intended.item_at(slot)).cloned();
+        let old = subject.cur().and_then(|slot| self.current.item_at(slot)).cloned();
+        let (operation, item) = match self.step(step).kind {
+            StepKind::Create => (Operation::Create, new.clone()),
+            StepKind::Delete => (Operation::Delete, old),
+            _ => (Operation::Modify, old),
+        };
+        let Some(item) = item else {
+            self.close(step, StepFate::Failed);
+            return;
+        };
+        let cx = OpCx::new(item.reference().clone(), Some(operation), Arc::clone(self.run));
+        self.note_start(step, operation, &item, new.as_ref(), now);
+        self.mark(step, operation, &item, new, now);
+        self.settle(step, Ended { cx, started: now, outcome: Err(error), cancelled: None });
+    }
+
+    /// Marks an operation as in flight, before it is first polled.
+    fn mark(
+        &mut self,
+        step: u32,
+        operation: Operation,
+        item: &ItemHandle,
+        target: Option<ItemHandle>,
+        now: Timestamp,
+    ) {
+        let subject = &self.plan.subjects[self.step(step).subject as usize];
+        let slot = if operation == Operation::Create {
+            let path = subject.int().map_or_else(Default::default, |slot| self.intended.path_at(slot));
+            if !path.is_root() && self.current.subgraph(&path).is_none() {
+                self.engine.mirror_subgraph(self.current, self.intended, &path);
+            }
+            let edges = subject.int().map_or(&[][..], |slot| self.intended.edges_at(slot));
+            let created = &self.created;
+            let link = |edge: usize| {
+                let target = edges.get(edge)?.slot.index();
+                created.get(target).copied().filter(|&slot| slot != NONE).map(slot)
+            };
+            let slot = transition::begin_create(self.current, item, &path, link, now);
+            if let (Some(slot), Some(intended)) = (slot, subject.int()) {
+                self.created[intended.index()] = slot.to_index();
+            }
+            slot
+        } else {
+            let slot = subject.cur();
+            if let Some(slot) = slot {
+                transition::begin_change(self.current, slot, operation, target, now);
+            }
+            slot
+        };
+        self.slots[step as usize] = slot;
+    }
+
+    /// Polls an operation for the first time; most are over then.
+    async fn launch(&mut self, launch: Launch, needs: Option<FxHashSet<ItemRef>>) {
+        let Launch { step, operation, item, target, configurator } = launch;
+        let now = self.run.clock.now();
+        let cx = OpCx::new(item.reference().clone(), Some(operation), Arc::clone(self.run));
+        let kind_timeout = self.engine.timeout(item.kind());
+        let verify = self.engine.verifies();
+        let op_cx = cx.clone();
+        let operated: BoxFuture<'static, Result<(), OpError>> = match (operation, target) {
+            (Operation::Modify, Some(target)) if verify => {
+                let work = configurator.modify(op_cx.clone(), item, target.clone());
+                Box::pin(verified(work, configurator, op_cx, target))
+            }
+            (Operation::Create, _) if verify => {
+                let work = configurator.create(op_cx.clone(), item.clone());
+                Box::pin(verified(work, configurator, op_cx, item))
+            }
+            (Operation::Modify, Some(target)) => configurator.modify(op_cx, item, target),
+            (Operation::Create, _) => configurator.create(op_cx, item),
+            (Operation::Delete | Operation::Modify, _) => configurator.delete(op_cx, item),
+        };
+        let mut work = AssertUnwindSafe(operated).catch_unwind();
+        if let std::task::Poll::Ready(outcome) = futures::poll!(&mut work) {
+            let outcome = outcome.unwrap_or_else(|panic| Err(panicked(&*panic)));
+            self.settle(step, Ended { cx, started: now, outcome, cancelled: None });
+            return;
+        }
+        if self.engine.concurrency() > 1 {
+            let needs = needs.unwrap_or_else(|| all_it_needs(self.current, self.intended, cx.item()));
+            self.needs.push((step, needs));
+        }
+        let clock = Arc::clone(&self.run.clock);
+        let grace = self.engine.grace();
+        self.running.push(Box::pin(async move {
+            let limit = async {
+                let cancelled = cx.cancelled();
+                match kind_timeout {
+                    None => {
+                        cancelled.await;
+                        "was cancelled"
+                    }
+                    Some(timeout) => match select(Box::pin(cancelled), clock.sleep(timeout)).await {
+                        Either::Left(_) => "was cancelled",
+                        Either::Right(_) => {
+                            cx.cancellation().cancel();
+                            "took too long"
+                        }
+                    },
+                }
+            };
+            let (outcome, cancelled) = match select(work, Box::pin(limit)).await {
+                // It may have obeyed before anyone here noticed that it was told to stop.
+                Either::Left((outcome, _)) => (outcome, cx.is_cancelled().then(|| clock.now())),
+                Either::Right((why, work)) => {
+                    // It was told to stop: it gets some time to do so in good order.
+                    let cancelled = Some(clock.now());
+                    match select(work, clock.sleep(grace)).await {
+                        Either::Left((outcome, _)) => (outcome, cancelled),
+                        Either::Right(_) => (
+                            Ok(Err(OpError::new(format!("the operation {why} and did not stop")))),
+                            cancelled,
+                        ),
+                    }
+                }
+            };
+            let outcome = outcome.unwrap_or_else(|panic| Err(panicked(&*panic)));
+            (step, Ended { cx, started: now, outcome, cancelled })
+        }));
+    }
+}
+
+/// Runs an operation, then reads the item back and compares.
+async fn verified(
+    work: BoxFuture<'static, Result<(), OpError>>,
+    configurator: ConfiguratorHandle,
+    cx: OpCx,
+    wanted: ItemHandle,
+) -> Result<(), OpError> {
+    work.await?;
+    if cx.background().is_some() {
+        return Ok(());
+    }
+    verify(&configurator, cx, wanted).await
+}
+
+/// Reads an item back and compares it with what it should be.
+pub(crate) async fn verify(
+    configurator: &ConfiguratorHandle,
+    cx: OpCx,
+    wanted: ItemHandle,
+) -> Result<(), OpError> {
+    match configurator.read(cx, wanted.clone()).await? {
+        Observed::Unsupported => Ok(()),
+        Observed::Present(found) if found == wanted => Ok(()),
+        Observed::Present(found) => Err(OpError::new(format!("after the operation it reads as {found}"))),
+        Observed::Absent => Err(OpError::new("after the operation it is not there")),
+    }
+}
+
+/// A panic of a configurator as the failure of its operation.
+pub(crate) fn panicked(payload: &(dyn Any + Send)) -> OpError {
+    let message = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let message = message.or_else(|| payload.downcast_ref::<String>().cloned());
+    OpError::new(format!("the configurator panicked: {}", message.as_deref().unwrap_or("no message")))
+}

@@ -1,0 +1,356 @@
+//! Execution: drives the steps of a plan inside the caller's task.
+//!
+//! ```text
+//!  ready steps ─▶ batch ─▶ journal ─▶ marked in flight ─▶ polled ─┬─▶ ended: graph, log, successors
+//!                                                                 ├─▶ still running: polled on
+//!                                                                 └─▶ background: kept in the graph
+//! ```
+//!
+//! No task is spawned. State is marked in flight before an operation is first polled, so that the graph is
+//! true at every await, also if the caller drops the run there.
+
+mod launch;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{FuturesUnordered, StreamExt};
+use jiff::Timestamp;
+use rustc_hash::FxHashSet;
+use setpoint_graph::{Graph, ItemRef, SlotId};
+
+use launch::Launch;
+pub(crate) use launch::{panicked, verify};
+
+use crate::engine::Engine;
+use crate::journal::Record;
+use crate::log::LogEntry;
+use crate::op::{OpCx, OpError, Operation, RunShared};
+use crate::plan::{Blueprint, NONE, Related, Step, StepKind, slot};
+use crate::state::CurrentGraph;
+use crate::status::Interruption;
+use crate::transition;
+
+/// What a run has done so far.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    pub(crate) log: Vec<LogEntry>,
+    /// Items that failed in this run: not tried again in it.
+    pub(crate) failed: FxHashSet<ItemRef>,
+    pub(crate) interruption: Option<Interruption>,
+    operations: u64,
+}
+
+/// A plan being carried out.
+pub(crate) struct Execution<'a> {
+    engine: &'a Engine,
+    current: &'a mut CurrentGraph,
+    intended: &'a Graph,
+    plan: &'a Blueprint,
+    run: &'a Arc<RunShared>,
+    progress: &'a mut Progress,
+    related: Related,
+    /// How many steps each step waits for.
+    waits: Vec<u32>,
+    /// Where each step stands.
+    fates: Vec<StepFate>,
+    position: Vec<u32>,
+    ready: BinaryHeap<Reverse<u32>>,
+    running: FuturesUnordered<BoxFuture<'static, (u32, Ended)>>,
+    /// What each running step's item needs, directly or not.
+    needs: Vec<(u32, FxHashSet<ItemRef>)>,
+    /// Steps that wait for a running one to which their item is related.
+    postponed: Vec<Launch>,
+    slots: Vec<Option<SlotId>>,
+    /// The current slots of items that this run created, by their intended slot.
+    created: Vec<u32>,
+    stopped: bool,
+}
+
+/// Where a step stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StepFate {
+    /// It waits for others, or is running.
+    Open,
+    /// It was done.
+    Done,
+    /// It failed, or something it needs did.
+    Failed,
+    /// It goes on in the background.
+    Background,
+    /// It can't be run now.
+    Held,
+}
+
+struct Ended {
+    cx: OpCx,
+    started: Timestamp,
+    outcome: Result<(), OpError>,
+    cancelled: Option<Timestamp>,
+}
+
+impl<'a> Execution<'a> {
+    pub(crate) fn new(
+        engine: &'a Engine,
+        current: &'a mut CurrentGraph,
+        intended: &'a Graph,
+        plan: &'a Blueprint,
+        run: &'a Arc<RunShared>,
+        progress: &'a mut Progress,
+    ) -> Self {
+        let schedule = &plan.schedule;
+        let mut position = vec![0; schedule.order.len()];
+        for (at, &step) in (0_u32..).zip(&schedule.order) {
+            position[step as usize] = at;
+        }
+        let waits = schedule.waits.clone();
+        let ready = schedule.order.iter().filter(|&&step| waits[step as usize] == 0);
+        let ready = ready.map(|&step| Reverse(position[step as usize])).collect();
+        progress.log.reserve(schedule.steps.len());
+        let creations = schedule.steps.iter().filter(|step| step.kind == StepKind::Create).count();
+        current.reserve(creations);
+        Self {
+            engine,
+            current,
+            intended,
+            plan,
+            run,
+            progress,
+            related: plan.related.clone(),
+            fates: vec![StepFate::Open; waits.len()],
+            slots: vec![None; waits.len()],
+            created: if waits.is_empty() { Vec::new() } else { vec![NONE; intended.slot_bound()] },
+            waits,
+            position,
+            ready,
+            running: FuturesUnordered::new(),
+            needs: Vec::new(),
+            postponed: Vec::new(),
+            stopped: false,
+        }
+    }
+
+    /// Carries out all that can be, and returns where each step stands in the end.
+    pub(crate) async fn run(mut self) -> Vec<StepFate> {
+        let limit = if self.plan.schedule.serial { 1 } else { self.engine.concurrency() };
+        let mut batch = Vec::new();
+        loop {
+            self.fill(&mut batch, limit);
+            if batch.is_empty() && self.running.is_empty() && self.postponed.is_empty() {
+                break;
+            }
+            if !batch.is_empty() {
+                self.start(&mut batch).await;
+            }
+            self.collect(limit).await;
+        }
+        if let Err(interruption) = self.flush().await {
+            self.progress.interruption.get_or_insert(interruption);
+        }
+        self.fates
+    }
+
+    fn step(&self, step: u32) -> Step {
+        self.plan.schedule.steps[step as usize]
+    }
+
+    fn reference(&self, step: u32) -> Option<&ItemRef> {
+        let subject = &self.plan.subjects[self.step(step).subject as usize];
+        match subject.int() {
+            Some(slot) => self.intended.reference_at(slot),
+            None => self.current.reference_at(slot(subject.cur)),
+        }
+    }
+
+    /// Takes ready steps until as many run as may; those that need no operation are done at once.
+    fn fill(&mut self, batch: &mut Vec<u32>, limit: usize) {
+        while self.running.len() + self.postponed.len() + batch.len() < limit {
+            if self.run.cancel.is_cancelled() && !self.stopped {
+                self.stopped = true;
+                self.progress.interruption.get_or_insert(Interruption::Cancelled);
+            }
+            let Some(Reverse(at)) = self.ready.pop() else { return };
+            let step = self.plan.schedule.order[at as usize];
+            if self.fates[step as usize] != StepFate::Open {
+                continue;
+            }
+            let Step { subject, kind } = self.step(step);
+            if matches!(kind, StepKind::Switch | StepKind::Gate) {
+                self.close(step, StepFate::Done);
+                continue;
+            }
+            let held = self.stopped
+                || self.plan.subjects[subject as usize].held
+                || !self.related.is_empty()
+                    && self.reference(step).is_some_and(|item| self.related.to(item).is_some());
+            if held {
+                self.close(step, StepFate::Held);
+            } else {
+                batch.push(step);
+            }
+        }
+    }
+
+    /// Settles a step, and with it those that only waited for it.
+    fn close(&mut self, step: u32, fate: StepFate) {
+        if fate == StepFate::Done {
+            self.fates[step as usize] = fate;
+            for &(next, _) in self.plan.schedule.successors(step) {
+                self.waits[next as usize] -= 1;
+                if self.waits[next as usize] == 0 && self.fates[next as usize] == StepFate::Open {
+                    self.ready.push(Reverse(self.position[next as usize]));
+                }
+            }
+            return;
+        }
+        let mut todo = vec![(step, fate)];
+        while let Some((step, fate)) = todo.pop() {
+            if self.fates[step as usize] != StepFate::Open {
+                continue;
+            }
+            self.fates[step as usize] = fate;
+            for &(next, hard) in self.plan.schedule.successors(step) {
+                let wait = &mut self.waits[next as usize];
+                *wait -= 1;
+                if hard && fate != StepFate::Done {
+                    let inherited = if fate == StepFate::Failed { StepFate::Failed } else { StepFate::Held };
+                    todo.push((next, inherited));
+                } else if fate == StepFate::Background {
+                    // It may not overlap with what is still going on.
+                    todo.push((next, StepFate::Held));
+                } else if *wait == 0 && self.fates[next as usize] == StepFate::Open {
+                    self.ready.push(Reverse(self.position[next as usize]));
+                }
+            }
+        }
+    }
+
+    /// Waits for running operations where nothing else can be done meanwhile.
+    async fn collect(&mut self, limit: usize) {
+        let must_wait = self.ready.is_empty() || self.running.len() + self.postponed.len() >= limit;
+        let mut over = false;
+        if must_wait && let Some((step, ended)) = self.running.next().await {
+            over = true;
+            self.land(step, ended);
+        }
+        // Whatever else is over already.
+        while let Some(Some((step, ended))) = self.running.next().now_or_never() {
+            over = true;
+            self.land(step, ended);
+        }
+        if over || self.running.is_empty() {
+            for launch in std::mem::take(&mut self.postponed) {
+                self.launch_or_postpone(launch).await;
+            }
+        }
+    }
+
+    fn land(&mut self, step: u32, ended: Ended) {
+        self.needs.retain(|(other, _)| *other != step);
+        self.settle(step, ended);
+    }
+
+    /// Records the end of an operation, or that it goes on in the background.
+    fn settle(&mut self, step: u32, ended: Ended) {
+        let now = self.run.clock.now();
+        let Ended { cx, started, mut outcome, cancelled } = ended;
+        let Some(slot) = self.slots[step as usize] else {
+            self.close(step, StepFate::Failed);
+            return;
+        };
+        let Some(operation) = cx.operation() else { return };
+        if let Some(background) = cx.background() {
+            if outcome.is_err() {
+                background.cancel(now);
+                background.abandon();
+            } else if let Some(finished) = background.take_outcome() {
+                outcome = finished;
+            } else {
+                transition::go_on_in_background(self.current, slot, Arc::clone(background));
+                let item = cx.item().clone();
+                if self.engine.journal().is_some() {
+                    self.current
+                        .shared_mut()
+                        .unwritten
+                        .push(Record::InBackground { item: item.clone(), at: now });
+                }
+                self.log(slot, operation, started, None, cancelled, None);
+                self.related.add(self.current, self.intended, &item);
+                self.stopped |= self.plan.schedule.serial;
+                self.close(step, StepFate::Background);
+                return;
+            }
+        }
+        let error = outcome.as_ref().err().cloned();
+        self.log(slot, operation, started, Some(now), cancelled, error);
+        let retry = self.engine.retry(cx.item().kind());
+        transition::end(self.current, slot, outcome.as_ref().copied(), retry, now);
+        if self.engine.journal().is_some() {
+            let (item, outcome) = (cx.item().clone(), outcome.clone());
+            self.current.shared_mut().unwritten.push(Record::Ended { item, outcome, at: now });
+        }
+        if outcome.is_ok() {
+            self.close(step, StepFate::Done);
+        } else {
+            self.progress.failed.insert(cx.item().clone());
+            self.close(step, StepFate::Failed);
+        }
+    }
+
+    fn log(
+        &mut self,
+        slot: SlotId,
+        operation: Operation,
+        start: Timestamp,
+        end: Option<Timestamp>,
+        cancelled: Option<Timestamp>,
+        error: Option<OpError>,
+    ) {
+        if let Some(entry) = log_entry(self.current, slot, operation, start, end, cancelled, error) {
+            self.engine.hooks_after(&entry);
+            self.progress.log.push(entry);
+        }
+    }
+
+    /// Writes what is not in the journal yet.
+    async fn flush(&mut self) -> Result<(), Interruption> {
+        flush(self.engine, self.current).await
+    }
+}
+
+/// Writes what is not in the journal yet.
+pub(crate) async fn flush(engine: &Engine, current: &mut CurrentGraph) -> Result<(), Interruption> {
+    let Some(journal) = engine.journal().filter(|_| !current.shared().unwritten.is_empty()) else {
+        return Ok(());
+    };
+    let written = journal.record(&current.shared().unwritten).await;
+    written.map_err(|error| Interruption::Journal(error.to_string()))?;
+    current.shared_mut().unwritten.clear();
+    Ok(())
+}
+
+/// Makes the log entry of an operation from the item's state, before that changes.
+pub(crate) fn log_entry(
+    current: &CurrentGraph,
+    slot: SlotId,
+    operation: Operation,
+    start: Timestamp,
+    end: Option<Timestamp>,
+    cancelled: Option<Timestamp>,
+    error: Option<OpError>,
+) -> Option<LogEntry> {
+    let state = current.state_at(slot);
+    let flight = state.and_then(|state| state.flight.as_ref());
+    // For a modification the new value is what the operation is about.
+    let target = flight.and_then(|flight| flight.target.as_ref()).filter(|_| operation == Operation::Modify);
+    let item = target.or_else(|| current.item_at(slot))?.clone();
+    let mut entry = LogEntry { item, operation, start, end, trouble: None };
+    let previous = state.and_then(|state| state.trouble.as_ref()).map(|trouble| trouble.error.clone());
+    if cancelled.is_some() || error.is_some() || previous.is_some() {
+        let trouble = entry.trouble_mut();
+        (trouble.cancelled, trouble.error, trouble.previous_error) = (cancelled, error, previous);
+    }
+    Some(entry)
+}

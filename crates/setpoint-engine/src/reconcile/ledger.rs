@@ -1,0 +1,173 @@
+//! What the current graph remembers of its runs, brought up to date.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rustc_hash::FxHashSet;
+use setpoint_graph::{Graph, ItemRef, SlotId, Touched};
+use setpoint_plan::Standing;
+
+use super::Pass;
+use crate::background::Background;
+use crate::execute::StepFate;
+use crate::plan::{Fate, NONE, StepKind};
+use crate::state::{CurrentGraph, Waiting};
+use crate::status::Failure;
+
+/// What a pass came to.
+pub(super) struct Verdict {
+    /// All steps were done.
+    pub(super) finished: bool,
+    /// Something that was claimed may have become free.
+    pub(super) released: bool,
+}
+
+/// Updates what the current graph remembers.
+pub(super) fn settle_ledger(
+    current: &mut CurrentGraph,
+    intended: &Graph,
+    pass: &Pass,
+    outcome: &[StepFate],
+    now: Timestamp,
+) -> Verdict {
+    let plan = &pass.blueprint;
+    let mut ledger = std::mem::take(current.shared_mut());
+    let mut verdict = Verdict { finished: true, released: false };
+    let quiet = ledger.dirty.is_empty() && ledger.waiting.is_empty() && ledger.open.is_empty();
+    let name = |id: u32| -> Option<&ItemRef> {
+        let subject = &plan.subjects[id as usize];
+        match subject.int() {
+            Some(slot) => intended.reference_at(slot),
+            None => None,
+        }
+    };
+    if !quiet {
+        for &id in &pass.active {
+            let subject = &plan.subjects[id as usize];
+            let item = name(id).or_else(|| current.reference_at(SlotId::from_index(subject.cur)));
+            if let Some(item) = item {
+                let item = item.clone();
+                ledger.dirty.remove(&item);
+                if subject.present || !subject.int_item || subject.alive {
+                    ledger.waiting.remove(&item);
+                }
+            }
+        }
+        ledger.open.retain(|item| current.state(item).is_some_and(crate::ItemState::is_open));
+        ledger.waiting.retain(|item, _| intended.contains(item));
+        ledger.dirty.retain(|item| intended.contains(item) || current.contains(item));
+    }
+    for (step, fate) in plan.schedule.steps.iter().zip(outcome) {
+        if *fate == StepFate::Done {
+            continue;
+        }
+        verdict.finished = false;
+        let subject = &plan.subjects[step.subject as usize];
+        let cur = (subject.cur != NONE).then(|| SlotId::from_index(subject.cur));
+        let Some(item) = name(step.subject).or_else(|| current.reference_at(cur?)).cloned() else { continue };
+        if matches!(step.kind, StepKind::Gate | StepKind::Switch) {
+            continue;
+        }
+        if current.state(&item).is_some_and(crate::ItemState::is_open) {
+            ledger.open.insert(item.clone());
+        }
+        ledger.dirty.insert(item);
+    }
+    for (item, standing) in &pass.left {
+        if current.state(item).is_some_and(crate::ItemState::is_open) {
+            ledger.open.insert(item.clone());
+        }
+        match standing {
+            None => {
+                ledger.dirty.insert(item.clone());
+            }
+            Some(standing) => {
+                let standing = *standing;
+                ledger
+                    .waiting
+                    .entry(item.clone())
+                    .and_modify(|waiting| waiting.standing = standing)
+                    .or_insert(Waiting { since: now, standing });
+            }
+        }
+    }
+    // Intended items that were deleted, and not created again, wait from now on.
+    for (step, fate) in plan.schedule.steps.iter().zip(outcome) {
+        let subject = &plan.subjects[step.subject as usize];
+        if step.kind == StepKind::Delete
+            && subject.int_item
+            && *fate == StepFate::Done
+            && subject.fate == Fate::Delete
+            && let Some(item) = name(step.subject)
+        {
+            // Its intended value may have all it needs, or what it claims may have become free by this very
+            // plan: it is looked at once more.
+            ledger.dirty.insert(item.clone());
+            verdict.released |= subject.in_scope && (subject.claimed_by != NONE || subject.not_due);
+            let standing = Standing::Pending;
+            ledger.waiting.entry(item.clone()).or_insert(Waiting { since: now, standing });
+        }
+    }
+    // Whoever was kept from a claim by an item that this plan deletes looks again as well.
+    verdict.released |= pass.active.iter().map(|&id| &plan.subjects[id as usize]).any(|subject| {
+        let holder = plan.subjects.get(subject.claimed_by as usize);
+        subject.fate == Fate::Keep
+            && holder.is_some_and(|holder| holder.fate == Fate::Delete && holder.remains)
+    });
+    *current.shared_mut() = ledger;
+    verdict
+}
+
+/// Finds all items that each run must look at: those touched since the last run, which may have been dropped
+/// half-way, or all of a graph that was loaded or copied.
+pub(super) fn update_index(current: &mut CurrentGraph) {
+    let seen = current.shared().own.filter(|(id, _)| *id == current.id()).map(|(_, revision)| revision);
+    let touched = seen.and_then(|seen| current.touched_since(seen)).map(|touched| {
+        let slots = touched.filter_map(|touched| match touched {
+            Touched::Slot(slot) => Some(*slot),
+            Touched::Gone(_) => None,
+        });
+        slots.collect::<Vec<SlotId>>()
+    });
+    let (slots, mut open) = match touched {
+        Some(slots) => (slots, std::mem::take(&mut current.shared_mut().open)),
+        None => (current.slots().collect(), FxHashSet::default()),
+    };
+    let is_open = |slot: &SlotId| current.state_at(*slot).is_some_and(crate::ItemState::is_open);
+    open.extend(
+        slots.iter().filter(|slot| is_open(slot)).filter_map(|&slot| current.reference_at(slot).cloned()),
+    );
+    current.shared_mut().open = open;
+}
+
+fn busy_items(current: &CurrentGraph) -> Vec<ItemRef> {
+    let open = current.shared().open.iter();
+    let mut busy: Vec<ItemRef> = open
+        .filter(|item| current.state(item).is_some_and(|state| state.live().is_some()))
+        .cloned()
+        .collect();
+    busy.sort();
+    busy
+}
+
+pub(super) fn running(current: &CurrentGraph) -> Vec<Arc<Background>> {
+    let busy = busy_items(current);
+    busy.iter().filter_map(|item| current.state(item)?.live().cloned()).collect()
+}
+
+pub(super) fn failures(current: &CurrentGraph) -> Vec<Failure> {
+    let open = current.shared().open.iter();
+    let failed = open.filter_map(|item| {
+        let trouble = current.state(item)?.trouble.as_ref()?;
+        Some(Failure {
+            item: item.clone(),
+            operation: trouble.operation,
+            error: trouble.error.clone(),
+            attempts: trouble.attempts,
+            due: trouble.due,
+        })
+    });
+    let mut failures: Vec<Failure> = failed.collect();
+    failures.sort_by(|a, b| a.item.cmp(&b.item));
+    failures
+}
