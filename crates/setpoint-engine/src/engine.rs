@@ -57,7 +57,7 @@ use crate::status::{EngineError, InvalidItem};
 ///     }
 /// }
 ///
-/// # futures::executor::block_on(async {
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let engine = Engine::new(DefaultRegistry::new().with("service", Services));
 /// let mut intended = Graph::new("services");
 /// intended.put_item(Service { name: "web".into(), needs: vec!["db".into()] })?;

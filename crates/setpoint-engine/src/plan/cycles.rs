@@ -21,6 +21,20 @@ impl Planner<'_> {
         if roots.is_empty() {
             return;
         }
+        self.leave_out_cycles(roots);
+    }
+
+    /// Whether an item that is there would close a cycle with its intended value; then it is left out.
+    pub(super) fn would_close_a_cycle(&mut self, id: u32) -> bool {
+        if !self.adds_dependencies(id) {
+            return false;
+        }
+        let root = self.subject(id).int();
+        self.leave_out_cycles(root);
+        self.subject(id).invalid
+    }
+
+    fn leave_out_cycles(&mut self, roots: impl IntoIterator<Item = SlotId>) {
         for cycle in self.int.cycles_from(roots) {
             for &member in cycle.slots() {
                 let id = self.at_int(member);

@@ -213,6 +213,9 @@ impl Planner<'_> {
             Some(new) => !self.subject(id).invalid && self.configurator_for(new).is_some(),
             None => false,
         };
+        if comes_back && !self.subject(id).takes_intent && self.would_close_a_cycle(id) {
+            comes_back = false;
+        }
         if comes_back
             && self.int.has_claims()
             && let Some(holder) = self.claim_conflict(id)
