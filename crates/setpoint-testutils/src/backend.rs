@@ -77,7 +77,7 @@ impl Backend {
 async fn serve(mut stream: TcpStream, answer: String, requests: Arc<AtomicUsize>) {
     let mut head = Vec::new();
     let mut buffer = [0; 4096];
-    while let Ok(Ok(length @ 1..)) = timeout(Duration::from_secs(60), stream.read(&mut buffer)).await {
+    while let Ok(Ok(length @ 1..)) = timeout(Duration::from_mins(1), stream.read(&mut buffer)).await {
         head.extend_from_slice(buffer.get(..length).unwrap_or_default());
         while let Some(end) = head.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
             head.drain(..end + 4);

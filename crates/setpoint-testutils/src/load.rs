@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::http;
 
 /// No load lasts longer than this.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 
 /// Requests that go on until they are stopped, each on a connection of its own.
 #[derive(Debug)]

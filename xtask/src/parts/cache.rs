@@ -27,7 +27,7 @@ use super::{architecture, report};
 
 const RECEIPT: &str = "receipt.json";
 /// How long another run may take to make one part.
-const LOCK_LIMIT: Duration = Duration::from_secs(45 * 60);
+const LOCK_LIMIT: Duration = Duration::from_mins(45);
 
 /// The cache folder.
 #[derive(Debug)]

@@ -86,7 +86,7 @@ pub(crate) fn run(
 
 /// Runs a short command in silence.
 pub(crate) fn run_quietly(doing: &str, command: &mut Command) -> Result<String, Problem> {
-    run(doing, command, Duration::from_secs(600), |_| {})
+    run(doing, command, Duration::from_mins(10), |_| {})
 }
 
 fn command_name(command: &Command) -> String {
