@@ -65,8 +65,8 @@ impl Execution<'_> {
 
     /// Launches an operation, unless a running one is related to it.
     ///
-    /// The schedule orders steps of one kind along the dependencies, unless alternatives cross; steps of
-    /// different kinds may meet from two sides, as a deletion and a creation that a third item connects.
+    /// A schedule of creations or of deletions orders them along the dependencies. Otherwise steps may meet
+    /// from two sides, as a deletion and a creation that a third item connects.
     pub(super) async fn launch_or_postpone(&mut self, launch: Launch) {
         if self.related.to(launch.item.reference()).is_some() {
             self.withdraw(&launch);
@@ -76,13 +76,9 @@ impl Execution<'_> {
         if !self.needs.is_empty() {
             let item = launch.item.reference();
             let its_needs = all_it_needs(self.current, self.intended, item);
-            let kind = self.step(launch.step).kind;
             let meets = self.needs.iter().any(|(other, others_needs)| {
-                let of_one_kind =
-                    !self.plan.schedule.crosses && kind != StepKind::Modify && self.step(*other).kind == kind;
-                let related = others_needs.contains(item)
-                    || self.reference(*other).is_some_and(|other| its_needs.contains(other));
-                related && !of_one_kind
+                others_needs.contains(item)
+                    || self.reference(*other).is_some_and(|other| its_needs.contains(other))
             });
             if meets {
                 self.postponed.push(launch);
@@ -235,7 +231,7 @@ impl Execution<'_> {
             self.settle(step, Ended { cx, started: now, outcome, cancelled: None });
             return;
         }
-        if self.engine.concurrency() > 1 {
+        if self.plan.schedule.crosses && self.engine.concurrency() > 1 {
             let needs = needs.unwrap_or_else(|| all_it_needs(self.current, self.intended, cx.item()));
             self.needs.push((step, needs));
         }

@@ -65,6 +65,9 @@ impl Planner<'_> {
                 StepKind::Gate => {}
             }
         }
+        let first = draft.steps.first().map(|step| step.kind);
+        draft.crosses |=
+            draft.steps.iter().any(|step| Some(step.kind) != first || step.kind == StepKind::Modify);
         if self.inputs.concurrent && draft.steps.len() > 1 {
             self.keep_related_apart(&mut draft);
         }

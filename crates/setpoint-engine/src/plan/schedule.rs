@@ -35,8 +35,8 @@ pub(crate) struct Schedule {
     pub(crate) waits: Vec<u32>,
     /// Overlapping steps might be related.
     pub(crate) serial: bool,
-    /// Some item comes before an alternative that it might have stood on: then the order of steps does not
-    /// follow the dependencies everywhere.
+    /// Some item comes before an alternative that it might have stood on, or there are modifications
+    /// or steps of several kinds: then the order of steps does not follow the dependencies everywhere.
     pub(crate) crosses: bool,
 }
 

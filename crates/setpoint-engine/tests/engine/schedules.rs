@@ -185,7 +185,10 @@ impl Schedule {
             system.exists.insert(name.into(), made.clone());
             current.put_item(made).unwrap();
         }
-        let founded = founded(&system.exists, &system.exists);
+        // What is being deleted in the background holds nothing up for long.
+        let mut lasting = system.exists.clone();
+        lasting.retain(|name, _| !matches!(system.background.get(name), Some((Operation::Delete, _, _))));
+        let founded = founded(&lasting, &lasting);
         let doomed: Vec<String> =
             system.exists.keys().filter(|name| !founded.contains(*name)).cloned().collect();
         let on_the_way: Vec<String> = system.background.keys().cloned().collect();
@@ -343,6 +346,10 @@ impl Schedule {
                 self.world.finish(&name, Ok(()));
             }
             self.note_intent();
+            let now = jiff::Timestamp::UNIX_EPOCH;
+            let plan =
+                engine.plan(self.current.as_ref(), Some(&self.intended), &Selection::all(), now).unwrap();
+            self.trace.push(format!("settling by {plan}"));
             let status =
                 engine.reconcile(&mut self.current, Some(&self.intended), &Selection::all()).await.unwrap();
             self.trace.push(format!("settling: {:?}", log(&status)));
