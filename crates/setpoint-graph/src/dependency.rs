@@ -239,7 +239,13 @@ impl Deps {
                 claims: self.claims.into_boxed_slice(),
             })
         });
-        Derived { dependencies: self.dependencies.into_boxed_slice(), rare }
+        let plain = self.dependencies.iter().all(|dependency| {
+            !dependency.is_any_of()
+                && dependency.wanted().is_none()
+                && !dependency.recreate_when_modified
+                && !dependency.auto_deleted_by_external
+        });
+        Derived { dependencies: self.dependencies.into_boxed_slice(), rare, plain }
     }
 }
 
@@ -247,6 +253,7 @@ impl Deps {
 pub(crate) struct Derived {
     dependencies: Box<[Dependency]>,
     rare: Option<Box<Rare>>,
+    plain: bool,
 }
 
 /// What few items have.
@@ -272,12 +279,12 @@ impl Derived {
 
     /// Whether every dependency only wants one item to exist.
     pub(crate) fn is_plain(&self) -> bool {
-        self.dependencies.iter().all(|dependency| {
-            !dependency.is_any_of()
-                && dependency.wanted().is_none()
-                && !dependency.recreate_when_modified
-                && !dependency.auto_deleted_by_external
-        })
+        self.plain
+    }
+
+    /// How many edges there are.
+    pub(crate) fn edges(&self) -> usize {
+        if self.plain { self.dependencies.len() } else { self.targets().count() }
     }
 
     /// The position of the dependency that an edge belongs to.

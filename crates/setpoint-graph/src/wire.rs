@@ -61,9 +61,14 @@ impl<S: State> Graph<S> {
         self.len -= 1;
         let this = &mut self.slots[slot.index()];
         (this.state, this.group, this.member) = (None, ROOT, 0);
+        let mentioned = !this.incoming.is_empty();
         this.content = Content::Mentioned(Box::new(item.reference().clone()));
-        self.touch(slot);
-        self.free_if_unused(slot);
+        if mentioned {
+            self.touch(slot);
+        } else {
+            // Its going is journalled by its reference.
+            self.free_if_unused(slot);
+        }
         Some(item)
     }
 
@@ -117,17 +122,22 @@ impl<S: State> Graph<S> {
 
     /// Draws the edges of a newly put item.
     fn connect(&mut self, slot: SlotId, item: &ItemHandle, link: impl Fn(usize) -> Option<SlotId>) {
-        let mut edges = SmallVec::with_capacity(item.dependencies().len());
-        for (position, target) in (0_u32..).zip(item.derived().targets()) {
-            let known = link(position as usize);
-            debug_assert!(known.is_none_or(|known| self.reference_at(known) == Some(target)));
-            let target = match known {
-                Some(known) => known,
-                None => self.slot_for(target),
+        let derived = item.derived();
+        let mut edges = SmallVec::with_capacity(derived.edges());
+        // The required items themselves are only looked at where their slots are not known.
+        let mut targets = None;
+        for position in 0..derived.edges() {
+            let target = if let Some(known) = link(position) {
+                known
+            } else {
+                let targets =
+                    targets.get_or_insert_with(|| derived.targets().collect::<SmallVec<[&ItemRef; 4]>>());
+                self.slot_for(targets[position])
             };
+            debug_assert_eq!(self.reference_at(target), derived.targets().nth(position));
             let incoming = &mut self.slots[target.index()].incoming;
             edges.push(Edge { slot: target, position: narrow(incoming.len()) });
-            incoming.push(Edge { slot, position });
+            incoming.push(Edge { slot, position: narrow(position) });
         }
         self.slots[slot.index()].edges = edges;
     }

@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 use setpoint_graph::{ItemRef, SlotId};
 
 use super::edges::Side;
-use super::{Fate, Planner};
+use super::{Fate, Planner, Why};
 
 impl Planner<'_> {
     /// Leaves modified items as they are whose new dependencies close a cycle.
@@ -45,6 +45,10 @@ impl Planner<'_> {
                 this.takes_intent = false;
                 if this.fate != Fate::Delete {
                     this.fate = Fate::Keep;
+                }
+                if this.remains && !this.present && !this.busy {
+                    // What a failed creation left of it is of no use to anyone.
+                    self.delete(id, Why::Cleanup);
                 }
                 self.activate(id);
             }
