@@ -88,7 +88,7 @@ impl Execution<'_> {
         }
         let now = self.run.clock.now();
         self.mark(launch.step, launch.operation, &launch.item, launch.target.clone(), now);
-        self.launch(launch, needs).await;
+        self.launch(launch, needs, now).await;
     }
 
     /// Looks up all that an operation needs, and notes its start for the journal.
@@ -205,9 +205,8 @@ impl Execution<'_> {
     }
 
     /// Polls an operation for the first time; most are over then.
-    async fn launch(&mut self, launch: Launch, needs: Option<FxHashSet<ItemRef>>) {
+    async fn launch(&mut self, launch: Launch, needs: Option<FxHashSet<ItemRef>>, now: Timestamp) {
         let Launch { step, operation, item, target, configurator } = launch;
-        let now = self.run.clock.now();
         let cx = OpCx::new(item.reference().clone(), Some(operation), Arc::clone(self.run));
         let kind_timeout = self.engine.timeout(item.kind());
         let verify = self.engine.verifies();

@@ -151,8 +151,11 @@ impl Planner<'_> {
             })
         });
         let mut ranks = vec![0; steps.len()];
+        let last = u32::try_from(steps.len()).unwrap_or(NONE) - 1;
         for (rank, (_, _, step)) in (0_u32..).zip(keys) {
-            ranks[step as usize] = rank;
+            // Deletions mirror creations: what would be created last goes first.
+            let deletes = steps[step as usize].kind == StepKind::Delete;
+            ranks[step as usize] = if deletes { last - rank } else { rank };
         }
         ranks
     }
