@@ -33,6 +33,21 @@ impl Planner<'_> {
     /// Sorts the steps, preferring smaller references, or names what must be split.
     pub(super) fn sort(&mut self, draft: Draft) -> Result<(), Vec<u32>> {
         let ranks = self.rank(&draft.steps);
+        let deletions = draft.steps.iter().filter(|step| step.kind == StepKind::Delete).count();
+        let of_one_direction = deletions == 0 || deletions == draft.steps.len();
+        if of_one_direction
+            && draft.edges.iter().all(|&(from, to, _)| ranks[from as usize] < ranks[to as usize])
+        {
+            // The preferred order is a possible one: it is what the search would find.
+            let mut order = vec![0; ranks.len()];
+            for (step, &rank) in (0_u32..).zip(&ranks) {
+                order[rank as usize] = step;
+            }
+            self.schedule = Schedule::new(draft.steps, &draft.edges);
+            self.schedule.order = order;
+            self.schedule.crosses = draft.crosses;
+            return Ok(());
+        }
         let mut schedule = Schedule::new(draft.steps, &draft.edges);
         let mut waits = schedule.waits.clone();
         let mut hard_waits: Option<Vec<u32>> = None;
