@@ -15,8 +15,8 @@ use crate::op::{OpError, Operation};
 pub struct LogEntry {
     pub(crate) item: ItemHandle,
     pub(crate) operation: Operation,
-    pub(crate) start: Timestamp,
-    pub(crate) end: Option<Timestamp>,
+    start: Compact,
+    end: Compact,
     /// Boxed because almost no entry has any of it.
     pub(crate) trouble: Option<Box<LogTrouble>>,
 }
@@ -28,7 +28,34 @@ pub(crate) struct LogTrouble {
     pub(crate) previous_error: Option<OpError>,
 }
 
+/// A time in half the space: a run may have a million entries. Nanoseconds since the epoch, as far as they
+/// reach (some three centuries); none is the smallest number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Compact(i64);
+
+impl From<Option<Timestamp>> for Compact {
+    fn from(at: Option<Timestamp>) -> Self {
+        let nanoseconds = at.map(|at| i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX));
+        Self(nanoseconds.unwrap_or(i64::MIN))
+    }
+}
+
+impl Compact {
+    fn get(self) -> Option<Timestamp> {
+        (self.0 != i64::MIN).then(|| Timestamp::from_nanosecond(i128::from(self.0)).unwrap_or(Timestamp::MAX))
+    }
+}
+
 impl LogEntry {
+    pub(crate) fn new(
+        item: ItemHandle,
+        operation: Operation,
+        start: Timestamp,
+        end: Option<Timestamp>,
+    ) -> Self {
+        Self { item, operation, start: Some(start).into(), end: end.into(), trouble: None }
+    }
+
     /// The item: for a modification, its new value.
     pub fn item(&self) -> &ItemHandle {
         &self.item
@@ -41,17 +68,17 @@ impl LogEntry {
 
     /// When it started.
     pub fn start(&self) -> Timestamp {
-        self.start
+        self.start.get().unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
     /// When it ended; none if it goes on in the background.
     pub fn end(&self) -> Option<Timestamp> {
-        self.end
+        self.end.get()
     }
 
     /// Whether it goes on in the background.
     pub fn in_progress(&self) -> bool {
-        self.end.is_none()
+        self.end.get().is_none()
     }
 
     /// When it was asked to stop.

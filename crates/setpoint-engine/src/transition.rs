@@ -24,6 +24,7 @@ pub(crate) fn begin_create(
     if current.has_subgraphs() && current.path_of(item.reference()).is_some_and(|lives| lives != *path) {
         current.move_item(item.reference(), path).ok()?;
     }
+    let before = current.revision();
     let slot = if path.is_root() {
         current.put_item_linked(item, link).ok()?
     } else {
@@ -39,8 +40,10 @@ pub(crate) fn begin_create(
     }
     state.flight = Some(Box::new(flight(Operation::Create, Some(item.clone()), now)));
     current.set_state_at(slot, state);
-    // Journalled, so that a run that is dropped here is noticed by the next.
-    current.touch_at(slot);
+    if current.revision() == before {
+        // Journalled all the same, so that a run that is dropped here is noticed by the next.
+        current.touch_at(slot);
+    }
     Some(slot)
 }
 

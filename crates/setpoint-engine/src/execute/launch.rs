@@ -49,7 +49,7 @@ impl Execution<'_> {
             return;
         }
         for launch in launches {
-            self.launch_or_postpone(launch).await;
+            self.launch_or_postpone(launch, now).await;
         }
     }
 
@@ -67,7 +67,7 @@ impl Execution<'_> {
     ///
     /// A schedule of creations or of deletions orders them along the dependencies. Otherwise steps may meet
     /// from two sides, as a deletion and a creation that a third item connects.
-    pub(super) async fn launch_or_postpone(&mut self, launch: Launch) {
+    pub(super) async fn launch_or_postpone(&mut self, launch: Launch, now: Timestamp) {
         if self.related.to(launch.item.reference()).is_some() {
             self.withdraw(&launch);
             return;
@@ -86,7 +86,6 @@ impl Execution<'_> {
             }
             needs = Some(its_needs);
         }
-        let now = self.run.clock.now();
         self.mark(launch.step, launch.operation, &launch.item, launch.target.clone(), now);
         self.launch(launch, needs, now).await;
     }

@@ -166,11 +166,11 @@ impl<'a> Execution<'a> {
 
     /// Takes ready steps until as many run as may; those that need no operation are done at once.
     fn fill(&mut self, batch: &mut Vec<u32>, limit: usize) {
+        if self.run.cancel.is_cancelled() && !self.stopped {
+            self.stopped = true;
+            self.progress.interruption.get_or_insert(Interruption::Cancelled);
+        }
         while self.running.len() + self.postponed.len() + batch.len() < limit {
-            if self.run.cancel.is_cancelled() && !self.stopped {
-                self.stopped = true;
-                self.progress.interruption.get_or_insert(Interruption::Cancelled);
-            }
             let Some(Reverse(at)) = self.ready.pop() else { return };
             let step = self.plan.schedule.order[at as usize];
             if self.fates[step as usize] != StepFate::Open {
@@ -242,7 +242,8 @@ impl<'a> Execution<'a> {
         }
         if over || self.running.is_empty() {
             for launch in std::mem::take(&mut self.postponed) {
-                self.launch_or_postpone(launch).await;
+                let now = self.run.clock.now();
+                self.launch_or_postpone(launch, now).await;
             }
         }
     }
@@ -346,7 +347,7 @@ pub(crate) fn log_entry(
     // For a modification the new value is what the operation is about.
     let target = flight.and_then(|flight| flight.target.as_ref()).filter(|_| operation == Operation::Modify);
     let item = target.or_else(|| current.item_at(slot))?.clone();
-    let mut entry = LogEntry { item, operation, start, end, trouble: None };
+    let mut entry = LogEntry::new(item, operation, start, end);
     let previous = state.and_then(|state| state.trouble.as_ref()).map(|trouble| trouble.error.clone());
     if cancelled.is_some() || error.is_some() || previous.is_some() {
         let trouble = entry.trouble_mut();

@@ -135,6 +135,18 @@ impl Planner<'_> {
 
     /// The position of each step's item among all, by reference.
     fn rank(&self, steps: &[Step]) -> Vec<u32> {
+        let last = u32::try_from(steps.len()).unwrap_or(NONE) - 1;
+        // Deletions mirror creations: what would be created last goes first.
+        let mirrored = |step: u32, rank: u32| {
+            if steps[step as usize].kind == StepKind::Delete { last - rank } else { rank }
+        };
+        let references = steps.iter().map(|step| self.reference(step.subject));
+        if references.is_sorted_by(|a, b| {
+            a.kind() == b.kind() && (a.name_prefix() < b.name_prefix() || a.name() < b.name())
+        }) {
+            // As they mostly are where everything is created or deleted.
+            return (0..=last).map(|step| mirrored(step, step)).collect();
+        }
         let mut kinds: Vec<&setpoint_graph::Kind> = Vec::new();
         let mut keys: Vec<(usize, u128, u32)> = Vec::with_capacity(steps.len());
         for (i, step) in (0_u32..).zip(steps) {
@@ -166,11 +178,8 @@ impl Planner<'_> {
             })
         });
         let mut ranks = vec![0; steps.len()];
-        let last = u32::try_from(steps.len()).unwrap_or(NONE) - 1;
         for (rank, (_, _, step)) in (0_u32..).zip(keys) {
-            // Deletions mirror creations: what would be created last goes first.
-            let deletes = steps[step as usize].kind == StepKind::Delete;
-            ranks[step as usize] = if deletes { last - rank } else { rank };
+            ranks[step as usize] = mirrored(step, rank);
         }
         ranks
     }
