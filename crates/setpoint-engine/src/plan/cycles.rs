@@ -5,6 +5,7 @@ use setpoint_graph::{ItemRef, SlotId};
 
 use super::edges::Side;
 use super::{Fate, Planner, Why};
+use crate::selection::Selection;
 
 impl Planner<'_> {
     /// Leaves modified items as they are whose new dependencies close a cycle.
@@ -21,7 +22,63 @@ impl Planner<'_> {
         if roots.is_empty() {
             return;
         }
-        self.leave_out_cycles(roots);
+        self.leave_out_cycles(roots.iter().copied());
+        if *self.inputs.selection == Selection::All {
+            return;
+        }
+        for root in roots {
+            let id = self.at_int(root);
+            if self.subject(id).takes_intent && self.falls_with_itself(id) {
+                // What it is to need stays as it is for now, and needs its present value.
+                self.tangled.insert(id);
+                let this = self.subject_mut(id);
+                (this.invalid, this.takes_intent, this.fate) = (true, false, Fate::Keep);
+            }
+        }
+    }
+
+    /// Whether something that the item needs in the end would fall if the item were not there.
+    fn falls_with_itself(&mut self, id: u32) -> bool {
+        let mut needed = vec![id];
+        let mut seen: FxHashSet<u32> = FxHashSet::from_iter([id]);
+        let mut next = 0;
+        while let Some(&at) = needed.get(next) {
+            next += 1;
+            let side = self.side(at);
+            for edge in self.groups(at, side).flat_map(|(_, alternatives)| alternatives) {
+                let target = self.target(side, edge.slot);
+                if self.is_there_in_the_end(target) && seen.insert(target) {
+                    needed.push(target);
+                }
+            }
+        }
+        let mut fallen: FxHashSet<u32> = FxHashSet::from_iter([id]);
+        loop {
+            let before = fallen.len();
+            for &at in &needed[1..] {
+                if !fallen.contains(&at) && self.falls(at, &fallen) {
+                    fallen.insert(at);
+                }
+            }
+            if fallen.len() == before {
+                return self.falls(id, &fallen);
+            }
+        }
+    }
+
+    /// Whether some dependency of an item is only satisfied by items that fall.
+    fn falls(&mut self, id: u32, fallen: &FxHashSet<u32>) -> bool {
+        let side = self.side(id);
+        self.groups(id, side).any(|(dependency, alternatives)| {
+            let mut holding =
+                alternatives.iter().map(|edge| self.target(side, edge.slot)).collect::<Vec<u32>>();
+            // What may yet be created may hold it up as well.
+            holding.retain(|&target| {
+                self.subject(target).candidate
+                    || self.end_value(target).is_some_and(|value| dependency.is_satisfied_by(value))
+            });
+            !holding.is_empty() && holding.iter().all(|target| fallen.contains(target))
+        })
     }
 
     /// Whether an item that is there would close a cycle with its intended value; then it is left out.

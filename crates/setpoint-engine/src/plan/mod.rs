@@ -78,6 +78,8 @@ pub(crate) struct Planner<'a> {
     lost_may_stay: bool,
     pub(crate) cycles: Vec<Cycle>,
     cycle_of: FxHashMap<u32, usize>,
+    /// Items whose intended value needs something that stays as it is for now and needs their present value.
+    tangled: FxHashSet<u32>,
     /// Background operations that the new intent made pointless.
     pub(crate) obsolete: Vec<u32>,
     pub(crate) schedule: Schedule,
@@ -109,6 +111,7 @@ impl<'a> Planner<'a> {
             lost_may_stay: true,
             cycles: Vec::new(),
             cycle_of: FxHashMap::default(),
+            tangled: FxHashSet::default(),
             obsolete: Vec::new(),
             schedule: Schedule::default(),
             related: Related::default(),

@@ -253,6 +253,10 @@ impl Planner<'_> {
 
     fn why_invalid(&mut self, id: u32) -> String {
         let Some(item) = self.int_item(id).or(self.cur_item(id)) else { return String::new() };
+        if self.tangled.contains(&id) {
+            return "it would need something that is left as it is for now and needs its present value"
+                .to_owned();
+        }
         match self.configurators.get(item.kind()) {
             None => format!("no configurator is registered for the kind {}", item.kind()),
             Some(configurator) if !configurator.accepts(item) => {

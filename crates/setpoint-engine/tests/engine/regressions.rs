@@ -414,3 +414,16 @@ async fn names_of_any_kind_are_no_danger() {
     assert_eq!(status.log().len(), 7);
     status.result().unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_selected_item_is_not_made_to_need_one_outside_that_still_needs_it() {
+    let mut bench = Bench::new();
+    bench.put(thing("C")).put(thing("E").on("C"));
+    bench.run().await;
+    bench.put(thing("C").on("E")).put(thing("E"));
+    let status = bench.select(&Selection::item(r("C"))).await;
+    assert!(status.log().is_empty(), "{:?}", log(&status));
+    assert!(status.invalid()[0].why.contains("needs its present value"));
+    assert_eq!(log(&bench.run().await), ["modify E", "modify C"], "a run that holds both finds the way");
+    bench.world.assert_no_violation();
+}
