@@ -1,4 +1,15 @@
 //! Plans and executes the way from the current graph to the intended one.
+//!
+//! ```text
+//!  intended graph ─┐
+//!                  ├─▶ Engine::plan ──▶ the plan envelope: nothing is changed
+//!  current graph ──┤
+//!                  └─▶ Engine::reconcile ──▶ operations of configurators ──▶ Status; current graph brought up to date
+//! ```
+//!
+//! The crate does no I/O of its own: configurators do. Time, the registry and the journal are handed in. What must
+//! survive between two runs is in the current graph, so that an [`Engine`] can be made anew for each.
+
 mod background;
 mod clock;
 mod condition;

@@ -29,7 +29,7 @@ impl Planner<'_> {
         for root in roots {
             let id = self.at_int(root);
             if self.subject(id).takes_intent && self.falls_with_itself(id) {
-                // What it is to need stays as it is for now, and needs its present value.
+                // What it is to need is not changed by this run, and needs its present value.
                 self.tangled.insert(id);
                 let this = self.subject_mut(id);
                 (this.invalid, this.takes_intent, this.fate) = (true, false, Fate::Keep);

@@ -78,7 +78,7 @@ pub(crate) struct Planner<'a> {
     lost_may_stay: bool,
     pub(crate) cycles: Vec<Cycle>,
     cycle_of: FxHashMap<u32, usize>,
-    /// Items whose intended value needs something that stays as it is for now and needs their present value.
+    /// Items whose intended value needs something that this plan leaves alone and that needs their present value.
     tangled: FxHashSet<u32>,
     /// Background operations that the new intent made pointless.
     pub(crate) obsolete: Vec<u32>,

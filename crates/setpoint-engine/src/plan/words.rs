@@ -254,7 +254,7 @@ impl Planner<'_> {
     fn why_invalid(&mut self, id: u32) -> String {
         let Some(item) = self.int_item(id).or(self.cur_item(id)) else { return String::new() };
         if self.tangled.contains(&id) {
-            return "it would need something that is left as it is for now and needs its present value"
+            return "it would need something that this plan leaves alone and that needs its present value"
                 .to_owned();
         }
         match self.configurators.get(item.kind()) {
