@@ -21,8 +21,9 @@ impl<S: State> Graph<S> {
     pub fn reserve(&mut self, items: usize) {
         let fresh = items.saturating_sub(self.free.len());
         self.slots.reserve(fresh);
-        let slots = &self.slots;
-        self.index.reserve(items, |&slot| spread(slots[slot as usize].hash));
+        self.wires.reserve(fresh);
+        let hashes = &self.wires.hashes;
+        self.index.reserve(items, |&slot| spread(hashes[slot as usize]));
     }
 
     /// Removes the item in a slot and returns it.

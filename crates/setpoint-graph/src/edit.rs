@@ -98,11 +98,11 @@ impl<S: State> Graph<S> {
 }
 
 pub(crate) fn refuse_external_with_dependencies(item: &ItemHandle) -> Result<(), GraphError> {
-    match item.dependencies().first() {
-        Some(first) if item.external() => Err(GraphError::ExternalWithDependencies {
+    match item.external().then(|| item.dependencies().first()).flatten() {
+        Some(first) => Err(GraphError::ExternalWithDependencies {
             item: item.reference().clone(),
             needs: first.to_string(),
         }),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use crate::dependency::Dependency;
 use crate::journal::{GraphId, Journal, Revision, Touched};
-use crate::slot::{Group, ROOT, Slot};
+use crate::slot::{Group, ROOT, Slot, Wires};
 use crate::{Edge, ItemHandle, ItemRef, Name, Node, ResourceKey, SlotId, State, SubgraphPath};
 
 /// A dependency graph of items, with nested subgraphs and data beside the items.
@@ -48,6 +48,7 @@ use crate::{Edge, ItemHandle, ItemRef, Name, Node, ResourceKey, SlotId, State, S
 pub struct Graph<S: State = ()> {
     pub(crate) id: GraphId,
     pub(crate) slots: Vec<Slot<S>>,
+    pub(crate) wires: Wires,
     pub(crate) index: HashTable<u32>,
     pub(crate) free: Vec<u32>,
     pub(crate) groups: Vec<Option<Group>>,
@@ -64,6 +65,7 @@ impl<S: State> Graph<S> {
         Self {
             id: GraphId::next(),
             slots: Vec::new(),
+            wires: Wires::default(),
             index: HashTable::new(),
             free: Vec::new(),
             groups: vec![Some(Group { name: name.into(), ..Group::default() })],
@@ -154,8 +156,8 @@ impl<S: State> Graph<S> {
     pub fn slot_of(&self, reference: &ItemRef) -> Option<SlotId> {
         self.index
             .find(spread(reference.hash32()), |&slot| {
-                let slot = &self.slots[slot as usize];
-                slot.hash == reference.hash32() && slot.reference() == Some(reference)
+                self.wires.hashes[slot as usize] == reference.hash32()
+                    && self.slots[slot as usize].reference() == Some(reference)
             })
             .map(|&slot| SlotId(slot))
     }
@@ -198,12 +200,12 @@ impl<S: State> Graph<S> {
 
     /// The edges from the item in a slot to what it depends on, in the order of its dependencies.
     pub fn edges_at(&self, slot: SlotId) -> &[Edge] {
-        self.slots.get(slot.index()).map_or(&[], |slot| &slot.edges)
+        self.wires.edges.get(slot.index()).map_or(&[], |edges| edges)
     }
 
     /// The edges from the dependents of a slot; an edge's position is that among its owner's edges.
     pub fn incoming_at(&self, slot: SlotId) -> &[Edge] {
-        self.slots.get(slot.index()).map_or(&[], |slot| &slot.incoming)
+        self.wires.incoming.get(slot.index()).map_or(&[], |edges| edges)
     }
 
     /// The dependency that the edge at this position, out of the item in this slot, belongs to.
@@ -276,6 +278,7 @@ where
         Self {
             id: GraphId::next(),
             slots: self.slots.clone(),
+            wires: self.wires.clone(),
             index: self.index.clone(),
             free: self.free.clone(),
             groups: self.groups.clone(),

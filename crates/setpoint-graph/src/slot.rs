@@ -67,9 +67,6 @@ pub(crate) enum Content {
 #[derive(Clone)]
 pub(crate) struct Slot<S> {
     pub(crate) content: Content,
-    pub(crate) edges: Edges,
-    pub(crate) incoming: Edges,
-    pub(crate) hash: u32,
     pub(crate) group: u32,
     /// The position among the group's members.
     pub(crate) member: u32,
@@ -92,6 +89,33 @@ impl<S> Slot<S> {
             Content::Item(item) => Some(item),
             _ => None,
         }
+    }
+}
+
+/// What is looked at across many slots at once: each kind in an array of its own, so that it stays close
+/// together in memory. Positions are those of the slots.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wires {
+    /// From each slot to what its item depends on.
+    pub(crate) edges: Vec<Edges>,
+    /// From each slot to what depends on it.
+    pub(crate) incoming: Vec<Edges>,
+    /// The hash of each slot's reference.
+    pub(crate) hashes: Vec<u32>,
+}
+
+impl Wires {
+    pub(crate) fn reserve(&mut self, slots: usize) {
+        self.edges.reserve(slots);
+        self.incoming.reserve(slots);
+        self.hashes.reserve(slots);
+    }
+
+    /// Adds a slot without edges.
+    pub(crate) fn push(&mut self, hash: u32) {
+        self.edges.push(Edges::new());
+        self.incoming.push(Edges::new());
+        self.hashes.push(hash);
     }
 }
 

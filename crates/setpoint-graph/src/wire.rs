@@ -1,5 +1,6 @@
 //! How slots are filled, wired to each other and freed.
 
+use hashbrown::hash_table::Entry;
 use smallvec::SmallVec;
 
 use crate::edit::refuse_external_with_dependencies;
@@ -21,10 +22,7 @@ impl<S: State> Graph<S> {
         link: impl Fn(usize) -> Option<SlotId>,
     ) -> Result<SlotId, GraphError> {
         refuse_external_with_dependencies(item)?;
-        let slot = match self.slot_of(item.reference()) {
-            Some(slot) => slot,
-            None => self.new_slot(item.reference(), Content::Free),
-        };
+        let slot = self.slot_or_new(item.reference(), || Content::Free);
         let old = self.slots[slot.index()].item().cloned();
         if let Some(old) = &old {
             let home = self.slots[slot.index()].group;
@@ -61,7 +59,7 @@ impl<S: State> Graph<S> {
         self.len -= 1;
         let this = &mut self.slots[slot.index()];
         (this.state, this.group, this.member) = (None, ROOT, 0);
-        let mentioned = !this.incoming.is_empty();
+        let mentioned = !self.wires.incoming[slot.index()].is_empty();
         this.content = Content::Mentioned(Box::new(item.reference().clone()));
         if mentioned {
             self.touch(slot);
@@ -74,42 +72,41 @@ impl<S: State> Graph<S> {
 
     /// Finds the slot of a reference, or makes one in which it is only mentioned.
     fn slot_for(&mut self, reference: &ItemRef) -> SlotId {
-        match self.slot_of(reference) {
-            Some(slot) => slot,
-            None => self.new_slot(reference, Content::Mentioned(Box::new(reference.clone()))),
-        }
+        self.slot_or_new(reference, || Content::Mentioned(Box::new(reference.clone())))
     }
 
-    fn new_slot(&mut self, reference: &ItemRef, content: Content) -> SlotId {
-        let fresh = Slot {
-            content,
-            edges: SmallVec::new(),
-            incoming: SmallVec::new(),
-            hash: reference.hash32(),
-            group: ROOT,
-            member: 0,
-            plain: false,
-            state: None,
+    /// Finds the slot of a reference, or makes one with that content.
+    fn slot_or_new(&mut self, reference: &ItemRef, content: impl FnOnce() -> Content) -> SlotId {
+        let hash = reference.hash32();
+        let (slots, hashes) = (&self.slots, &self.wires.hashes);
+        let is_it = |&slot: &u32| {
+            hashes[slot as usize] == hash && slots[slot as usize].reference() == Some(reference)
         };
-        let id = if let Some(id) = self.free.pop() {
+        let vacant = match self.index.entry(spread(hash), is_it, |&slot| spread(hashes[slot as usize])) {
+            Entry::Occupied(slot) => return SlotId(*slot.get()),
+            Entry::Vacant(vacant) => vacant,
+        };
+        let id = self.free.pop();
+        vacant.insert(id.unwrap_or(narrow(self.slots.len())));
+        let fresh = Slot { content: content(), group: ROOT, member: 0, plain: false, state: None };
+        if let Some(id) = id {
             self.slots[id as usize] = fresh;
-            id
-        } else {
-            self.slots.push(fresh);
-            narrow(self.slots.len() - 1)
-        };
-        let slots = &self.slots;
-        self.index.insert_unique(spread(reference.hash32()), id, |&slot| spread(slots[slot as usize].hash));
-        SlotId(id)
+            self.wires.hashes[id as usize] = hash;
+            return SlotId(id);
+        }
+        self.slots.push(fresh);
+        self.wires.push(hash);
+        SlotId(narrow(self.slots.len() - 1))
     }
 
     fn free_if_unused(&mut self, slot: SlotId) {
-        let this = &mut self.slots[slot.index()];
-        let Content::Mentioned(_) = &this.content else { return };
-        if !this.incoming.is_empty() {
+        // Whether it is mentioned is nearer at hand than what is in it.
+        if !self.wires.incoming[slot.index()].is_empty() {
             return;
         }
-        let hash = spread(this.hash);
+        let this = &mut self.slots[slot.index()];
+        let Content::Mentioned(_) = &this.content else { return };
+        let hash = spread(self.wires.hashes[slot.index()]);
         if let Content::Mentioned(reference) = std::mem::replace(&mut this.content, Content::Free) {
             if let Ok(entry) = self.index.find_entry(hash, |&id| id == slot.0) {
                 entry.remove();
@@ -135,11 +132,11 @@ impl<S: State> Graph<S> {
                 self.slot_for(targets[position])
             };
             debug_assert_eq!(self.reference_at(target), derived.targets().nth(position));
-            let incoming = &mut self.slots[target.index()].incoming;
+            let incoming = &mut self.wires.incoming[target.index()];
             edges.push(Edge { slot: target, position: narrow(incoming.len()) });
             incoming.push(Edge { slot, position: narrow(position) });
         }
-        self.slots[slot.index()].edges = edges;
+        self.wires.edges[slot.index()] = edges;
     }
 
     /// Registers the claims of a newly put item; those it had before stay in their place.
@@ -152,15 +149,15 @@ impl<S: State> Graph<S> {
 
     /// Removes the edges of the item in a slot.
     fn disconnect(&mut self, slot: SlotId) {
-        let mut edges = std::mem::take(&mut self.slots[slot.index()].edges);
+        let mut edges = std::mem::take(&mut self.wires.edges[slot.index()]);
         for i in 0..edges.len() {
             let edge = edges[i];
-            let incoming = &mut self.slots[edge.slot.index()].incoming;
+            let incoming = &mut self.wires.incoming[edge.slot.index()];
             incoming.swap_remove(edge.position as usize);
             if let Some(&moved) = incoming.get(edge.position as usize) {
                 // The moved edge may be another one of this very slot, which are out of place meanwhile.
                 let owner =
-                    if moved.slot == slot { &mut edges } else { &mut self.slots[moved.slot.index()].edges };
+                    if moved.slot == slot { &mut edges } else { &mut self.wires.edges[moved.slot.index()] };
                 owner[moved.position as usize].position = edge.position;
             }
         }

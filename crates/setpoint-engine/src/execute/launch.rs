@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, Either, FutureExt, select};
 use jiff::Timestamp;
 use rustc_hash::FxHashSet;
-use setpoint_graph::{ItemHandle, ItemRef};
+use setpoint_graph::{ItemHandle, ItemRef, Kind, SlotId};
 
 use super::{Ended, Execution, StepFate};
 use crate::configurator::{ConfiguratorHandle, Observed};
@@ -90,6 +90,19 @@ impl Execution<'_> {
         self.launch(launch, needs, now).await;
     }
 
+    /// What carries out operations on items of a kind.
+    fn configurator(&mut self, kind: &Kind) -> Option<ConfiguratorHandle> {
+        // Steps of one kind mostly follow each other.
+        match &self.configurator {
+            Some((known, configurator)) if known == kind => Some(configurator.clone()),
+            _ => {
+                let configurator = self.engine.configurator(kind)?;
+                self.configurator = Some((kind.clone(), configurator.clone()));
+                Some(configurator)
+            }
+        }
+    }
+
     /// Looks up all that an operation needs, and notes its start for the journal.
     fn prepare(&mut self, step: u32, now: Timestamp) -> Result<Launch, OpError> {
         let subject = &self.plan.subjects[self.step(step).subject as usize];
@@ -105,7 +118,7 @@ impl Execution<'_> {
             StepKind::Switch | StepKind::Gate => return Err(OpError::untouched("this step does nothing")),
         };
         let Some(item) = item else { return Err(OpError::untouched("the item is gone")) };
-        let configurator = self.engine.configurator(item.kind());
+        let configurator = self.configurator(item.kind());
         let Some(configurator) = configurator else {
             return Err(OpError::untouched(format!(
                 "no configurator is registered for the kind {}",
@@ -200,7 +213,7 @@ impl Execution<'_> {
             }
             slot
         };
-        self.slots[step as usize] = slot;
+        self.slots[step as usize] = slot.map_or(NONE, SlotId::to_index);
     }
 
     /// Polls an operation for the first time; most are over then.

@@ -10,20 +10,21 @@
 //! true at every await, also if the caller drops the run there.
 
 mod launch;
+mod ready;
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
 use rustc_hash::FxHashSet;
-use setpoint_graph::{Graph, ItemRef, SlotId};
+use setpoint_graph::{Graph, ItemRef, Kind, SlotId};
 
 use launch::Launch;
 pub(crate) use launch::{panicked, verify};
+use ready::Ready;
 
+use crate::configurator::ConfiguratorHandle;
 use crate::engine::Engine;
 use crate::journal::Record;
 use crate::log::LogEntry;
@@ -57,15 +58,19 @@ pub(crate) struct Execution<'a> {
     /// Where each step stands.
     fates: Vec<StepFate>,
     position: Vec<u32>,
-    ready: BinaryHeap<Reverse<u32>>,
+    /// The steps that may start, by their position in the order.
+    ready: Ready,
     running: FuturesUnordered<BoxFuture<'static, (u32, Ended)>>,
     /// What each running step's item needs, directly or not.
     needs: Vec<(u32, FxHashSet<ItemRef>)>,
     /// Steps that wait for a running one to which their item is related.
     postponed: Vec<Launch>,
-    slots: Vec<Option<SlotId>>,
+    /// The current slot of each step's item, once it has started.
+    slots: Vec<u32>,
     /// The current slots of items that this run created, by their intended slot.
     created: Vec<u32>,
+    /// The configurator that was looked up last.
+    configurator: Option<(Kind, ConfiguratorHandle)>,
     stopped: bool,
 }
 
@@ -106,8 +111,10 @@ impl<'a> Execution<'a> {
             position[step as usize] = at;
         }
         let waits = schedule.waits.clone();
-        let ready = schedule.order.iter().filter(|&&step| waits[step as usize] == 0);
-        let ready = ready.map(|&step| Reverse(position[step as usize])).collect();
+        let mut ready = Ready::below(waits.len());
+        for (&position, _) in position.iter().zip(&waits).filter(|(_, waits)| **waits == 0) {
+            ready.insert(position);
+        }
         progress.log.reserve(schedule.steps.len());
         let creations = schedule.steps.iter().filter(|step| step.kind == StepKind::Create).count();
         current.reserve(creations);
@@ -120,7 +127,7 @@ impl<'a> Execution<'a> {
             progress,
             related: plan.related.clone(),
             fates: vec![StepFate::Open; waits.len()],
-            slots: vec![None; waits.len()],
+            slots: vec![NONE; waits.len()],
             created: if waits.is_empty() { Vec::new() } else { vec![NONE; intended.slot_bound()] },
             waits,
             position,
@@ -128,6 +135,7 @@ impl<'a> Execution<'a> {
             running: FuturesUnordered::new(),
             needs: Vec::new(),
             postponed: Vec::new(),
+            configurator: None,
             stopped: false,
         }
     }
@@ -171,7 +179,7 @@ impl<'a> Execution<'a> {
             self.progress.interruption.get_or_insert(Interruption::Cancelled);
         }
         while self.running.len() + self.postponed.len() + batch.len() < limit {
-            let Some(Reverse(at)) = self.ready.pop() else { return };
+            let Some(at) = self.ready.pop() else { return };
             let step = self.plan.schedule.order[at as usize];
             if self.fates[step as usize] != StepFate::Open {
                 continue;
@@ -200,7 +208,7 @@ impl<'a> Execution<'a> {
             for &(next, _) in self.plan.schedule.successors(step) {
                 self.waits[next as usize] -= 1;
                 if self.waits[next as usize] == 0 && self.fates[next as usize] == StepFate::Open {
-                    self.ready.push(Reverse(self.position[next as usize]));
+                    self.ready.insert(self.position[next as usize]);
                 }
             }
             return;
@@ -221,7 +229,7 @@ impl<'a> Execution<'a> {
                     // It may not overlap with what is still going on.
                     todo.push((next, StepFate::Held));
                 } else if *wait == 0 && self.fates[next as usize] == StepFate::Open {
-                    self.ready.push(Reverse(self.position[next as usize]));
+                    self.ready.insert(self.position[next as usize]);
                 }
             }
         }
@@ -257,10 +265,12 @@ impl<'a> Execution<'a> {
     fn settle(&mut self, step: u32, ended: Ended) {
         let now = self.run.clock.now();
         let Ended { cx, started, mut outcome, cancelled } = ended;
-        let Some(slot) = self.slots[step as usize] else {
+        let slot = self.slots[step as usize];
+        if slot == NONE {
             self.close(step, StepFate::Failed);
             return;
-        };
+        }
+        let slot = SlotId::from_index(slot);
         let Some(operation) = cx.operation() else { return };
         if let Some(background) = cx.background() {
             if outcome.is_err() {
