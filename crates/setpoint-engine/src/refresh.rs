@@ -114,7 +114,8 @@ impl Engine {
 
     /// Lists what the real system has of all known kinds and the current graph does not, by reference.
     ///
-    /// Kinds that can't be listed are left out.
+    /// Kinds that can't be listed are left out. A kind that takes longer to list than an operation on it may
+    /// take is an error, as is a configurator that panics.
     pub async fn discover(&self, current: &CurrentGraph) -> Result<Vec<ItemHandle>, OpError> {
         let run = Arc::new(RunShared {
             clock: Arc::clone(self.clock()),
@@ -124,8 +125,8 @@ impl Engine {
         let mut unmanaged = Vec::new();
         for kind in self.registry().kinds() {
             let Some(configurator) = self.configurator(&kind) else { continue };
-            let cx = OpCx::new(ItemRef::new(kind, ""), None, Arc::clone(&run));
-            let listed = configurator.list(cx).await?;
+            let cx = OpCx::new(ItemRef::new(kind.clone(), ""), None, Arc::clone(&run));
+            let listed = self.within_time(&kind, "listing what is there", configurator.list(cx)).await?;
             let known: BTreeSet<&ItemRef> =
                 current.slots().filter_map(|slot| current.reference_at(slot)).collect();
             let new = listed.into_iter().flatten().filter(|item| !known.contains(item.reference()));

@@ -21,7 +21,8 @@ pub(crate) fn begin_create(
     now: Timestamp,
 ) -> Option<SlotId> {
     // A record of an earlier failure may live elsewhere.
-    if current.has_subgraphs() && current.path_of(item.reference()).is_some_and(|lives| lives != *path) {
+    let may_live_elsewhere = current.has_subgraphs() || !path.is_root();
+    if may_live_elsewhere && current.path_of(item.reference()).is_some_and(|lives| lives != *path) {
         current.move_item(item.reference(), path).ok()?;
     }
     let before = current.revision();

@@ -247,16 +247,25 @@ impl Engine {
         cx: OpCx,
         item: setpoint_graph::ItemHandle,
     ) -> Result<Observed<setpoint_graph::ItemHandle>, OpError> {
+        let kind = item.kind().clone();
+        self.within_time(&kind, "reading the item", configurator.read(cx, item)).await
+    }
+
+    /// Waits for a configurator no longer than an operation on items of the kind may take.
+    pub(crate) async fn within_time<T>(
+        &self,
+        kind: &setpoint_graph::Kind,
+        what: &str,
+        work: impl Future<Output = Result<T, OpError>> + Unpin,
+    ) -> Result<T, OpError> {
         use futures::FutureExt;
         use futures::future::{Either, select};
-        let timeout = self.timeout(item.kind());
-        let work = configurator.read(cx, item);
         let work = std::panic::AssertUnwindSafe(work).catch_unwind();
-        let outcome = match timeout {
+        let outcome = match self.timeout(kind) {
             None => work.await,
             Some(timeout) => match select(work, self.clock().sleep(timeout)).await {
                 Either::Left((outcome, _)) => outcome,
-                Either::Right(_) => return Err(OpError::untouched("reading the item took too long")),
+                Either::Right(_) => return Err(OpError::untouched(format!("{what} took too long"))),
             },
         };
         outcome.unwrap_or_else(|panic| Err(panicked(&*panic)))

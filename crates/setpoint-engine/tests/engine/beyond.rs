@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use setpoint_engine::{
-    ConditionKind, Hooks, Journal, JournalError, LogEntry, MemoryJournal, OpError, Operation, Record,
-    Selection, condition, replay, testkit,
+    ConditionKind, DefaultRegistry, Engine, Hooks, Journal, JournalError, LogEntry, MemoryJournal, OpCx,
+    OpError, Operation, Record, Selection, condition, replay, testkit,
 };
 use setpoint_graph::{ItemHandle, SubgraphPath};
 
@@ -228,6 +228,25 @@ async fn items_nobody_declared_are_listed() {
     let graph = setpoint_engine::CurrentGraph::new("test");
     let found = bench.engine.discover(&graph).await.unwrap();
     assert_eq!(found.iter().map(ItemHandle::reference).collect::<Vec<_>>(), [&r("stray")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listing_that_hangs_ends_with_the_time_an_operation_has() {
+    struct Hangs;
+    impl setpoint_engine::Configurator<Thing> for Hangs {
+        async fn create(&self, _: &OpCx, _: &Thing) -> Result<(), OpError> {
+            Ok(())
+        }
+        async fn delete(&self, _: &OpCx, _: &Thing) -> Result<(), OpError> {
+            Ok(())
+        }
+        async fn list(&self, _: &OpCx) -> Result<Option<Vec<Thing>>, OpError> {
+            std::future::pending().await
+        }
+    }
+    let engine = Engine::new(DefaultRegistry::new().with("thing", Hangs));
+    let error = engine.discover(&setpoint_engine::CurrentGraph::new("test")).await.unwrap_err();
+    assert_eq!(error.to_string(), "listing what is there took too long");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use setpoint_engine::{
-    CurrentGraph, DefaultRegistry, Engine, ItemState, OpError, Operation, RetryPolicy, Selection,
-    SimulatedClock,
+    CurrentGraph, DefaultRegistry, Engine, ItemState, OpError, Operation, Record, RetryPolicy, Selection,
+    SimulatedClock, replay,
 };
-use setpoint_graph::Graph;
+use setpoint_graph::{Graph, ItemHandle, SubgraphPath};
 use setpoint_plan::Standing;
 use tokio_util::sync::CancellationToken;
 
@@ -426,4 +427,27 @@ async fn a_selected_item_is_not_made_to_need_one_outside_that_still_needs_it() {
     assert!(status.invalid()[0].why.contains("needs its present value"));
     assert_eq!(log(&bench.run().await), ["modify E", "modify C"], "a run that holds both finds the way");
     bench.world.assert_no_violation();
+}
+
+/// The failure to create it was remembered elsewhere, in a graph that had no subgraph yet.
+#[test]
+fn a_replayed_creation_puts_the_item_where_it_was_created() {
+    let started = |path: SubgraphPath| Record::Started {
+        number: 1,
+        operation: Operation::Create,
+        item: ItemHandle::new(thing("A")),
+        target: None,
+        path,
+        at: Timestamp::UNIX_EPOCH,
+    };
+    let ended = |outcome| Record::Ended { item: r("A"), outcome, at: Timestamp::UNIX_EPOCH };
+    let inner = SubgraphPath::from(["one"]);
+    let records = [
+        started(SubgraphPath::root()),
+        ended(Err(OpError::untouched("no room"))),
+        started(inner.clone()),
+        ended(Ok(())),
+    ];
+    let graph = replay("test", None, &records);
+    assert_eq!(graph.path_of(&r("A")), Some(inner));
 }

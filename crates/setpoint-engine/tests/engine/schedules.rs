@@ -526,6 +526,37 @@ fn random_schedules_reach_the_intent_and_never_break_a_rule() {
     }
 }
 
+/// A plan is what happens: one operation at a time, in the planned order.
+#[test]
+fn a_run_without_faults_does_what_was_planned_in_that_order() {
+    for seed in 0..1000 {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let mut schedule = Schedule::new(seed, Trace::default());
+            schedule.claims = false;
+            let engine = schedule.world.engine().with_concurrency(1);
+            let all = Selection::all();
+            for _ in 0..6 {
+                schedule.change_intent();
+                let now = jiff::Timestamp::UNIX_EPOCH;
+                let plan =
+                    engine.plan(schedule.current.as_ref(), Some(&schedule.intended), &all, now).unwrap();
+                let planned: Vec<String> =
+                    plan.operations.iter().map(|op| format!("{:?} {}", op.action, op.name)).collect();
+                let run = engine.reconcile(&mut schedule.current, Some(&schedule.intended), &all);
+                let status = run.await.unwrap();
+                let done: Vec<String> = status
+                    .log()
+                    .iter()
+                    .map(|entry| format!("{:?} {}", entry.operation(), entry.item().reference().name()))
+                    .collect();
+                assert_eq!(done, planned, "seed {seed}");
+            }
+        });
+    }
+}
+
 /// The long mode, run by `cargo xtask soak engine --minutes N`: as many schedules as fit.
 #[test]
 fn random_schedules_for_as_long_as_asked() {
