@@ -166,12 +166,17 @@ impl Schedule {
             }
         } else {
             let made = external(name).value(u32::try_from(self.dice.below(3)).unwrap());
-            self.trace.push(format!("external: {name} = {}", made.value));
             if !system.exists.contains_key(name) {
                 // It was gone and no run has seen that: who watches it knows what went with it.
                 let gone = current.items().map(|node| node.item().get::<Thing>().unwrap().clone());
                 let gone = gone.filter(|t| t.needs.iter().any(|need| need.auto && need.any_of == [name]));
                 let gone: Vec<Thing> = gone.filter(|t| !system.exists.contains_key(&t.name)).collect();
+                // Nobody can tell of something that vanished while it was worked on in the background: before
+                // it is back, a run has to see that it was gone.
+                let in_work = |t: &Thing| current.state(&r(&t.name)).is_some_and(|s| s.flight().is_some());
+                if gone.iter().any(in_work) {
+                    return;
+                }
                 for thing in gone.iter().filter(|t| !system.running.contains(&t.name)) {
                     let node = current.state(&r(&thing.name));
                     if node.is_some_and(|state| {
@@ -182,6 +187,7 @@ impl Schedule {
                     }
                 }
             }
+            self.trace.push(format!("external: {name} = {}", made.value));
             system.exists.insert(name.into(), made.clone());
             current.put_item(made).unwrap();
         }
