@@ -1,0 +1,287 @@
+//! The database: opened for a moment, in which all of it is read or one transaction is written.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redb::{
+    Database, DatabaseError, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, ReadableTable,
+    TableDefinition, TableError, WriteTransaction,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use setpoint_engine::{CurrentGraph, ItemState};
+use setpoint_graph::{ItemRef, ItemTypes, Kind, Name, Node, SubgraphPath};
+
+use crate::{Run, StateError};
+
+const META: TableDefinition<'_, &str, &str> = TableDefinition::new("meta");
+const ITEMS: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("items");
+const ADOPTED: TableDefinition<'_, (&str, &str), ()> = TableDefinition::new("adopted");
+const RUNS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("runs");
+
+/// The format of what is stored. A later one is refused, never guessed at.
+const FORMAT: u64 = 1;
+/// How long another process may have the database open before that is an error.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How many runs the history keeps.
+const RUNS_KEPT: u64 = 1000;
+
+/// The file, while nobody has it open.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    path: PathBuf,
+}
+
+/// What the database holds, but for the runs.
+#[derive(Debug)]
+pub(crate) struct Content {
+    pub(crate) set: String,
+    pub(crate) serial: u64,
+    pub(crate) last_run: u64,
+    pub(crate) graph: CurrentGraph,
+    pub(crate) adopted: BTreeSet<ItemRef>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredItem {
+    #[serde(default, skip_serializing_if = "SubgraphPath::is_root")]
+    path: SubgraphPath,
+    item: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    state: Option<ItemState>,
+}
+
+impl Content {
+    pub(crate) fn empty(set: &str) -> Self {
+        let graph = CurrentGraph::new(set);
+        Self { set: set.to_owned(), serial: 0, last_run: 0, graph, adopted: BTreeSet::new() }
+    }
+}
+
+/// What a checkpoint changes.
+#[derive(Debug)]
+pub(crate) struct Change<'a> {
+    pub(crate) set: &'a str,
+    pub(crate) serial: u64,
+    pub(crate) graph: &'a CurrentGraph,
+    /// The items to write or remove; none for all of them.
+    pub(crate) touched: Option<BTreeSet<ItemRef>>,
+    pub(crate) adopted: &'a BTreeSet<ItemRef>,
+    pub(crate) run: Option<&'a Run>,
+}
+
+impl Store {
+    pub(crate) fn new(dir: &Path) -> Self {
+        Self { path: dir.join("state.redb") }
+    }
+
+    pub(crate) fn exists(&self) -> bool {
+        self.path.exists()
+    }
+
+    /// Reads all but the runs.
+    pub(crate) fn read(&self, types: &ItemTypes) -> Result<Option<Content>, StateError> {
+        let Some(txn) = self.begin_read()? else { return Ok(None) };
+        let Some(meta) = self.table(txn.open_table(META))? else { return Ok(None) };
+        let field = |key: &str| -> Result<Option<String>, StateError> {
+            Ok(self.done(meta.get(key))?.map(|value| value.value().to_owned()))
+        };
+        let number = |key: &str| -> Result<u64, StateError> {
+            Ok(field(key)?.and_then(|text| text.parse().ok()).unwrap_or_default())
+        };
+        let found = number("format")?;
+        if found > FORMAT {
+            return Err(StateError::Format { path: self.path.clone(), found, known: FORMAT });
+        }
+        let set = field("set")?.unwrap_or_default();
+        let mut graph = CurrentGraph::new(set.as_str());
+        if let Some(items) = self.table(txn.open_table(ITEMS))? {
+            graph.reserve(usize::try_from(self.done(redb::ReadableTableMetadata::len(&items))?).unwrap_or(0));
+            for entry in self.done(items.iter())? {
+                let (key, value) = self.done(entry)?;
+                let (kind, name) = key.value();
+                let broken = |source| StateError::Broken {
+                    path: self.path.clone(),
+                    what: format!("{kind}/{name}"),
+                    source,
+                };
+                let stored: StoredItem = serde_json::from_slice(value.value()).map_err(broken)?;
+                let item = types.item_from_value(&Kind::new(kind), stored.item)?;
+                // References are unique in the table, so that no put is refused.
+                let put = match stored.state {
+                    Some(state) => graph.put_item_with_state(&stored.path, item, state),
+                    None => graph.put_item_into(&stored.path, item),
+                };
+                debug_assert!(put.is_ok());
+            }
+        }
+        let mut adopted = BTreeSet::new();
+        if let Some(table) = self.table(txn.open_table(ADOPTED))? {
+            for entry in self.done(table.iter())? {
+                let (key, _) = self.done(entry)?;
+                let (kind, name) = key.value();
+                adopted.insert(ItemRef::new(Kind::new(kind), Name::new(name)));
+            }
+        }
+        Ok(Some(Content { set, serial: number("serial")?, last_run: number("last_run")?, graph, adopted }))
+    }
+
+    /// Reads how many checkpoints there have been; none without any.
+    pub(crate) fn serial(&self) -> Result<Option<u64>, StateError> {
+        let Some(txn) = self.begin_read()? else { return Ok(None) };
+        let Some(meta) = self.table(txn.open_table(META))? else { return Ok(None) };
+        Ok(self.done(meta.get("serial"))?.and_then(|serial| serial.value().parse().ok()))
+    }
+
+    /// Reads the runs, latest first, at most that many.
+    pub(crate) fn runs(&self, most: usize) -> Result<Vec<Run>, StateError> {
+        let Some(txn) = self.begin_read()? else { return Ok(Vec::new()) };
+        let Some(table) = self.table(txn.open_table(RUNS))? else { return Ok(Vec::new()) };
+        let latest = self.done(table.iter())?.rev().take(most);
+        latest
+            .map(|entry| {
+                let (number, value) = self.done(entry)?;
+                self.run(number.value(), value.value())
+            })
+            .collect()
+    }
+
+    /// Reads one run.
+    pub(crate) fn run_numbered(&self, number: u64) -> Result<Option<Run>, StateError> {
+        let Some(txn) = self.begin_read()? else { return Ok(None) };
+        let Some(table) = self.table(txn.open_table(RUNS))? else { return Ok(None) };
+        let found = self.done(table.get(number))?;
+        found.map(|value| self.run(number, value.value())).transpose()
+    }
+
+    fn run(&self, number: u64, bytes: &[u8]) -> Result<Run, StateError> {
+        serde_json::from_slice(bytes).map_err(|source| StateError::Broken {
+            path: self.path.clone(),
+            what: format!("run {number}"),
+            source,
+        })
+    }
+
+    /// Writes a checkpoint: all of it or nothing, and it lasts.
+    pub(crate) fn write(&self, change: &Change<'_>, types: &ItemTypes) -> Result<(), StateError> {
+        let db = self.open(|path| Database::create(path))?;
+        let txn = self.done(db.begin_write())?;
+        self.fill(&txn, change, types)?;
+        self.done(txn.commit())
+    }
+
+    fn fill(&self, txn: &WriteTransaction, change: &Change<'_>, types: &ItemTypes) -> Result<(), StateError> {
+        let mut meta = self.done(txn.open_table(META))?;
+        let mut set = |key: &str, value: &str| self.done(meta.insert(key, value).map(drop));
+        set("format", &FORMAT.to_string())?;
+        set("set", change.set)?;
+        set("serial", &change.serial.to_string())?;
+        if let Some(run) = change.run {
+            set("last_run", &run.number.to_string())?;
+            let mut runs = self.done(txn.open_table(RUNS))?;
+            let bytes = serde_json::to_vec(run).map_err(|source| StateError::Broken {
+                path: self.path.clone(),
+                what: format!("run {}", run.number),
+                source,
+            })?;
+            self.done(runs.insert(run.number, bytes.as_slice()).map(drop))?;
+            let old = run.number.saturating_sub(RUNS_KEPT);
+            self.done(runs.retain_in(..=old, |_, _| false))?;
+        }
+        let mut items = self.done(txn.open_table(ITEMS))?;
+        match &change.touched {
+            None => {
+                self.done(items.retain(|_, _| false))?;
+                for node in change.graph.items().filter(|node| !node.item().external()) {
+                    let bytes = self.stored(&node, types)?;
+                    let item = node.reference();
+                    let key = (item.kind().as_str(), item.name().as_str());
+                    self.done(items.insert(key, bytes.as_slice()).map(drop))?;
+                }
+            }
+            Some(touched) => {
+                for item in touched {
+                    let key = (item.kind().as_str(), item.name().as_str());
+                    let node = change.graph.node_of(item).filter(|node| !node.item().external());
+                    if let Some(node) = node {
+                        let bytes = self.stored(&node, types)?;
+                        self.done(items.insert(key, bytes.as_slice()).map(drop))?;
+                    } else {
+                        self.done(items.remove(key).map(drop))?;
+                    }
+                }
+            }
+        }
+        let mut adopted = self.done(txn.open_table(ADOPTED))?;
+        self.done(adopted.retain(|_, ()| false))?;
+        for item in change.adopted {
+            self.done(adopted.insert((item.kind().as_str(), item.name().as_str()), ()).map(drop))?;
+        }
+        Ok(())
+    }
+
+    fn stored(&self, node: &Node<'_, ItemState>, types: &ItemTypes) -> Result<Vec<u8>, StateError> {
+        let stored = StoredItem {
+            path: node.path(),
+            item: types.item_to_value(node.item())?,
+            state: node.state().cloned(),
+        };
+        serde_json::to_vec(&stored).map_err(|source| StateError::Broken {
+            path: self.path.clone(),
+            what: node.reference().to_string(),
+            source,
+        })
+    }
+
+    fn begin_read(&self) -> Result<Option<ReadTransaction>, StateError> {
+        if !self.exists() {
+            return Ok(None);
+        }
+        let opened = self.open(|path| ReadOnlyDatabase::open(path));
+        match opened {
+            Ok(db) => Ok(Some(self.done(db.begin_read())?)),
+            // Its writer was killed: it is put in order once, which takes someone who may write.
+            Err(StateError::Database { source, .. }) if matches!(*source, redb::Error::RepairAborted) => {
+                let db = self.open(|path| Database::open(path))?;
+                Ok(Some(self.done(db.begin_read())?))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens the database, waiting for other processes that have it open for a moment.
+    fn open<D>(&self, open: impl Fn(&Path) -> Result<D, DatabaseError>) -> Result<D, StateError> {
+        let start = Instant::now();
+        loop {
+            match open(&self.path) {
+                Ok(db) => return Ok(db),
+                Err(DatabaseError::DatabaseAlreadyOpen) if start.elapsed() < PATIENCE => {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                Err(DatabaseError::DatabaseAlreadyOpen) => {
+                    return Err(StateError::Busy { path: self.path.clone(), waited: PATIENCE });
+                }
+                Err(error) => return Err(self.failed("open", error.into())),
+            }
+        }
+    }
+
+    /// A table; none if nothing was ever written into it.
+    fn table<T>(&self, table: Result<T, TableError>) -> Result<Option<T>, StateError> {
+        match table {
+            Ok(table) => Ok(Some(table)),
+            Err(TableError::TableDoesNotExist(_)) => Ok(None),
+            Err(error) => Err(self.failed("read", error.into())),
+        }
+    }
+
+    fn done<T, E: Into<redb::Error>>(&self, result: Result<T, E>) -> Result<T, StateError> {
+        result.map_err(|error| self.failed("use", error.into()))
+    }
+
+    fn failed(&self, what: &'static str, source: redb::Error) -> StateError {
+        StateError::Database { what, path: self.path.clone(), source: Box::new(source) }
+    }
+}

@@ -1,0 +1,145 @@
+//! The journal of the run under way: a file that is only ever appended to.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use setpoint_engine::{Journal, JournalError, Record};
+use setpoint_graph::{ItemRef, ItemTypes};
+
+use crate::StateError;
+use crate::entry::{Line, Said};
+
+/// What was read from a journal.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) command: String,
+    pub(crate) began: Option<Timestamp>,
+    pub(crate) records: Vec<Record>,
+    /// Items that were adopted (true) or let go (false), in order.
+    pub(crate) adoptions: Vec<(ItemRef, bool)>,
+}
+
+/// The journal of a writer.
+///
+/// It is an engine's [`Journal`]: what [`Journal::record`] has returned from is in the file.
+#[derive(Debug)]
+pub struct JournalFile {
+    path: PathBuf,
+    types: Arc<ItemTypes>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// Open once something was written.
+    file: Option<File>,
+    begin: Option<Line>,
+}
+
+impl JournalFile {
+    pub(crate) fn new(path: PathBuf, types: Arc<ItemTypes>) -> Self {
+        Self { path, types, inner: Mutex::new(Inner { file: None, begin: None }) }
+    }
+
+    /// Says which checkpoint the next lines go on from; written with the first of them.
+    pub(crate) fn begin(&self, serial: u64, command: &str, at: Timestamp) {
+        let line = Line::Begin { serial, command: command.to_owned(), at };
+        self.inner().begin = Some(line);
+    }
+
+    /// Empties the journal: a checkpoint holds all it said.
+    pub(crate) fn clear(&self) -> io::Result<()> {
+        self.inner().file = None;
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes that something that existed before is looked after from now on, or no more.
+    pub(crate) fn note_adoption(&self, item: &ItemRef, adopted: bool) -> io::Result<()> {
+        let (kind, name) = (item.kind().clone(), item.name().clone());
+        self.append(&[if adopted { Line::Adopted { kind, name } } else { Line::Released { kind, name } }])
+    }
+
+    fn append(&self, lines: &[Line]) -> io::Result<()> {
+        let mut inner = self.inner();
+        let mut text = Vec::new();
+        if inner.file.is_none() {
+            let file = OpenOptions::new().append(true).create(true).open(&self.path)?;
+            inner.file = Some(file);
+        }
+        for line in inner.begin.iter().chain(lines) {
+            serde_json::to_writer(&mut text, line)?;
+            text.push(b'\n');
+        }
+        if let Some(file) = &mut inner.file {
+            let before = file.metadata()?.len();
+            if let Err(error) = file.write_all(&text) {
+                // Half a line would spoil what comes after it.
+                let _ = file.set_len(before);
+                return Err(error);
+            }
+        }
+        inner.begin = None;
+        Ok(())
+    }
+
+    fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, records: &[Record]) -> Result<(), JournalError> {
+        let failed = |error: &dyn std::fmt::Display| {
+            JournalError(format!("can't write {}: {error}", self.path.display()))
+        };
+        let lines: Result<Vec<Line>, _> =
+            records.iter().map(|record| Line::of(record, &self.types)).collect();
+        let lines = lines.map_err(|error| failed(&error))?;
+        self.append(&lines).map_err(|error| failed(&error))
+    }
+}
+
+impl Journal for JournalFile {
+    fn record<'a>(&'a self, records: &'a [Record]) -> BoxFuture<'a, Result<(), JournalError>> {
+        // A short write into the page cache: not worth a thread of its own.
+        let written = self.write(records);
+        Box::pin(async move { written })
+    }
+}
+
+/// Reads a journal that goes on from a checkpoint; nothing if there is none, or if it goes on from another.
+///
+/// A last line without its end was never written whole: what it says was not begun.
+pub(crate) fn read(path: &Path, serial: u64, types: &ItemTypes) -> Result<Option<Told>, StateError> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(StateError::file("read", path)(error)),
+    };
+    let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    let mut told: Option<Told> = None;
+    for (number, line) in (1..).zip(bytes[..whole].split_inclusive(|&byte| byte == b'\n')) {
+        let broken =
+            |source| StateError::Broken { path: path.to_path_buf(), what: format!("line {number}"), source };
+        let line: Line = serde_json::from_slice(line).map_err(broken)?;
+        match (line.read(types)?, &mut told) {
+            (Said::Begin { serial: from, command, at }, told) => {
+                if from != serial {
+                    return Ok(None);
+                }
+                let told = told.get_or_insert_default();
+                (told.command, told.began) = (command, Some(at));
+            }
+            (_, None) => return Ok(None),
+            (Said::Record(record), Some(told)) => told.records.push(*record),
+            (Said::Adopted(item), Some(told)) => told.adoptions.push((item, true)),
+            (Said::Released(item), Some(told)) => told.adoptions.push((item, false)),
+        }
+    }
+    Ok(told)
+}

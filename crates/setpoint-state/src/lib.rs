@@ -1,0 +1,28 @@
+//! What Setpoint knows between runs: the current graph, the journal of the run under way, and the history.
+//!
+//! ```text
+//!  .setpoint/
+//!    state.redb ── items, adopted items, runs, the name of the manifest set     written at the end of a run
+//!    journal ───── what the run under way has started and ended                 appended to, batch by batch
+//!    lock ──────── who may write: its process id                                held for as long as it may
+//!
+//!  load = state.redb + replay(journal)          checkpoint = one transaction, then an empty journal
+//! ```
+//!
+//! A run appends to the journal before it starts anything, so that the end of the process at any instant loses
+//! nothing: whoever loads the state next replays the journal, and the engine reads back what was under way. The
+//! database is only open for a moment at a time, so that reading commands work beside a long-running writer. It
+//! is durable at each checkpoint; between two of them the journal is as durable as the files a run writes.
+
+mod database;
+mod entry;
+mod error;
+mod journal;
+mod lock;
+mod run;
+mod store;
+
+pub use error::StateError;
+pub use journal::JournalFile;
+pub use run::{Outcome, Run, RunEntry};
+pub use store::{Holder, Snapshot, StateDir, Writer};

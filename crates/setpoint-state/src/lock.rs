@@ -1,0 +1,65 @@
+//! Who may write: one process at a time, known by its id.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::StateError;
+
+/// How often a lock that is held is tried again.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// The lock, for as long as it lives. The kernel lets go of it whatever way the process ends.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock, waiting for at most that long, and says whose it is.
+    pub(crate) fn take(dir: &Path, command: &str, wait: Duration) -> Result<Self, StateError> {
+        let path = dir.join("lock");
+        let failed = |path: &PathBuf| StateError::file("lock", path.clone());
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(failed(&path))?;
+        let end = Instant::now() + wait;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < end => thread::sleep(PATIENCE),
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    let holder = holder(&path).unwrap_or_else(|| "another process".to_owned());
+                    return Err(StateError::Locked { dir: dir.to_path_buf(), holder });
+                }
+                Err(error) => return Err(failed(&path)(error.into())),
+            }
+        }
+        let text = format!("{} {command}\n", std::process::id());
+        let written =
+            file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
+        written.map_err(failed(&path))?;
+        Ok(Self { _file: file })
+    }
+}
+
+/// Who wrote itself into the lock last, in words.
+pub(crate) fn holder(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    File::open(path).ok()?.take(4096).read_to_string(&mut text).ok()?;
+    let (pid, command) = text.trim().split_once(' ')?;
+    Some(format!("process {pid} (setpoint {command})"))
+}
+
+/// Whether some process holds the lock now.
+pub(crate) fn is_held(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+}

@@ -1,0 +1,80 @@
+//! The history: what each run did.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use setpoint_engine::{LogEntry, Operation};
+
+/// One run, as the history keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Its number, from 1.
+    pub number: u64,
+    /// The command that made it, for instance `apply`.
+    pub command: String,
+    /// When it began.
+    pub started: Timestamp,
+    /// When it ended.
+    pub ended: Timestamp,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What it did, in order.
+    pub entries: Vec<RunEntry>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// All was done.
+    Done,
+    /// Something failed.
+    Failed,
+    /// It was told to stop.
+    Cancelled,
+    /// Its process ended before it did; what it had begun was found in the journal.
+    Lost,
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Lost => "lost",
+        })
+    }
+}
+
+/// One operation of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunEntry {
+    /// What was done.
+    pub operation: Operation,
+    /// To which item: its kind and its name.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// When it began.
+    pub started: Timestamp,
+    /// When it ended; none if nobody knows, or if it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl From<&LogEntry> for RunEntry {
+    fn from(entry: &LogEntry) -> Self {
+        let item = entry.item().reference();
+        Self {
+            operation: entry.operation(),
+            kind: item.kind().to_string(),
+            name: item.name().to_string(),
+            started: entry.start(),
+            ended: entry.end(),
+            error: entry.error().map(ToString::to_string),
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! The state as others see it: a directory, a snapshot of what is known, and the one who may write.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use setpoint_engine::{CurrentGraph, Record, replay};
+use setpoint_graph::{GraphId, ItemRef, ItemTypes, Revision, Touched};
+
+use crate::database::{Change, Content, Store};
+use crate::journal::{self, JournalFile, Told};
+use crate::lock::{self, Lock};
+use crate::{Outcome, Run, RunEntry, StateError};
+
+/// A directory that holds state.
+#[derive(Clone, Debug)]
+pub struct StateDir {
+    dir: PathBuf,
+    types: Arc<ItemTypes>,
+}
+
+/// What is known at some instant.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The name of the manifest set that the state belongs to.
+    pub set: String,
+    /// The checkpoints so far: two snapshots of the same serial and no run under way are the same.
+    pub serial: u64,
+    /// What is known to exist.
+    pub graph: CurrentGraph,
+    /// Items that existed before and are only looked after.
+    pub adopted: BTreeSet<ItemRef>,
+    /// Whether a run is under way, or was when its process ended.
+    pub unfinished: bool,
+}
+
+/// Who may write the state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder(pub String);
+
+impl StateDir {
+    /// A directory, which need not exist yet, for items of these types.
+    pub fn new(dir: impl Into<PathBuf>, types: Arc<ItemTypes>) -> Self {
+        Self { dir: dir.into(), types }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Who holds the lock now, if anybody does.
+    pub fn holder(&self) -> Option<Holder> {
+        let path = self.dir.join("lock");
+        lock::is_held(&path)
+            .then(|| Holder(lock::holder(&path).unwrap_or_else(|| "another process".to_owned())))
+    }
+
+    /// Reads what is known, also beside a writer; none if nothing was ever written.
+    pub fn read(&self) -> Result<Option<Snapshot>, StateError> {
+        Ok(self.load()?.map(|(content, told)| snapshot(content, told.as_ref())))
+    }
+
+    /// Reads the history, latest run first, at most that many.
+    pub fn runs(&self, most: usize) -> Result<Vec<Run>, StateError> {
+        self.store().runs(most)
+    }
+
+    /// Reads one run of the history.
+    pub fn run(&self, number: u64) -> Result<Option<Run>, StateError> {
+        self.store().run_numbered(number)
+    }
+
+    /// Becomes the writer of a set's state, waiting for another one for at most that long, and learns what
+    /// is known.
+    ///
+    /// The state of another set is refused. A run that its process did not live to finish is taken over.
+    pub fn lock(
+        &self,
+        set: &str,
+        command: &str,
+        wait: Duration,
+    ) -> Result<(Writer, CurrentGraph), StateError> {
+        fs::create_dir_all(&self.dir).map_err(StateError::file("make the directory", &self.dir))?;
+        let lock = Lock::take(&self.dir, command, wait)?;
+        let journal = Arc::new(JournalFile::new(self.journal_path(), Arc::clone(&self.types)));
+        let loaded = self.load()?;
+        if let Some((content, _)) = &loaded
+            && content.set != set
+        {
+            let (found, wanted) = (content.set.clone(), set.to_owned());
+            return Err(StateError::OtherSet { dir: self.dir.clone(), found, wanted });
+        }
+        let is_new = loaded.is_none();
+        let (content, told) = loaded.unwrap_or_else(|| (Content::empty(set), None));
+        let (serial, last_run) = (content.serial, content.last_run);
+        let lost = told.as_ref().map(|told| lost_run(told, last_run + 1));
+        let Snapshot { graph, adopted, .. } = snapshot(content, told.as_ref());
+        let book = Mutex::new(Book { serial, last_run, adopted, saved: None });
+        let writer = Writer { dir: self.clone(), set: set.to_owned(), journal, book, _lock: lock };
+        if is_new || lost.is_some() {
+            writer.save(&graph, lost)?;
+        } else {
+            // A journal that goes on from an earlier checkpoint says nothing new.
+            writer.clear_journal()?;
+            writer.book().saved = Some((graph.id(), graph.revision()));
+        }
+        Ok((writer, graph))
+    }
+
+    fn store(&self) -> Store {
+        Store::new(&self.dir)
+    }
+
+    fn journal_path(&self) -> PathBuf {
+        self.dir.join("journal")
+    }
+
+    fn load(&self) -> Result<Option<(Content, Option<Told>)>, StateError> {
+        loop {
+            let Some(content) = self.store().read(&self.types)? else { return Ok(None) };
+            let told = journal::read(&self.journal_path(), content.serial, &self.types)?;
+            // A checkpoint between the two reads leaves a journal that goes on from a later state.
+            if told.is_some() || self.store().serial()? == Some(content.serial) {
+                return Ok(Some((content, told)));
+            }
+        }
+    }
+}
+
+/// The one who may write, for as long as it lives.
+#[derive(Debug)]
+pub struct Writer {
+    dir: StateDir,
+    set: String,
+    journal: Arc<JournalFile>,
+    book: Mutex<Book>,
+    _lock: Lock,
+}
+
+/// What a writer has to remember.
+#[derive(Debug)]
+struct Book {
+    serial: u64,
+    last_run: u64,
+    adopted: BTreeSet<ItemRef>,
+    /// The graph that was saved last, and how far.
+    saved: Option<(GraphId, Revision)>,
+}
+
+impl Writer {
+    /// The journal, for the engine of a run.
+    pub fn journal(&self) -> Arc<JournalFile> {
+        Arc::clone(&self.journal)
+    }
+
+    /// Where the state is.
+    pub fn dir(&self) -> &StateDir {
+        &self.dir
+    }
+
+    /// Says that a run begins: what is journalled from now on belongs to it. Returns its number.
+    pub fn begin(&self, command: &str, at: Timestamp) -> u64 {
+        let book = self.book();
+        self.journal.begin(book.serial, command, at);
+        book.last_run + 1
+    }
+
+    /// Saves the graph, and the run that led to it, in one step; the journal starts anew.
+    pub fn save(&self, graph: &CurrentGraph, run: Option<Run>) -> Result<(), StateError> {
+        let mut book = self.book();
+        let change = Change {
+            set: &self.set,
+            serial: book.serial + 1,
+            graph,
+            touched: touched(graph, book.saved),
+            adopted: &book.adopted,
+            run: run.as_ref(),
+        };
+        self.dir.store().write(&change, &self.dir.types)?;
+        book.serial += 1;
+        book.last_run = run.map_or(book.last_run, |run| run.number);
+        book.saved = Some((graph.id(), graph.revision()));
+        drop(book);
+        self.clear_journal()
+    }
+
+    /// Notes that something that existed before is looked after from now on.
+    pub fn adopt(&self, item: &ItemRef) -> Result<(), StateError> {
+        self.note_adoption(item, true)
+    }
+
+    /// Notes that an item is not looked after any more.
+    pub fn forget(&self, item: &ItemRef) -> Result<(), StateError> {
+        if self.is_adopted(item) { self.note_adoption(item, false) } else { Ok(()) }
+    }
+
+    /// Whether the item existed before and is only looked after.
+    pub fn is_adopted(&self, item: &ItemRef) -> bool {
+        self.book().adopted.contains(item)
+    }
+
+    fn note_adoption(&self, item: &ItemRef, adopted: bool) -> Result<(), StateError> {
+        let path = self.dir.journal_path();
+        self.journal.note_adoption(item, adopted).map_err(StateError::file("write", path))?;
+        let mut book = self.book();
+        if adopted {
+            book.adopted.insert(item.clone());
+        } else {
+            book.adopted.remove(item);
+        }
+        Ok(())
+    }
+
+    fn clear_journal(&self) -> Result<(), StateError> {
+        self.journal.clear().map_err(StateError::file("empty", self.dir.journal_path()))
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a checkpoint and the journal after it come to.
+fn snapshot(content: Content, told: Option<&Told>) -> Snapshot {
+    let Content { set, serial, graph, mut adopted, .. } = content;
+    let Some(told) = told else { return Snapshot { set, serial, graph, adopted, unfinished: false } };
+    let graph = replay(set.as_str(), Some(graph), &told.records);
+    for (item, is_adopted) in &told.adoptions {
+        if *is_adopted {
+            adopted.insert(item.clone());
+        } else {
+            adopted.remove(item);
+        }
+    }
+    Snapshot { set, serial, graph, adopted, unfinished: true }
+}
+
+/// The items that changed since the last checkpoint; none if that can't be told.
+fn touched(graph: &CurrentGraph, saved: Option<(GraphId, Revision)>) -> Option<BTreeSet<ItemRef>> {
+    let (_, revision) = saved.filter(|(id, _)| *id == graph.id())?;
+    let touched = graph.touched_since(revision)?.filter_map(|touched| match touched {
+        Touched::Slot(slot) => graph.reference_at(*slot).cloned(),
+        Touched::Gone(item) => Some((**item).clone()),
+    });
+    Some(touched.collect())
+}
+
+/// What a journal says of a run whose process ended before it did.
+fn lost_run(told: &Told, number: u64) -> Run {
+    let mut entries: Vec<RunEntry> = Vec::new();
+    let mut ended = told.began.unwrap_or(Timestamp::UNIX_EPOCH);
+    for record in &told.records {
+        match record {
+            Record::Started { operation, item, at, .. } => {
+                let item = item.reference();
+                entries.push(RunEntry {
+                    operation: *operation,
+                    kind: item.kind().to_string(),
+                    name: item.name().to_string(),
+                    started: *at,
+                    ended: None,
+                    error: None,
+                });
+                ended = ended.max(*at);
+            }
+            Record::Ended { item, outcome, at } => {
+                let entry = entries
+                    .iter_mut()
+                    .rev()
+                    .find(|entry| entry.kind == item.kind().as_str() && entry.name == item.name().as_str());
+                if let Some(entry) = entry {
+                    entry.ended = Some(*at);
+                    entry.error = outcome.as_ref().err().map(ToString::to_string);
+                }
+                ended = ended.max(*at);
+            }
+            _ => {}
+        }
+    }
+    let started = told.began.unwrap_or(ended);
+    Run { number, command: told.command.clone(), started, ended, outcome: Outcome::Lost, entries }
+}

@@ -1,0 +1,298 @@
+//! The state on a real disk: what survives, who may write, what others see meanwhile.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use setpoint_engine::{
+    Configurator, CurrentGraph, DefaultRegistry, Engine, Journal, OpCx, OpError, Operation, Record, Selection,
+};
+use setpoint_graph::{Graph, Item, ItemHandle, ItemRef, ItemTypes, Kind, Name, SubgraphPath};
+use setpoint_state::{Outcome, Run, StateDir, StateError, Writer};
+use tempfile::TempDir;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Part {
+    name: String,
+    value: u32,
+}
+
+impl Item for Part {
+    fn kind(&self) -> Kind {
+        Kind::from_static("part")
+    }
+    fn name(&self) -> Name {
+        Name::new(&self.name)
+    }
+}
+
+struct Parts;
+
+impl Configurator<Part> for Parts {
+    async fn create(&self, _: &OpCx, new: &Part) -> Result<(), OpError> {
+        if new.value == 13 { Err(OpError::untouched("bad luck")) } else { Ok(()) }
+    }
+    async fn delete(&self, _: &OpCx, _: &Part) -> Result<(), OpError> {
+        Ok(())
+    }
+    async fn modify(&self, _: &OpCx, _: &Part, _: &Part) -> Result<(), OpError> {
+        Ok(())
+    }
+    fn needs_recreate(&self, _: &Part, _: &Part) -> bool {
+        false
+    }
+}
+
+fn part(name: &str, value: u32) -> Part {
+    Part { name: name.into(), value }
+}
+
+fn reference(name: &str) -> ItemRef {
+    ItemRef::new("part", name)
+}
+
+fn state_in(dir: &TempDir) -> StateDir {
+    let mut types = ItemTypes::new();
+    types.register::<Part>("part");
+    StateDir::new(dir.path().join(".setpoint"), Arc::new(types))
+}
+
+fn lock(state: &StateDir) -> (Writer, CurrentGraph) {
+    state.lock("machine", "apply", Duration::ZERO).unwrap()
+}
+
+fn run(number: u64) -> Run {
+    let (started, ended) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
+    Run { number, command: "apply".into(), started, ended, outcome: Outcome::Done, entries: Vec::new() }
+}
+
+/// Reconciles as a command would: journalled, not yet saved.
+async fn reconcile(writer: &Writer, graph: CurrentGraph, parts: &[Part]) -> CurrentGraph {
+    let mut intended = Graph::new("machine");
+    for part in parts {
+        intended.put_item(part.clone()).unwrap();
+    }
+    writer.begin("apply", Timestamp::UNIX_EPOCH);
+    let engine = Engine::new(DefaultRegistry::new().with("part", Parts)).with_journal(writer.journal());
+    let mut current = Some(graph);
+    engine.reconcile(&mut current, Some(&intended), &Selection::all()).await.unwrap();
+    current.unwrap()
+}
+
+fn names(graph: &CurrentGraph) -> Vec<String> {
+    graph.items().map(|node| format!("{}={}", node.reference().name(), value(node.item()))).collect()
+}
+
+fn value(item: &ItemHandle) -> u32 {
+    item.get::<Part>().unwrap().value
+}
+
+#[test]
+fn reading_where_nothing_was_written_finds_nothing_and_makes_nothing() {
+    let dir = TempDir::new().unwrap();
+    assert!(state_in(&dir).read().unwrap().is_none());
+    assert!(state_in(&dir).runs(10).unwrap().is_empty());
+    assert!(!dir.path().join(".setpoint").exists());
+}
+
+#[tokio::test]
+async fn what_was_saved_is_there_again() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    {
+        let (writer, graph) = lock(&state);
+        let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 13), part("c", 3)]).await;
+        writer.adopt(&reference("c")).unwrap();
+        writer.save(&graph, Some(run(1))).unwrap();
+    }
+    let snapshot = state.read().unwrap().unwrap();
+    assert_eq!((snapshot.set.as_str(), snapshot.unfinished), ("machine", false));
+    assert_eq!(names(&snapshot.graph), ["a=1", "b=13", "c=3"]);
+    let trouble = snapshot.graph.state(&reference("b")).unwrap().trouble().unwrap();
+    assert_eq!(trouble.error.to_string(), "bad luck");
+    assert!(snapshot.adopted.contains(&reference("c")));
+    assert_eq!(state.runs(10).unwrap(), [run(1)]);
+    assert_eq!(state.run(1).unwrap(), Some(run(1)));
+    assert_eq!(state.run(2).unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_checkpoint_writes_what_changed_and_removes_what_went() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 2), part("c", 3)]).await;
+    writer.save(&graph, Some(run(1))).unwrap();
+    let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 5), part("d", 4)]).await;
+    writer.save(&graph, Some(run(2))).unwrap();
+    assert_eq!(names(&state.read().unwrap().unwrap().graph), ["a=1", "b=5", "d=4"]);
+    assert_eq!(state.runs(1).unwrap(), [run(2)]);
+}
+
+#[test]
+fn the_state_of_another_set_is_refused() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    drop(lock(&state));
+    let error = state.lock("garden", "apply", Duration::ZERO).unwrap_err();
+    assert!(matches!(&error, StateError::OtherSet { found, .. } if found == "machine"), "{error}");
+    assert!(error.to_string().ends_with("belongs to the set \"machine\", not to \"garden\""), "{error}");
+}
+
+#[test]
+fn a_second_writer_is_refused_and_told_who_the_first_is() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let first = lock(&state);
+    assert!(state.holder().unwrap().0.contains(&std::process::id().to_string()));
+    let error = state.lock("machine", "destroy", Duration::ZERO).unwrap_err();
+    let who = format!("in use by process {} (setpoint apply)", std::process::id());
+    assert!(error.to_string().ends_with(&who), "{error}");
+    drop(first);
+    assert_eq!(state.holder(), None);
+    lock(&state);
+}
+
+#[test]
+fn a_second_writer_that_may_wait_gets_its_turn() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let first = lock(&state);
+    let second = {
+        let state = state.clone();
+        std::thread::spawn(move || state.lock("machine", "apply", Duration::from_secs(30)).map(drop))
+    };
+    std::thread::sleep(Duration::from_millis(100));
+    drop(first);
+    second.join().unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_reader_sees_what_a_run_under_way_has_done_so_far() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 1)]).await;
+    let snapshot = state.read().unwrap().unwrap();
+    assert!(snapshot.unfinished);
+    assert_eq!(names(&snapshot.graph), ["a=1"]);
+    writer.save(&graph, None).unwrap();
+    assert!(!state.read().unwrap().unwrap().unfinished);
+}
+
+#[tokio::test]
+async fn a_run_whose_process_ended_is_taken_over_by_the_next_writer() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    {
+        let (writer, graph) = lock(&state);
+        reconcile(&writer, graph, &[part("a", 1), part("b", 2)]).await;
+        writer.adopt(&reference("b")).unwrap();
+        // Started, and then nothing more.
+        let started = Record::Started {
+            number: 3,
+            operation: Operation::Create,
+            item: ItemHandle::new(part("c", 3)),
+            target: None,
+            path: SubgraphPath::root(),
+            at: Timestamp::UNIX_EPOCH,
+        };
+        writer.journal().record(&[started]).await.unwrap();
+    }
+    let (writer, graph) = lock(&state);
+    assert_eq!(names(&graph), ["a=1", "b=2", "c=3"]);
+    assert!(graph.state(&reference("c")).unwrap().is_unknown());
+    assert!(writer.is_adopted(&reference("b")));
+    let lost = state.run(1).unwrap().unwrap();
+    assert_eq!((lost.outcome, lost.command.as_str(), lost.entries.len()), (Outcome::Lost, "apply", 3));
+    assert!(lost.entries[0].ended.is_some() && lost.entries[2].ended.is_none());
+    assert!(!state.path().join("journal").exists());
+    // It was saved: the same is there without the journal.
+    assert_eq!(names(&state.read().unwrap().unwrap().graph), ["a=1", "b=2", "c=3"]);
+}
+
+#[tokio::test]
+async fn half_a_last_line_of_the_journal_was_never_written() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    {
+        let (writer, graph) = lock(&state);
+        reconcile(&writer, graph, &[part("a", 1)]).await;
+    }
+    let journal = state.path().join("journal");
+    let mut file = fs::OpenOptions::new().append(true).open(&journal).unwrap();
+    file.write_all(b"{\"started\":{\"number\":9,").unwrap();
+    assert_eq!(names(&lock(&state).1), ["a=1"]);
+}
+
+#[tokio::test]
+async fn a_broken_journal_is_an_error_that_names_the_line_and_loses_nothing() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    {
+        let (writer, graph) = lock(&state);
+        reconcile(&writer, graph, &[part("a", 1)]).await;
+    }
+    let journal = state.path().join("journal");
+    let mut text = fs::read_to_string(&journal).unwrap();
+    text.push_str("rubbish\n");
+    fs::write(&journal, &text).unwrap();
+    let error = state.lock("machine", "apply", Duration::ZERO).unwrap_err();
+    assert!(error.to_string().contains("line 4: expected value"), "{error}");
+    assert_eq!(fs::read_to_string(&journal).unwrap(), text);
+}
+
+#[tokio::test]
+async fn a_journal_that_a_checkpoint_already_holds_is_passed_over() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 1)]).await;
+    let journal = fs::read(state.path().join("journal")).unwrap();
+    let graph = reconcile(&writer, graph, &[]).await;
+    writer.save(&graph, None).unwrap();
+    drop(writer);
+    // As if the process had ended between the checkpoint and the emptying.
+    fs::write(state.path().join("journal"), journal).unwrap();
+    assert!(names(&lock(&state).1).is_empty());
+}
+
+#[test]
+fn a_database_that_is_none_is_an_error_that_names_it() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    fs::create_dir_all(state.path()).unwrap();
+    fs::write(state.path().join("state.redb"), b"this is no database, it only looks like a file").unwrap();
+    let error = state.read().unwrap_err();
+    assert!(error.to_string().contains("state.redb"), "{error}");
+}
+
+#[tokio::test]
+async fn readers_beside_a_busy_writer_always_see_a_whole_state() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, mut graph) = lock(&state);
+    let reader = {
+        let state = state.clone();
+        std::thread::spawn(move || {
+            for _ in 0..50 {
+                let graph = state.read().unwrap().unwrap().graph;
+                let values: Vec<u32> = graph.items().map(|node| value(node.item())).collect();
+                // Each run sets all of them to one value, one after the other.
+                let spread = values.iter().max().unwrap_or(&0) - values.iter().min().unwrap_or(&0);
+                assert!(spread <= 1, "{values:?}");
+            }
+        })
+    };
+    let mut round = 0;
+    while !reader.is_finished() {
+        round += 1;
+        graph = reconcile(&writer, graph, &[part("a", 100 + round), part("b", 100 + round)]).await;
+        writer.save(&graph, None).unwrap();
+    }
+    reader.join().unwrap();
+}
