@@ -191,9 +191,14 @@ impl Schedule {
             system.exists.insert(name.into(), made.clone());
             current.put_item(made).unwrap();
         }
-        // What is being deleted in the background holds nothing up for long.
+        // What is being deleted in the background holds nothing up for long, nor does what becomes there
+        // something that vanishes.
         let mut lasting = system.exists.clone();
-        lasting.retain(|name, _| !matches!(system.background.get(name), Some((Operation::Delete, _, _))));
+        lasting.retain(|name, _| match system.background.get(name) {
+            None => true,
+            Some((Operation::Delete, _, _)) => false,
+            Some((_, thing, _)) => !thing.needs.iter().any(|need| need.auto && !system.is_met(need)),
+        });
         let founded = founded(&lasting, &lasting);
         let doomed: Vec<String> =
             system.exists.keys().filter(|name| !founded.contains(*name)).cloned().collect();
