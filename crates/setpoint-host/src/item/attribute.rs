@@ -1,0 +1,36 @@
+//! The attributes of any host item, whole, for whoever compares old and new.
+
+use setpoint_graph::ItemHandle;
+
+use super::File;
+
+/// One attribute of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attribute {
+    /// What it is called.
+    pub name: &'static str,
+    /// Its value as text, whole.
+    pub value: String,
+    /// Whether the value must not be shown.
+    pub sensitive: bool,
+    /// Whether the value is text of many lines, best compared line by line.
+    pub multiline: bool,
+}
+
+/// The attributes of an item in the order people want to read them.
+///
+/// Unlike [`ItemHandle::attributes`], the content of a text file is whole and not on one line.
+pub fn attributes(item: &ItemHandle) -> Vec<Attribute> {
+    let text = item.get::<File>().and_then(|file| file.content.text());
+    let plain = item.attributes();
+    let attributes = plain.iter().map(|attribute| {
+        let text = text.filter(|_| attribute.name == "content");
+        Attribute {
+            name: attribute.name,
+            value: text.map_or_else(|| attribute.value.clone(), ToOwned::to_owned),
+            sensitive: attribute.sensitive,
+            multiline: text.is_some(),
+        }
+    });
+    attributes.collect()
+}

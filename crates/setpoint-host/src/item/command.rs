@@ -1,0 +1,105 @@
+//! Commands that bring something into a state.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
+
+use super::{Need, RootPath, Run, Wait, need};
+
+/// A state that commands bring about: `check` asks for it, `apply` makes it, `undo` takes it back.
+///
+/// Where `check` already succeeds, `apply` is not run, and `undo` will not be: what was there before is not
+/// Setpoint's to take away. Without `check`, `apply` counts as done once it succeeded.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Command {
+    /// What it is called.
+    pub name: Name,
+    /// Succeeds where the state is there; must change nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Run>,
+    /// Brings the state about.
+    pub apply: Run,
+    /// Takes the state back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<Run>,
+    /// Variables that are added to the environment of all three.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Whether the values of the variables must not be shown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sensitive: bool,
+    /// The directory they run in; none for the root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<RootPath>,
+    /// How long `check` may take.
+    pub check_timeout: Wait,
+    /// How long `apply` may take.
+    pub apply_timeout: Wait,
+    /// How long `undo` may take.
+    pub undo_timeout: Wait,
+    /// What it depends on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Need>,
+}
+
+impl Command {
+    /// The kind of all commands.
+    pub const KIND: Kind = Kind::from_static(Self::KIND_TEXT);
+    pub(crate) const KIND_TEXT: &'static str = "command";
+}
+
+impl fmt::Debug for Command {
+    /// Never shows values that are sensitive.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Command");
+        debug.field("name", &self.name).field("check", &self.check).field("apply", &self.apply);
+        debug.field("undo", &self.undo);
+        if self.sensitive {
+            debug.field("env", &self.env.keys().collect::<Vec<_>>());
+        } else {
+            debug.field("env", &self.env);
+        }
+        debug.field("cwd", &self.cwd).field("needs", &self.needs).finish_non_exhaustive()
+    }
+}
+
+impl Item for Command {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn name(&self) -> Name {
+        self.name.clone()
+    }
+
+    fn dependencies(&self, deps: &mut Deps) {
+        need::derive(&self.needs, deps);
+    }
+
+    fn attributes(&self, attributes: &mut Attributes) {
+        if let Some(check) = &self.check {
+            attributes.add("check", check);
+        }
+        attributes.add("apply", &self.apply);
+        if let Some(undo) = &self.undo {
+            attributes.add("undo", undo);
+        }
+        if !self.env.is_empty() {
+            let pairs: Vec<String> =
+                self.env.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
+            if self.sensitive {
+                attributes.add_sensitive("env", pairs.join(" "));
+            } else {
+                attributes.add("env", pairs.join(" "));
+            }
+        }
+        if let Some(cwd) = &self.cwd {
+            attributes.add("cwd", cwd);
+        }
+        attributes.add("check_timeout", self.check_timeout);
+        attributes.add("apply_timeout", self.apply_timeout);
+        attributes.add("undo_timeout", self.undo_timeout);
+    }
+}

@@ -1,0 +1,57 @@
+//! Directories.
+
+use serde::{Deserialize, Serialize};
+use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
+
+use super::{Access, Need, RootPath, need};
+
+/// A directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Directory {
+    /// What it is called, wherever it is.
+    pub name: Name,
+    /// Where it is.
+    pub path: RootPath,
+    /// Who may do what with it.
+    #[serde(default, skip_serializing_if = "Access::is_unmanaged")]
+    pub access: Access,
+    /// Whether one that is already there is taken over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adopt: bool,
+    /// What it depends on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Need>,
+}
+
+impl Directory {
+    /// The kind of all directories.
+    pub const KIND: Kind = Kind::from_static(Self::KIND_TEXT);
+    pub(crate) const KIND_TEXT: &'static str = "directory";
+}
+
+impl Item for Directory {
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    fn name(&self) -> Name {
+        self.name.clone()
+    }
+
+    fn label(&self) -> Option<String> {
+        Some(format!("{}/", self.path))
+    }
+
+    fn dependencies(&self, deps: &mut Deps) {
+        need::derive(&self.needs, deps);
+        deps.claims(format!("path {}", self.path));
+    }
+
+    fn attributes(&self, attributes: &mut Attributes) {
+        attributes.add("path", &self.path);
+        self.access.attributes(attributes);
+        if self.adopt {
+            attributes.add("adopt", true);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Items of a Linux host, the manifests that declare them, and the configurators that make them real.
+//!
+//! ```text
+//!  YAML ──load──▶ Manifest: the intended graph ─┐
+//!                                               ├─▶ setpoint_engine: plan, reconcile
+//!  Host ──registry──▶ configurators ────────────┘            │
+//!   └─ a root directory, and nothing outside of it ◀─────────┘
+//! ```
+
+mod item;
+mod manifest;
+mod process;
+
+pub use item::{
+    Access, Attribute, Because, Command, Content, Directory, File, Mode, ModeError, Need, PathError, Process,
+    RootPath, Run, StopSignal, Symlink, Wait, WaitError, attributes, item_types,
+};
+pub use manifest::{Declared, Diagnostic, Manifest, load, schema};

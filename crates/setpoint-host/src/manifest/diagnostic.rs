@@ -1,0 +1,138 @@
+//! What is wrong with a manifest, and where.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// One error of a manifest, with its place and the text that is wrong.
+///
+/// ```text
+/// error: `files` have no attribute `mod`
+///  --> site/app.yaml:4:5
+///   |
+/// 4 |     mod: "0644"
+///   |     ^^^
+///   = hint: did you mean `mode`?
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Diagnostic {
+    /// The file it is in.
+    pub file: PathBuf,
+    /// The line, from 1; 0 if the file as a whole is meant.
+    pub line: usize,
+    /// The column in characters, from 1; 0 if the file as a whole is meant.
+    pub column: usize,
+    /// How many characters from there are wrong.
+    pub length: usize,
+    /// The source line.
+    pub text: String,
+    /// What is wrong.
+    pub message: String,
+    /// What can be done about it.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "error: {}", self.message)?;
+        let margin = self.line.to_string().len();
+        if self.line == 0 {
+            write!(f, "{:margin$}--> {}", "", self.file.display())?;
+        } else {
+            writeln!(f, "{:margin$}--> {}:{}:{}", "", self.file.display(), self.line, self.column)?;
+            writeln!(f, "{:margin$} |", "")?;
+            writeln!(f, "{} | {}", self.line, self.text)?;
+            // Tabs stay tabs, so that the caret is below what it points at.
+            let before = self.text.chars().take(self.column.saturating_sub(1));
+            let before: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            write!(f, "{:margin$} | {before}{}", "", "^".repeat(self.length.max(1)))?;
+        }
+        match &self.hint {
+            Some(hint) => write!(f, "\n{:margin$} = hint: {hint}", ""),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Diagnostic {}
+
+/// A file of a manifest with its text.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// The path, as the person named it.
+    pub(crate) path: Arc<std::path::Path>,
+    pub(crate) text: String,
+}
+
+/// A range of characters, usually within one line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// From 1.
+    pub(crate) line: u32,
+    /// From 1.
+    pub(crate) column: u32,
+    pub(crate) length: u32,
+}
+
+/// A place in one of the files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) source: usize,
+    pub(crate) span: Span,
+}
+
+/// Collects all that is wrong.
+#[derive(Debug)]
+pub(crate) struct Report<'a> {
+    sources: &'a [Source],
+    found: Vec<Diagnostic>,
+}
+
+impl<'a> Report<'a> {
+    pub(crate) fn new(sources: &'a [Source]) -> Self {
+        Self { sources, found: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, place: Place, message: impl Into<String>, hint: Option<String>) {
+        let Some(source) = self.sources.get(place.source) else { return };
+        let Span { line, column, length } = place.span;
+        let line_number = line as usize;
+        let text = line_number.checked_sub(1).and_then(|line| source.text.lines().nth(line));
+        let text = text.unwrap_or_default();
+        let room = text.chars().count().saturating_sub((column as usize).saturating_sub(1));
+        self.found.push(Diagnostic {
+            file: source.path.to_path_buf(),
+            line: line_number,
+            column: column as usize,
+            length: (length as usize).clamp(1, room.max(1)),
+            text: text.to_owned(),
+            message: message.into(),
+            hint,
+        });
+    }
+
+    /// Where something is, in words.
+    pub(crate) fn words(&self, place: Place) -> String {
+        let file = self.sources.get(place.source).map(|source| source.path.display().to_string());
+        format!("{}:{}", file.unwrap_or_default(), place.span.line)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// All that was found, by file and line.
+    pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
+        self.found.sort();
+        self.found.dedup();
+        self.found
+    }
+}
+
+/// A hint that names the known word most like the one written.
+pub(crate) fn did_you_mean<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let scored = known.into_iter().map(|word| (strsim::damerau_levenshtein(written, word), word));
+    let (distance, word) = scored.min()?;
+    let near = distance <= 1 + written.chars().count() / 4;
+    near.then(|| format!("did you mean `{word}`?"))
+}

@@ -1,0 +1,293 @@
+//! Manifests: what a person declares, as YAML.
+//!
+//! ```text
+//!  files ──▶ YAML with positions ──▶ fields checked against the table ──▶ references, templates ──▶ graph
+//!                    └────────────────────────┴────────────── all errors ─────────┴──▶ diagnostics
+//! ```
+//!
+//! ```yaml
+//! name: site                  # by default the name of the directory
+//! root: /srv/site             # by default the directory of the manifest; all paths are below it
+//! values: {port: 8080}        # for all templates
+//!
+//! directories:
+//!   conf: {path: etc/app, mode: "0750"}
+//!   logs:                     # all attributes have defaults: the path is the name
+//! files:
+//!   config:
+//!     path: etc/app/app.conf
+//!     template: |
+//!       port = {{ port }}
+//! symlinks:
+//!   current: {target: releases/2}
+//! processes:
+//!   web:
+//!     command: [app, --config, "${file.config.path}"]
+//!     log: logs/web.log
+//! commands:
+//!   database:
+//!     check: test -e data.db
+//!     apply: app init
+//!     undo: rm data.db
+//!     after: [process.web]
+//! ```
+//!
+//! Items are maps by name, one map for each kind, rather than one list with a `kind` in each entry: a name
+//! can't be forgotten, twice the same name is visible at a glance, an editor completes the attributes of the
+//! one kind it knows itself to be in, and a small set reads like a table of contents.
+//!
+//! **References.** `${kind.name.attribute}` in any text stands for an attribute of another item, which then
+//! comes first. It is replaced in all attributes but `content`, which is taken as it is; in a `template`
+//! before the template is rendered. `$${` is a plain `${`; and what does not begin with a word and a dot,
+//! such as the shell's `${HOME}`, is not a reference at all. `path` is the absolute path.
+//!
+//! **Several files.** A directory is read as all `*.yaml` and `*.yml` files directly in it, hidden ones left
+//! out, each with any number of documents. They declare one set together. A file that the set itself declares
+//! is not read as a manifest.
+
+mod build;
+mod diagnostic;
+mod reference;
+mod resolve;
+mod schema;
+mod spec;
+mod table;
+mod template;
+mod yaml;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use setpoint_graph::{Graph, ItemRef, Name};
+
+use build::Built;
+use diagnostic::{Place, Report, Source};
+use spec::Written;
+
+pub use diagnostic::Diagnostic;
+pub use schema::schema;
+
+/// A set of items as one or more files declare it.
+#[derive(Debug)]
+pub struct Manifest {
+    name: Name,
+    root: PathBuf,
+    graph: Graph,
+    declared: BTreeMap<ItemRef, Declared>,
+    files: Vec<PathBuf>,
+}
+
+/// Where an item was declared, and what else was said of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declared {
+    /// The file.
+    pub file: Arc<Path>,
+    /// The line of its name.
+    pub line: usize,
+    /// Whether no plan may delete it.
+    pub prevent_destroy: bool,
+    /// Whether it takes over what is already there.
+    pub adopt: bool,
+}
+
+impl Manifest {
+    /// What the set is called.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The directory that all paths are in: absolute, and there when the manifest was loaded.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The intended items.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Gives the intended items away.
+    pub fn into_graph(self) -> Graph {
+        self.graph
+    }
+
+    /// Where an item was declared.
+    pub fn declared(&self, item: &ItemRef) -> Option<&Declared> {
+        self.declared.get(item)
+    }
+
+    /// Where all items were declared, by reference.
+    pub fn all_declared(&self) -> impl Iterator<Item = (&ItemRef, &Declared)> {
+        self.declared.iter()
+    }
+
+    /// Every file that was read, also those that items are copies of: a change of one is a change of the set.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+}
+
+/// Loads a manifest from a file, or from the files of a directory.
+///
+/// Nothing is changed, and all that is wrong is found at once.
+///
+/// ```
+/// let dir = tempfile::tempdir()?;
+/// std::fs::write(dir.path().join("site.yaml"), "files:\n  hello.txt: {content: hi}\n")?;
+/// let manifest = setpoint_host::load(dir.path()).expect("a good manifest");
+/// assert_eq!(manifest.graph().len(), 1);
+///
+/// std::fs::write(dir.path().join("site.yaml"), "files:\n  hello.txt: {contents: hi}\n")?;
+/// let errors = setpoint_host::load(dir.path()).unwrap_err();
+/// assert_eq!((errors[0].line, errors[0].column), (2, 15));
+/// assert_eq!(errors[0].hint.as_deref(), Some("did you mean `content`?"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn load(path: &Path) -> Result<Manifest, Vec<Diagnostic>> {
+    let found = find(path)?;
+    let mut sources = Vec::with_capacity(found.files.len());
+    let mut unreadable = Vec::new();
+    for file in &found.files {
+        match fs::read(file) {
+            Err(error) => unreadable.push(whole(file, format!("can't read the manifest: {error}"), None)),
+            Ok(bytes) => match String::from_utf8(bytes) {
+                Ok(text) => sources.push(Source { path: file.as_path().into(), text }),
+                Err(_) => unreadable.push(whole(file, "the manifest is no UTF-8 text".to_owned(), None)),
+            },
+        }
+    }
+    let mut skipped: BTreeSet<usize> = BTreeSet::new();
+    loop {
+        let loaded = load_sources(&found, &sources, &skipped);
+        // A managed file that happens to be YAML and to be beside the manifests is none of them.
+        let managed = if found.is_file { Vec::new() } else { loaded.managed(&sources, &skipped) };
+        if managed.is_empty() {
+            unreadable.extend(loaded.wrong);
+            unreadable.sort();
+            return if unreadable.is_empty() { Ok(loaded.manifest) } else { Err(unreadable) };
+        }
+        skipped.extend(managed);
+    }
+}
+
+/// The files of a set.
+struct Found {
+    directory: PathBuf,
+    is_file: bool,
+    files: Vec<PathBuf>,
+}
+
+fn find(path: &Path) -> Result<Found, Vec<Diagnostic>> {
+    let failed = |error: &dyn std::fmt::Display, hint: Option<&str>| {
+        vec![whole(path, error.to_string(), hint.map(ToOwned::to_owned))]
+    };
+    let is_file = match fs::metadata(path) {
+        Ok(metadata) => !metadata.is_dir(),
+        Err(error) => return Err(failed(&format_args!("can't read the manifest: {error}"), None)),
+    };
+    let directory = if is_file { path.parent().unwrap_or(Path::new("")) } else { path };
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let absolute = fs::canonicalize(directory);
+    let directory =
+        absolute.map_err(|error| failed(&format_args!("can't find its directory: {error}"), None))?;
+    if is_file {
+        return Ok(Found { directory, is_file, files: vec![path.to_path_buf()] });
+    }
+    let entries = fs::read_dir(path)
+        .map_err(|error| failed(&format_args!("can't read the directory: {error}"), None))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let entry =
+            entry.map_err(|error| failed(&format_args!("can't read the directory: {error}"), None))?;
+        let name = entry.file_name();
+        let extension = Path::new(&name).extension();
+        let is_manifest = extension.is_some_and(|extension| extension == "yaml" || extension == "yml")
+            && !name.as_encoded_bytes().starts_with(b".");
+        if is_manifest && entry.path().is_file() {
+            files.push(if path == Path::new(".") { PathBuf::from(name) } else { entry.path() });
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        let hint = "write one, such as site.yaml, or name another place";
+        return Err(failed(&"there is no manifest (*.yaml or *.yml) in this directory", Some(hint)));
+    }
+    Ok(Found { directory, is_file, files })
+}
+
+fn whole(file: &Path, message: String, hint: Option<String>) -> Diagnostic {
+    let file = file.to_path_buf();
+    Diagnostic { file, line: 0, column: 0, length: 0, text: String::new(), message, hint }
+}
+
+/// What came of some files, right or wrong.
+struct Loaded {
+    manifest: Manifest,
+    managed: Vec<PathBuf>,
+    wrong: Vec<Diagnostic>,
+}
+
+impl Loaded {
+    /// The sources that are declared as files themselves.
+    fn managed(&self, sources: &[Source], skipped: &BTreeSet<usize>) -> Vec<usize> {
+        let sources = sources.iter().enumerate().filter(|(i, _)| !skipped.contains(i));
+        let managed = sources.filter(|(_, source)| {
+            fs::canonicalize(&source.path).is_ok_and(|path| self.managed.contains(&path))
+        });
+        managed.map(|(i, _)| i).collect()
+    }
+}
+
+fn load_sources(found: &Found, sources: &[Source], skipped: &BTreeSet<usize>) -> Loaded {
+    let mut report = Report::new(sources);
+    let mut documents = Vec::new();
+    for (source, text) in sources.iter().enumerate().filter(|(i, _)| !skipped.contains(i)) {
+        match yaml::parse(&text.text) {
+            Ok(nodes) => documents.extend(nodes.into_iter().map(|node| (source, node))),
+            Err(wrong) => {
+                let place = Place { source, span: wrong.span };
+                report.add(place, wrong.message, wrong.hint.map(ToOwned::to_owned));
+            }
+        }
+    }
+    let mut written = Written::default();
+    for (source, document) in &documents {
+        written.document(*source, document, &mut report);
+    }
+    let root = root(found, &written, sources, &mut report);
+    let name = match written.name {
+        Some((name, _)) => Name::new(name),
+        None => Name::new(found.directory.file_name().map_or("root".into(), |name| name.to_string_lossy())),
+    };
+    let Built { graph, declared, read, files } =
+        build::build(&name, root.clone(), &written, sources, &mut report);
+    let mut all: BTreeSet<PathBuf> = found.files.iter().cloned().collect();
+    all.extend(read);
+    // Only files directly beside the manifests can be mistaken for one.
+    let managed = files.iter().map(|path| path.in_root(&root));
+    let managed = managed.filter(|path| path.parent() == Some(&found.directory)).collect();
+    let manifest = Manifest { name, root, graph, declared, files: all.into_iter().collect() };
+    debug_assert!(!report.is_empty() || manifest.graph.len() == written.specs.len());
+    Loaded { manifest, managed, wrong: report.finish() }
+}
+
+/// The directory that all paths are in.
+fn root(found: &Found, written: &Written<'_>, sources: &[Source], report: &mut Report<'_>) -> PathBuf {
+    let Some((text, place)) = written.root else { return found.directory.clone() };
+    let manifest = sources.get(place.source).and_then(|source| source.path.parent());
+    let beside = manifest.and_then(|parent| {
+        fs::canonicalize(if parent.as_os_str().is_empty() { Path::new(".") } else { parent }).ok()
+    });
+    let root = beside.unwrap_or_else(|| found.directory.clone()).join(text);
+    match fs::canonicalize(&root) {
+        Ok(real) if real.is_dir() => return real,
+        Ok(_) => report.add(place, format!("the root {} is no directory", root.display()), None),
+        Err(error) => {
+            let hint = Some("the root must be there; what is in it is managed".to_owned());
+            report.add(place, format!("the root {}: {error}", root.display()), hint);
+        }
+    }
+    root
+}

@@ -1,0 +1,376 @@
+//! Turns what was written into values: references replaced, templates rendered, paths checked.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use setpoint_graph::ItemRef;
+
+use super::diagnostic::{Place, Report, Source, Span, did_you_mean};
+use super::reference::{Part, attribute, split};
+use super::spec::{Spec, Written, decode};
+use super::table::{SECTIONS, Section};
+use super::template::{self, Templates};
+use super::yaml::{Data, Node, Style};
+use crate::item::{Because, Command, Content, Need, PathError, Process, RootPath};
+
+/// A value that is found out when someone asks for it.
+#[derive(Clone, Debug, Default)]
+enum Memo<T> {
+    #[default]
+    Open,
+    /// Being found out: whoever asks now asks for something that rests on the answer.
+    Busy,
+    /// Found out; none if that failed, which has been reported.
+    Done(Option<T>),
+}
+
+/// Resolves the attributes of all items.
+pub(crate) struct Resolver<'a, 'r> {
+    pub(crate) specs: &'a [Spec<'a>],
+    pub(crate) root: PathBuf,
+    pub(crate) report: &'r mut Report<'a>,
+    sources: &'a [Source],
+    index: HashMap<(&'static str, &'a str), usize>,
+    values: serde_json::Value,
+    templates: Templates,
+    paths: Vec<Memo<RootPath>>,
+    contents: Vec<Memo<Content>>,
+    needs: Vec<Vec<Need>>,
+    /// Files beside the manifests that were read.
+    pub(crate) read: Vec<PathBuf>,
+}
+
+impl<'a, 'r> Resolver<'a, 'r> {
+    pub(crate) fn new(
+        written: &'a Written<'a>,
+        sources: &'a [Source],
+        root: PathBuf,
+        report: &'r mut Report<'a>,
+    ) -> Self {
+        let specs = written.specs.as_slice();
+        let mut index: HashMap<(&'static str, &'a str), usize> = HashMap::with_capacity(specs.len());
+        for (i, spec) in specs.iter().enumerate() {
+            match index.entry((spec.section.kind, spec.name.as_str())) {
+                std::collections::hash_map::Entry::Vacant(entry) => drop(entry.insert(i)),
+                std::collections::hash_map::Entry::Occupied(entry) => {
+                    let first = report.words(specs[*entry.get()].place);
+                    let message = format!("there are two {} `{}`", spec.section.key, spec.name);
+                    report.add(spec.place, message, Some(format!("the first is in {first}")));
+                }
+            }
+        }
+        let mut values = serde_json::Map::new();
+        for &(node, source) in &written.values {
+            let Data::Map(pairs) = &node.data else { continue };
+            for (key, value) in pairs {
+                let Some(name) = key.scalar() else { continue };
+                if values.insert(name.to_owned(), template::value(value)).is_some() {
+                    let message = format!("there are two values `{name}` for all templates");
+                    report.add(Place { source, span: key.span }, message, None);
+                }
+            }
+        }
+        Self {
+            specs,
+            root,
+            sources,
+            index,
+            values: values.into(),
+            templates: Templates::new(),
+            paths: vec![Memo::Open; specs.len()],
+            contents: vec![Memo::Open; specs.len()],
+            needs: vec![Vec::new(); specs.len()],
+            read: Vec::new(),
+            report,
+        }
+    }
+
+    pub(crate) fn reference(&self, i: usize) -> ItemRef {
+        let spec = &self.specs[i];
+        ItemRef::new(spec.section.kind, &spec.name)
+    }
+
+    /// What the item needs, in order.
+    pub(crate) fn take_needs(&mut self, i: usize) -> Vec<Need> {
+        let mut needs = std::mem::take(&mut self.needs[i]);
+        needs.sort();
+        needs
+    }
+
+    /// Notes that one item needs another.
+    pub(crate) fn need(&mut self, i: usize, on: usize, because: Because) {
+        if i == on {
+            return;
+        }
+        let kind = self.specs[i].section.kind;
+        let restarts = because != Because::Inside && [Process::KIND_TEXT, Command::KIND_TEXT].contains(&kind);
+        let item = self.reference(on);
+        match self.needs[i].iter_mut().find(|need| need.item == item) {
+            Some(need) => need.restarts |= restarts,
+            None => self.needs[i].push(Need { item, because, restarts }),
+        }
+    }
+
+    /// The path of a directory, file or link.
+    pub(crate) fn path(&mut self, i: usize) -> Option<RootPath> {
+        match &self.paths[i] {
+            Memo::Done(path) => return path.clone(),
+            Memo::Busy => return self.rests_on_itself(i),
+            Memo::Open => self.paths[i] = Memo::Busy,
+        }
+        let spec = &self.specs[i];
+        let path = match spec.node("path") {
+            Some(node) => self.text(i, node).and_then(|text| self.below(spec.at(node.span), &text)),
+            None => self.below(spec.place, spec.name.as_str()),
+        };
+        self.paths[i] = Memo::Done(path.clone());
+        path
+    }
+
+    /// A path in another field.
+    pub(crate) fn path_field(&mut self, i: usize, field: &str) -> Option<RootPath> {
+        let node = self.specs[i].node(field)?;
+        let text = self.text(i, node)?;
+        if field == "cwd" && self.is_root(&text) {
+            return None;
+        }
+        self.below(self.specs[i].at(node.span), &text)
+    }
+
+    fn is_root(&self, text: &str) -> bool {
+        RootPath::below(&self.root, text) == Err(PathError::Root)
+    }
+
+    fn below(&mut self, place: Place, text: &str) -> Option<RootPath> {
+        match RootPath::below(&self.root, text) {
+            Ok(path) => Some(path),
+            Err(error) => {
+                let hint = match error {
+                    PathError::Outside => Some(format!("all paths are below {}", self.root.display())),
+                    PathError::Root => Some("the root itself is not managed".to_owned()),
+                    _ => None,
+                };
+                self.report.add(place, format!("{text:?}: {error}"), hint);
+                None
+            }
+        }
+    }
+
+    /// What a file holds.
+    pub(crate) fn content(&mut self, i: usize) -> Option<Content> {
+        match &self.contents[i] {
+            Memo::Done(content) => return content.clone(),
+            Memo::Busy => return self.rests_on_itself(i),
+            Memo::Open => self.contents[i] = Memo::Busy,
+        }
+        let content = self.make_content(i);
+        self.contents[i] = Memo::Done(content.clone());
+        content
+    }
+
+    fn make_content(&mut self, i: usize) -> Option<Content> {
+        let spec = &self.specs[i];
+        if let Some(node) = spec.node("content") {
+            return match &node.data {
+                Data::Scalar { text, style: Style::Binary } => decode(text).map(Content::from),
+                Data::Scalar { text, .. } => Some(Content::from(&**text)),
+                _ => None,
+            };
+        }
+        if spec.node("source").is_some() {
+            return self.read_beside(i, "source").map(|(bytes, _)| Content::from(bytes));
+        }
+        if let Some(node) = spec.node("template") {
+            let text = self.text(i, node)?;
+            let rendered = self.templates.render(&text, &self.values_for(i));
+            return rendered
+                .map(|text| Content::from(text.into_bytes()))
+                .map_err(|error| {
+                    let place = spec.at(line_of(node, error.line));
+                    self.report.add(place, error.message, error.hint);
+                })
+                .ok();
+        }
+        let (bytes, path) = self.read_beside(i, "template_source")?;
+        let place = spec.place_of("template_source");
+        let Ok(text) = String::from_utf8(bytes) else {
+            self.report.add(place, format!("{} is no text", path.display()), None);
+            return None;
+        };
+        let text = self.replace(i, &text, |_, _| place)?;
+        match self.templates.render(&text, &self.values_for(i)) {
+            Ok(text) => Some(Content::from(text.into_bytes())),
+            Err(error) => {
+                let line = error.line.map(|line| format!(":{line}")).unwrap_or_default();
+                let message = format!("{}{line}: {}", path.display(), error.message);
+                self.report.add(place, message, error.hint);
+                None
+            }
+        }
+    }
+
+    fn values_for(&self, i: usize) -> Cow<'_, serde_json::Value> {
+        let Some(own) = self.specs[i].node("values").map(template::value) else {
+            return Cow::Borrowed(&self.values);
+        };
+        let mut values = self.values.clone();
+        if let (Some(all), serde_json::Value::Object(own)) = (values.as_object_mut(), own) {
+            all.extend(own);
+        }
+        Cow::Owned(values)
+    }
+
+    /// Reads a file that a field names, seen from the manifest.
+    fn read_beside(&mut self, i: usize, field: &str) -> Option<(Vec<u8>, PathBuf)> {
+        let spec = &self.specs[i];
+        let node = spec.node(field)?;
+        let text = self.text(i, node)?.into_owned();
+        let manifest = self.sources.get(spec.place.source).map(|source| &*source.path);
+        let path = manifest.and_then(Path::parent).unwrap_or(Path::new("")).join(text);
+        self.read.push(path.clone());
+        match std::fs::read(&path) {
+            Ok(bytes) => Some((bytes, path)),
+            Err(error) => {
+                let message = format!("can't read {}: {error}", path.display());
+                let hint = "it is looked for from the manifest's directory".to_owned();
+                self.report.add(spec.at(node.span), message, Some(hint));
+                None
+            }
+        }
+    }
+
+    /// A text with all references replaced.
+    pub(crate) fn text(&mut self, i: usize, node: &'a Node<'a>) -> Option<Cow<'a, str>> {
+        let text = node.scalar()?;
+        let spec = &self.specs[i];
+        let sources = self.sources;
+        self.replace(i, text, |needle, sources_line| {
+            let source = sources.get(spec.place.source);
+            spec.at(source.map_or(node.span, |source| locate(source, node.span, needle, sources_line)))
+        })
+    }
+
+    /// Replaces the references in a text; `place` says where one is, given it and its line in the text.
+    fn replace<'t>(
+        &mut self,
+        i: usize,
+        text: &'t str,
+        place: impl Fn(&str, usize) -> Place,
+    ) -> Option<Cow<'t, str>> {
+        let Some(parts) = split(text) else { return Some(Cow::Borrowed(text)) };
+        let line = |at: usize| text.get(..at).map_or(0, |before| before.matches('\n').count());
+        let mut whole = Some(String::with_capacity(text.len()));
+        for part in parts {
+            let value = match part {
+                Part::Plain(text) => Some(Cow::Borrowed(text)),
+                Part::Reference(inside, at) => {
+                    let place = place(&format!("${{{inside}}}"), line(at));
+                    self.attribute(i, inside, place).map(Cow::Owned)
+                }
+                Part::Open(at) => {
+                    let hint = "close it with `}`, or write `$${` for a plain `${`".to_owned();
+                    self.report.add(place("${", line(at)), "this reference has no end", Some(hint));
+                    None
+                }
+            };
+            // All references are looked at, so that all errors are found.
+            whole = whole.zip(value).map(|(whole, value)| whole + &value);
+        }
+        whole.map(Cow::Owned)
+    }
+
+    /// The value of `kind.name.attribute`, which the item then needs.
+    fn attribute(&mut self, i: usize, inside: &str, place: Place) -> Option<String> {
+        let Some((kind, name, attribute)) = attribute(inside) else {
+            let hint = "write `${kind.name.attribute}`, or `$${` for a plain `${`".to_owned();
+            self.report.add(place, format!("`{inside}` is no reference"), Some(hint));
+            return None;
+        };
+        let on = self.find(kind, name, place)?;
+        let section = self.specs[on].section;
+        if !section.referable.contains(&attribute) {
+            let all = section.referable.join(", ");
+            let hint = did_you_mean(attribute, section.referable.iter().copied())
+                .unwrap_or_else(|| format!("there are {all}"));
+            let message = format!("a {kind} has no `{attribute}` to refer to");
+            self.report.add(place, message, Some(hint));
+            return None;
+        }
+        self.need(i, on, Because::Reference);
+        match attribute {
+            "path" => Some(self.path(on)?.in_root(&self.root).display().to_string()),
+            "sha256" => Some(self.content(on)?.sha256()),
+            "target" => {
+                let node = self.specs[on].node("target")?;
+                Some(self.text(on, node)?.into_owned())
+            }
+            "log" if self.specs[on].node("log").is_some() => {
+                Some(self.path_field(on, "log")?.in_root(&self.root).display().to_string())
+            }
+            "log" => {
+                let hint = Some("say `log` there".to_owned());
+                self.report.add(place, format!("{kind}.{name} has no log file of its own"), hint);
+                None
+            }
+            _ => Some(name.to_owned()),
+        }
+    }
+
+    /// The item that is called so; complains where there is none.
+    pub(crate) fn find(&mut self, kind: &str, name: &str, place: Place) -> Option<usize> {
+        let Some(section) = Section::of_kind(kind) else {
+            let known = SECTIONS.iter().map(|section| section.kind);
+            let all: Vec<&str> = known.clone().collect();
+            let plural = SECTIONS.iter().find(|section| section.key == kind);
+            let hint = plural.map(|section| format!("did you mean `{}`?", section.kind));
+            let hint = hint
+                .or_else(|| did_you_mean(kind, known))
+                .unwrap_or_else(|| format!("there are {}", all.join(", ")));
+            self.report.add(place, format!("there is no kind of item `{kind}`"), Some(hint));
+            return None;
+        };
+        if let Some(&found) = self.index.get(&(section.kind, name)) {
+            return Some(found);
+        }
+        let mut known: Vec<&str> =
+            self.index.keys().filter(|(kind, _)| *kind == section.kind).map(|&(_, name)| name).collect();
+        known.sort_unstable();
+        let hint = did_you_mean(name, known)
+            .unwrap_or_else(|| format!("declare it in `{}`, or correct the name", section.key));
+        self.report.add(place, format!("there is no {kind} `{name}`"), Some(hint));
+        None
+    }
+
+    /// Reports that an attribute of an item can't be known before itself.
+    fn rests_on_itself<T>(&mut self, i: usize) -> Option<T> {
+        let spec = &self.specs[i];
+        let message =
+            format!("{}.{} refers to itself, directly or through others", spec.section.kind, spec.name);
+        self.report.add(spec.place, message, Some("write one of them out".to_owned()));
+        None
+    }
+}
+
+/// Where a reference is within a scalar: it is looked for in the lines that the scalar was written in.
+fn locate(source: &Source, span: Span, needle: &str, line_in_text: usize) -> Span {
+    let first = span.line as usize - 1;
+    let lines = source.text.lines().enumerate().skip(first).take(line_in_text + 3);
+    let mut found = lines.filter_map(|(line, text)| {
+        let at = text.find(needle)?;
+        let (line, column) = (line + 1, text.get(..at)?.chars().count() + 1);
+        Some(Span {
+            line: u32::try_from(line).ok()?,
+            column: u32::try_from(column).ok()?,
+            length: u32::try_from(needle.chars().count()).ok()?,
+        })
+    });
+    found.next().unwrap_or(span)
+}
+
+/// The span of a line of a template.
+fn line_of(node: &Node<'_>, line: Option<usize>) -> Span {
+    let Data::Scalar { style: Style::Block, .. } = &node.data else { return node.span };
+    let line = line.and_then(|line| u32::try_from(line).ok());
+    line.map_or(node.span, |line| Span { line: (node.span.line + line).saturating_sub(1), column: 1, length: u32::MAX })
+}

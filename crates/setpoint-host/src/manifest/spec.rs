@@ -1,0 +1,336 @@
+//! Items as they were written: fields checked against the table, nothing resolved yet.
+
+use base64::Engine as _;
+use setpoint_graph::Name;
+
+use super::diagnostic::{Place, Report, Span, did_you_mean};
+use super::table::{Field, SECTIONS, Section, TOP, Type};
+use super::yaml::{Data, Node, Style};
+use crate::item::{Mode, StopSignal, Wait};
+
+/// One item as it was written.
+#[derive(Debug)]
+pub(crate) struct Spec<'a> {
+    pub(crate) section: &'static Section,
+    pub(crate) name: Name,
+    /// Where its name is.
+    pub(crate) place: Place,
+    /// Its fields, of which those with a wrong value are left out.
+    fields: Vec<(&'static str, &'a Node<'a>)>,
+}
+
+impl<'a> Spec<'a> {
+    pub(crate) fn node(&self, field: &str) -> Option<&'a Node<'a>> {
+        self.fields.iter().find(|(name, _)| *name == field).map(|&(_, node)| node)
+    }
+
+    pub(crate) fn text(&self, field: &str) -> Option<&'a str> {
+        self.node(field)?.scalar()
+    }
+
+    pub(crate) fn is_set(&self, field: &str) -> bool {
+        self.text(field) == Some("true")
+    }
+
+    /// A place within this item's file.
+    pub(crate) fn at(&self, span: Span) -> Place {
+        Place { source: self.place.source, span }
+    }
+
+    /// Where a field's value is, or the item's name where it has no such field.
+    pub(crate) fn place_of(&self, field: &str) -> Place {
+        self.node(field).map_or(self.place, |node| self.at(node.span))
+    }
+}
+
+/// All that was written in all files.
+#[derive(Debug, Default)]
+pub(crate) struct Written<'a> {
+    pub(crate) name: Option<(&'a str, Place)>,
+    pub(crate) root: Option<(&'a str, Place)>,
+    pub(crate) values: Vec<(&'a Node<'a>, usize)>,
+    pub(crate) specs: Vec<Spec<'a>>,
+}
+
+impl<'a> Written<'a> {
+    /// Takes in a document.
+    pub(crate) fn document(&mut self, source: usize, document: &'a Node<'a>, report: &mut Report<'_>) {
+        let place = |span| Place { source, span };
+        if document.is_null() {
+            return;
+        }
+        let Data::Map(pairs) = &document.data else {
+            let message = format!("a manifest is a map, and this is {}", document.words());
+            let hint = "begin with `files:` or another section".to_owned();
+            return report.add(place(document.span), message, Some(hint));
+        };
+        let mut seen: Vec<&str> = Vec::new();
+        for (key, value) in pairs {
+            let Some(name) = field_name(key, &mut seen, source, report) else { continue };
+            if let Some(section) = SECTIONS.iter().find(|section| section.key == name) {
+                self.section(section, source, value, report);
+            } else if let Some(field) = TOP.iter().find(|field| field.name == name) {
+                if check(field, value, source, report) {
+                    self.top(field, source, value, report);
+                }
+            } else {
+                let known = TOP.iter().map(|field| field.name).chain(SECTIONS.iter().map(|s| s.key));
+                let hint = SECTIONS.iter().find(|section| section.kind == name);
+                let hint = hint.map(|section| format!("did you mean `{}`?", section.key));
+                let all: Vec<&str> = known.clone().collect();
+                let hint = hint
+                    .or_else(|| did_you_mean(name, known))
+                    .unwrap_or_else(|| format!("there are {}", all.join(", ")));
+                report.add(place(key.span), format!("a manifest has no field `{name}`"), Some(hint));
+            }
+        }
+    }
+
+    fn top(&mut self, field: &Field, source: usize, value: &'a Node<'a>, report: &mut Report<'_>) {
+        if field.kind == Type::Values {
+            return self.values.push((value, source));
+        }
+        let Some(text) = value.scalar() else { return };
+        let place = Place { source, span: value.span };
+        let slot = if field.name == "name" { &mut self.name } else { &mut self.root };
+        if let Some((_, first)) = slot {
+            let message = format!("`{}` is said twice, first in {}", field.name, report.words(*first));
+            report.add(place, message, Some("a set of manifests says it once".to_owned()));
+        } else if text.is_empty() {
+            report.add(place, format!("`{}` is empty", field.name), None);
+        } else {
+            *slot = Some((text, place));
+        }
+    }
+
+    fn section(
+        &mut self,
+        section: &'static Section,
+        source: usize,
+        value: &'a Node<'a>,
+        report: &mut Report<'_>,
+    ) {
+        if value.is_null() {
+            return;
+        }
+        let place = |span| Place { source, span };
+        let Data::Map(pairs) = &value.data else {
+            let message =
+                format!("`{}` is a map of items by name, and this is {}", section.key, value.words());
+            return report.add(place(value.span), message, None);
+        };
+        self.specs.reserve(pairs.len());
+        for (key, value) in pairs {
+            let Some(name) = key.scalar() else {
+                report.add(place(key.span), format!("a name is text, and this is {}", key.words()), None);
+                continue;
+            };
+            if let Some(why) = bad_name(name) {
+                report.add(place(key.span), format!("{name:?} is no name: {why}"), None);
+                continue;
+            }
+            let fields = item(section, name, key.span, source, value, report);
+            self.specs.push(Spec { section, name: Name::new(name), place: place(key.span), fields });
+        }
+    }
+}
+
+/// The fields of an item, those with a wrong value left out.
+fn item<'a>(
+    section: &'static Section,
+    name: &str,
+    at: Span,
+    source: usize,
+    value: &'a Node<'a>,
+    report: &mut Report<'_>,
+) -> Vec<(&'static str, &'a Node<'a>)> {
+    let mut fields = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    let place = |span| Place { source, span };
+    match &value.data {
+        Data::Map(pairs) => {
+            fields.reserve_exact(pairs.len());
+            for (key, value) in pairs {
+                let Some(written) = field_name(key, &mut seen, source, report) else { continue };
+                let Some(field) = section.field(written) else {
+                    let known = section.fields.iter().map(|field| field.name);
+                    let all: Vec<&str> = known.clone().collect();
+                    let hint = if written == "<<" {
+                        "merge keys are not understood; use an alias for a whole value".to_owned()
+                    } else {
+                        did_you_mean(written, known)
+                            .unwrap_or_else(|| format!("there are {}", all.join(", ")))
+                    };
+                    let message = format!("a {} has no attribute `{written}`", section.kind);
+                    report.add(place(key.span), message, Some(hint));
+                    continue;
+                };
+                if check(field, value, source, report) {
+                    fields.push((field.name, value));
+                }
+            }
+        }
+        _ if value.is_null() => {}
+        _ => {
+            let message =
+                format!("the attributes of a {} are a map, and this is {}", section.kind, value.words());
+            report.add(place(value.span), message, None);
+            return fields;
+        }
+    }
+    let reference = format_args!("{}.{name}", section.kind);
+    for required in section.required {
+        if !seen.contains(required) {
+            let about = section.field(required).map(|field| field.about.to_owned());
+            report.add(place(at), format!("{reference} has no `{required}`"), about);
+        }
+    }
+    let given: Vec<&str> = seen.iter().copied().filter(|name| section.one_of.contains(name)).collect();
+    let all = section.one_of.join("`, `");
+    match given.as_slice() {
+        [] if !section.one_of.is_empty() => {
+            let hint = "an empty file has `content: \"\"`".to_owned();
+            report.add(place(at), format!("{reference} has none of `{all}`"), Some(hint));
+        }
+        [_, second, ..] => {
+            let at = fields.iter().find(|(name, _)| name == second).map_or(at, |(_, node)| node.span);
+            let message = format!("{reference} has both `{}`", given.join("` and `"));
+            report.add(place(at), message, Some(format!("keep one of `{all}`")));
+        }
+        _ => {}
+    }
+    if seen.contains(&"values") && !given.iter().any(|name| name.starts_with("template")) {
+        let at = fields.iter().find(|(name, _)| *name == "values").map_or(at, |(_, node)| node.span);
+        report.add(place(at), format!("{reference} has `values` and no template to use them"), None);
+    }
+    fields
+}
+
+/// The name of a field; complains about what is no name, and about a field that is there twice.
+fn field_name<'a>(
+    key: &'a Node<'a>,
+    seen: &mut Vec<&'a str>,
+    source: usize,
+    report: &mut Report<'_>,
+) -> Option<&'a str> {
+    let place = Place { source, span: key.span };
+    let Some(name) = key.scalar() else {
+        report.add(place, format!("the name of a field is text, and this is {}", key.words()), None);
+        return None;
+    };
+    if seen.contains(&name) {
+        report.add(place, format!("`{name}` is there twice"), Some("keep one of the two".to_owned()));
+        return None;
+    }
+    seen.push(name);
+    Some(name)
+}
+
+fn bad_name(name: &str) -> Option<&'static str> {
+    if name.is_empty() {
+        return Some("it is empty");
+    }
+    if name.len() > 200 {
+        return Some("it is longer than 200 bytes");
+    }
+    let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '@' | '+' | ':' | '~');
+    (!name.chars().all(allowed)).then_some("it holds letters, digits and any of _ - . / @ + : ~")
+}
+
+/// Checks a value against the type of its field.
+fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Report<'_>) -> bool {
+    let mut wrong = |span, message: String, hint: Option<&str>| {
+        report.add(Place { source, span }, message, hint.map(ToOwned::to_owned));
+        false
+    };
+    let name = field.name;
+    let words = value.words();
+    let scalar = value.scalar();
+    let mut expected =
+        |what: &str, hint| wrong(value.span, format!("`{name}` is {what}, and this is {words}"), hint);
+    match field.kind {
+        Type::Text | Type::Content => match (&value.data, words) {
+            (Data::Scalar { text, style: Style::Binary }, _) if field.kind == Type::Content => {
+                decode(text).is_some() || wrong(value.span, "this is no base64".to_owned(), None)
+            }
+            (Data::Scalar { style: Style::Binary, .. }, _) => expected("text", None),
+            (_, "text") => true,
+            (_, "number" | "a number" | "a boolean") => expected("text", Some("put it in quotes")),
+            (_, "nothing") => expected("text", Some("write \"\" for an empty text")),
+            _ => expected("text", None),
+        },
+        Type::Boolean => words == "a boolean" || expected("true or false", None),
+        Type::Mode => match scalar.map(str::parse::<Mode>) {
+            Some(Ok(_)) => true,
+            Some(Err(error)) => wrong(value.span, error.to_string(), None),
+            None => expected("an octal number", Some("such as \"0644\"")),
+        },
+        Type::Account => match scalar {
+            Some(text) if !text.is_empty() && words != "a boolean" => true,
+            _ => expected("a name or a number", None),
+        },
+        Type::Wait => match scalar.map(str::parse::<Wait>) {
+            Some(Ok(_)) => true,
+            Some(Err(error)) => wrong(value.span, error.to_string(), None),
+            None => expected("a time", Some("such as 10s")),
+        },
+        Type::Signal => match scalar {
+            Some(text) if StopSignal::by_name(text).is_some() => true,
+            Some(text) => {
+                let names: Vec<&str> = StopSignal::ALL.iter().map(|(name, _)| *name).collect();
+                let hint = format!("there are {}", names.join(", "));
+                wrong(value.span, format!("there is no signal {text:?} to stop with"), Some(&hint))
+            }
+            None => expected("the name of a signal", None),
+        },
+        Type::Run => match &value.data {
+            Data::List(nodes) if nodes.is_empty() => wrong(value.span, format!("`{name}` is empty"), None),
+            Data::List(nodes) => match nodes.iter().find(|node| node.scalar().is_none()) {
+                Some(node) => {
+                    wrong(node.span, format!("an argument is text, and this is {}", node.words()), None)
+                }
+                None => true,
+            },
+            _ if words == "text" && scalar.is_some_and(|text| !text.trim().is_empty()) => true,
+            _ => expected("a program with its arguments as a list, or a line for the shell", None),
+        },
+        Type::References => match &value.data {
+            Data::List(nodes) => match nodes.iter().find(|node| node.scalar().is_none()) {
+                Some(node) => {
+                    wrong(node.span, format!("an item is `kind.name`, and this is {}", node.words()), None)
+                }
+                None => true,
+            },
+            _ => expected("a list of items", Some("such as [file.config]")),
+        },
+        Type::Environment => match &value.data {
+            Data::Map(pairs) => {
+                let mut good = true;
+                for (key, value) in pairs {
+                    let is_name =
+                        key.scalar().is_some_and(|key| !key.is_empty() && !key.contains(['=', '\0']));
+                    if !is_name {
+                        good = wrong(key.span, "a variable has a name without `=`".to_owned(), None);
+                    } else if key.scalar() == Some(crate::process::TAG) {
+                        good = wrong(key.span, "Setpoint sets this variable itself".to_owned(), None);
+                    } else if !matches!(value.data, Data::Scalar { .. }) || value.is_null() {
+                        let message = format!("a variable is text, and this is {}", value.words());
+                        good = wrong(value.span, message, None);
+                    }
+                }
+                good
+            }
+            _ => expected("a map of variables", None),
+        },
+        Type::Values => match &value.data {
+            Data::Map(_) => true,
+            _ => expected("a map of values", None),
+        },
+    }
+}
+
+/// Decodes base64, white space ignored.
+pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
+    let packed: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    base64::engine::general_purpose::STANDARD.decode(packed).ok()
+}

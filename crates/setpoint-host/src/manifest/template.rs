@@ -1,0 +1,184 @@
+//! Templates of files.
+
+use std::io;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{Environment, ErrorKind, UndefinedBehavior, Value};
+
+use super::diagnostic::did_you_mean;
+use super::yaml::{Data, Node, Style};
+
+/// The largest file a template may give.
+const LARGEST: usize = 16 * 1024 * 1024;
+/// How much a template may do.
+const FUEL: u64 = 50_000_000;
+
+/// Renders templates.
+#[derive(Debug)]
+pub(crate) struct Templates {
+    environment: Environment<'static>,
+}
+
+/// Why a template gives nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TemplateError {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    /// The line within the template, from 1.
+    pub(crate) line: Option<usize>,
+}
+
+impl Templates {
+    pub(crate) fn new() -> Self {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+        let syntax = SyntaxConfig::builder().keep_trailing_newline(true).build();
+        if let Ok(syntax) = syntax {
+            environment.set_syntax(syntax);
+        }
+        environment.set_fuel(Some(FUEL));
+        Self { environment }
+    }
+
+    /// Renders a template with a map of values.
+    pub(crate) fn render(&self, text: &str, values: &serde_json::Value) -> Result<String, TemplateError> {
+        let failed = |error: &minijinja::Error| TemplateError {
+            message: words(error),
+            hint: None,
+            line: error.line(),
+        };
+        let template = self.environment.template_from_str(text).map_err(|error| failed(&error))?;
+        let mut out = Limited(Vec::with_capacity(text.len()));
+        let rendered = template.render_captured_to(Value::from(Serde(values)), &mut out).map(drop);
+        match rendered {
+            Ok(()) => String::from_utf8(out.0).map_err(|_| TemplateError {
+                message: "the template gives no text".to_owned(),
+                hint: None,
+                line: None,
+            }),
+            Err(error) if error.kind() == ErrorKind::UndefinedError => {
+                let mut unknown: Vec<String> = template.undeclared_variables(false).into_iter().collect();
+                unknown.retain(|name| {
+                    values.get(name).is_none() && self.environment.globals().all(|(global, _)| global != name)
+                });
+                unknown.sort();
+                let known = values.as_object().into_iter().flat_map(|map| map.keys().map(String::as_str));
+                let mut error = failed(&error);
+                if let Some(first) = unknown.first() {
+                    error.message =
+                        format!("the template needs values that nobody gives: {}", unknown.join(", "));
+                    error.hint = did_you_mean(first, known)
+                        .or_else(|| Some(format!("add `{first}` to the `values` of the file or of the set")));
+                }
+                Err(error)
+            }
+            Err(error) if error.kind() == ErrorKind::OutOfFuel => Err(TemplateError {
+                message: "the template does too much".to_owned(),
+                hint: Some("does it loop over something very large?".to_owned()),
+                line: None,
+            }),
+            Err(error) if error.kind() == ErrorKind::WriteFailure => Err(TemplateError {
+                message: format!("the template gives more than {LARGEST} bytes"),
+                hint: None,
+                line: None,
+            }),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+}
+
+fn words(error: &minijinja::Error) -> String {
+    let detail = error.detail().map_or_else(|| error.kind().to_string(), ToOwned::to_owned);
+    format!("the template is wrong: {detail}")
+}
+
+/// Takes no more than a file may hold.
+struct Limited(Vec<u8>);
+
+impl io::Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > LARGEST {
+            return Err(io::Error::other("too large"));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A YAML node as the value it means.
+pub(crate) fn value(node: &Node<'_>) -> serde_json::Value {
+    use serde_json::Value;
+    match &node.data {
+        Data::List(nodes) => Value::Array(nodes.iter().map(value).collect()),
+        Data::Map(pairs) => {
+            let pairs = pairs.iter().filter_map(|(key, of)| Some((key.scalar()?.to_owned(), value(of))));
+            Value::Object(pairs.collect())
+        }
+        Data::Scalar { text, style: Style::Plain } => match &**text {
+            "" | "~" | "null" => Value::Null,
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            text => number(text).unwrap_or_else(|| Value::String(text.to_owned())),
+        },
+        Data::Scalar { text, .. } => Value::String(text.clone().into_owned()),
+    }
+}
+
+/// A number that is written as numbers are: `0755` is none, as nobody means 755 by it.
+fn number(text: &str) -> Option<serde_json::Value> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let plain = digits.starts_with(|c: char| c.is_ascii_digit())
+        && (digits.len() == 1 || !digits.starts_with('0') || digits.starts_with("0."))
+        && digits.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-'));
+    if !plain {
+        return None;
+    }
+    if let Ok(integer) = text.parse::<i64>() {
+        return Some(integer.into());
+    }
+    serde_json::Number::from_f64(text.parse().ok()?).map(Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_template_is_filled_with_values_and_nothing_is_escaped() {
+        let templates = Templates::new();
+        let rendered =
+            templates.render("{% for x in xs %}<{{ x }}>\n{% endfor %}", &json!({"xs": [1, "a&b"]}));
+        assert_eq!(rendered.as_deref(), Ok("<1>\n<a&b>\n"));
+    }
+
+    #[test]
+    fn a_value_that_is_missing_is_named() {
+        let error = Templates::new().render("a\n{{ prot }}", &json!({"port": 1})).unwrap_err();
+        assert_eq!(error.message, "the template needs values that nobody gives: prot");
+        assert_eq!((error.hint.as_deref(), error.line), (Some("did you mean `port`?"), Some(2)));
+        assert_eq!(
+            Templates::new().render("{% if x is defined %}{{ x }}{% endif %}", &json!({})).as_deref(),
+            Ok("")
+        );
+    }
+
+    #[test]
+    fn a_template_is_bounded_in_what_it_does_and_gives() {
+        let large = json!({"text": "x".repeat(1024 * 1024)});
+        let error =
+            Templates::new().render("{% for i in range(100) %}{{ text }}{% endfor %}", &large).unwrap_err();
+        assert!(error.message.contains("more than"), "{error:?}");
+        let nested =
+            "{% for i in range(9999) %}{% for j in range(9999) %}{{ i * j }}{% endfor %}{% endfor %}";
+        let error = Templates::new().render(nested, &json!({})).unwrap_err();
+        assert!(error.message.contains("too much") || error.message.contains("more than"), "{error:?}");
+    }
+}
