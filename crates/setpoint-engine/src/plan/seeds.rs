@@ -4,8 +4,9 @@
 //! only later entries are looked at. Where a journal does not reach, or the graph is another one, all items
 //! are compared.
 
-use setpoint_graph::{Graph, GraphId, Revision, SlotId, State, Touched};
+use setpoint_graph::{Dependency, Graph, GraphId, Revision, SlotId, State, Touched};
 
+use super::edges::Side;
 use super::{Planner, slot};
 
 impl Planner<'_> {
@@ -119,22 +120,36 @@ impl Planner<'_> {
     pub(super) fn find_vanished(&mut self) {
         for i in 0..self.active.len() {
             let id = self.active[i];
-            if self.subject(id).cur_item {
+            if let Some(slot) = self.subject(id).cur() {
+                // It may have been worked on in the background when what it stands on went.
+                if !self.cur.is_plain_at(slot) && self.groups(id, Side::Cur).any(|(d, _)| self.took_along(d))
+                {
+                    self.vanish(id);
+                }
                 continue;
             }
             for edge in self.dependents_cur(id) {
-                let Some(dependency) = self.cur.dependency_at(edge.slot, edge.position) else { continue };
-                let gone = dependency.is_auto_deleted_by_external()
-                    && dependency.targets().iter().all(|target| !self.cur.contains(target));
-                let dependent = self.at_cur(edge.slot);
-                let this = self.subject(dependent);
-                if gone && this.present && !this.busy {
-                    let this = self.subject_mut(dependent);
-                    (this.vanished, this.event) = (true, true);
-                    (this.present, this.remains) = (false, false);
-                    self.activate(dependent);
+                let dependency = self.cur.dependency_at(edge.slot, edge.position);
+                if dependency.is_some_and(|dependency| self.took_along(dependency)) {
+                    let dependent = self.at_cur(edge.slot);
+                    self.vanish(dependent);
                 }
             }
+        }
+    }
+
+    /// Whether whoever depends like this is gone, because the external item it stood on is.
+    fn took_along(&self, dependency: &Dependency) -> bool {
+        dependency.is_auto_deleted_by_external()
+            && dependency.targets().iter().all(|target| !self.cur.contains(target))
+    }
+
+    fn vanish(&mut self, id: u32) {
+        let this = self.subject_mut(id);
+        if this.present && !this.busy {
+            (this.vanished, this.event) = (true, true);
+            (this.present, this.remains) = (false, false);
+            self.activate(id);
         }
     }
 

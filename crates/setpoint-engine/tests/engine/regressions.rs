@@ -451,3 +451,19 @@ fn a_replayed_creation_puts_the_item_where_it_was_created() {
     let graph = replay("test", None, &records);
     assert_eq!(graph.path_of(&r("A")), Some(inner));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_item_that_vanished_while_it_was_created_in_the_background_is_made_anew() {
+    let mut bench = Bench::new();
+    bench.world.next("A", Operation::Create, Behaviour::Background);
+    bench.put(thing("A").vanishing_with("X"));
+    bench.appear(external("X"));
+    assert_eq!(log(&bench.run().await), ["create A..."]);
+    bench.vanish("X");
+    bench.run().await;
+    bench.world.finish("A", Ok(()));
+    // The new intent does not need what went.
+    bench.put(thing("A").value(1));
+    assert_eq!(log(&bench.run().await), ["create A", "create A"]);
+    bench.world.assert_no_violation();
+}
