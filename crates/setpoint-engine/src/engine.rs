@@ -10,6 +10,7 @@ use rustc_hash::FxHashSet;
 use setpoint_graph::ItemRef;
 use setpoint_graph::{Graph, ItemHandle, Kind, SubgraphPath};
 use setpoint_plan::Plan;
+use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, SystemClock};
 use crate::configurator::{ConfiguratorHandle, Registry};
@@ -88,6 +89,7 @@ pub struct Engine {
     replace: BTreeSet<ItemRef>,
     journal: Option<Arc<dyn Journal>>,
     hooks: Vec<Arc<dyn Hooks>>,
+    drain: Option<CancellationToken>,
 }
 
 impl Engine {
@@ -109,6 +111,7 @@ impl Engine {
             replace: BTreeSet::new(),
             journal: None,
             hooks: Vec::new(),
+            drain: None,
         }
     }
 
@@ -210,6 +213,15 @@ impl Engine {
         self
     }
 
+    /// Starts nothing more once this token is cancelled, and lets what runs come to its end.
+    ///
+    /// The token of [`Engine::reconcile_until`] asks what runs to stop as well.
+    #[must_use]
+    pub fn draining_on(mut self, stop: CancellationToken) -> Self {
+        self.drain = Some(stop);
+        self
+    }
+
     /// Plans the way from the current state to the intended one. Changes nothing; equal input gives an
     /// equal plan.
     ///
@@ -267,6 +279,10 @@ impl Engine {
 
     pub(crate) fn refuses_invalid(&self) -> bool {
         self.refuse_invalid
+    }
+
+    pub(crate) fn drains(&self) -> bool {
+        self.drain.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 
     pub(crate) fn concurrency(&self) -> usize {

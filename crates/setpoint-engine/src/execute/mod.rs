@@ -174,7 +174,7 @@ impl<'a> Execution<'a> {
 
     /// Takes ready steps until as many run as may; those that need no operation are done at once.
     fn fill(&mut self, batch: &mut Vec<u32>, limit: usize) {
-        if self.run.cancel.is_cancelled() && !self.stopped {
+        if !self.stopped && (self.run.cancel.is_cancelled() || self.engine.drains()) {
             self.stopped = true;
             self.progress.interruption.get_or_insert(Interruption::Cancelled);
         }

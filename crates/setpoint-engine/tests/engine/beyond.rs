@@ -394,3 +394,20 @@ async fn the_log_is_the_same_every_time_at_concurrency_one() {
     assert_eq!(first.len(), 30);
     assert_eq!(first, run().await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_drained_run_finishes_what_runs_and_starts_nothing_more() {
+    let mut bench = Bench::new();
+    let stop = tokio_util::sync::CancellationToken::new();
+    bench.engine = bench.engine.clone().draining_on(stop.clone());
+    bench.world.next("A", Operation::Create, Behaviour::Slow(Duration::from_secs(5)));
+    bench.put(thing("A")).put(thing("B").on("A"));
+    let asked = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        stop.cancel();
+    });
+    let status = bench.run().await;
+    asked.await.unwrap();
+    assert_eq!(log(&status), ["create A"]);
+    assert_eq!(status.interruption(), Some(&setpoint_engine::Interruption::Cancelled));
+}
