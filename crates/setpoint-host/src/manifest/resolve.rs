@@ -372,5 +372,9 @@ fn locate(source: &Source, span: Span, needle: &str, line_in_text: usize) -> Spa
 fn line_of(node: &Node<'_>, line: Option<usize>) -> Span {
     let Data::Scalar { style: Style::Block, .. } = &node.data else { return node.span };
     let line = line.and_then(|line| u32::try_from(line).ok());
-    line.map_or(node.span, |line| Span { line: (node.span.line + line).saturating_sub(1), column: 1, length: u32::MAX })
+    line.map_or(node.span, |line| Span {
+        line: (node.span.line + line).saturating_sub(1),
+        column: 1,
+        length: u32::MAX,
+    })
 }
