@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -145,7 +146,10 @@ impl Host {
     /// what it removed.
     ///
     /// To be called with the items that were in flight when a run ended without a word, old and new values.
-    pub fn sweep<'a>(&self, items: impl IntoIterator<Item = &'a ItemHandle>) -> Result<Vec<PathBuf>, FsError> {
+    pub fn sweep<'a>(
+        &self,
+        items: impl IntoIterator<Item = &'a ItemHandle>,
+    ) -> Result<Vec<PathBuf>, FsError> {
         let mut removed = Vec::new();
         for item in items {
             let path = item.get::<File>().map(|file| &file.path);
@@ -159,8 +163,29 @@ impl Host {
         Ok(removed)
     }
 
-    pub(crate) fn directory_of(&self, cwd: Option<&RootPath>) -> PathBuf {
-        cwd.map_or_else(|| self.0.root_path.clone(), |cwd| cwd.in_root(&self.0.root_path))
+    /// Opens the directory that something runs in, so that it is that one whatever its path leads to later.
+    pub(crate) fn directory_of(&self, cwd: Option<&RootPath>) -> Result<Cwd, FsError> {
+        Ok(match cwd {
+            None => Cwd { path: self.0.root_path.clone(), _open: None },
+            Some(cwd) => {
+                let open = self.0.root.open_directory(cwd)?;
+                Cwd { path: format!("/proc/self/fd/{}", open.as_raw_fd()).into(), _open: Some(open) }
+            }
+        })
+    }
+}
+
+/// A directory to run in.
+#[derive(Debug)]
+pub(crate) struct Cwd {
+    path: PathBuf,
+    /// The path leads to it only as long as it is open.
+    _open: Option<OwnedFd>,
+}
+
+impl Cwd {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 }
 

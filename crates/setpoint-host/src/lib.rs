@@ -7,10 +7,17 @@
 //!   └─ a root directory, and nothing outside of it ◀─────────┘
 //! ```
 
+mod adopt;
+mod configure;
+mod fs;
+mod host;
 mod item;
 mod manifest;
 mod process;
 
+pub use adopt::{AdoptionError, Adoptions, MemoryAdoptions};
+pub use fs::FsError;
+pub use host::{Existing, Host, HostError, HostOptions, registry};
 pub use item::{
     Access, Attribute, Because, Command, Content, Directory, File, Mode, ModeError, Need, PathError, Process,
     RootPath, Run, StopSignal, Symlink, Wait, WaitError, attributes, item_types,

@@ -19,6 +19,7 @@ pub use access::{Access, Mode, ModeError};
 pub use attribute::{Attribute, attributes};
 pub use command::Command;
 pub use content::Content;
+pub(crate) use content::hex;
 
 pub use directory::Directory;
 pub use file::File;

@@ -1,0 +1,123 @@
+//! Commands: checked, applied, undone.
+
+use setpoint_engine::{Configurator, Observed, OpCx, OpError};
+
+use crate::fs::untouched;
+use crate::host::Host;
+use crate::item::{Command, Run, Wait};
+use crate::process::{Ended, Job, run};
+
+/// Runs the commands of items.
+pub(crate) struct Commands {
+    host: Host,
+}
+
+impl Commands {
+    pub(crate) fn new(host: &Host) -> Self {
+        Self { host: host.clone() }
+    }
+
+    async fn run(&self, cx: &OpCx, item: &Command, what: &Run, within: Wait) -> Result<Ended, OpError> {
+        let job = Job {
+            argv: what.argv().into_iter().map(ToOwned::to_owned).collect(),
+            env: item.env.clone(),
+            cwd: self.host.directory_of(item.cwd.as_ref()).map_err(|error| untouched(&error))?,
+            timeout: within.duration(),
+        };
+        run(job, cx.cancellation())
+            .await
+            .map_err(|error| OpError::untouched(format!("can't run {what}: {error}")))
+    }
+
+    /// Whether the state is there; none where that can't be told.
+    async fn check(&self, cx: &OpCx, item: &Command) -> Result<Option<bool>, OpError> {
+        let Some(check) = &item.check else { return Ok(None) };
+        match self.run(cx, item, check, item.check_timeout).await? {
+            Ended::Exited(status, _) => Ok(Some(status.success())),
+            Ended::TimedOut(after, said) => Err(OpError::untouched(words(
+                "check",
+                &format!("took longer than {}s", after.as_secs_f32()),
+                &said,
+            ))),
+            Ended::Cancelled => Err(OpError::untouched("cancelled while checking")),
+        }
+    }
+
+    async fn must(
+        &self,
+        cx: &OpCx,
+        item: &Command,
+        verb: &str,
+        what: &Run,
+        within: Wait,
+    ) -> Result<(), OpError> {
+        match self.run(cx, item, what, within).await? {
+            Ended::Exited(status, _) if status.success() => Ok(()),
+            Ended::Exited(status, said) => {
+                Err(OpError::new(words(verb, &format!("failed, {status}"), &said)))
+            }
+            Ended::TimedOut(after, said) => {
+                let how = format!("took longer than {}s and was killed", after.as_secs_f32());
+                Err(OpError::new(words(verb, &how, &said)))
+            }
+            Ended::Cancelled => Err(OpError::new(format!("`{verb}` was cancelled and killed"))),
+        }
+    }
+}
+
+fn words(verb: &str, how: &str, said: &str) -> String {
+    if said.is_empty() { format!("`{verb}` {how}") } else { format!("`{verb}` {how}: {said}") }
+}
+
+impl Configurator<Command> for Commands {
+    async fn create(&self, cx: &OpCx, new: &Command) -> Result<(), OpError> {
+        if self.check(cx, new).await? == Some(true) {
+            // Nobody but the system itself brought it about: it is not ours to undo.
+            let adopted = self.host.0.adoptions.adopt(cx.item());
+            return adopted.map_err(|error| OpError::untouched(error.to_string()));
+        }
+        self.must(cx, new, "apply", &new.apply, new.apply_timeout).await?;
+        if self.check(cx, new).await? == Some(false) {
+            return Err(OpError::new("`apply` succeeded, and `check` still fails"));
+        }
+        Ok(())
+    }
+
+    async fn modify(&self, cx: &OpCx, old: &Command, new: &Command) -> Result<(), OpError> {
+        if old.apply == new.apply && old.env == new.env && old.cwd == new.cwd {
+            return Ok(());
+        }
+        if self.check(cx, new).await? == Some(true) {
+            return Ok(());
+        }
+        self.must(cx, new, "apply", &new.apply, new.apply_timeout).await?;
+        if self.check(cx, new).await? == Some(false) {
+            return Err(OpError::new("`apply` succeeded, and `check` still fails"));
+        }
+        Ok(())
+    }
+
+    async fn delete(&self, cx: &OpCx, old: &Command) -> Result<(), OpError> {
+        if self.host.0.adoptions.is_adopted(cx.item()) {
+            let forgotten = self.host.0.adoptions.forget(cx.item());
+            return forgotten.map_err(|error| OpError::untouched(error.to_string()));
+        }
+        let Some(undo) = &old.undo else { return Ok(()) };
+        if self.check(cx, old).await? == Some(false) {
+            return Ok(());
+        }
+        self.must(cx, old, "undo", undo, old.undo_timeout).await
+    }
+
+    fn needs_recreate(&self, _: &Command, _: &Command) -> bool {
+        false
+    }
+
+    async fn read(&self, cx: &OpCx, item: &Command) -> Result<Observed<Command>, OpError> {
+        Ok(match self.check(cx, item).await? {
+            None => Observed::Unsupported,
+            Some(true) => Observed::Present(item.clone()),
+            Some(false) => Observed::Absent,
+        })
+    }
+}

@@ -1,0 +1,118 @@
+//! Directories on the host.
+
+use setpoint_engine::{Configurator, Observed, OpCx, OpError};
+use setpoint_graph::Item;
+
+use super::{Accounts, Moves};
+use crate::fs::{FsError, Kind, Temporary, untouched};
+use crate::host::Host;
+use crate::item::{Directory, RootPath};
+
+/// Makes, moves, changes, removes and reads directories.
+pub(crate) struct Directories {
+    host: Host,
+    accounts: Accounts,
+    moves: Moves,
+    ours: String,
+}
+
+impl Directories {
+    pub(crate) fn new(host: &Host) -> Self {
+        let (ours, moves) = (Temporary::prefix(host.set()), Moves::new(&host.0.runtime));
+        Self { host: host.clone(), accounts: Accounts::default(), moves, ours }
+    }
+
+    fn set_access(&self, item: &Directory) -> Result<(), FsError> {
+        let uid = self.accounts.uid(item.access.owner.as_deref())?;
+        let gid = self.accounts.gid(item.access.group.as_deref())?;
+        let mode = item.access.mode.map(crate::item::Mode::bits);
+        self.host.0.root.set_access(&item.path, Kind::Directory, mode, uid, gid)
+    }
+
+    fn read_at(&self, item: &Directory, path: &RootPath) -> Result<Option<Directory>, FsError> {
+        let Some(found) = self.host.0.root.stat(path)? else { return Ok(None) };
+        if found.kind != Kind::Directory {
+            let (path, wanted) = (path.to_string(), Kind::Directory.words());
+            return Err(FsError::OtherType { path, wanted, found: found.kind.words() });
+        }
+        let access = self.accounts.found(&item.access, &found);
+        Ok(Some(Directory { path: path.clone(), access, ..item.clone() }))
+    }
+}
+
+impl Configurator<Directory> for Directories {
+    async fn create(&self, cx: &OpCx, new: &Directory) -> Result<(), OpError> {
+        let made = self.host.0.root.make_directory(&new.path);
+        match made {
+            Ok(()) => self.set_access(new).map_err(|error| {
+                // Nothing half done: it was empty a moment ago.
+                let removed = self.host.0.root.remove_directory(&new.path, &self.ours);
+                if removed.is_ok() { untouched(&error) } else { OpError::new(error.to_string()) }
+            }),
+            Err(FsError::Exists { adoptable: true, .. }) if new.adopt => {
+                self.host
+                    .0
+                    .adoptions
+                    .adopt(cx.item())
+                    .map_err(|error| OpError::untouched(error.to_string()))?;
+                self.set_access(new).map_err(|error| untouched(&error))
+            }
+            Err(error) => Err(untouched(&error)),
+        }
+    }
+
+    async fn modify(&self, cx: &OpCx, old: &Directory, new: &Directory) -> Result<(), OpError> {
+        let root = &self.host.0.root;
+        if old.path != new.path {
+            let found = root.stat(&old.path).map_err(|error| untouched(&error))?;
+            match found {
+                Some(found) => {
+                    self.moves
+                        .note(cx.item(), &old.path, &new.path, &found)
+                        .map_err(|error| OpError::untouched(format!("can't note the move: {error}")))?;
+                    root.rename(&old.path, &new.path, Kind::Directory).map_err(|error| untouched(&error))?;
+                }
+                // It moved with the directory around it.
+                None if matches!(self.read_at(old, &new.path), Ok(Some(_))) => {}
+                None => return Err(OpError::untouched(format!("{} is not there any more", old.path))),
+            }
+        }
+        if old.access == new.access {
+            return Ok(());
+        }
+        // The move is done: what is left is tried again from there.
+        self.set_access(new).map_err(|error| {
+            if old.path == new.path { untouched(&error) } else { OpError::new(error.to_string()) }
+        })
+    }
+
+    async fn delete(&self, _: &OpCx, old: &Directory) -> Result<(), OpError> {
+        let reference = setpoint_graph::ItemRef::new(old.kind(), old.name());
+        if self.host.0.adoptions.is_adopted(&reference) {
+            return self
+                .host
+                .0
+                .adoptions
+                .forget(&reference)
+                .map_err(|error| OpError::untouched(error.to_string()));
+        }
+        self.host.0.root.remove_directory(&old.path, &self.ours).map_err(|error| untouched(&error))?;
+        self.moves.forget(&reference);
+        Ok(())
+    }
+
+    fn needs_recreate(&self, _: &Directory, _: &Directory) -> bool {
+        false
+    }
+
+    async fn read(&self, cx: &OpCx, item: &Directory) -> Result<Observed<Directory>, OpError> {
+        let read = |path: &RootPath| self.read_at(item, path).map_err(|error| untouched(&error));
+        let mut found = read(&item.path)?;
+        if found.is_none()
+            && let Some(moved) = self.moves.find(&self.host.0.root, cx.item(), &item.path)
+        {
+            found = read(&moved)?;
+        }
+        Ok(found.map_or(Observed::Absent, Observed::Present))
+    }
+}

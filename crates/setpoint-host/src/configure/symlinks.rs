@@ -1,0 +1,116 @@
+//! Symbolic links on the host.
+
+use setpoint_engine::{Configurator, Observed, OpCx, OpError};
+use setpoint_graph::{Item, ItemRef};
+
+use super::Moves;
+use crate::fs::{FsError, Kind, Temporary, untouched};
+use crate::host::Host;
+use crate::item::{RootPath, Symlink};
+
+/// Makes, moves, points elsewhere, removes and reads symbolic links.
+pub(crate) struct Symlinks {
+    host: Host,
+    moves: Moves,
+    prefix: String,
+}
+
+impl Symlinks {
+    pub(crate) fn new(host: &Host) -> Self {
+        let (prefix, moves) = (Temporary::prefix(host.set()), Moves::new(&host.0.runtime));
+        Self { host: host.clone(), moves, prefix }
+    }
+
+    fn replace(&self, item: &ItemRef, new: &Symlink) -> Result<(), FsError> {
+        let temporary = Temporary::name_of(&self.prefix, item);
+        self.host.0.root.replace_link(&new.path, &new.target, &temporary)
+    }
+
+    fn move_to(&self, item: &ItemRef, old: &Symlink, new: &Symlink) -> Result<(), OpError> {
+        let root = &self.host.0.root;
+        let found = root.stat(&old.path).map_err(|error| untouched(&error))?;
+        match found {
+            Some(found) => {
+                self.moves
+                    .note(item, &old.path, &new.path, &found)
+                    .map_err(|error| OpError::untouched(format!("can't note the move: {error}")))?;
+                let renamed = root.rename(&old.path, &new.path, Kind::Symlink);
+                renamed.map_err(|error| untouched(&error))
+            }
+            // It moved with the directory around it.
+            None => match root.read_link(&new.path) {
+                Ok(Some(target)) if target == old.target || target == new.target => Ok(()),
+                Ok(Some(_)) => {
+                    let (path, what) = (new.path.to_string(), Kind::Symlink.words());
+                    Err(untouched(&FsError::Exists { path, what, adoptable: false }))
+                }
+                Ok(None) => root.make_link(&new.path, &new.target).map_err(|error| untouched(&error)),
+                Err(error) => Err(untouched(&error)),
+            },
+        }
+    }
+}
+
+impl Configurator<Symlink> for Symlinks {
+    async fn create(&self, cx: &OpCx, new: &Symlink) -> Result<(), OpError> {
+        match self.host.0.root.make_link(&new.path, &new.target) {
+            Err(FsError::Exists { adoptable: true, .. }) if new.adopt => {
+                self.host
+                    .0
+                    .adoptions
+                    .adopt(cx.item())
+                    .map_err(|error| OpError::untouched(error.to_string()))?;
+                self.replace(cx.item(), new).map_err(|error| untouched(&error))
+            }
+            made => made.map_err(|error| untouched(&error)),
+        }
+    }
+
+    async fn modify(&self, cx: &OpCx, old: &Symlink, new: &Symlink) -> Result<(), OpError> {
+        let moves = old.path != new.path;
+        if moves {
+            self.move_to(cx.item(), old, new)?;
+        }
+        if old.target != new.target {
+            self.replace(cx.item(), new)
+                .map_err(|error| if moves { OpError::new(error.to_string()) } else { untouched(&error) })?;
+        }
+        if moves {
+            self.moves.forget(cx.item());
+        }
+        Ok(())
+    }
+
+    async fn delete(&self, _: &OpCx, old: &Symlink) -> Result<(), OpError> {
+        let reference = ItemRef::new(old.kind(), old.name());
+        if self.host.0.adoptions.is_adopted(&reference) {
+            return self
+                .host
+                .0
+                .adoptions
+                .forget(&reference)
+                .map_err(|error| OpError::untouched(error.to_string()));
+        }
+        self.host.0.root.remove(&old.path, Kind::Symlink).map_err(|error| untouched(&error))?;
+        self.moves.forget(&reference);
+        Ok(())
+    }
+
+    fn needs_recreate(&self, _: &Symlink, _: &Symlink) -> bool {
+        false
+    }
+
+    async fn read(&self, cx: &OpCx, item: &Symlink) -> Result<Observed<Symlink>, OpError> {
+        let read = |path: &RootPath| {
+            let target = self.host.0.root.read_link(path).map_err(|error| untouched(&error))?;
+            Ok::<_, OpError>(target.map(|target| Symlink { path: path.clone(), target, ..item.clone() }))
+        };
+        let mut found = read(&item.path)?;
+        if found.is_none()
+            && let Some(moved) = self.moves.find(&self.host.0.root, cx.item(), &item.path)
+        {
+            found = read(&moved)?;
+        }
+        Ok(found.map_or(Observed::Absent, Observed::Present))
+    }
+}

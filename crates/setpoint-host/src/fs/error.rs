@@ -1,0 +1,120 @@
+//! What can go wrong below the root, in words that say what to do.
+
+use rustix::io::Errno;
+
+/// Why something below the root could not be read or changed. Whatever failed has changed nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FsError {
+    /// A symbolic link on the way leads out of the root.
+    #[error("{path} leads out of the root, through a symbolic link on the way")]
+    Outside {
+        /// The path.
+        path: String,
+    },
+    /// The directory around it is not there.
+    #[error("the directory around {path} is not there; declare it in `directories`, or make it")]
+    NoDirectory {
+        /// The path.
+        path: String,
+    },
+    /// Something on the way is no directory.
+    #[error("something on the way to {path} is no directory")]
+    NotADirectory {
+        /// The path.
+        path: String,
+    },
+    /// Something is there already.
+    #[error("{path} is there already ({what}) and was not made by Setpoint; {}", adopt_words(*adoptable))]
+    Exists {
+        /// The path.
+        path: String,
+        /// What it is.
+        what: &'static str,
+        /// Whether it could be adopted.
+        adoptable: bool,
+    },
+    /// Something of another type is there.
+    #[error("{path} should be {wanted}, but {found} is in its place; remove it, or declare another path")]
+    OtherType {
+        /// The path.
+        path: String,
+        /// What should be there.
+        wanted: &'static str,
+        /// What is there.
+        found: &'static str,
+    },
+    /// The directory holds what nobody declared.
+    #[error("{path} is not removed, as it holds what Setpoint did not put there: {entries}")]
+    NotEmpty {
+        /// The path.
+        path: String,
+        /// Some of the entries.
+        entries: String,
+    },
+    /// The system does not allow it.
+    #[error("can't {verb} {path}: {errno}; run as a user who may, or change the permissions")]
+    NoAccess {
+        /// What was to be done.
+        verb: &'static str,
+        /// The path.
+        path: String,
+        /// What the system says.
+        errno: Errno,
+    },
+    /// There is no room.
+    #[error("can't {verb} {path}: {errno}; nothing was changed, free some space and run again")]
+    Full {
+        /// What was to be done.
+        verb: &'static str,
+        /// The path.
+        path: String,
+        /// What the system says.
+        errno: Errno,
+    },
+    /// There is no such user or group.
+    #[error("there is no {what} {name:?}")]
+    NoAccount {
+        /// User or group.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// Anything else.
+    #[error("can't {verb} {path}: {errno}")]
+    Failed {
+        /// What was to be done.
+        verb: &'static str,
+        /// The path.
+        path: String,
+        /// What the system says.
+        errno: Errno,
+    },
+}
+
+fn adopt_words(adoptable: bool) -> &'static str {
+    if adoptable {
+        "add `adopt: true` to take it over, or declare another path"
+    } else {
+        "remove it, or declare another path"
+    }
+}
+
+impl FsError {
+    /// Says what the system's error means for a path.
+    pub(crate) fn new(verb: &'static str, path: &str, errno: Errno) -> Self {
+        let path = path.to_owned();
+        match errno {
+            Errno::XDEV | Errno::LOOP => Self::Outside { path },
+            Errno::NOENT => Self::NoDirectory { path },
+            Errno::NOTDIR => Self::NotADirectory { path },
+            Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::NoAccess { verb, path, errno },
+            Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Self::Full { verb, path, errno },
+            errno => Self::Failed { verb, path, errno },
+        }
+    }
+}
+
+/// A failure that has changed nothing.
+pub(crate) fn untouched(error: &FsError) -> setpoint_engine::OpError {
+    setpoint_engine::OpError::untouched(error.to_string())
+}

@@ -1,0 +1,340 @@
+//! The file system below the root, and nothing else.
+//!
+//! Every path is resolved by the kernel from the descriptor of the root, with `openat2` and
+//! `RESOLVE_BENEATH`: a symbolic link that leads out is an error at the instant of its use, also one that was
+//! put there a moment ago. Everything then happens relative to the descriptor of the directory.
+
+mod error;
+mod file;
+mod temporary;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Mode as Bits, OFlags, RenameFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+
+use crate::item::RootPath;
+
+pub use error::FsError;
+pub(crate) use error::untouched;
+pub(crate) use file::Write;
+pub(crate) use temporary::{Temporary, short};
+
+/// The descriptor of the root directory.
+#[derive(Debug)]
+pub(crate) struct Root {
+    fd: OwnedFd,
+    resolve: ResolveFlags,
+}
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Directory,
+    Symlink,
+    Other,
+}
+
+impl Kind {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::File => "a file",
+            Self::Directory => "a directory",
+            Self::Symlink => "a symbolic link",
+            Self::Other => "something that is no file, directory or link",
+        }
+    }
+}
+
+/// What is known of a path without opening it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) kind: Kind,
+    pub(crate) mode: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) size: u64,
+    pub(crate) dev: u64,
+    pub(crate) ino: u64,
+}
+
+impl From<Stat> for Found {
+    fn from(stat: Stat) -> Self {
+        use rustix::fs::FileType;
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Directory,
+            FileType::Symlink => Kind::Symlink,
+            _ => Kind::Other,
+        };
+        #[expect(clippy::useless_conversion, reason = "the types differ between architectures")]
+        Self {
+            kind,
+            mode: stat.st_mode & 0o7777,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            size: u64::try_from(stat.st_size).unwrap_or_default(),
+            dev: stat.st_dev.into(),
+            ino: stat.st_ino.into(),
+        }
+    }
+}
+
+/// The directory that a path is in.
+pub(crate) enum Dir<'a> {
+    Root(BorrowedFd<'a>),
+    Below(OwnedFd),
+}
+
+impl AsFd for Dir<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Root(fd) => *fd,
+            Self::Below(fd) => fd.as_fd(),
+        }
+    }
+}
+
+/// So often the kernel may say that the tree changed while it looked.
+const TRIES: usize = 64;
+
+impl Root {
+    /// Opens the root.
+    pub(crate) fn open(path: &Path) -> Result<Self, Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Bits::empty())?;
+        // Nothing is outside of `/`: absolute links below it are as good as any.
+        let within = if path == Path::new("/") { ResolveFlags::IN_ROOT } else { ResolveFlags::BENEATH };
+        Ok(Self { fd, resolve: within | ResolveFlags::NO_MAGICLINKS })
+    }
+
+    /// Opens a path below the root; the last part of it is never followed.
+    fn open_at(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let flags = flags | OFlags::CLOEXEC;
+        let mut tries = 0;
+        loop {
+            match rustix::fs::openat2(&self.fd, path, flags, Bits::empty(), self.resolve) {
+                // Something was renamed meanwhile, and the kernel can't be sure: it is asked again.
+                Err(Errno::AGAIN | Errno::INTR) if tries < TRIES => tries += 1,
+                opened => return opened,
+            }
+        }
+    }
+
+    /// Opens the directory that a path is in.
+    pub(crate) fn around(&self, path: &RootPath) -> Result<Dir<'_>, Errno> {
+        match path.parent() {
+            None => Ok(Dir::Root(self.fd.as_fd())),
+            Some(parent) => self.open_at(parent, OFlags::PATH | OFlags::DIRECTORY).map(Dir::Below),
+        }
+    }
+
+    /// What is at a path; none if nothing is.
+    pub(crate) fn stat(&self, path: &RootPath) -> Result<Option<Found>, FsError> {
+        let found = self.around(path).and_then(|dir| stat(&dir, path.file_name()));
+        match found {
+            Ok(found) => Ok(Some(found)),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(errno) => Err(FsError::new("look at", path.as_str(), errno)),
+        }
+    }
+
+    /// Makes a directory where nothing is.
+    pub(crate) fn make_directory(&self, path: &RootPath) -> Result<(), FsError> {
+        let failed = |errno| FsError::new("make", path.as_str(), errno);
+        let dir = self.around(path).map_err(failed)?;
+        match rustix::fs::mkdirat(&dir, path.file_name(), Bits::from_raw_mode(0o755)) {
+            Err(Errno::EXIST) => Err(exists(&dir, path, Kind::Directory)),
+            made => made.map_err(failed),
+        }
+    }
+
+    /// Removes an empty directory. Temporary files of this set in it don't count.
+    pub(crate) fn remove_directory(&self, path: &RootPath, ours: &str) -> Result<(), FsError> {
+        let failed = |errno| FsError::new("remove", path.as_str(), errno);
+        let Some(dir) = gone(self.around(path)).map_err(failed)? else { return Ok(()) };
+        let remove = || rustix::fs::unlinkat(&dir, path.file_name(), AtFlags::REMOVEDIR);
+        match remove() {
+            Ok(()) | Err(Errno::NOENT) => return Ok(()),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+            Err(Errno::NOTDIR) => return Err(other_type(&dir, path, Kind::Directory)),
+            Err(errno) => return Err(failed(errno)),
+        }
+        let inside = self.open_at(path.as_str(), OFlags::RDONLY | OFlags::DIRECTORY).map_err(failed)?;
+        let mut foreign = Vec::new();
+        let listed = rustix::fs::Dir::read_from(&inside).map_err(failed)?;
+        for entry in listed {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with(ours) {
+                gone(rustix::fs::unlinkat(&inside, entry.file_name(), AtFlags::empty())).map_err(failed)?;
+            } else if name != "." && name != ".." {
+                foreign.push(name);
+            }
+        }
+        foreign.sort();
+        if foreign.is_empty() {
+            return remove().map_err(failed);
+        }
+        let more = foreign.len().saturating_sub(5);
+        let mut entries = foreign.get(..5).unwrap_or(&foreign).join(", ");
+        if more > 0 {
+            entries = format!("{entries}, and {more} more");
+        }
+        Err(FsError::NotEmpty { path: path.to_string(), entries })
+    }
+
+    /// Removes a file or a link, if it is of that kind.
+    pub(crate) fn remove(&self, path: &RootPath, kind: Kind) -> Result<(), FsError> {
+        let failed = |errno| FsError::new("remove", path.as_str(), errno);
+        let Some(dir) = gone(self.around(path)).map_err(failed)? else { return Ok(()) };
+        let Some(found) = gone(stat(&dir, path.file_name())).map_err(failed)? else { return Ok(()) };
+        if found.kind != kind {
+            return Err(other_type(&dir, path, kind));
+        }
+        gone(rustix::fs::unlinkat(&dir, path.file_name(), AtFlags::empty())).map_err(failed).map(drop)
+    }
+
+    /// Moves something to where nothing is.
+    pub(crate) fn rename(&self, from: &RootPath, to: &RootPath, kind: Kind) -> Result<(), FsError> {
+        let failed = |errno| FsError::new("move", from.as_str(), errno);
+        let source = self.around(from).map_err(failed)?;
+        let target =
+            self.around(to).map_err(|errno| FsError::new("move something to", to.as_str(), errno))?;
+        let found = stat(&source, from.file_name()).map_err(failed)?;
+        if found.kind != kind {
+            return Err(other_type(&source, from, kind));
+        }
+        match rename_new(&source, from.file_name(), &target, to.file_name()) {
+            Err(Errno::EXIST | Errno::NOTEMPTY) => Err(exists(&target, to, Kind::Other)),
+            Err(Errno::XDEV) => {
+                Err(FsError::Failed { verb: "move", path: from.to_string(), errno: Errno::XDEV })
+            }
+            renamed => renamed.map_err(failed),
+        }
+    }
+
+    /// What a symbolic link points to; none if nothing is there.
+    pub(crate) fn read_link(&self, path: &RootPath) -> Result<Option<String>, FsError> {
+        let failed = |errno| FsError::new("read", path.as_str(), errno);
+        let Some(dir) = gone(self.around(path)).map_err(failed)? else { return Ok(None) };
+        match rustix::fs::readlinkat(&dir, path.file_name(), Vec::new()) {
+            Ok(target) => Ok(Some(target.to_string_lossy().into_owned())),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(Errno::INVAL) => Err(other_type(&dir, path, Kind::Symlink)),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
+    /// Makes a symbolic link where nothing is.
+    pub(crate) fn make_link(&self, path: &RootPath, target: &str) -> Result<(), FsError> {
+        let failed = |errno| FsError::new("make", path.as_str(), errno);
+        let dir = self.around(path).map_err(failed)?;
+        match rustix::fs::symlinkat(target, &dir, path.file_name()) {
+            Err(Errno::EXIST) => Err(exists(&dir, path, Kind::Symlink)),
+            made => made.map_err(failed),
+        }
+    }
+
+    /// Points a symbolic link elsewhere, in one step.
+    pub(crate) fn replace_link(&self, path: &RootPath, target: &str, temporary: &str) -> Result<(), FsError> {
+        let failed = |errno| FsError::new("change", path.as_str(), errno);
+        let dir = self.around(path).map_err(failed)?;
+        let found = stat(&dir, path.file_name()).map_err(failed)?;
+        if found.kind != Kind::Symlink {
+            return Err(other_type(&dir, path, Kind::Symlink));
+        }
+        gone(rustix::fs::unlinkat(&dir, temporary, AtFlags::empty())).map_err(failed)?;
+        rustix::fs::symlinkat(target, &dir, temporary).map_err(failed)?;
+        let temporary = Temporary::new(&dir, temporary);
+        rustix::fs::renameat(&dir, temporary.as_str(), &dir, path.file_name()).map_err(failed)?;
+        temporary.keep();
+        Ok(())
+    }
+
+    /// Changes the mode and the owner of what is at a path, if it is of that kind.
+    pub(crate) fn set_access(
+        &self,
+        path: &RootPath,
+        kind: Kind,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+    ) -> Result<(), FsError> {
+        let failed = |errno| FsError::new("change the permissions of", path.as_str(), errno);
+        if mode.is_none() && uid.is_none() && gid.is_none() {
+            return Ok(());
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let fd = self.open_at(path.as_str(), flags).map_err(failed)?;
+        let found = Found::from(rustix::fs::fstat(&fd).map_err(failed)?);
+        if found.kind != kind {
+            let (path, wanted, found) = (path.to_string(), kind.words(), found.kind.words());
+            return Err(FsError::OtherType { path, wanted, found });
+        }
+        file::set_access(&fd, mode, uid, gid).map_err(failed)
+    }
+
+    /// Opens a directory to run in.
+    pub(crate) fn open_directory(&self, path: &RootPath) -> Result<OwnedFd, FsError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        self.open_at(path.as_str(), flags).map_err(|errno| match errno {
+            Errno::NOENT => FsError::Failed { verb: "run in", path: path.to_string(), errno },
+            errno => FsError::new("run in", path.as_str(), errno),
+        })
+    }
+
+    /// Opens a file to add to; it is made if it is not there.
+    pub(crate) fn open_log(&self, path: &RootPath) -> Result<std::fs::File, FsError> {
+        let failed = |errno| FsError::new("open", path.as_str(), errno);
+        let dir = self.around(path).map_err(failed)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd =
+            rustix::fs::openat(&dir, path.file_name(), flags | OFlags::NONBLOCK, Bits::from_raw_mode(0o640))
+                .map_err(failed)?;
+        let found = Found::from(rustix::fs::fstat(&fd).map_err(failed)?);
+        if found.kind != Kind::File {
+            return Err(other_type(&dir, path, Kind::File));
+        }
+        Ok(fd.into())
+    }
+
+    /// Removes a temporary file beside a path; says whether there was one.
+    pub(crate) fn remove_temporary(&self, path: &RootPath, name: &str) -> Result<bool, FsError> {
+        let failed = |errno| FsError::new("clean up beside", path.as_str(), errno);
+        let Some(dir) = gone(self.around(path)).map_err(failed)? else { return Ok(false) };
+        let removed = gone(rustix::fs::unlinkat(&dir, name, AtFlags::empty())).map_err(failed)?;
+        Ok(removed.is_some())
+    }
+}
+
+/// Takes what is not there for nothing instead of an error.
+fn gone<T>(result: Result<T, Errno>) -> Result<Option<T>, Errno> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn stat(dir: &Dir<'_>, name: &str) -> Result<Found, Errno> {
+    rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(Found::from)
+}
+
+fn other_type(dir: &Dir<'_>, path: &RootPath, wanted: Kind) -> FsError {
+    let found = stat(dir, path.file_name()).map_or("something else", |found| found.kind.words());
+    FsError::OtherType { path: path.to_string(), wanted: wanted.words(), found }
+}
+
+fn exists(dir: &Dir<'_>, path: &RootPath, wanted: Kind) -> FsError {
+    let found = stat(dir, path.file_name()).ok().map(|found| found.kind);
+    let what = found.map_or("something", Kind::words);
+    FsError::Exists { path: path.to_string(), what, adoptable: found == Some(wanted) }
+}
+
+/// Renames without ever replacing anything.
+fn rename_new(from: &Dir<'_>, name: &str, to: &Dir<'_>, new_name: &str) -> Result<(), Errno> {
+    rustix::fs::renameat_with(from, name, to, new_name, RenameFlags::NOREPLACE)
+}

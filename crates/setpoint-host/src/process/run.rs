@@ -1,0 +1,160 @@
+//! Runs a command to its end, in a process group of its own, within a time.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use tokio_util::sync::CancellationToken;
+
+use crate::host::Cwd;
+
+/// How often is looked whether someone has cancelled.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long what was asked to end has before it is killed.
+const GRACE: Duration = Duration::from_secs(2);
+/// So much of what a command says is kept.
+const KEPT: usize = 2000;
+
+/// A command to run.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) argv: Vec<String>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) cwd: Cwd,
+    pub(crate) timeout: Duration,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// By itself, with the last of what it said.
+    Exited(ExitStatus, String),
+    /// It took too long and was killed.
+    TimedOut(Duration, String),
+    /// Someone cancelled, and it was killed.
+    Cancelled,
+}
+
+/// Runs a command on a thread that may wait. Dropping the future kills the command.
+pub(crate) async fn run(job: Job, cancel: &CancellationToken) -> io::Result<Ended> {
+    let cancel = cancel.child_token();
+    let dropped = cancel.clone().drop_guard();
+    let ended = tokio::task::spawn_blocking(move || run_blocking(&job, &cancel)).await;
+    dropped.disarm();
+    ended.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+fn run_blocking(job: &Job, cancel: &CancellationToken) -> io::Result<Ended> {
+    let (program, arguments) =
+        job.argv.split_first().ok_or_else(|| io::Error::other("there is nothing to run"))?;
+    let (output, input) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    rustix::fs::fcntl_setfl(&output, rustix::fs::OFlags::NONBLOCK)?;
+    let child = std::process::Command::new(program)
+        .args(arguments)
+        .envs(&job.env)
+        .current_dir(job.cwd.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::from(input.try_clone()?))
+        .stderr(Stdio::from(input))
+        .process_group(0)
+        .spawn()?;
+    let mut watched = Watched { child, output, said: Vec::new() };
+    let outcome = watched.wait(job.timeout, Some(cancel))?;
+    if let Some(status) = outcome {
+        return Ok(Ended::Exited(status, watched.said()));
+    }
+    watched.kill()?;
+    Ok(if cancel.is_cancelled() { Ended::Cancelled } else { Ended::TimedOut(job.timeout, watched.said()) })
+}
+
+struct Watched {
+    child: Child,
+    output: OwnedFd,
+    said: Vec<u8>,
+}
+
+impl Watched {
+    /// Waits for the end; none if the time is over, or someone cancelled.
+    fn wait(
+        &mut self,
+        timeout: Duration,
+        cancel: Option<&CancellationToken>,
+    ) -> io::Result<Option<ExitStatus>> {
+        let until = Instant::now() + timeout;
+        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let pidfd = match id {
+            Some(id) => pidfd_open(id, PidfdFlags::empty())?,
+            None => return Err(io::Error::other("the process has no id")),
+        };
+        let mut open = true;
+        loop {
+            let ended = self.child.try_wait()?;
+            open &= self.listen()?;
+            if ended.is_some() {
+                return Ok(ended);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || cancel.is_some_and(CancellationToken::is_cancelled) {
+                return Ok(None);
+            }
+            let wait = left.min(LOOK_EVERY);
+            let wait = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()).max(1_000_000) };
+            let mut fds = vec![PollFd::new(&pidfd, PollFlags::IN)];
+            if open {
+                fds.push(PollFd::new(&self.output, PollFlags::IN));
+            }
+            match poll(&mut fds, Some(&wait)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// Takes in what was said; false once nobody can say anything more.
+    fn listen(&mut self) -> io::Result<bool> {
+        let mut buffer = [0; 4096];
+        loop {
+            match rustix::io::read(&self.output, &mut buffer) {
+                Ok(0) => return Ok(false),
+                Ok(read) => {
+                    self.said.extend_from_slice(buffer.get(..read).unwrap_or_default());
+                    let surplus = self.said.len().saturating_sub(KEPT);
+                    self.said.drain(..surplus);
+                }
+                Err(rustix::io::Errno::AGAIN) => return Ok(true),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// Ends the whole group: first asks, then kills.
+    fn kill(&mut self) -> io::Result<()> {
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let group = group.ok_or_else(|| io::Error::other("the process has no id"))?;
+        let _ = kill_process_group(group, Signal::TERM);
+        if self.wait(GRACE, None)?.is_none() {
+            let _ = kill_process_group(group, Signal::KILL);
+            self.child.wait()?;
+        }
+        // What it started may outlive it and be deaf to the first signal.
+        let _ = kill_process_group(group, Signal::KILL);
+        Ok(())
+    }
+
+    fn said(&self) -> String {
+        tail(&self.said)
+    }
+}
+
+/// The last lines of an output, on one line.
+pub(crate) fn tail(said: &[u8]) -> String {
+    let text = String::from_utf8_lossy(said);
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    lines.get(lines.len().saturating_sub(5)..).unwrap_or_default().join(" | ")
+}
