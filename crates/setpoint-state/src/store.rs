@@ -1,6 +1,6 @@
 //! The state as others see it: a directory, a snapshot of what is known, and the one who may write.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use setpoint_engine::{CurrentGraph, Record, replay};
-use setpoint_graph::{GraphId, ItemRef, ItemTypes, Revision, Touched};
+use setpoint_graph::{GraphId, ItemHandle, ItemRef, ItemTypes, Revision, Touched};
 
 use crate::database::{Change, Content, Store};
 use crate::journal::{self, JournalFile, Told};
@@ -35,6 +35,19 @@ pub struct Snapshot {
     pub adopted: BTreeSet<ItemRef>,
     /// Whether a run is under way, or was when its process ended.
     pub unfinished: bool,
+}
+
+impl Snapshot {
+    /// What is known where nothing was ever done.
+    pub fn empty(set: &str) -> Self {
+        Self {
+            set: set.to_owned(),
+            serial: 0,
+            graph: CurrentGraph::new(set),
+            adopted: BTreeSet::new(),
+            unfinished: false,
+        }
+    }
 }
 
 /// Who may write the state.
@@ -97,10 +110,13 @@ impl StateDir {
         let is_new = loaded.is_none();
         let (content, told) = loaded.unwrap_or_else(|| (Content::empty(set), None));
         let (serial, last_run) = (content.serial, content.last_run);
+        let found = serial;
         let lost = told.as_ref().map(|told| lost_run(told, last_run + 1));
+        let in_flight = told.as_ref().map(in_flight).unwrap_or_default();
         let Snapshot { graph, adopted, .. } = snapshot(content, told.as_ref());
         let book = Mutex::new(Book { serial, last_run, adopted, saved: None });
-        let writer = Writer { dir: self.clone(), set: set.to_owned(), journal, book, _lock: lock };
+        let writer =
+            Writer { dir: self.clone(), set: set.to_owned(), journal, book, in_flight, found, _lock: lock };
         if is_new || lost.is_some() {
             writer.save(&graph, lost)?;
         } else {
@@ -138,6 +154,8 @@ pub struct Writer {
     set: String,
     journal: Arc<JournalFile>,
     book: Mutex<Book>,
+    in_flight: Vec<ItemHandle>,
+    found: u64,
     _lock: Lock,
 }
 
@@ -155,6 +173,16 @@ impl Writer {
     /// The journal, for the engine of a run.
     pub fn journal(&self) -> Arc<JournalFile> {
         Arc::clone(&self.journal)
+    }
+
+    /// The checkpoint that was found when the writer became one, as [`Snapshot::serial`] tells it.
+    pub fn found_serial(&self) -> u64 {
+        self.found
+    }
+
+    /// The items that a lost run was working on, with their old and new values.
+    pub fn in_flight(&self) -> &[ItemHandle] {
+        &self.in_flight
     }
 
     /// Where the state is.
@@ -247,6 +275,23 @@ fn touched(graph: &CurrentGraph, saved: Option<(GraphId, Revision)>) -> Option<B
         Touched::Gone(item) => Some((**item).clone()),
     });
     Some(touched.collect())
+}
+
+/// The values of the items whose operations a journal does not end.
+fn in_flight(told: &Told) -> Vec<ItemHandle> {
+    let mut open: BTreeMap<&ItemRef, Vec<&ItemHandle>> = BTreeMap::new();
+    for record in &told.records {
+        match record {
+            Record::Started { item, target, .. } => {
+                open.insert(item.reference(), std::iter::once(item).chain(target).collect());
+            }
+            Record::Ended { item, .. } | Record::Withdrawn { item, .. } => {
+                open.remove(item);
+            }
+            _ => {}
+        }
+    }
+    open.into_values().flatten().cloned().collect()
 }
 
 /// What a journal says of a run whose process ended before it did.

@@ -1,16 +1,26 @@
 //! The `setpoint` command.
 
+mod changes;
 mod cli;
+mod commands;
+mod confirm;
 mod demo;
 mod error;
+mod planfile;
+mod preview;
+mod print;
+mod report;
+mod run;
+mod set;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 fn main() -> ExitCode {
-    match cli::run(&cli::Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(),
+    let cli = cli::Cli::parse();
+    match cli::run(&cli) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => error.report(cli.log_format),
     }
 }

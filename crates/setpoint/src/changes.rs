@@ -1,0 +1,94 @@
+//! What changes about an item, attribute by attribute.
+
+use setpoint_graph::ItemHandle;
+use setpoint_host::{Attribute, attributes};
+use setpoint_plan::AttributeChange;
+use similar::TextDiff;
+
+/// What is shown in place of a value that must not be.
+const MASKED: &str = "(sensitive)";
+/// How many lines of a content are shown where all of it comes or goes.
+const LINES_SHOWN: usize = 12;
+
+/// One attribute that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) name: &'static str,
+    pub(crate) old: Option<Value>,
+    pub(crate) new: Option<Value>,
+}
+
+/// A value as it may be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Value {
+    pub(crate) text: String,
+    pub(crate) multiline: bool,
+}
+
+/// The attributes that differ between two values of an item, or all of the only one.
+pub(crate) fn changes(old: Option<&ItemHandle>, new: Option<&ItemHandle>) -> Vec<Change> {
+    let (old, new) = (all(old), all(new));
+    let mut changes = Vec::new();
+    for attribute in &new {
+        let before = old.iter().find(|old| old.name == attribute.name);
+        if before.is_none_or(|before| before.value != attribute.value) {
+            let name = attribute.name;
+            changes.push(Change { name, old: before.map(shown), new: Some(shown(attribute)) });
+        }
+    }
+    for attribute in old.iter().filter(|old| new.iter().all(|new| new.name != old.name)) {
+        changes.push(Change { name: attribute.name, old: Some(shown(attribute)), new: None });
+    }
+    changes
+}
+
+fn all(item: Option<&ItemHandle>) -> Vec<Attribute> {
+    item.map(attributes).unwrap_or_default()
+}
+
+fn shown(attribute: &Attribute) -> Value {
+    if attribute.sensitive {
+        return Value { text: MASKED.to_owned(), multiline: false };
+    }
+    Value { text: attribute.value.clone(), multiline: attribute.multiline }
+}
+
+impl Change {
+    /// The lines in which it is shown, the first with the attribute's name.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let name = self.name;
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) if old.multiline || new.multiline => {
+                let diff = TextDiff::from_lines(old.text.as_str(), new.text.as_str());
+                let diff = diff.unified_diff().context_radius(2).to_string();
+                let mut lines = vec![format!("{name}:")];
+                lines.extend(diff.lines().map(|line| format!("  {line}")));
+                lines
+            }
+            (Some(old), Some(new)) => vec![format!("{name}: {} → {}", old.text, new.text)],
+            (None, Some(only)) | (Some(only), None) => only.lines(name),
+            (None, None) => Vec::new(),
+        }
+    }
+
+    /// The same as data.
+    pub(crate) fn data(&self) -> AttributeChange {
+        let text = |value: &Option<Value>| value.as_ref().map(|value| value.text.clone());
+        AttributeChange { attribute: self.name.to_owned(), old: text(&self.old), new: text(&self.new) }
+    }
+}
+
+impl Value {
+    fn lines(&self, name: &str) -> Vec<String> {
+        if !self.multiline {
+            return vec![format!("{name}: {}", self.text)];
+        }
+        let count = self.text.lines().count();
+        let mut lines = vec![format!("{name}:")];
+        lines.extend(self.text.lines().take(LINES_SHOWN).map(|line| format!("  | {line}")));
+        if count > LINES_SHOWN {
+            lines.push(format!("  … {} more lines", count - LINES_SHOWN));
+        }
+        lines
+    }
+}

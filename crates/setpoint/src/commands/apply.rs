@@ -1,0 +1,217 @@
+//! `setpoint apply`: shows the plan, asks, and carries it out.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use setpoint_engine::{CurrentGraph, Engine, Refreshed, Selection};
+use setpoint_graph::Graph;
+use setpoint_host::{Host, item_types};
+use setpoint_state::{Run, Writer};
+
+use crate::cli::ApplyArgs;
+use crate::confirm::confirm;
+use crate::error::CliError;
+use crate::planfile::PlanFile;
+use crate::preview::{self, Preview};
+use crate::report::{Report, print, print_json};
+use crate::run::{self, Done, FailureView, Progress};
+use crate::set::{self, Set};
+
+/// What was planned and what came of it, as data.
+#[derive(Debug, Serialize)]
+struct Applied<'a> {
+    #[serde(flatten)]
+    preview: &'a Preview,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<&'a Run>,
+    failures: Vec<FailureView>,
+}
+
+/// A change that is about to be made.
+pub(crate) struct Change<'a> {
+    pub(crate) command: &'static str,
+    pub(crate) set: &'a Set,
+    pub(crate) engine: Engine,
+    pub(crate) host: Host,
+    pub(crate) writer: Arc<Writer>,
+    pub(crate) intended: Option<&'a Graph>,
+    pub(crate) selection: Selection,
+    pub(crate) yes: bool,
+    pub(crate) json: bool,
+    pub(crate) report: Report,
+}
+
+pub(crate) fn run(args: &ApplyArgs, report: Report) -> Result<u8, CliError> {
+    let set = Set::load(&args.set)?;
+    let (writer, mut current) = set.state.lock(set.name(), "apply", args.lock.lock_timeout)?;
+    let writer = Arc::new(writer);
+    let host = set.host(&writer)?;
+    clean_up(&host, &writer, report)?;
+    if let Some(path) = &args.plan {
+        let kept = PlanFile::read(path)?;
+        return apply_kept(args, &set, &kept, writer, host, current, report);
+    }
+    let engine = set::engine(&host, &args.change);
+    let known = |item: &_| set.intended().contains(item) || current.contains(item);
+    let selection = set::selection(&args.change.target, known)?;
+    set::selection(&args.change.replace, known)?;
+    let runtime = super::runtime()?;
+    let refreshed = if args.change.refresh || args.refresh_only {
+        runtime.block_on(preview::refresh(&engine, &mut current, &selection))?
+    } else {
+        Refreshed::default()
+    };
+    let intended = Some(set.intended());
+    if args.refresh_only {
+        return refresh_only(args, &writer, &current, &refreshed, &set);
+    }
+    let change = Change {
+        command: "apply",
+        set: &set,
+        engine,
+        host,
+        writer,
+        intended,
+        selection,
+        yes: args.yes,
+        json: args.json,
+        report,
+    };
+    change.make(current, &refreshed)
+}
+
+/// Removes what a run that was cut off left lying about.
+pub(crate) fn clean_up(host: &Host, writer: &Writer, report: Report) -> Result<(), CliError> {
+    let removed = host.sweep(writer.in_flight()).map_err(|error| CliError::Sweep(error.to_string()))?;
+    for path in removed {
+        report.detail(|| format!("removed {}, which a run that was cut off had left", path.display()));
+    }
+    Ok(())
+}
+
+/// Carries out a plan that was kept, if it is still what would be done.
+fn apply_kept(
+    args: &ApplyArgs,
+    set: &Set,
+    kept: &PlanFile,
+    writer: Arc<Writer>,
+    host: Host,
+    mut current: CurrentGraph,
+    report: Report,
+) -> Result<u8, CliError> {
+    if kept.set != set.name() {
+        return Err(CliError::Stale(format!("it was made for the set {:?}", kept.set)));
+    }
+    if kept.serial != writer.found_serial() {
+        return Err(CliError::Stale("the state has changed since it was made".to_owned()));
+    }
+    let intended = kept.intended(&item_types())?;
+    let mut change_args = args.change.clone();
+    change_args.replace.clone_from(&kept.replace);
+    let engine = set::engine(&host, &change_args);
+    let selection = set::selection(&kept.target, |_| true)?;
+    let runtime = super::runtime()?;
+    let refreshed = runtime.block_on(preview::refresh(&engine, &mut current, &selection))?;
+    let now =
+        preview::preview(&engine, &host, &set.manifest, &current, Some(&intended), &selection, &refreshed)?;
+    if now.plan != kept.plan {
+        return Err(CliError::Stale("the host has changed since it was made".to_owned()));
+    }
+    let change = Change {
+        command: "apply",
+        set,
+        engine,
+        host,
+        writer,
+        intended: Some(&intended),
+        selection,
+        // Whoever kept a plan has seen it.
+        yes: true,
+        json: args.json,
+        report,
+    };
+    change.make(current, &refreshed)
+}
+
+/// Takes over what was found on the host, and changes nothing there.
+fn refresh_only(
+    args: &ApplyArgs,
+    writer: &Writer,
+    current: &CurrentGraph,
+    refreshed: &Refreshed,
+    set: &Set,
+) -> Result<u8, CliError> {
+    let drift = refreshed.drifted.iter().map(preview::DriftView::from).collect();
+    let preview = Preview { drift, warnings: Vec::new(), plan: setpoint_plan::Plan::new(set.name()) };
+    if !args.json {
+        print(&crate::print::preview(&preview, current, None))?;
+    }
+    if !preview.drift.is_empty() {
+        if !confirm("Take this over into the state?", args.yes)? {
+            return Err(CliError::Declined);
+        }
+        writer.save(current, None)?;
+    }
+    if args.json {
+        print_json(&preview)?;
+    }
+    Ok(0)
+}
+
+impl Change<'_> {
+    /// Shows what is going to be done, asks, does it, and shows what came of it.
+    pub(crate) fn make(self, current: CurrentGraph, refreshed: &Refreshed) -> Result<u8, CliError> {
+        let Self { engine, host, set, intended, selection, .. } = &self;
+        let preview =
+            preview::preview(engine, host, &set.manifest, &current, *intended, selection, refreshed)?;
+        if !self.json {
+            print(&crate::print::preview(&preview, &current, *intended))?;
+        }
+        if preview.plan.is_empty() {
+            // What was found on the host is worth remembering all the same.
+            if !preview.drift.is_empty() {
+                self.writer.save(&current, None)?;
+            }
+            if self.json {
+                print_json(&Applied { preview: &preview, run: None, failures: Vec::new() })?;
+            }
+            return Ok(0);
+        }
+        let question = match self.command {
+            "destroy" => "Delete all of this?",
+            _ => "Carry this out?",
+        };
+        if !confirm(question, self.yes)? {
+            return Err(CliError::Declined);
+        }
+        let done = self.carry_out(current, &preview)?;
+        let failures: Vec<FailureView> = done.status.failures().iter().map(FailureView::from).collect();
+        if self.json {
+            print_json(&Applied { preview: &preview, run: Some(&done.run), failures })?;
+        } else {
+            print(&format!("\n{}", run::summary(&done)))?;
+        }
+        match done.status.result() {
+            Ok(()) => Ok(0),
+            Err(error) => Err(CliError::Incomplete(error.to_string())),
+        }
+    }
+
+    fn carry_out(&self, current: CurrentGraph, preview: &Preview) -> Result<Done, CliError> {
+        let mut engine = self.engine.clone();
+        if !self.json {
+            print("\n")?;
+            engine = engine.with_hooks(Progress::new(preview.plan.operations.len()));
+        }
+        let runtime = super::runtime()?;
+        runtime.block_on(run::carry_out(
+            engine,
+            &self.writer,
+            self.command,
+            &mut Some(current),
+            self.intended,
+            &self.selection,
+            self.report,
+        ))
+    }
+}

@@ -1,0 +1,49 @@
+//! `setpoint destroy`: removes all that Setpoint made.
+
+use std::sync::Arc;
+
+use setpoint_engine::{Refreshed, Selection};
+use setpoint_graph::Graph;
+
+use super::apply::{Change, clean_up};
+use crate::cli::DestroyArgs;
+use crate::error::CliError;
+use crate::preview;
+use crate::report::Report;
+use crate::set::{self, Set};
+
+pub(crate) fn run(args: &DestroyArgs, report: Report) -> Result<u8, CliError> {
+    let set = Set::load(&args.set)?;
+    let (writer, mut current) = set.state.lock(set.name(), "destroy", args.lock.lock_timeout)?;
+    let writer = Arc::new(writer);
+    let host = set.host(&writer)?;
+    clean_up(&host, &writer, report)?;
+    let engine = set::engine(&host, &args.change);
+    let selection = set::selection(&args.change.target, |item| current.contains(item))?;
+    let refreshed = if args.change.refresh {
+        super::runtime()?.block_on(preview::refresh(&engine, &mut current, &selection))?
+    } else {
+        Refreshed::default()
+    };
+    // Of a part, everything else stays as it was declared.
+    let mut rest: Option<Graph> = (selection != Selection::All).then(|| set.intended().clone());
+    if let Some(rest) = &mut rest {
+        for item in &args.change.target {
+            // One that is only remembered is not declared any more.
+            let _ = rest.del_item(item);
+        }
+    }
+    let change = Change {
+        command: "destroy",
+        set: &set,
+        engine,
+        host,
+        writer,
+        intended: rest.as_ref(),
+        selection,
+        yes: args.yes,
+        json: args.json,
+        report,
+    };
+    change.make(current, &refreshed)
+}

@@ -1,0 +1,56 @@
+//! `setpoint plan`: shows what `apply` would do, and changes nothing.
+
+use setpoint_engine::Refreshed;
+use setpoint_host::item_types;
+
+use crate::cli::PlanArgs;
+use crate::error::CliError;
+use crate::planfile::PlanFile;
+use crate::preview::{self, Preview};
+use crate::report::{Report, print, print_json};
+use crate::set::{self, Set};
+
+/// What `--detailed-exitcode` says of a plan with something to do.
+const CHANGES: u8 = 2;
+
+pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
+    let set = Set::load(&args.set)?;
+    report.detail(|| format!("{}: {} items declared", set.name(), set.intended().len()));
+    let mut snapshot = set.read_state()?;
+    if snapshot.unfinished {
+        report.warn("a run is under way, or was cut off: the plan is of what it has done so far");
+    }
+    let host = set.host_to_read()?;
+    let engine = set::engine(&host, &args.change);
+    let known = |item: &_| set.intended().contains(item) || snapshot.graph.contains(item);
+    let selection = set::selection(&args.change.target, known)?;
+    set::selection(&args.change.replace, known)?;
+    let refreshed = if args.change.refresh {
+        let reading = preview::refresh(&engine, &mut snapshot.graph, &selection);
+        super::runtime()?.block_on(reading)?
+    } else {
+        Refreshed::default()
+    };
+    report.detail(|| format!("{} items read", refreshed.read));
+    let current = &snapshot.graph;
+    let intended = Some(set.intended());
+    let preview: Preview =
+        preview::preview(&engine, &host, &set.manifest, current, intended, &selection, &refreshed)?;
+    if let Some(path) = &args.out {
+        let (target, replace) = (args.change.target.clone(), args.change.replace.clone());
+        let plan = preview.plan.clone();
+        let kept =
+            PlanFile::new(set.name(), snapshot.serial, target, replace, plan, set.intended(), &item_types())?;
+        kept.write(path)?;
+    }
+    if args.json {
+        print_json(&preview)?;
+    } else {
+        print(&crate::print::preview(&preview, current, intended))?;
+        if let Some(path) = &args.out {
+            print(&format!("Kept in {0}; `setpoint apply {0}` carries it out.\n", path.display()))?;
+        }
+    }
+    let changes = args.detailed_exitcode && !preview.plan.is_empty();
+    Ok(if changes { CHANGES } else { 0 })
+}

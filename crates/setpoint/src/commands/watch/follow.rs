@@ -1,0 +1,157 @@
+//! Which files changed: events of the kernel, gathered for a moment and put into terms of manifests and items.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use setpoint_graph::{ItemHandle, ItemRef};
+use setpoint_host::{Directory, File, Manifest, Symlink};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::error::CliError;
+use crate::report::Report;
+
+/// Events come in bursts: those that follow within this time are looked at together.
+const BURST: Duration = Duration::from_millis(3);
+
+/// What may have changed.
+#[derive(Debug)]
+pub(super) struct Changed {
+    pub(super) manifests: bool,
+    /// The items to read again; none for all of them.
+    pub(super) items: Option<BTreeSet<ItemRef>>,
+}
+
+impl Changed {
+    pub(super) fn everything() -> Self {
+        Self { manifests: true, items: None }
+    }
+}
+
+/// Follows the directories that matter.
+pub(super) struct Follower {
+    watcher: RecommendedWatcher,
+    events: UnboundedReceiver<notify::Result<Event>>,
+    /// The directory of the manifests.
+    manifests: PathBuf,
+    watched: BTreeSet<PathBuf>,
+    /// Directories that could not be followed, which was said already.
+    unfollowed: BTreeSet<PathBuf>,
+    by_path: BTreeMap<PathBuf, ItemRef>,
+}
+
+impl Follower {
+    pub(super) fn new(file: &Path) -> Result<Self, CliError> {
+        let (sender, events) = unbounded_channel();
+        let watcher = notify::recommended_watcher(move |event| {
+            // Nobody listens any more once the command ends.
+            let _ = sender.send(event);
+        })?;
+        let directory = if file.is_dir() { file } else { file.parent().unwrap_or(Path::new("")) };
+        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        let manifests = directory.canonicalize().map_err(notify::Error::io)?;
+        Ok(Self {
+            watcher,
+            events,
+            manifests,
+            watched: BTreeSet::new(),
+            unfollowed: BTreeSet::new(),
+            by_path: BTreeMap::new(),
+        })
+    }
+
+    /// Follows all directories that hold a manifest, a source or an item.
+    pub(super) fn follow(&mut self, manifest: &Manifest, report: Report) {
+        let root = manifest.root();
+        self.by_path = manifest
+            .graph()
+            .items()
+            .filter_map(|node| Some((place(node.item(), root)?, node.reference().clone())))
+            .collect();
+        let sources = manifest.files().iter().filter_map(|file| file.canonicalize().ok());
+        let sources = sources.filter_map(|file| file.parent().map(Path::to_path_buf));
+        let items = self.by_path.keys().filter_map(|path| path.parent().map(Path::to_path_buf));
+        let mut wanted: BTreeSet<PathBuf> = sources.chain(items).collect();
+        wanted.insert(self.manifests.clone());
+        for gone in self.watched.difference(&wanted).cloned().collect::<Vec<_>>() {
+            // The kernel may have let go of it already.
+            let _ = self.watcher.unwatch(&gone);
+            self.watched.remove(&gone);
+        }
+        for path in wanted {
+            if !path.is_dir() {
+                self.watched.remove(&path);
+            } else if !self.watched.contains(&path) {
+                match self.watcher.watch(&path, RecursiveMode::NonRecursive) {
+                    Ok(()) => {
+                        self.watched.insert(path);
+                    }
+                    Err(error) => {
+                        if self.unfollowed.insert(path.clone()) {
+                            let path = path.display();
+                            report.warn(&format!("{path} is only looked at every so often: {error}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until something that matters may have changed.
+    pub(super) async fn next(&mut self, manifest: &Manifest) -> Changed {
+        let mut seen = Changed { manifests: false, items: Some(BTreeSet::new()) };
+        loop {
+            // The watcher lives as long as this does, so that the channel never closes.
+            let Some(event) = self.events.recv().await else { return Changed::everything() };
+            self.note(&mut seen, event, manifest);
+            if !seen.manifests && seen.items.as_ref().is_some_and(BTreeSet::is_empty) {
+                continue;
+            }
+            while let Ok(Some(event)) = tokio::time::timeout(BURST, self.events.recv()).await {
+                self.note(&mut seen, event, manifest);
+            }
+            return seen;
+        }
+    }
+
+    fn note(&mut self, seen: &mut Changed, event: notify::Result<Event>, manifest: &Manifest) {
+        let Ok(event) = event else {
+            *seen = Changed::everything();
+            return;
+        };
+        if event.need_rescan() {
+            *seen = Changed::everything();
+            return;
+        }
+        if matches!(event.kind, EventKind::Access(_)) {
+            return;
+        }
+        for path in &event.paths {
+            if self.watched.contains(path) && event.kind.is_remove() {
+                self.watched.remove(path);
+            }
+            let yaml = path.extension().is_some_and(|e| e == "yaml" || e == "yml");
+            let beside = path.parent() == Some(&self.manifests) && yaml;
+            if beside || manifest.files().iter().any(|file| same_file(file, path)) {
+                seen.manifests = true;
+            }
+            if let (Some(item), Some(items)) = (self.by_path.get(path), &mut seen.items) {
+                items.insert(item.clone());
+            }
+        }
+    }
+}
+
+/// Manifests are named as the person wrote them, events by their whole path.
+fn same_file(file: &Path, path: &Path) -> bool {
+    file.file_name() == path.file_name() && file.canonicalize().is_ok_and(|file| file == path)
+}
+
+/// Where an item is, if it is anywhere.
+fn place(item: &ItemHandle, root: &Path) -> Option<PathBuf> {
+    let path = item.get::<File>().map(|file| &file.path);
+    let path = path.or_else(|| item.get::<Directory>().map(|directory| &directory.path));
+    let path = path.or_else(|| item.get::<Symlink>().map(|link| &link.path));
+    path.map(|path| path.in_root(root))
+}

@@ -1,0 +1,194 @@
+//! Carrying a plan out: journalled, watched by a person, stoppable, remembered.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use setpoint_engine::{
+    CurrentGraph, Engine, Failure, Hooks, Interruption, LogEntry, Operation, Selection, Status,
+};
+use setpoint_graph::Graph;
+use setpoint_state::{Outcome, Run, RunEntry, Writer};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::CliError;
+use crate::report::{Report, print};
+
+/// How many operations are shown one by one; of more, only how far they are.
+const SHOWN_ONE_BY_ONE: usize = 200;
+
+/// What a run came to.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) status: Status,
+    pub(crate) run: Run,
+}
+
+/// Something that failed, as data.
+#[derive(Debug, Serialize)]
+pub(crate) struct FailureView {
+    kind: String,
+    name: String,
+    operation: Operation,
+    error: String,
+    attempts: u32,
+}
+
+impl From<&Failure> for FailureView {
+    fn from(failure: &Failure) -> Self {
+        Self {
+            kind: failure.item.kind().to_string(),
+            name: failure.item.name().to_string(),
+            operation: failure.operation,
+            error: failure.error.to_string(),
+            attempts: failure.attempts,
+        }
+    }
+}
+
+/// Reconciles, and saves what came of it if anything was done. The first signal finishes what runs, the second cancels it.
+pub(crate) async fn carry_out(
+    engine: Engine,
+    writer: &Writer,
+    command: &str,
+    current: &mut Option<CurrentGraph>,
+    intended: Option<&Graph>,
+    selection: &Selection,
+    report: Report,
+) -> Result<Done, CliError> {
+    let started = Timestamp::now();
+    let number = writer.begin(command, started);
+    let (drain, cancel) = (CancellationToken::new(), CancellationToken::new());
+    let engine = engine.with_journal(writer.journal()).draining_on(drain.clone());
+    let signals = Signals::new().map_err(CliError::Runtime)?;
+    let listener = tokio::spawn(stop_on(signals, drain, cancel.clone(), report));
+    let status = engine.reconcile_until(current, intended, selection, &cancel).await;
+    listener.abort();
+    let status = status?;
+    let outcome = match status.interruption() {
+        Some(Interruption::Cancelled) => Outcome::Cancelled,
+        _ if status.result().is_ok() => Outcome::Done,
+        _ => Outcome::Failed,
+    };
+    let run = Run {
+        number,
+        command: command.to_owned(),
+        started,
+        ended: Timestamp::now(),
+        outcome,
+        entries: status.log().iter().map(RunEntry::from).collect(),
+    };
+    if let (false, Some(current)) = (run.entries.is_empty(), current) {
+        writer.save(current, Some(run.clone()))?;
+    }
+    Ok(Done { status, run })
+}
+
+/// The signals that ask a command to stop.
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+async fn stop_on(mut signals: Signals, drain: CancellationToken, cancel: CancellationToken, report: Report) {
+    signals.next().await;
+    report.info("Stopping: what runs is finished, nothing more is started. Once more cancels it.");
+    drain.cancel();
+    signals.next().await;
+    report.info("Cancelling what runs.");
+    cancel.cancel();
+}
+
+/// Shows operations as they end.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    total: usize,
+    done: AtomicUsize,
+}
+
+impl Progress {
+    pub(crate) fn new(total: usize) -> Arc<Self> {
+        Arc::new(Self { total, done: AtomicUsize::new(0) })
+    }
+}
+
+impl Hooks for Progress {
+    fn after(&self, entry: &LogEntry) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let one_by_one = self.total <= SHOWN_ONE_BY_ONE || entry.error().is_some();
+        // A line that can't be written stops nothing: the run goes on, and is remembered.
+        if one_by_one {
+            let _ = print(&line(entry));
+        } else if done.is_multiple_of(1000) {
+            let _ = print(&format!("  … {done} of {}\n", self.total));
+        }
+    }
+}
+
+/// One operation in a line.
+pub(crate) fn line(entry: &LogEntry) -> String {
+    let took = entry
+        .end()
+        .map(|end| end.duration_since(entry.start()))
+        .map_or(Duration::ZERO, |took| Duration::try_from(took).unwrap_or_default());
+    let took = if took >= Duration::from_millis(100) {
+        format!(" in {:.1} s", took.as_secs_f64())
+    } else {
+        String::new()
+    };
+    let item = entry.item().reference();
+    match (entry.error(), entry.operation()) {
+        (Some(error), operation) => format!("  ! {item} failed to {operation}{took}: {error}\n"),
+        (None, Operation::Create) => format!("  + {item} created{took}\n"),
+        (None, Operation::Modify) => format!("  ~ {item} modified{took}\n"),
+        (None, Operation::Delete) => format!("  - {item} deleted{took}\n"),
+    }
+}
+
+/// What was done, in one sentence.
+pub(crate) fn summary(done: &Done) -> String {
+    let counts =
+        [(Operation::Create, "created"), (Operation::Modify, "modified"), (Operation::Delete, "deleted")];
+    let entries = &done.run.entries;
+    let mut parts: Vec<String> = Vec::new();
+    for (operation, word) in counts {
+        let count = entries.iter().filter(|e| e.operation == operation && e.error.is_none()).count();
+        if count > 0 {
+            parts.push(format!("{count} {word}"));
+        }
+    }
+    let failed = entries.iter().filter(|entry| entry.error.is_some()).count();
+    if failed > 0 {
+        parts.push(format!("{failed} failed"));
+    }
+    if parts.is_empty() {
+        parts.push("nothing done".to_owned());
+    }
+    let seconds = done.run.ended.duration_since(done.run.started).as_secs_f64();
+    let mut text = format!("Run {}: {} in {seconds:.2} s.\n", done.run.number, parts.join(", "));
+    if done.run.outcome == Outcome::Cancelled {
+        text.push_str("It was stopped before all was done; run it again to go on.\n");
+    }
+    if done.status.pending() > 0 {
+        let _ = writeln!(text, "{} items wait for something that is not there.", done.status.pending());
+    }
+    text
+}
