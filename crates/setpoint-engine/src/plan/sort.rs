@@ -3,8 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use setpoint_graph::ItemRef;
 
+use super::edges::Side;
 use super::schedule::{Draft, Schedule, Step, StepKind};
 use super::{NONE, Planner};
 
@@ -28,6 +30,47 @@ impl Planner<'_> {
                 other != id && !gone(other_down) && self.is_satisfied_now(other, dependency)
             })
         })
+    }
+
+    /// In which order the items of some deletions could come into being one after the other, beside what is
+    /// there. Unlike an order in which they go, that is found without ever turning back. Items that only hold
+    /// each other up have none.
+    fn rebuilt(
+        &mut self,
+        deletions: impl Iterator<Item = u32>,
+        schedule: &Schedule,
+        down: &[u32],
+        placed: &[bool],
+    ) -> FxHashMap<u32, usize> {
+        let subject_of = |step: u32| schedule.steps[step as usize].subject;
+        let mut waiting: Vec<u32> = deletions.collect();
+        let mut missing: FxHashSet<u32> = waiting.iter().map(|&step| subject_of(step)).collect();
+        let mut order = FxHashMap::default();
+        loop {
+            let possible = |planner: &mut Self, id: u32, missing: &FxHashSet<u32>| {
+                planner.groups(id, Side::Cur).all(|(dependency, alternatives)| {
+                    alternatives.iter().any(|edge| {
+                        let other = planner.at_cur(edge.slot);
+                        let other_down = down.get(other as usize).copied().unwrap_or(NONE);
+                        let gone = other_down != NONE && placed[other_down as usize];
+                        !gone && !missing.contains(&other) && planner.is_satisfied_now(other, dependency)
+                    })
+                })
+            };
+            let before = waiting.len();
+            waiting.retain(|&step| {
+                let id = subject_of(step);
+                let now = possible(self, id, &missing);
+                if now {
+                    missing.remove(&id);
+                    order.insert(step, order.len());
+                }
+                !now
+            });
+            if waiting.len() == before {
+                return order;
+            }
+        }
     }
 
     /// Sorts the steps, preferring smaller references, or names what must be split.
@@ -96,9 +139,14 @@ impl Planner<'_> {
             let circles = circles(&placed, &draft.edges);
             let mut members: Vec<u32> = circles.iter().flatten().copied().collect();
             members.sort_by_key(|&step| ranks[step as usize]);
-            let dispensable = members.iter().copied().find(|&step| {
-                let Step { subject, kind } = schedule.steps[step as usize];
-                kind == StepKind::Delete && self.is_dispensable(subject, &draft.down, &placed)
+            let deletes = |step: &u32| schedule.steps[*step as usize].kind == StepKind::Delete;
+            let rebuilt =
+                self.rebuilt(members.iter().copied().filter(deletes), &schedule, &draft.down, &placed);
+            // What would be created last among them goes first, so that the others still find their way.
+            let mut preferred: Vec<u32> = members.iter().copied().filter(deletes).collect();
+            preferred.sort_by_key(|step| Reverse(rebuilt.get(step).copied().unwrap_or(usize::MAX)));
+            let dispensable = preferred.into_iter().find(|&step| {
+                self.is_dispensable(schedule.steps[step as usize].subject, &draft.down, &placed)
             });
             if dispensable.is_none() {
                 let split = self.choose_splits(&schedule, &circles);

@@ -467,3 +467,20 @@ async fn an_item_that_vanished_while_it_was_created_in_the_background_is_made_an
     assert_eq!(log(&bench.run().await), ["create A", "create A"]);
     bench.world.assert_no_violation();
 }
+
+/// Whoever stands on any of several items leaves room for a wrong choice: here C goes first, though G could.
+#[tokio::test(start_paused = true)]
+async fn deletions_in_a_circle_of_alternatives_leave_nobody_without_support() {
+    let mut bench = Bench::new();
+    // C stands on H, H on C or G, G on A or C: built as A, G, H, C.
+    bench.put(thing("A"));
+    bench.put(thing("G").on_any(&["A", "C"]));
+    bench.put(thing("H").on_any(&["C", "G"]));
+    bench.put(thing("C").on("H"));
+    assert_eq!(log(&bench.run().await), ["create A", "create G", "create H", "create C"]);
+    for name in ["A", "G", "H", "C"] {
+        bench.del(name);
+    }
+    assert_eq!(log(&bench.run().await), ["delete C", "delete H", "delete G", "delete A"]);
+    bench.world.assert_no_violation();
+}
