@@ -1,5 +1,7 @@
 //! The history: what each run did.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use setpoint_engine::{LogEntry, Operation};
@@ -19,6 +21,13 @@ pub struct Run {
     pub outcome: Outcome,
     /// What it did, in order.
     pub entries: Vec<RunEntry>,
+}
+
+impl Run {
+    /// How long it took.
+    pub fn took(&self) -> Duration {
+        Duration::try_from(self.ended.duration_since(self.started)).unwrap_or_default()
+    }
 }
 
 /// How a run ended.

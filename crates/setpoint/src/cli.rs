@@ -367,6 +367,6 @@ pub(crate) fn run(cli: &Cli) -> Result<u8, CliError> {
         Command::Schema => commands::help::schema(),
         Command::Completions { shell } => commands::help::completions(*shell),
         Command::Man { dir } => commands::help::manual(dir),
-        Command::Demo(args) => demo::run(args).map(|()| 0),
+        Command::Demo(args) => demo::run(args, report).map(|()| 0),
     }
 }

@@ -126,9 +126,6 @@ pub(crate) enum CliError {
         /// Why not.
         source: io::Error,
     },
-    /// A declared state makes no sense.
-    #[error("the declared state is wrong: {0}")]
-    Declaration(String),
     /// An intended graph was refused.
     #[error(transparent)]
     Graph(#[from] GraphError),

@@ -149,11 +149,7 @@ pub(crate) fn line(entry: &LogEntry) -> String {
         .end()
         .map(|end| end.duration_since(entry.start()))
         .map_or(Duration::ZERO, |took| Duration::try_from(took).unwrap_or_default());
-    let took = if took >= Duration::from_millis(100) {
-        format!(" in {:.1} s", took.as_secs_f64())
-    } else {
-        String::new()
-    };
+    let took = if took < Duration::from_millis(100) { String::new() } else { format!(" in {}", time(took)) };
     let item = entry.item().reference();
     match (entry.error(), entry.operation()) {
         (Some(error), operation) => format!("  ! {item} failed to {operation}{took}: {error}\n"),
@@ -182,8 +178,8 @@ pub(crate) fn summary(done: &Done) -> String {
     if parts.is_empty() {
         parts.push("nothing done".to_owned());
     }
-    let seconds = done.run.ended.duration_since(done.run.started).as_secs_f64();
-    let mut text = format!("Run {}: {} in {seconds:.2} s.\n", done.run.number, parts.join(", "));
+    let took = time(done.run.took());
+    let mut text = format!("Run {}: {} in {took}.\n", done.run.number, parts.join(", "));
     if done.run.outcome == Outcome::Cancelled {
         text.push_str("It was stopped before all was done; run it again to go on.\n");
     }
@@ -191,4 +187,13 @@ pub(crate) fn summary(done: &Done) -> String {
         let _ = writeln!(text, "{} items wait for something that is not there.", done.status.pending());
     }
     text
+}
+
+/// A time as people like to read it.
+pub(crate) fn time(time: Duration) -> String {
+    match time.as_millis() {
+        0 => "under 1 ms".to_owned(),
+        ms @ 1..1000 => format!("{ms} ms"),
+        _ => format!("{:.1} s", time.as_secs_f64()),
+    }
 }

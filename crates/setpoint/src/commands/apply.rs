@@ -27,7 +27,7 @@ struct Applied<'a> {
     failures: Vec<FailureView>,
 }
 
-/// A change that is about to be made.
+/// A change that is about to be made. Where the result is wanted as data, nothing is shown along the way.
 pub(crate) struct Change<'a> {
     pub(crate) command: &'static str,
     pub(crate) set: &'a Set,
@@ -42,6 +42,11 @@ pub(crate) struct Change<'a> {
 }
 
 pub(crate) fn run(args: &ApplyArgs, report: Report) -> Result<u8, CliError> {
+    apply(args, report)?.finish(args.json)
+}
+
+/// Shows the plan, asks, and carries it out. With `--json` nothing is shown yet.
+pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> {
     let set = Set::load(&args.set)?;
     let (writer, mut current) = set.state.lock(set.name(), "apply", args.lock.lock_timeout)?;
     let writer = Arc::new(writer);
@@ -98,7 +103,7 @@ fn apply_kept(
     host: Host,
     mut current: CurrentGraph,
     report: Report,
-) -> Result<u8, CliError> {
+) -> Result<Made, CliError> {
     if kept.set != set.name() {
         return Err(CliError::Stale(format!("it was made for the set {:?}", kept.set)));
     }
@@ -140,7 +145,7 @@ fn refresh_only(
     current: &CurrentGraph,
     refreshed: &Refreshed,
     set: &Set,
-) -> Result<u8, CliError> {
+) -> Result<Made, CliError> {
     let drift = refreshed.drifted.iter().map(preview::DriftView::from).collect();
     let preview = Preview { drift, warnings: Vec::new(), plan: setpoint_plan::Plan::new(set.name()) };
     if !args.json {
@@ -152,15 +157,39 @@ fn refresh_only(
         }
         writer.save(current, None)?;
     }
-    if args.json {
-        print_json(&preview)?;
+    Ok(Made { preview, done: None })
+}
+
+/// What was planned and what came of it.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) preview: Preview,
+    /// None if there was nothing to do.
+    pub(crate) done: Option<Done>,
+}
+
+impl Made {
+    /// Shows it as data, if that was asked for, and says with what to exit.
+    pub(crate) fn finish(self, json: bool) -> Result<u8, CliError> {
+        let Self { preview, done } = &self;
+        if json {
+            let failures =
+                done.iter().flat_map(|done| done.status.failures()).map(FailureView::from).collect();
+            print_json(&Applied { preview, run: done.as_ref().map(|done| &done.run), failures })?;
+        }
+        self.result().map(|()| 0)
     }
-    Ok(0)
+
+    /// Whether all was done.
+    pub(crate) fn result(&self) -> Result<(), CliError> {
+        let result = self.done.as_ref().map_or(Ok(()), |done| done.status.result());
+        result.map_err(|error| CliError::Incomplete(error.to_string()))
+    }
 }
 
 impl Change<'_> {
     /// Shows what is going to be done, asks, does it, and shows what came of it.
-    pub(crate) fn make(self, current: CurrentGraph, refreshed: &Refreshed) -> Result<u8, CliError> {
+    pub(crate) fn make(self, current: CurrentGraph, refreshed: &Refreshed) -> Result<Made, CliError> {
         let Self { engine, host, set, intended, selection, .. } = &self;
         let preview =
             preview::preview(engine, host, &set.manifest, &current, *intended, selection, refreshed)?;
@@ -172,10 +201,7 @@ impl Change<'_> {
             if !preview.drift.is_empty() {
                 self.writer.save(&current, None)?;
             }
-            if self.json {
-                print_json(&Applied { preview: &preview, run: None, failures: Vec::new() })?;
-            }
-            return Ok(0);
+            return Ok(Made { preview, done: None });
         }
         let question = match self.command {
             "destroy" => "Delete all of this?",
@@ -185,16 +211,10 @@ impl Change<'_> {
             return Err(CliError::Declined);
         }
         let done = self.carry_out(current, &preview)?;
-        let failures: Vec<FailureView> = done.status.failures().iter().map(FailureView::from).collect();
-        if self.json {
-            print_json(&Applied { preview: &preview, run: Some(&done.run), failures })?;
-        } else {
+        if !self.json {
             print(&format!("\n{}", run::summary(&done)))?;
         }
-        match done.status.result() {
-            Ok(()) => Ok(0),
-            Err(error) => Err(CliError::Incomplete(error.to_string())),
-        }
+        Ok(Made { preview, done: Some(done) })
     }
 
     fn carry_out(&self, current: CurrentGraph, preview: &Preview) -> Result<Done, CliError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use setpoint_engine::{Refreshed, Selection};
 use setpoint_graph::Graph;
 
-use super::apply::{Change, clean_up};
+use super::apply::{Change, Made, clean_up};
 use crate::cli::DestroyArgs;
 use crate::error::CliError;
 use crate::preview;
@@ -13,6 +13,11 @@ use crate::report::Report;
 use crate::set::{self, Set};
 
 pub(crate) fn run(args: &DestroyArgs, report: Report) -> Result<u8, CliError> {
+    destroy(args, report)?.finish(args.json)
+}
+
+/// Shows what goes, asks, and deletes it. With `--json` nothing is shown yet.
+pub(crate) fn destroy(args: &DestroyArgs, report: Report) -> Result<Made, CliError> {
     let set = Set::load(&args.set)?;
     let (writer, mut current) = set.state.lock(set.name(), "destroy", args.lock.lock_timeout)?;
     let writer = Arc::new(writer);

@@ -47,10 +47,10 @@ pub(crate) fn show(args: &ShowArgs) -> Result<u8, CliError> {
 
 fn headline(run: &Run) -> String {
     let failed = run.entries.iter().filter(|entry| entry.error.is_some()).count();
-    let seconds = run.ended.duration_since(run.started).as_secs_f64();
+    let took = crate::run::time(run.took());
     let failed = if failed == 0 { String::new() } else { format!(", {failed} of them failed") };
     format!(
-        "{:>4}  {:.0}  {:<8} {:<9} {} operations{failed} in {seconds:.2} s",
+        "{:>4}  {:.0}  {:<8} {:<9} {} operations{failed} in {took}",
         run.number,
         run.started,
         run.command,

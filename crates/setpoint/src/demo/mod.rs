@@ -1,54 +1,51 @@
-//! `setpoint demo`: the engine at work on a real directory, from nothing to nothing.
+//! `setpoint demo`: the commands at work on a real directory, from nothing to nothing.
 //!
 //! ```text
-//!  intent ──┐
-//!           ├─ plan ─▶ shown ─▶ reconcile ─▶ log ─▶ the directory as it really is
-//!  disk ──read
+//!  manifest ─▶ the same code that `setpoint apply` and `setpoint destroy` run ─▶ the directory as it really is
 //! ```
 
-mod configure;
-mod drift;
-mod intent;
-mod item;
-mod sandbox;
-mod show;
+mod manifest;
 mod tree;
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use jiff::Timestamp;
-use setpoint_engine::{CurrentGraph, Engine, Selection};
-use setpoint_graph::Graph;
-use tokio::runtime::Runtime;
+use anstyle::Style;
+use serde::Serialize;
+use setpoint_state::RunEntry;
 
-use crate::cli::DemoArgs;
+use crate::cli::{ApplyArgs, ChangeArgs, DemoArgs, DestroyArgs, LockArgs, SetArgs};
+use crate::commands::apply::{Made, apply};
+use crate::commands::destroy::destroy;
 use crate::error::CliError;
-use drift::Drift;
-use item::Root;
-use sandbox::Sandbox;
-use show::{Done, Show, Step};
+use crate::preview::Preview;
+use crate::report::{Report, print};
 use tree::Tree;
 
+const HEADING: Style = Style::new().bold();
+const PART: Style = Style::new().underline();
+const COMMAND: Style = anstyle::AnsiColor::Cyan.on_default();
+
 /// Runs the demo.
-pub(crate) fn run(args: &DemoArgs) -> Result<(), CliError> {
-    let show = Show::new(args.json);
+pub(crate) fn run(args: &DemoArgs, report: Report) -> Result<(), CliError> {
     let Some(dir) = &args.keep else {
         let temporary =
             tempfile::Builder::new().prefix("setpoint-demo-").tempdir().map_err(CliError::Temporary)?;
-        show.remark("A demonstration on real files, in a temporary directory.")?;
-        let mut demo = Demo::start(Sandbox::new(temporary.path()), show)?;
+        let mut demo = Demo { dir: temporary.path().to_path_buf(), json: args.json, report, steps: 0 };
+        demo.remark("A demonstration on real files, in a temporary directory.\n")?;
         demo.create_change_repair_remove()?;
         temporary.close().map_err(CliError::Cleanup)?;
-        return show.remark("\nThe temporary directory is removed.");
+        return demo.remark("\nThe temporary directory is removed.\n");
     };
     make_empty(dir)?;
-    show.remark(&format!("A demonstration on real files, in {}.", dir.display()))?;
-    let mut demo = Demo::start(Sandbox::new(dir), show)?;
+    let mut demo = Demo { dir: dir.clone(), json: args.json, report, steps: 0 };
+    demo.remark(&format!("A demonstration on real files, in {}.\n", dir.display()))?;
     demo.create_change_repair_remove()?;
     demo.bring_back()?;
-    show.remark(&format!("\nThe files are kept in {}.", dir.display()))
+    demo.remark(&format!("\nThe files are kept in {0}; `cd {0}` and go on from there.\n", dir.display()))
 }
 
 /// Makes a directory, or makes sure that the one there is empty.
@@ -68,89 +65,135 @@ fn make_empty(dir: &Path) -> Result<(), CliError> {
 
 /// The demo between two steps.
 struct Demo {
-    show: Show,
-    runtime: Runtime,
-    sandbox: Sandbox,
-    engine: Engine,
-    intended: Graph,
-    current: Option<CurrentGraph>,
+    dir: PathBuf,
+    json: bool,
+    report: Report,
     steps: usize,
 }
 
+/// One step and what came of it, as data.
+#[derive(Debug, Serialize)]
+struct Step<'a> {
+    #[serde(rename = "step")]
+    number: usize,
+    title: &'a str,
+    /// The commands that do the same by hand.
+    commands: &'a [String],
+    #[serde(flatten)]
+    preview: &'a Preview,
+    /// What was done.
+    log: &'a [RunEntry],
+    /// What is on disk now.
+    disk: &'a Tree,
+}
+
 impl Demo {
-    fn start(sandbox: Sandbox, show: Show) -> Result<Self, CliError> {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(CliError::Runtime)?;
-        let engine = Engine::new(configure::registry(&sandbox)).verifying();
-        let mut current = CurrentGraph::new(intent::NAME);
-        current.put_item(Root)?;
-        let intended = intent::first()?;
-        Ok(Self { show, runtime, sandbox, engine, intended, current: Some(current), steps: 0 })
-    }
-
     fn create_change_repair_remove(&mut self) -> Result<(), CliError> {
-        self.step("Create", "Nothing is there, and a small site is intended.", Vec::new())?;
-
-        self.intended = intent::second()?;
-        self.step(
-            "Change",
-            "The intent has changed: `site` is called `public`, so its files move before it goes; the front\n\
-             page reads differently, the start page becomes a link, and there is a page more.",
-            Vec::new(),
+        self.write("site.yaml", manifest::FIRST)?;
+        self.apply(
+            "Create",
+            "Nothing is there, and `site.yaml` declares a small site.",
+            &shown("site.yaml", manifest::FIRST),
         )?;
 
-        let by_hand = self.sabotage()?;
-        self.step("Repair", "Something else has changed the files. Reading them shows it.", by_hand)?;
+        self.write("site.yaml", manifest::SECOND)?;
+        self.apply(
+            "Change",
+            "The manifest has changed: the directory of `site` is called `public` now, so it moves with all\n\
+             that is in it; the front page reads differently, and there is a page more.",
+            &shown("site.yaml", manifest::SECOND),
+        )?;
 
-        self.current().del_item(&Root::reference())?;
+        let (gone, changed, line) = ("public/main.css", "notes/todo.txt", "call the plumber");
+        let failed = |what: &'static str| move |source| CliError::Sabotage { what: what.to_owned(), source };
+        fs::remove_file(self.dir.join(gone)).map_err(failed(gone))?;
+        fs::write(self.dir.join(changed), format!("{line}\n")).map_err(failed(changed))?;
+        self.apply(
+            "Repair",
+            "Something else has changed the files. Reading them shows it.",
+            &[format!("rm {gone}"), format!("echo '{line}' > {changed}")],
+        )?;
+
         self.step(
             "Remove",
-            "The root, which is not ours, is reported gone. Nothing can stay without it: all of it goes,\n\
-             files before the directories that hold them.",
-            Vec::new(),
+            "All that was made goes, files before the directories that hold them.",
+            &["setpoint destroy --yes".to_owned()],
+            |demo| {
+                let set = demo.set();
+                destroy(
+                    &DestroyArgs { set, change: change(), lock: lock(), yes: true, json: demo.json },
+                    demo.report,
+                )
+            },
         )
     }
 
     fn bring_back(&mut self) -> Result<(), CliError> {
-        self.current().put_item(Root)?;
-        self.step("Return", "The root is back. All that waited for it is created.", Vec::new())
+        self.apply("Return", "The manifest is still there: it is applied once more.", &[])
     }
 
-    fn current(&mut self) -> &mut CurrentGraph {
-        self.current.get_or_insert_with(|| CurrentGraph::new(intent::NAME))
+    fn apply(&mut self, title: &str, about: &str, before: &[String]) -> Result<(), CliError> {
+        let mut commands = before.to_vec();
+        commands.push("setpoint apply --yes".to_owned());
+        self.step(title, about, &commands, |demo| {
+            let (set, change, lock) = (demo.set(), change(), lock());
+            let (plan, yes, refresh_only, json) = (None, true, false, demo.json);
+            apply(&ApplyArgs { plan, set, change, lock, yes, refresh_only, json }, demo.report)
+        })
     }
 
-    /// Changes files as any other program could, and returns how.
-    fn sabotage(&self) -> Result<Vec<String>, CliError> {
-        let (gone, changed, line) = ("public/css/main.css", "notes/todo.txt", "call the plumber");
-        let failed = |what: &'static str| move |source| CliError::Sabotage { what: what.to_owned(), source };
-        fs::remove_file(self.sandbox.root().join(gone)).map_err(failed(gone))?;
-        fs::write(self.sandbox.root().join(changed), format!("{line}\n")).map_err(failed(changed))?;
-        Ok(vec![format!("rm {gone}"), format!("echo '{line}' > {changed}")])
-    }
-
-    /// Reads, plans, reconciles, and shows all of it.
+    /// Shows what is going to be done, does it, and shows what is on disk then.
     fn step(
         &mut self,
-        title: &'static str,
-        about: &'static str,
-        by_hand: Vec<String>,
+        title: &str,
+        about: &str,
+        commands: &[String],
+        act: impl FnOnce(&Self) -> Result<Made, CliError>,
     ) -> Result<(), CliError> {
         self.steps += 1;
-        let (all, number) = (Selection::all(), self.steps);
-        let current = self.current.get_or_insert_with(|| CurrentGraph::new(intent::NAME));
-        let refreshed = self.runtime.block_on(self.engine.refresh(current, &all));
-        if let Some((item, why)) = refreshed.unreadable.first() {
-            return Err(CliError::Read { what: item.to_string(), why: why.to_string() });
+        let step = self.steps;
+        self.remark(&format!("\n{HEADING}== {step}. {title}{HEADING:#}\n{about}\n\n"))?;
+        for command in commands {
+            self.remark(&format!("{COMMAND}$ {command}{COMMAND:#}\n"))?;
         }
-        let drift = refreshed.drifted.iter().map(Drift::from).collect();
-        let plan = self.engine.plan(self.current.as_ref(), Some(&self.intended), &all, Timestamp::now())?;
-        let run = self.engine.reconcile(&mut self.current, Some(&self.intended), &all);
-        let status = self.runtime.block_on(run)?;
-        let disk = Tree::read(self.sandbox.root())
-            .map_err(|error| CliError::Read { what: "the sandbox".to_owned(), why: error.to_string() })?;
-        let log = status.log().iter().map(Done::from).collect();
-        self.show.step(&Step { number, title, about, by_hand, drift, plan, log, disk })?;
-        Ok(status.result()?)
+        let made = act(self)?;
+        let disk = Tree::read(&self.dir)
+            .map_err(|error| CliError::Read { what: "the directory".to_owned(), why: error.to_string() })?;
+        if self.json {
+            let log = made.done.as_ref().map_or(&[][..], |done| &done.run.entries);
+            let step = Step { number: step, title, commands, preview: &made.preview, log, disk: &disk };
+            let line = serde_json::to_string(&step).map_err(|error| CliError::Output(error.into()))?;
+            print(&(line + "\n"))?;
+        } else {
+            print(&format!("\n{PART}On disk{PART:#}\n{disk}"))?;
+        }
+        made.result()
     }
+
+    fn set(&self) -> SetArgs {
+        SetArgs { file: self.dir.clone(), state: None }
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), CliError> {
+        let path = self.dir.join(name);
+        fs::write(&path, text).map_err(|source| CliError::Directory { dir: path, source })
+    }
+
+    fn remark(&self, text: &str) -> Result<(), CliError> {
+        if self.json { Ok(()) } else { print(text) }
+    }
+}
+
+/// How a person writes a file by hand.
+fn shown(name: &str, text: &str) -> Vec<String> {
+    vec![format!("cat > {name} <<'END'\n{text}END")]
+}
+
+fn change() -> ChangeArgs {
+    let parallelism = NonZeroUsize::MIN.saturating_add(7);
+    ChangeArgs { target: Vec::new(), replace: Vec::new(), refresh: true, parallelism }
+}
+
+fn lock() -> LockArgs {
+    LockArgs { lock_timeout: Duration::ZERO }
 }

@@ -35,9 +35,11 @@ enum What {
 pub(crate) struct Tree(Vec<Entry>);
 
 impl Tree {
-    /// Reads a directory with all that is in it. Links are not followed.
+    /// Reads a directory with all that is in it but for manifests and the state. Links are not followed.
     pub(crate) fn read(directory: &Path) -> io::Result<Self> {
-        entries(directory).map(Self)
+        let mut entries = entries(directory)?;
+        entries.retain(|entry| entry.name != ".setpoint" && entry.name != "site.yaml");
+        Ok(Self(entries))
     }
 }
 
