@@ -130,6 +130,10 @@ impl<'a> Planner<'a> {
         let claims = self.int.has_claims();
         for i in 0..self.active.len() {
             let id = self.active[i];
+            if self.subject(id).candidate {
+                // It may have been given up in an earlier round: if it comes, then as it is intended.
+                self.subject_mut(id).takes_intent = true;
+            }
             self.wake_dependents_of_change(id);
             let this = self.subject(id);
             if claims && this.stays() && !this.lost && this.takes_intent {
