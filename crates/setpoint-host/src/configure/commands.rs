@@ -8,12 +8,14 @@ use crate::item::{Command, Run, Wait};
 use crate::process::{Ended, Job, run};
 
 /// Runs the commands of items.
-pub(crate) struct Commands {
+#[derive(Debug)]
+pub struct Commands {
     host: Host,
 }
 
 impl Commands {
-    pub(crate) fn new(host: &Host) -> Self {
+    /// The configurator for a host.
+    pub fn new(host: &Host) -> Self {
         Self { host: host.clone() }
     }
 

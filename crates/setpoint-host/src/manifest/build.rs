@@ -44,6 +44,10 @@ pub(crate) fn build<'a>(
             files.push(path.clone());
         }
         if let Some(&first) = places.get(&path) {
+            if resolver.reference(first) == resolver.reference(i) {
+                // Twice the same name: that has been said.
+                continue;
+            }
             let message =
                 format!("{} and {} are both at {path}", resolver.reference(first), resolver.reference(i));
             let hint = format!("the first is in {}", resolver.report.words(written.specs[first].place));

@@ -1,0 +1,13 @@
+//! Host items on a real host: manifests, files, processes, commands, and what goes wrong with them.
+
+mod commands;
+mod crash;
+mod files;
+mod hostile;
+mod manifest;
+mod ownership;
+mod processes;
+mod schema;
+mod speed;
+mod world;
+mod wrong;
