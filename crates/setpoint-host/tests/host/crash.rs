@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use setpoint_engine::{Hooks, LogEntry, OpError, Operation};
 use setpoint_graph::ItemHandle;
@@ -57,13 +57,19 @@ fn a_file_is_whole_and_nothing_is_left_whenever_a_run_is_killed() {
     world.apply(&format!("files: {{f: {{content: {}}}}}\n", whole("a")));
     let mut seen_temporary = 0;
     for round in 0..30_u64 {
+        let _ = fs::remove_file(directory.join("ready"));
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "crash::writes_again_and_again", "--ignored"])
             .env("SETPOINT_TEST_DIRECTORY", &directory)
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(40 + round * 3));
+        let until = Instant::now() + Duration::from_secs(30);
+        while !directory.join("ready").exists() {
+            assert!(Instant::now() < until, "it writes");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_micros(round * 371));
         child.kill().unwrap();
         child.wait().unwrap();
         let text = world.text("f");
@@ -84,19 +90,18 @@ fn writes_again_and_again() {
     let directory = std::path::Path::new(&directory);
     let host = World::host(directory, Arc::default());
     let engine = setpoint_engine::Engine::new(setpoint_host::registry(&host));
+    let file = directory.join("loop.yaml");
+    let manifests = ["b", "a"].map(|byte| {
+        let content = byte.repeat(3_000_000);
+        let yaml = format!("name: test\nroot: root\nfiles: {{f: {{content: {content}, adopt: true}}}}\n");
+        fs::write(&file, yaml).unwrap();
+        setpoint_host::load(&file).unwrap()
+    });
     let mut current = None;
     let runtime = crate::world::runtime();
-    for byte in ["a", "b"].iter().cycle() {
-        let file = directory.join("loop.yaml");
-        let content = byte.repeat(3_000_000);
-        fs::write(
-            &file,
-            format!("name: test\nroot: root\nfiles: {{f: {{content: {content}, adopt: true}}}}\n"),
-        )
-        .unwrap();
-        let manifest = setpoint_host::load(&file).unwrap();
-        let run = engine.reconcile(&mut current, Some(manifest.graph()), &ALL);
-        runtime.block_on(run).unwrap();
+    for manifest in manifests.iter().cycle() {
+        runtime.block_on(engine.reconcile(&mut current, Some(manifest.graph()), &ALL)).unwrap();
+        fs::write(directory.join("ready"), "").unwrap();
     }
 }
 

@@ -1,5 +1,7 @@
 //! Host items on a real host: manifests, files, processes, commands, and what goes wrong with them.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
 mod commands;
 mod crash;
 mod files;

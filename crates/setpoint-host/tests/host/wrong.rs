@@ -66,7 +66,7 @@ fn a_value_of_the_wrong_type_is_named_for_what_it_is() {
     is("files:\n  a: {content: }\n", 2, 14, "`content` is text, and this is nothing", "\"\"");
     is("files:\n  a: {content: x, sensitive: yes}\n", 2, 30, "true or false", "");
     is("files:\n  a: {content: x, after: file.b}\n", 2, 26, "a list of items", "file.config");
-    is("files:\n  a: {content: !!binary 'ß'}\n", 2, 16, "no base64", "");
+    is("files:\n  a: {content: !!binary 'ß'}\n", 2, 25, "no base64", "");
     is("processes:\n  a: {command: []}\n", 2, 16, "`command` is empty", "");
     is("processes:\n  a: {command: {x: y}}\n", 2, 16, "as a list, or a line for the shell", "");
     is("processes:\n  a: {command: x, stop_signal: STOP}\n", 2, 32, "no signal \"STOP\"", "TERM");
