@@ -25,7 +25,7 @@ use crate::process::Children;
 /// let dir = tempfile::tempdir()?;
 /// let host = Host::open(HostOptions::new(dir.path(), "site"))?;
 /// let engine = setpoint_engine::Engine::new(registry(&host));
-/// # Ok::<(), setpoint_host::HostError>(())
+/// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Host(pub(crate) Arc<Shared>);

@@ -16,6 +16,7 @@ mod manifest;
 mod process;
 
 pub use adopt::{AdoptionError, Adoptions, MemoryAdoptions};
+pub use configure::{Commands, Directories, Files, Processes, Symlinks};
 pub use fs::FsError;
 pub use host::{Existing, Host, HostError, HostOptions, registry};
 pub use item::{

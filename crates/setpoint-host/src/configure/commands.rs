@@ -1,6 +1,10 @@
 //! Commands: checked, applied, undone.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use setpoint_engine::{Configurator, Observed, OpCx, OpError};
+use setpoint_graph::ItemRef;
 
 use crate::fs::untouched;
 use crate::host::Host;
@@ -8,13 +12,17 @@ use crate::item::{Command, Run, Wait};
 use crate::process::{Ended, Job, run};
 
 /// Runs the commands of items.
-pub(crate) struct Commands {
+#[derive(Debug)]
+pub struct Commands {
     host: Host,
+    /// One command at a time for each item, also where nobody waits for an earlier one any more.
+    turns: Mutex<BTreeMap<ItemRef, Arc<Mutex<()>>>>,
 }
 
 impl Commands {
-    pub(crate) fn new(host: &Host) -> Self {
-        Self { host: host.clone() }
+    /// The configurator for a host.
+    pub fn new(host: &Host) -> Self {
+        Self { host: host.clone(), turns: Mutex::default() }
     }
 
     async fn run(&self, cx: &OpCx, item: &Command, what: &Run, within: Wait) -> Result<Ended, OpError> {
@@ -24,7 +32,11 @@ impl Commands {
             cwd: self.host.directory_of(item.cwd.as_ref()).map_err(|error| untouched(&error))?,
             timeout: within.duration(),
         };
-        run(job, cx.cancellation())
+        let turn = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(turns.entry(cx.item().clone()).or_default())
+        };
+        run(job, turn, cx.cancellation())
             .await
             .map_err(|error| OpError::untouched(format!("can't run {what}: {error}")))
     }

@@ -9,7 +9,8 @@ use crate::host::Host;
 use crate::item::{Directory, RootPath};
 
 /// Makes, moves, changes, removes and reads directories.
-pub(crate) struct Directories {
+#[derive(Debug)]
+pub struct Directories {
     host: Host,
     accounts: Accounts,
     moves: Moves,
@@ -17,7 +18,8 @@ pub(crate) struct Directories {
 }
 
 impl Directories {
-    pub(crate) fn new(host: &Host) -> Self {
+    /// The configurator for a host.
+    pub fn new(host: &Host) -> Self {
         let (ours, moves) = (Temporary::prefix(host.set()), Moves::new(&host.0.runtime));
         Self { host: host.clone(), accounts: Accounts::default(), moves, ours }
     }

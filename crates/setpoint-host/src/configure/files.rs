@@ -9,7 +9,8 @@ use crate::host::Host;
 use crate::item::{Content, File, Mode, RootPath};
 
 /// Writes, moves, changes, removes and reads files.
-pub(crate) struct Files {
+#[derive(Debug)]
+pub struct Files {
     host: Host,
     accounts: Accounts,
     moves: Moves,
@@ -17,7 +18,8 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    pub(crate) fn new(host: &Host) -> Self {
+    /// The configurator for a host.
+    pub fn new(host: &Host) -> Self {
         let (prefix, moves) = (Temporary::prefix(host.set()), Moves::new(&host.0.runtime));
         Self { host: host.clone(), accounts: Accounts::default(), moves, prefix }
     }

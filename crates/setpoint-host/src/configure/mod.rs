@@ -12,9 +12,9 @@ mod processes;
 mod symlinks;
 
 pub(crate) use access::Accounts;
-pub(crate) use commands::Commands;
-pub(crate) use directories::Directories;
-pub(crate) use files::Files;
+pub use commands::Commands;
+pub use directories::Directories;
+pub use files::Files;
 pub(crate) use moves::Moves;
-pub(crate) use processes::Processes;
-pub(crate) use symlinks::Symlinks;
+pub use processes::Processes;
+pub use symlinks::Symlinks;

@@ -97,3 +97,50 @@ impl Move {
 fn load(path: &Path) -> Option<Move> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> RootPath {
+        RootPath::new(text).unwrap()
+    }
+
+    #[test]
+    fn a_rename_that_nobody_could_note_any_more_is_told_from_a_loss() {
+        let directory = tempfile::tempdir().unwrap();
+        let (root, moves) =
+            (Root::open(directory.path()).unwrap(), Moves::new(&directory.path().join("run")));
+        let item = ItemRef::new("file", "f");
+        fs::write(directory.path().join("old"), "x").unwrap();
+        let found = root.stat(&path("old")).unwrap().unwrap();
+        moves.note(&item, &path("old"), &path("new"), &found).unwrap();
+        assert_eq!(moves.find(&root, &item, &path("old")), None, "killed before the rename");
+        root.rename(&path("old"), &path("new"), Kind::File).unwrap();
+        assert_eq!(moves.find(&root, &item, &path("old")), Some(path("new")), "killed after it");
+        assert_eq!(moves.find(&root, &ItemRef::new("file", "g"), &path("old")), None, "another item");
+
+        fs::rename(directory.path().join("new"), directory.path().join("kept")).unwrap();
+        fs::write(directory.path().join("new"), "theirs").unwrap();
+        assert_eq!(moves.find(&root, &item, &path("old")), None, "another file has come there");
+        moves.forget(&item);
+        assert_eq!(fs::read_dir(directory.path().join("run/moves")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_inside_of_a_moved_directory_is_found_until_its_old_place_is_taken() {
+        let directory = tempfile::tempdir().unwrap();
+        let (root, moves) =
+            (Root::open(directory.path()).unwrap(), Moves::new(&directory.path().join("run")));
+        fs::create_dir_all(directory.path().join("old/in")).unwrap();
+        fs::write(directory.path().join("old/in/f"), "x").unwrap();
+        let found = root.stat(&path("old")).unwrap().unwrap();
+        moves.note(&ItemRef::new("directory", "d"), &path("old"), &path("new"), &found).unwrap();
+        root.rename(&path("old"), &path("new"), Kind::Directory).unwrap();
+        let file = ItemRef::new("file", "f");
+        assert_eq!(moves.find(&root, &file, &path("old/in/f")), Some(path("new/in/f")));
+        assert_eq!(moves.find(&root, &file, &path("old/in/g")), None);
+        fs::create_dir(directory.path().join("old")).unwrap();
+        assert_eq!(moves.find(&root, &file, &path("old/in/f")), None);
+    }
+}

@@ -19,12 +19,14 @@ const WATCHED: Duration = Duration::from_millis(100);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Starts, ends and finds processes.
-pub(crate) struct Processes {
+#[derive(Debug)]
+pub struct Processes {
     host: Host,
 }
 
 impl Processes {
-    pub(crate) fn new(host: &Host) -> Self {
+    /// The configurator for a host.
+    pub fn new(host: &Host) -> Self {
         Self { host: host.clone() }
     }
 

@@ -9,14 +9,16 @@ use crate::host::Host;
 use crate::item::{RootPath, Symlink};
 
 /// Makes, moves, points elsewhere, removes and reads symbolic links.
-pub(crate) struct Symlinks {
+#[derive(Debug)]
+pub struct Symlinks {
     host: Host,
     moves: Moves,
     prefix: String,
 }
 
 impl Symlinks {
-    pub(crate) fn new(host: &Host) -> Self {
+    /// The configurator for a host.
+    pub fn new(host: &Host) -> Self {
         let (prefix, moves) = (Temporary::prefix(host.set()), Moves::new(&host.0.runtime));
         Self { host: host.clone(), moves, prefix }
     }

@@ -1,5 +1,6 @@
 //! Paths below the allowed root.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -93,6 +94,12 @@ impl RootPath {
     /// Where it is, seen from the file system's root.
     pub fn in_root(&self, root: &Path) -> PathBuf {
         root.join(&*self.0)
+    }
+}
+
+impl Borrow<str> for RootPath {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

@@ -1,8 +1,9 @@
 //! Makes the items of the intended graph, with all they depend on.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use rustc_hash::FxHashMap;
 use setpoint_graph::{Graph, ItemHandle, ItemRef, Name};
 
 use super::Declared;
@@ -33,7 +34,7 @@ pub(crate) fn build<'a>(
     report: &mut Report<'a>,
 ) -> Built {
     let mut resolver = Resolver::new(written, sources, root, report);
-    let mut places: HashMap<RootPath, usize> = HashMap::with_capacity(written.specs.len());
+    let mut places: FxHashMap<RootPath, usize> = FxHashMap::default();
     let mut files = Vec::new();
     for (i, spec) in written.specs.iter().enumerate() {
         if !has_path(spec.section.kind) {
@@ -44,6 +45,10 @@ pub(crate) fn build<'a>(
             files.push(path.clone());
         }
         if let Some(&first) = places.get(&path) {
+            if resolver.reference(first) == resolver.reference(i) {
+                // Twice the same name: that has been said.
+                continue;
+            }
             let message =
                 format!("{} and {} are both at {path}", resolver.reference(first), resolver.reference(i));
             let hint = format!("the first is in {}", resolver.report.words(written.specs[first].place));
@@ -53,19 +58,20 @@ pub(crate) fn build<'a>(
         }
     }
     let mut graph = Graph::new(name);
-    let mut declared = BTreeMap::new();
+    let mut declared = Vec::with_capacity(written.specs.len());
     for (i, spec) in written.specs.iter().enumerate() {
         let item = Build { resolver: &mut resolver, places: &places, i }.item();
         let Some(item) = item else { continue };
         let reference = item.reference().clone();
         let source = sources.get(spec.place.source);
         let file = source.map(|source| std::sync::Arc::clone(&source.path));
-        declared.entry(reference).or_insert_with(|| Declared {
+        let flags = Declared {
             file: file.unwrap_or_else(|| PathBuf::new().into()),
             line: spec.place.span.line as usize,
             prevent_destroy: spec.is_set("prevent_destroy"),
             adopt: spec.is_set("adopt"),
-        });
+        };
+        declared.push((reference, flags));
         if let Err(error) = graph.put_item(item) {
             resolver.report.add(spec.place, error.to_string(), None);
         }
@@ -83,7 +89,7 @@ pub(crate) fn build<'a>(
             resolver.report.add(spec.place, message, Some(hint));
         }
     }
-    Built { graph, declared, read: resolver.read, files }
+    Built { graph, declared: declared.into_iter().collect(), read: resolver.read, files }
 }
 
 fn has_path(kind: &str) -> bool {
@@ -93,7 +99,7 @@ fn has_path(kind: &str) -> bool {
 /// Makes one item. Errors are reported, and all of them.
 struct Build<'b, 'a, 'r> {
     resolver: &'b mut Resolver<'a, 'r>,
-    places: &'b HashMap<RootPath, usize>,
+    places: &'b FxHashMap<RootPath, usize>,
     i: usize,
 }
 
@@ -272,9 +278,9 @@ impl Build<'_, '_, '_> {
 
     /// Depends on the nearest declared directory, or link to one, on the way to a path.
     fn needs_what_is_around(&mut self, path: &RootPath) {
-        let mut around = path.parent().and_then(|parent| RootPath::new(parent).ok());
+        let mut around = path.parent();
         while let Some(parent) = around {
-            if let Some(&on) = self.places.get(&parent) {
+            if let Some(&on) = self.places.get(parent) {
                 let spec = &self.resolver.specs[on];
                 if spec.section.kind == File::KIND_TEXT {
                     let message = format!("{path} is inside of {parent}, which is declared as a file");
@@ -286,7 +292,7 @@ impl Build<'_, '_, '_> {
                 }
                 return;
             }
-            around = parent.parent().and_then(|parent| RootPath::new(parent).ok());
+            around = parent.rsplit_once('/').map(|(parent, _)| parent);
         }
     }
 }

@@ -131,8 +131,12 @@ impl<'a> Report<'a> {
 
 /// A hint that names the known word most like the one written.
 pub(crate) fn did_you_mean<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    nearest(written, known).map(|word| format!("did you mean `{word}`?"))
+}
+
+/// The known word most like the one written, if it is near enough to be meant.
+pub(crate) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let scored = known.into_iter().map(|word| (strsim::damerau_levenshtein(written, word), word));
     let (distance, word) = scored.min()?;
-    let near = distance <= 1 + written.chars().count() / 4;
-    near.then(|| format!("did you mean `{word}`?"))
+    (distance <= 1 + written.chars().count() / 4).then_some(word)
 }

@@ -141,7 +141,7 @@ impl Manifest {
 ///
 /// std::fs::write(dir.path().join("site.yaml"), "files:\n  hello.txt: {contents: hi}\n")?;
 /// let errors = setpoint_host::load(dir.path()).unwrap_err();
-/// assert_eq!((errors[0].line, errors[0].column), (2, 15));
+/// assert_eq!((errors[0].line, errors[0].column), (2, 15), "{errors:?}");
 /// assert_eq!(errors[0].hint.as_deref(), Some("did you mean `content`?"));
 /// # Ok::<(), std::io::Error>(())
 /// ```

@@ -1,9 +1,9 @@
 //! Turns what was written into values: references replaced, templates rendered, paths checked.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use rustc_hash::FxHashMap;
 use setpoint_graph::ItemRef;
 
 use super::diagnostic::{Place, Report, Source, Span, did_you_mean};
@@ -31,7 +31,7 @@ pub(crate) struct Resolver<'a, 'r> {
     pub(crate) root: PathBuf,
     pub(crate) report: &'r mut Report<'a>,
     sources: &'a [Source],
-    index: HashMap<(&'static str, &'a str), usize>,
+    index: FxHashMap<(&'static str, &'a str), usize>,
     values: serde_json::Value,
     templates: Templates,
     paths: Vec<Memo<RootPath>>,
@@ -49,7 +49,8 @@ impl<'a, 'r> Resolver<'a, 'r> {
         report: &'r mut Report<'a>,
     ) -> Self {
         let specs = written.specs.as_slice();
-        let mut index: HashMap<(&'static str, &'a str), usize> = HashMap::with_capacity(specs.len());
+        let mut index: FxHashMap<(&'static str, &'a str), usize> = FxHashMap::default();
+        index.reserve(specs.len());
         for (i, spec) in specs.iter().enumerate() {
             match index.entry((spec.section.kind, spec.name.as_str())) {
                 std::collections::hash_map::Entry::Vacant(entry) => drop(entry.insert(i)),

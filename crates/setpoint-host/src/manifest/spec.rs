@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use setpoint_graph::Name;
 
-use super::diagnostic::{Place, Report, Span, did_you_mean};
+use super::diagnostic::{Place, Report, Span, did_you_mean, nearest};
 use super::table::{Field, SECTIONS, Section, TOP, Type};
 use super::yaml::{Data, Node, Style};
 use crate::item::{Mode, StopSignal, Wait};
@@ -146,6 +146,8 @@ fn item<'a>(
 ) -> Vec<(&'static str, &'a Node<'a>)> {
     let mut fields = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
+    // What a misspelt field was probably meant to be is not missing as well.
+    let mut meant: Vec<&str> = Vec::new();
     let place = |span| Place { source, span };
     match &value.data {
         Data::Map(pairs) => {
@@ -154,6 +156,7 @@ fn item<'a>(
                 let Some(written) = field_name(key, &mut seen, source, report) else { continue };
                 let Some(field) = section.field(written) else {
                     let known = section.fields.iter().map(|field| field.name);
+                    meant.extend(nearest(written, known.clone()));
                     let all: Vec<&str> = known.clone().collect();
                     let hint = if written == "<<" {
                         "merge keys are not understood; use an alias for a whole value".to_owned()
@@ -180,7 +183,7 @@ fn item<'a>(
     }
     let reference = format_args!("{}.{name}", section.kind);
     for required in section.required {
-        if !seen.contains(required) {
+        if !seen.contains(required) && !meant.contains(required) {
             let about = section.field(required).map(|field| field.about.to_owned());
             report.add(place(at), format!("{reference} has no `{required}`"), about);
         }
@@ -188,7 +191,7 @@ fn item<'a>(
     let given: Vec<&str> = seen.iter().copied().filter(|name| section.one_of.contains(name)).collect();
     let all = section.one_of.join("`, `");
     match given.as_slice() {
-        [] if !section.one_of.is_empty() => {
+        [] if !section.one_of.is_empty() && !meant.iter().any(|name| section.one_of.contains(name)) => {
             let hint = "an empty file has `content: \"\"`".to_owned();
             report.add(place(at), format!("{reference} has none of `{all}`"), Some(hint));
         }

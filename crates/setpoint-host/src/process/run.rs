@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -41,10 +42,16 @@ pub(crate) enum Ended {
 }
 
 /// Runs a command on a thread that may wait. Dropping the future kills the command.
-pub(crate) async fn run(job: Job, cancel: &CancellationToken) -> io::Result<Ended> {
+///
+/// While one with the same turn is still being killed, the next one waits.
+pub(crate) async fn run(job: Job, turn: Arc<Mutex<()>>, cancel: &CancellationToken) -> io::Result<Ended> {
     let cancel = cancel.child_token();
     let dropped = cancel.clone().drop_guard();
-    let ended = tokio::task::spawn_blocking(move || run_blocking(&job, &cancel)).await;
+    let ended = tokio::task::spawn_blocking(move || {
+        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if cancel.is_cancelled() { Ok(Ended::Cancelled) } else { run_blocking(&job, &cancel) }
+    })
+    .await;
     dropped.disarm();
     ended.unwrap_or_else(|error| Err(io::Error::other(error)))
 }

@@ -1,0 +1,126 @@
+//! Commands that are checked, applied and undone.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use setpoint_engine::testkit;
+use setpoint_host::{Command, Commands, Run, Wait};
+use tokio_util::sync::CancellationToken;
+
+use crate::world::{ALL, World};
+
+const MARKER: &str = "commands: {c: {check: test -e marker, apply: 'echo x >> marker', undo: rm marker}}\n";
+
+#[test]
+fn the_configurator_of_commands_keeps_every_promise_that_can_be_checked() {
+    let world = World::new();
+    let sample = |apply: &str| Command {
+        name: "c".into(),
+        check: Some(Run::Shell("test -e marker".into())),
+        apply: Run::Shell(apply.into()),
+        undo: Some(Run::Program(vec!["rm".into(), "-f".into(), "marker".into()])),
+        env: [("TEXT".to_owned(), "x".to_owned())].into(),
+        sensitive: false,
+        cwd: None,
+        check_timeout: Wait::from_millis(5000),
+        apply_timeout: Wait::from_millis(5000),
+        undo_timeout: Wait::from_millis(5000),
+        needs: Vec::new(),
+    };
+    let samples = [sample("echo $TEXT > marker"), sample("touch marker")];
+    assert_eq!(world.block_on(testkit::check(Commands::new(&world.host), &samples)), []);
+    assert_eq!(world.tree(), [""; 0]);
+}
+
+#[test]
+fn a_state_is_brought_about_once_and_taken_back() {
+    let mut world = World::new();
+    assert_eq!(world.apply(MARKER), ["create command/c"]);
+    assert_eq!(world.apply(MARKER), [""; 0]);
+    assert_eq!(world.text("marker"), "x\n");
+    fs::remove_file(world.path("marker")).unwrap();
+    assert_eq!(world.drifted(), [("command", "c").into()]);
+    assert_eq!(world.apply(MARKER), ["create command/c"]);
+    assert_eq!(world.destroy(), ["delete command/c"]);
+    assert_eq!(world.tree(), [""; 0]);
+}
+
+#[test]
+fn a_state_that_was_there_is_neither_applied_nor_undone() {
+    let mut world = World::new();
+    fs::write(world.path("marker"), "theirs").unwrap();
+    assert_eq!(world.apply(MARKER), ["create command/c"]);
+    world.destroy();
+    assert_eq!(world.text("marker"), "theirs");
+}
+
+#[test]
+fn a_command_is_applied_again_when_what_it_refers_to_changes() {
+    let mut world = World::new();
+    let with = |content: &str| {
+        format!(
+            "files: {{f: {{content: {content}}}}}\ncommands: {{c: {{apply: 'cat ${{file.f.path}} >> applied'}}}}\n"
+        )
+    };
+    world.apply(&with("a"));
+    world.apply(&with("b"));
+    world.apply(&with("b"));
+    assert_eq!(world.text("applied"), "ab");
+}
+
+#[test]
+fn a_failure_says_what_the_command_said_last() {
+    let mut world = World::new();
+    let log = world.apply("commands: {c: {apply: 'echo one; echo two >&2; exit 3'}}\n");
+    assert_eq!(log, ["create command/c, failed: `apply` failed, exit status: 3: one | two"]);
+    let mut world = World::new();
+    let log = world.apply("commands: {c: {apply: [/no/such/program]}}\n");
+    assert!(log[0].contains("can't run [\"/no/such/program\"]: No such file"), "{log:?}");
+    let mut world = World::new();
+    let log = world.apply("commands: {c: {check: 'false', apply: 'true'}}\n");
+    assert!(log[0].contains("`apply` succeeded, and `check` still fails"), "{log:?}");
+    let mut world = World::new();
+    let log = world.apply("commands: {c: {apply: 'true', cwd: nowhere}}\n");
+    assert!(log[0].contains("can't run in nowhere"), "{log:?}");
+}
+
+#[test]
+fn a_command_that_takes_too_long_is_killed_with_all_it_started() {
+    let mut world = World::new();
+    let started = Instant::now();
+    let log =
+        world.apply("commands: {c: {apply: '(sleep 30; touch late) & sleep 30', apply_timeout: 300ms}}\n");
+    assert!(log[0].contains("took longer than 0.3s and was killed"), "{log:?}");
+    assert!(started.elapsed() < Duration::from_secs(10));
+    assert_eq!(world.tree(), [""; 0]);
+}
+
+#[test]
+fn a_cancelled_command_is_killed_at_once() {
+    let world = World::new();
+    let manifest = world.load("commands: {c: {apply: 'touch began; sleep 30'}}\n");
+    let cancel = CancellationToken::new();
+    let (thread, began) = (cancel.clone(), world.path("began"));
+    let canceller = std::thread::spawn(move || {
+        let until = Instant::now() + Duration::from_secs(10);
+        while !began.exists() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        thread.cancel();
+    });
+    let started = Instant::now();
+    let mut current = None;
+    let run = world.engine.reconcile_until(&mut current, Some(manifest.graph()), &ALL, &cancel);
+    let status = world.block_on(run).unwrap();
+    canceller.join().unwrap();
+    assert!(status.log()[0].to_string().contains("cancelled"), "{}", status.log()[0]);
+    assert!(started.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn a_command_may_say_more_than_a_pipe_holds() {
+    let mut world = World::new();
+    let log =
+        world.apply("commands: {c: {apply: 'head -c 1000000 /dev/zero; echo end', apply_timeout: 20s}}\n");
+    assert_eq!(log, ["create command/c"]);
+}

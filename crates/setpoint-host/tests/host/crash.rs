@@ -1,0 +1,141 @@
+//! Runs that end in the middle.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use setpoint_engine::{Hooks, LogEntry, OpError, Operation};
+use setpoint_graph::ItemHandle;
+
+use crate::world::{ALL, World};
+
+/// Lets nothing be done to files and links.
+struct OnlyDirectories;
+
+impl Hooks for OnlyDirectories {
+    fn before(&self, _: Operation, item: &ItemHandle) -> Result<(), OpError> {
+        if item.kind().as_str() == "directory" { Ok(()) } else { Err(OpError::untouched("interrupted")) }
+    }
+
+    fn after(&self, _: &LogEntry) {}
+}
+
+#[test]
+fn a_run_that_stopped_after_a_directory_moved_goes_on_with_what_is_inside() {
+    let mut world = World::new();
+    let with = |directory: &str| {
+        format!(
+            "directories: {{d: {{path: {directory}}}, e: {{path: {directory}/e}}}}
+files: {{f: {{path: {directory}/e/f, content: x}}}}
+symlinks: {{l: {{path: {directory}/l, target: e}}}}
+"
+        )
+    };
+    world.apply(&with("old"));
+    let engine = world.engine.clone();
+    world.engine = engine.clone().with_hooks(Arc::new(OnlyDirectories));
+    let log = world.apply(&with("new"));
+    assert!(log.iter().any(|line| line.contains("interrupted")), "{log:?}");
+    world.engine = engine;
+    // The files are not where they are believed to be, and are found all the same.
+    let refreshed = world.refresh();
+    assert!(refreshed.drifted.iter().all(|drifted| drifted.found.is_some()), "{refreshed:?}");
+    let log = world.apply(&with("new"));
+    assert!(log.iter().all(|line| !line.contains("failed") && !line.contains("create")), "{log:?}");
+    assert_eq!(world.tree(), ["new", "new/e", "new/e/f", "new/l"]);
+    assert_eq!(world.drifted(), []);
+    world.destroy();
+    assert_eq!(world.tree(), [""; 0]);
+}
+
+#[test]
+fn a_file_is_whole_and_nothing_is_left_whenever_a_run_is_killed() {
+    let mut world = World::new();
+    let directory = world.directory.path().to_path_buf();
+    let whole = |byte: &str| byte.repeat(3_000_000);
+    world.apply(&format!("files: {{f: {{content: {}}}}}\n", whole("a")));
+    let mut seen_temporary = 0;
+    for round in 0..30_u64 {
+        let _ = fs::remove_file(directory.join("ready"));
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "crash::writes_again_and_again", "--ignored"])
+            .env("SETPOINT_TEST_DIRECTORY", &directory)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let until = Instant::now() + Duration::from_secs(30);
+        while !directory.join("ready").exists() {
+            assert!(Instant::now() < until, "it writes");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_micros(round * 371));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let text = world.text("f");
+        assert!(text == whole("a") || text == whole("b"), "{} bytes, half done", text.len());
+        seen_temporary += world.tree().len() - 1;
+        let items: Vec<ItemHandle> =
+            world.current.iter().flat_map(|graph| graph.items().map(|node| node.item().clone())).collect();
+        world.host.sweep(&items).unwrap();
+        assert_eq!(world.tree(), ["f"], "no rubbish");
+    }
+    assert!(seen_temporary > 0, "the kills hit the middle of a write");
+}
+
+#[test]
+#[ignore = "run and killed by the test above"]
+fn writes_again_and_again() {
+    let Some(directory) = std::env::var_os("SETPOINT_TEST_DIRECTORY") else { return };
+    let directory = std::path::Path::new(&directory);
+    let host = World::host(directory, Arc::default());
+    let engine = setpoint_engine::Engine::new(setpoint_host::registry(&host));
+    let file = directory.join("loop.yaml");
+    let manifests = ["b", "a"].map(|byte| {
+        let content = byte.repeat(3_000_000);
+        let yaml = format!("name: test\nroot: root\nfiles: {{f: {{content: {content}, adopt: true}}}}\n");
+        fs::write(&file, yaml).unwrap();
+        setpoint_host::load(&file).unwrap()
+    });
+    let mut current = None;
+    let runtime = crate::world::runtime();
+    for manifest in manifests.iter().cycle() {
+        runtime.block_on(engine.reconcile(&mut current, Some(manifest.graph()), &ALL)).unwrap();
+        fs::write(directory.join("ready"), "").unwrap();
+    }
+}
+
+#[test]
+fn what_a_killed_run_left_does_not_keep_a_directory_from_being_removed() {
+    let mut world = World::new();
+    world.apply("directories: {d: }\nfiles: {f: {path: d/f, content: x}}\n");
+    // Learn the temporary name of another item by letting its write fail half-way: a directory is in its place.
+    let name = temporary_name(&world);
+    fs::write(world.path("d").join(&name), "rubbish").unwrap();
+    world.destroy();
+    assert_eq!(world.tree(), [""; 0]);
+}
+
+/// The name that a write uses until the file is whole, seen while a large file is being written.
+fn temporary_name(world: &World) -> String {
+    let root = world.root();
+    let watcher = std::thread::spawn(move || {
+        loop {
+            for entry in fs::read_dir(&root).unwrap().flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if name.starts_with(".setpoint-") {
+                    return name;
+                }
+            }
+        }
+    });
+    let mut other = World::new();
+    other.host = World::host(world.directory.path(), Arc::default());
+    other.engine = setpoint_engine::Engine::new(setpoint_host::registry(&other.host));
+    let large = "x".repeat(1_000_000);
+    while !watcher.is_finished() {
+        other.apply(&format!("files: {{g: {{content: {large}}}}}\n"));
+        other.destroy();
+    }
+    watcher.join().unwrap()
+}

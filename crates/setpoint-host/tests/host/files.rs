@@ -1,0 +1,214 @@
+//! Directories, files and links on disk.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use setpoint_engine::testkit;
+use setpoint_graph::Name;
+use setpoint_host::{
+    Access, Content, Directories, Directory, File, Files, Mode, RootPath, Symlink, Symlinks,
+};
+
+use crate::world::World;
+
+fn path(text: &str) -> RootPath {
+    RootPath::new(text).unwrap()
+}
+
+#[test]
+fn the_configurators_of_paths_keep_every_promise_that_can_be_checked() {
+    let world = World::new();
+    let access = |mode| Access { mode: Some(Mode::new(mode)), ..Access::default() };
+    let file = |at: &str, content: &str, access| File {
+        name: Name::from_static("f"),
+        path: path(at),
+        content: Content::from(content),
+        sensitive: false,
+        access,
+        adopt: false,
+        needs: Vec::new(),
+    };
+    let files = [
+        file("one", "A", access(0o600)),
+        file("one", "B", access(0o640)),
+        file("two", "B", Access::default()),
+        file("two", "", access(0o4711)),
+    ];
+    assert_eq!(world.block_on(testkit::check(Files::new(&world.host), &files)), []);
+    let directory = |at: &str, access| Directory {
+        name: Name::from_static("d"),
+        path: path(at),
+        access,
+        adopt: false,
+        needs: Vec::new(),
+    };
+    let directories =
+        [directory("d", access(0o700)), directory("e", access(0o755)), directory("e", Access::default())];
+    assert_eq!(world.block_on(testkit::check(Directories::new(&world.host), &directories)), []);
+    let link = |at: &str, target: &str| Symlink {
+        name: Name::from_static("l"),
+        path: path(at),
+        target: target.to_owned(),
+        adopt: false,
+        needs: Vec::new(),
+    };
+    let links = [link("l", "a"), link("l", "/b"), link("m", "../c"), link("m", "a")];
+    assert_eq!(world.block_on(testkit::check(Symlinks::new(&world.host), &links)), []);
+    assert_eq!(world.tree(), [""; 0], "nothing is left behind");
+}
+
+#[test]
+fn a_tree_is_made_changed_and_removed() {
+    let mut world = World::new();
+    let log = world.apply(
+        "directories: {conf: {path: etc/app, mode: '0750'}, etc: }
+files: {config: {path: etc/app/app.conf, content: 'a: 1', mode: '0604'}, key: {content: k, sensitive: true}}
+symlinks: {current: {target: etc/app}}
+",
+    );
+    assert_eq!(
+        log,
+        [
+            "create directory/etc",
+            "create file/key",
+            "create directory/conf",
+            "create file/config",
+            "create symlink/current"
+        ]
+    );
+    assert_eq!(world.tree(), ["current", "etc", "etc/app", "etc/app/app.conf", "key"]);
+    let mode = |at: &str| fs::metadata(world.path(at)).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((mode("etc/app"), mode("etc/app/app.conf"), mode("key")), (0o750, 0o604, 0o600));
+    assert_eq!(world.text("current/app.conf"), "a: 1");
+    assert_eq!(world.drifted(), []);
+
+    let log = world.apply("directories: {etc: }\nfiles: {key: {content: k2, sensitive: true}}\n");
+    assert_eq!(log.len(), 4, "{log:?}");
+    assert_eq!(world.tree(), ["etc", "key"]);
+    world.destroy();
+    assert_eq!(world.tree(), [""; 0]);
+}
+
+#[test]
+fn another_path_is_a_rename_on_disk() {
+    let mut world = World::new();
+    world.apply(
+        "directories: {d: }\nfiles: {f: {path: one, content: x}}\nsymlinks: {l: {path: ln, target: one}}\n",
+    );
+    let inode = |world: &World, at: &str| fs::symlink_metadata(world.path(at)).unwrap().ino();
+    let (file, link) = (inode(&world, "one"), inode(&world, "ln"));
+    let log = world.apply(
+        "directories: {d: }\nfiles: {f: {path: d/two, content: x}}\nsymlinks: {l: {path: d/ln, target: one}}\n",
+    );
+    assert_eq!(log, ["modify symlink/l", "modify file/f"]);
+    assert_eq!((inode(&world, "d/two"), inode(&world, "d/ln")), (file, link), "the very same file and link");
+    world.apply("directories: {d: }\nfiles: {f: {path: three, content: y, mode: '0600'}}\n");
+    assert_eq!(
+        (world.text("three"), world.tree()),
+        ("y".to_owned(), vec!["d".to_owned(), "three".to_owned()])
+    );
+}
+
+#[test]
+fn what_is_in_a_directory_moves_along_with_it() {
+    let mut world = World::new();
+    let with = |directory: &str, content: &str| {
+        format!(
+            "directories: {{d: {{path: {directory}}}, e: {{path: {directory}/e}}}}
+files: {{f: {{path: {directory}/f, content: x}}, g: {{path: {directory}/e/g, content: {content}}}}}
+symlinks: {{l: {{path: {directory}/l, target: f}}}}
+"
+        )
+    };
+    world.apply(&with("old", "a"));
+    let inode = fs::metadata(world.path("old/f")).unwrap().ino();
+    fs::write(world.path("old/theirs"), "not ours").unwrap();
+    let log = world.apply(&with("new", "b"));
+    assert!(log.iter().all(|line| line.starts_with("modify") && !line.contains("failed")), "{log:?}");
+    assert_eq!(world.tree(), ["new", "new/e", "new/e/g", "new/f", "new/l", "new/theirs"]);
+    assert_eq!(
+        (fs::metadata(world.path("new/f")).unwrap().ino(), world.text("new/e/g")),
+        (inode, "b".to_owned())
+    );
+    assert_eq!(world.drifted(), []);
+}
+
+#[test]
+fn files_swap_their_places_and_keep_what_they_hold() {
+    let mut world = World::new();
+    world.apply("files: {a: {path: one, content: A}, b: {path: two, content: B}}\n");
+    let log = world.apply("files: {a: {path: two, content: A}, b: {path: one, content: B}}\n");
+    assert_eq!((world.text("one"), world.text("two")), ("B".into(), "A".into()), "{log:?}");
+    assert_eq!(world.tree(), ["one", "two"]);
+}
+
+#[test]
+fn a_file_that_becomes_a_link_is_made_anew() {
+    let mut world = World::new();
+    world.apply("files: {a: {path: x, content: A}}\n");
+    let log = world.apply("symlinks: {a: {path: x, target: y}}\n");
+    assert_eq!(log, ["delete file/a", "create symlink/a"]);
+    assert_eq!(fs::read_link(world.path("x")).unwrap(), Path::new("y"));
+    let log = world.apply("symlinks: {a: {path: x, target: z}}\n");
+    assert_eq!(
+        (log, fs::read_link(world.path("x")).unwrap()),
+        (vec!["modify symlink/a".to_owned()], "z".into())
+    );
+}
+
+#[test]
+fn drift_is_seen_and_put_right() {
+    let mut world = World::new();
+    let yaml = "directories: {d: {mode: '0755'}}
+files: {f: {path: d/f, content: x, mode: '0644'}, g: {content: y}, h: {content: z}}
+symlinks: {l: {target: g}}
+";
+    world.apply(yaml);
+    fs::write(world.path("d/f"), "changed").unwrap();
+    fs::set_permissions(world.path("d"), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(world.path("g"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::remove_file(world.path("l")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", world.path("l")).unwrap();
+    fs::remove_file(world.path("h")).unwrap();
+    let drifted: Vec<String> = world.drifted().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        drifted,
+        ["directory/d", "file/f", "file/h", "symlink/l"],
+        "the mode of g is nobody's business"
+    );
+    let log = world.apply(yaml);
+    assert_eq!(log.len(), 4, "{log:?}");
+    assert_eq!((world.text("d/f"), world.text("h")), ("x".into(), "z".into()));
+    assert_eq!(fs::read_link(world.path("l")).unwrap(), Path::new("g"));
+    assert_eq!(fs::metadata(world.path("d")).unwrap().permissions().mode() & 0o777, 0o755);
+    assert_eq!(world.drifted(), []);
+}
+
+#[test]
+fn what_is_not_managed_stays_as_it_is_when_content_changes() {
+    let mut world = World::new();
+    world.apply("files: {f: {content: x}}\n");
+    fs::set_permissions(world.path("f"), fs::Permissions::from_mode(0o611)).unwrap();
+    world.apply("files: {f: {content: y}}\n");
+    assert_eq!(fs::metadata(world.path("f")).unwrap().permissions().mode() & 0o777, 0o611);
+}
+
+#[test]
+fn owners_are_known_by_name_and_by_number() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let mut world = World::new();
+    world.apply(
+        "files: {f: {content: x, owner: nobody, group: '12345'}}\ndirectories: {d: {owner: '54321'}}\n",
+    );
+    let file = fs::metadata(world.path("f")).unwrap();
+    assert_eq!((file.uid() != 0, file.gid()), (true, 12345));
+    assert_eq!(fs::metadata(world.path("d")).unwrap().uid(), 54321);
+    assert_eq!(world.drifted(), []);
+    std::os::unix::fs::chown(world.path("f"), Some(0), None).unwrap();
+    assert_eq!(world.drifted(), [("file", "f").into()]);
+    let log = world.apply("files: {f: {content: x, owner: nosuchuser}}\n");
+    assert_eq!(log[0], "modify file/f, failed: there is no user \"nosuchuser\"");
+}

@@ -1,0 +1,15 @@
+//! Host items on a real host: manifests, files, processes, commands, and what goes wrong with them.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
+mod commands;
+mod crash;
+mod files;
+mod hostile;
+mod manifest;
+mod ownership;
+mod processes;
+mod schema;
+mod speed;
+mod world;
+mod wrong;

@@ -1,0 +1,163 @@
+//! Processes that are kept running.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use setpoint_engine::testkit;
+use setpoint_host::{Process, Processes, Run, StopSignal, Wait};
+
+use crate::world::World;
+
+/// Writes its process id and sleeps.
+const SLEEPER: &str = "processes: {p: {command: 'echo $$ >> pids; exec sleep 60', stop_timeout: 5s}}\n";
+
+fn pids(world: &World) -> Vec<Pid> {
+    let text = fs::read_to_string(world.path("pids")).unwrap_or_default();
+    text.lines().map(|line| Pid::from_raw(line.parse().unwrap()).unwrap()).collect()
+}
+
+fn is_alive(pid: Pid) -> bool {
+    test_kill_process(pid).is_ok()
+}
+
+/// Waits for something that happens soon.
+fn soon(what: &str, mut happened: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(10);
+    while !happened() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn the_configurator_of_processes_keeps_every_promise_that_can_be_checked() {
+    let world = World::new();
+    let sample = |seconds: &str, timeout| Process {
+        name: "a/b".into(),
+        command: Run::Program(vec!["sleep".into(), seconds.into()]),
+        env: [("A".to_owned(), "b".to_owned())].into(),
+        sensitive: false,
+        cwd: None,
+        log: None,
+        stop_signal: StopSignal::Int,
+        stop_timeout: Wait::from_millis(timeout),
+        runs_other: None,
+        needs: Vec::new(),
+    };
+    let samples = [sample("61", 5000), sample("61", 6000), sample("62", 5000)];
+    assert_eq!(world.block_on(testkit::check(Processes::new(&world.host), &samples)), []);
+}
+
+#[test]
+fn a_process_is_started_found_again_and_ended() {
+    let mut world = World::new();
+    assert_eq!(world.apply(SLEEPER), ["create process/p"]);
+    let pid = pids(&world)[0];
+    assert!(is_alive(pid));
+    assert_eq!(rustix::process::getpgid(Some(pid)).unwrap(), pid, "a process group of its own");
+    assert_eq!((world.drifted(), world.apply(SLEEPER)), (vec![], vec![]));
+    assert_eq!(world.destroy(), ["delete process/p"]);
+    assert!(!is_alive(pid));
+    assert_eq!(pids(&world).len(), 1);
+}
+
+#[test]
+fn a_process_that_died_is_started_again() {
+    let mut world = World::new();
+    world.apply(SLEEPER);
+    kill_process(pids(&world)[0], Signal::KILL).unwrap();
+    soon("it is seen to be gone", || world.drifted() == [("process", "p").into()]);
+    assert_eq!(world.apply(SLEEPER), ["create process/p"]);
+    assert!(is_alive(pids(&world)[1]));
+    world.destroy();
+}
+
+#[test]
+fn a_process_restarts_when_what_it_refers_to_changes_and_otherwise_not() {
+    let mut world = World::new();
+    let with = |content: &str, timeout: &str| {
+        format!(
+            "files: {{f: {{content: {content}}}}}
+processes: {{p: {{command: 'echo $$ >> pids; cat ${{file.f.path}} >> read; exec sleep 60', stop_timeout: {timeout}}}}}
+"
+        )
+    };
+    world.apply(&with("a", "5s"));
+    assert_eq!(world.apply(&with("a", "6s")), ["modify process/p"], "how it is ended is no reason");
+    assert_eq!(world.apply(&with("b", "6s")), ["delete process/p", "modify file/f", "create process/p"]);
+    assert_eq!(world.text("read"), "ab");
+    let pids = pids(&world);
+    assert!(!is_alive(pids[0]) && is_alive(pids[1]));
+    world.destroy();
+}
+
+#[test]
+fn a_process_that_was_started_and_not_recorded_is_not_started_twice() {
+    let mut world = World::new();
+    world.apply(SLEEPER);
+    // As after a kill between the start and the bookkeeping: no record, no state, another program.
+    fs::remove_dir_all(world.directory.path().join("run")).unwrap();
+    world.current = None;
+    assert_eq!(world.apply(SLEEPER), ["create process/p"]);
+    assert_eq!(pids(&world).len(), 1, "the one that runs was found by its mark");
+    assert_eq!(world.drifted(), []);
+
+    fs::remove_dir_all(world.directory.path().join("run")).unwrap();
+    world.current = None;
+    let other = SLEEPER.replace("sleep 60", "sleep 61");
+    assert_eq!(world.apply(&other), ["create process/p"]);
+    let pids = pids(&world);
+    assert!(!is_alive(pids[0]) && is_alive(pids[1]), "one of another definition is ended first");
+    world.destroy();
+    assert!(!is_alive(pids[1]));
+}
+
+#[test]
+fn what_ignores_the_signal_is_killed_with_all_it_started() {
+    let mut world = World::new();
+    let yaml = "processes: {p: {command: 'trap \"\" TERM; echo $$ >> pids; (echo $BASHPID; sleep 60) & sleep 60 & echo $! >> pids; while true; do sleep 1; done', stop_timeout: 200ms}}\n";
+    world.apply(yaml);
+    soon("both have begun", || pids(&world).len() == 2);
+    let started = Instant::now();
+    world.destroy();
+    assert!(started.elapsed() >= Duration::from_millis(200), "it was asked first");
+    let pids = pids(&world);
+    soon("both are gone", || pids.iter().all(|&pid| !is_alive(pid)));
+}
+
+#[test]
+fn the_signal_to_stop_with_is_the_declared_one() {
+    let mut world = World::new();
+    let yaml = "processes: {p: {command: 'trap \"echo int >> said; exit\" INT; while true; do sleep 0.05; done', stop_signal: INT}}\n";
+    world.apply(yaml);
+    world.destroy();
+    assert_eq!(world.text("said"), "int\n");
+}
+
+#[test]
+fn a_process_that_ends_at_once_is_a_failure_with_its_last_words() {
+    let mut world = World::new();
+    let log = world.apply("processes: {p: {command: 'echo no such thing >&2; exit 7', log: p.log}}\n");
+    assert_eq!(log[0], "create process/p, failed: it ended at once, exit status: 7: no such thing");
+    assert_eq!(world.text("p.log"), "no such thing\n");
+    let mut world = World::new();
+    let log = world.apply("processes: {p: {command: [/no/such/program]}}\n");
+    assert!(log[0].contains("can't start [\"/no/such/program\"]: No such file"), "{log:?}");
+}
+
+#[test]
+fn a_process_has_its_environment_its_directory_and_its_log() {
+    let mut world = World::new();
+    world.apply(
+        "directories: {d: , logs: }
+processes: {p: {command: 'echo $WHO in $(pwd); exec sleep 60', env: {WHO: me}, cwd: d, log: logs/p}}
+",
+    );
+    let d = fs::canonicalize(world.path("d")).unwrap();
+    soon("it has spoken", || world.text("logs/p") == format!("me in {}\n", d.display()));
+    let log = world.destroy();
+    let kept = log.iter().any(|line| line.contains("did not put there: p"));
+    assert!(kept, "what a process wrote is not Setpoint's to remove: {log:?}");
+    assert_eq!(world.tree(), ["logs", "logs/p"]);
+}

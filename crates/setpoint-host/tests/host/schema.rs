@@ -1,0 +1,76 @@
+//! The schema accepts what the loader accepts, and not what it refuses.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use setpoint_host::{load, schema};
+
+/// JSON is YAML: both see the same text.
+fn both(document: &Value) -> (bool, bool) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("set.yaml"), document.to_string()).unwrap();
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    (validator.is_valid(document), load(directory.path()).is_ok())
+}
+
+#[test]
+fn good_manifests_are_good_for_the_schema() {
+    for good in [
+        json!({}),
+        json!({ "name": "a", "root": ".", "values": { "x": [1, { "y": null }] } }),
+        json!({ "directories": { "a": null, "b": { "mode": "0750", "owner": 0, "group": "root" } } }),
+        json!({ "directories": null }),
+        json!({ "files": { "a/b.txt": { "content": "", "sensitive": true, "adopt": true, "prevent_destroy": false } } }),
+        json!({ "files": { "a": { "template": "{{ x }}", "values": { "x": 1 }, "mode": 644 } } }),
+        json!({ "symlinks": { "a": { "target": "b", "path": "c" } } }),
+        json!({ "processes": { "a": { "command": ["x", 1], "env": { "N": 1, "B": true }, "cwd": ".", "log": "l",
+            "stop_signal": "SIGINT", "stop_timeout": "5s" } } }),
+        json!({ "commands": { "a": { "check": "x", "apply": ["y"], "undo": "z", "apply_timeout": 5 } } }),
+        json!({ "files": { "a": { "content": "x" }, "b": { "content": "y", "after": ["file.a"] } } }),
+    ] {
+        assert_eq!(both(&good), (true, true), "{good}");
+    }
+}
+
+#[test]
+fn bad_manifests_are_bad_for_the_schema() {
+    for bad in [
+        json!([]),
+        json!({ "file": {} }),
+        json!({ "name": 1 }),
+        json!({ "files": { "a": null } }),
+        json!({ "files": { "a b": { "content": "x" } } }),
+        json!({ "files": { "a": { "content": "x", "source": "y" } } }),
+        json!({ "files": { "a": { "content": "x", "mod": "0644" } } }),
+        json!({ "files": { "a": { "content": 1 } } }),
+        json!({ "files": { "a": { "content": "x", "mode": "rwx" } } }),
+        json!({ "files": { "a": { "content": "x", "sensitive": "yes" } } }),
+        json!({ "symlinks": { "a": { "path": "x" } } }),
+        json!({ "processes": { "a": { "command": [] } } }),
+        json!({ "processes": { "a": { "command": " " } } }),
+        json!({ "processes": { "a": { "command": "x", "stop_signal": "STOP" } } }),
+        json!({ "processes": { "a": { "command": "x", "stop_timeout": "soon" } } }),
+        json!({ "processes": { "a": { "command": "x", "env": { "A=B": "x" } } } }),
+        json!({ "commands": { "a": { "check": "x" } } }),
+        json!({ "commands": { "a": { "apply": "x", "after": ["thing.b"] } } }),
+    ] {
+        assert_eq!(both(&bad), (false, false), "{bad}");
+    }
+}
+
+#[test]
+fn every_property_is_described() {
+    fn walk(at: &str, value: &Value) {
+        for (name, property) in value["properties"].as_object().into_iter().flatten() {
+            assert!(property["description"].is_string(), "{at}.{name}");
+            walk(&format!("{at}.{name}"), property);
+            walk(&format!("{at}.{name}"), &property["additionalProperties"]);
+        }
+    }
+    let schema = schema();
+    walk("", &schema);
+    assert_eq!(schema["additionalProperties"], false);
+    for section in ["directories", "files", "symlinks", "processes", "commands"] {
+        assert_eq!(schema["properties"][section]["additionalProperties"]["additionalProperties"], false);
+    }
+}

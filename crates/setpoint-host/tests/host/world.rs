@@ -1,0 +1,126 @@
+//! A temporary root with manifests, a host and an engine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use setpoint_engine::{CurrentGraph, Engine, Refreshed, Selection};
+use setpoint_graph::ItemRef;
+use setpoint_host::{Host, HostOptions, Manifest, MemoryAdoptions, load, registry};
+use tempfile::TempDir;
+
+/// Everything there is.
+pub(crate) const ALL: Selection = Selection::All;
+
+/// A root directory, and what the engine believes is in it.
+pub(crate) struct World {
+    pub(crate) directory: TempDir,
+    pub(crate) host: Host,
+    pub(crate) engine: Engine,
+    pub(crate) current: Option<CurrentGraph>,
+    runtime: tokio::runtime::Runtime,
+}
+
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::in_directory(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn in_directory(directory: TempDir) -> Self {
+        let root = directory.path().join("root");
+        fs::create_dir_all(&root).unwrap();
+        let host = Self::host(directory.path(), Arc::new(MemoryAdoptions::new()));
+        let engine = Engine::new(registry(&host)).verifying().retrying_now();
+        Self { directory, host, engine, current: None, runtime: runtime() }
+    }
+
+    pub(crate) fn host(directory: &Path, adoptions: Arc<MemoryAdoptions>) -> Host {
+        let options = HostOptions::new(directory.join("root"), "test")
+            .with_runtime_directory(directory.join("run"))
+            .with_adoptions(adoptions);
+        Host::open(options).unwrap()
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.directory.path().join("root")
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.root().join(path)
+    }
+
+    pub(crate) fn load(&self, yaml: &str) -> Manifest {
+        let file = self.directory.path().join("set.yaml");
+        fs::write(&file, format!("name: test\nroot: root\n{yaml}")).unwrap();
+        load(&file).unwrap_or_else(|errors| {
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            panic!("{}", errors.join("\n"))
+        })
+    }
+
+    /// Reconciles to a manifest and returns the log, with errors.
+    pub(crate) fn apply(&mut self, yaml: &str) -> Vec<String> {
+        let manifest = self.load(yaml);
+        let run = self.engine.reconcile(&mut self.current, Some(manifest.graph()), &ALL);
+        let status = self.runtime.block_on(run).unwrap();
+        status.log().iter().map(ToString::to_string).collect()
+    }
+
+    /// Deletes all and returns the log.
+    pub(crate) fn destroy(&mut self) -> Vec<String> {
+        let run = self.engine.reconcile(&mut self.current, None, &ALL);
+        let status = self.runtime.block_on(run).unwrap();
+        status.log().iter().map(ToString::to_string).collect()
+    }
+
+    pub(crate) fn refresh(&mut self) -> Refreshed {
+        let current = self.current.as_mut().expect("something was applied");
+        self.runtime.block_on(self.engine.refresh(current, &ALL))
+    }
+
+    /// What drifted, by reference.
+    pub(crate) fn drifted(&mut self) -> Vec<ItemRef> {
+        let refreshed = self.refresh();
+        assert_eq!(refreshed.unreadable, [], "all can be read");
+        refreshed.drifted.into_iter().map(|drifted| drifted.item).collect()
+    }
+
+    pub(crate) fn text(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap()
+    }
+
+    /// All that is in the root, by path.
+    pub(crate) fn tree(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut todo = vec![self.root()];
+        while let Some(directory) = todo.pop() {
+            for entry in fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                found.push(path.strip_prefix(self.root()).unwrap().display().to_string());
+                if path.is_dir() && !path.is_symlink() {
+                    todo.push(path);
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+}
+
+impl Drop for World {
+    /// Ends what was started, also where a test failed.
+    fn drop(&mut self) {
+        if self.current.is_some() && std::thread::panicking() {
+            let run = self.engine.reconcile(&mut self.current, None, &ALL);
+            let _ = self.runtime.block_on(run);
+        }
+    }
+}

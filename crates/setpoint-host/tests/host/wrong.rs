@@ -1,0 +1,243 @@
+//! Wrong manifests: each error with its place and a hint, all of them at once.
+
+use std::fs;
+
+use setpoint_host::{Diagnostic, load};
+
+/// The errors of a manifest that is the only file of its directory.
+fn errors(yaml: &str) -> Vec<Diagnostic> {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("set.yaml"), yaml).unwrap();
+    load(directory.path()).expect_err(yaml)
+}
+
+/// The only error of a manifest: its place, its words and its hint.
+#[track_caller]
+fn one(yaml: &str) -> (usize, usize, String, String) {
+    let errors = errors(yaml);
+    let [error] = errors.as_slice() else { panic!("{errors:#?}") };
+    (error.line, error.column, error.message.clone(), error.hint.clone().unwrap_or_default())
+}
+
+#[track_caller]
+fn is(yaml: &str, line: usize, column: usize, message: &str, hint: &str) {
+    let found = one(yaml);
+    assert_eq!((found.0, found.1), (line, column), "{found:?}");
+    assert!(found.2.contains(message), "{found:?}");
+    assert!(found.3.contains(hint), "{found:?}");
+}
+
+#[test]
+fn syntax_that_is_no_yaml_is_shown_where_it_breaks() {
+    let found = one("files:\n  a: {content: \"x}\n");
+    assert!(found.2.starts_with("this is no YAML"), "{found:?}");
+    let found = one("files:\n\ta: 1\n");
+    assert_eq!(found.0, 2, "{found:?}");
+    is("files: \u{1}\n", 1, 8, "control character", "text file");
+    is("- a\n- b\n", 1, 1, "a manifest is a map, and this is a list", "files:");
+}
+
+#[test]
+fn unknown_fields_come_with_what_was_probably_meant() {
+    is("file:\n  a: {content: x}\n", 1, 1, "no field `file`", "did you mean `files`?");
+    is("derectories: {}\n", 1, 1, "no field `derectories`", "did you mean `directories`?");
+    is(
+        "files:\n  a: {content: x, mod: '0644'}\n",
+        2,
+        19,
+        "a file has no attribute `mod`",
+        "did you mean `mode`?",
+    );
+    is(
+        "symlinks:\n  a: {target: x, mode: '0644'}\n",
+        2,
+        18,
+        "a symlink has no attribute `mode`",
+        "there are path",
+    );
+    is("files:\n  a: {<<: {content: x}, content: y}\n", 2, 7, "`<<`", "merge keys");
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_named_for_what_it_is() {
+    is("files: [a]\n", 1, 8, "`files` is a map of items by name, and this is a list", "");
+    is("files:\n  a: text\n", 2, 6, "attributes of a file are a map, and this is text", "");
+    is("files:\n  a: {content: 12}\n", 2, 16, "`content` is text, and this is a number", "quotes");
+    is("files:\n  a: {content: }\n", 2, 14, "`content` is text, and this is nothing", "\"\"");
+    is("files:\n  a: {content: x, sensitive: yes}\n", 2, 30, "true or false", "");
+    is("files:\n  a: {content: x, after: file.b}\n", 2, 26, "a list of items", "file.config");
+    is("files:\n  a: {content: !!binary 'ß'}\n", 2, 25, "no base64", "");
+    is("processes:\n  a: {command: []}\n", 2, 16, "`command` is empty", "");
+    is("processes:\n  a: {command: {x: y}}\n", 2, 16, "as a list, or a line for the shell", "");
+    is("processes:\n  a: {command: x, stop_signal: STOP}\n", 2, 32, "no signal \"STOP\"", "TERM");
+    is("processes:\n  a: {command: x, stop_timeout: soon}\n", 2, 33, "a time is", "");
+    is("processes:\n  a: {command: x, env: {A: [1]}}\n", 2, 28, "a variable is text", "");
+    is("processes:\n  a: {command: x, env: {SETPOINT_PROCESS: y}}\n", 2, 25, "Setpoint sets this", "");
+    is("values: 3\n", 1, 9, "a map of values", "");
+}
+
+#[test]
+fn a_bad_mode_is_told_what_modes_look_like() {
+    is("files:\n  a: {content: x, mode: rw-r--r--}\n", 2, 25, "octal digits", "");
+    is("directories:\n  a: {mode: 0888}\n", 2, 13, "octal digits", "");
+}
+
+#[test]
+fn what_is_missing_is_named_with_its_meaning() {
+    is("symlinks:\n  a: {path: b}\n", 2, 3, "symlink.a has no `target`", "What it points to");
+    is("commands:\n  a:\n", 2, 3, "command.a has no `apply`", "Brings the state about");
+    is("files:\n  a: {mode: '0644'}\n", 2, 3, "file.a has none of `content`", "content: \"\"");
+}
+
+#[test]
+fn a_file_has_one_origin() {
+    is("files:\n  a: {content: x, source: y}\n", 2, 27, "both `content` and `source`", "keep one");
+    is("files:\n  a: {content: x, values: {b: 1}}\n", 2, 27, "no template to use them", "");
+    is("files:\n  a: {source: nowhere}\n", 2, 15, "can't read", "from the manifest's directory");
+}
+
+#[test]
+fn names_and_paths_are_unique() {
+    is("files:\n  a: {content: x}\n  a: {content: y}\n", 3, 3, "two files `a`", "set.yaml:2");
+    is("files:\n  a: {content: x, content: y}\n", 2, 19, "`content` is there twice", "keep one");
+    is(
+        "files:\n  a: {content: x, path: p/../q}\nsymlinks:\n  b: {target: x, path: q}\n",
+        4,
+        24,
+        "file/a and symlink/b are both at q",
+        "set.yaml:2",
+    );
+    is("name: a\n---\nname: b\n", 3, 7, "`name` is said twice", "once");
+    is("values: {a: 1}\n---\nvalues: {a: 2}\n", 3, 10, "two values `a`", "");
+    is("files:\n  a b: {content: x}\n", 2, 3, "is no name", "");
+}
+
+#[test]
+fn a_reference_to_nothing_is_found_wherever_it_is() {
+    let with = |reference: &str| {
+        format!("files:\n  conf: {{content: x}}\n  b: {{content: y, after: [{reference}]}}\n")
+    };
+    is(&with("file.cnof"), 3, 27, "no file `cnof`", "did you mean `conf`?");
+    is(&with("files.conf"), 3, 27, "no kind of item `files`", "did you mean `file`?");
+    is(&with("conf"), 3, 27, "names no item", "kind.name");
+    is(&with("file.b"), 3, 27, "can't come after itself", "");
+    is(
+        "files:\n  conf: {content: x}\nprocesses:\n  p:\n    command: |\n      run\n      run ${file.conf.pth}\n",
+        7,
+        11,
+        "no `pth` to refer to",
+        "did you mean `path`?",
+    );
+    is("symlinks:\n  a: {target: '${file.x.path}'}\n", 2, 16, "no file `x`", "declare it in `files`");
+    is("symlinks:\n  a: {target: '${file.x}'}\n", 2, 16, "`file.x` is no reference", "$${");
+    is("symlinks:\n  a: {target: '${file.x'}\n", 2, 16, "has no end", "close it");
+    is(
+        "processes:\n  p: {command: x}\n  q: {command: 'y ${process.p.log}'}\n",
+        3,
+        19,
+        "no log file",
+        "say `log`",
+    );
+}
+
+#[test]
+fn items_that_wait_for_each_other_are_named_in_a_circle() {
+    is(
+        "files:\n  a: {content: x, after: [file.b]}\n  b: {content: x, after: [file.a]}\n",
+        2,
+        3,
+        "wait for each other: file/a → file/b → file/a",
+        "remove one",
+    );
+    is(
+        "files:\n  a: {content: x, path: '${file.b.path}1'}\n  b: {content: x, path: '${file.a.path}1'}\n",
+        2,
+        3,
+        "refers to itself",
+        "write one",
+    );
+}
+
+#[test]
+fn no_path_is_outside_of_the_root() {
+    is("files:\n  a: {content: x, path: ../b}\n", 2, 25, "leads out of the root", "all paths are below");
+    is(
+        "files:\n  a: {content: x, path: /etc/passwd}\n",
+        2,
+        25,
+        "leads out of the root",
+        "all paths are below",
+    );
+    is("directories:\n  a: {path: .}\n", 2, 13, "names the root itself", "not managed");
+    is("processes:\n  a: {command: x, log: ../b}\n", 2, 24, "leads out of the root", "");
+    is("root: /nowhere/at/all\n", 1, 7, "the root /nowhere/at/all", "must be there");
+    is(
+        "files:\n  a: {content: x}\n  a/b: {content: x}\n",
+        3,
+        3,
+        "a/b is inside of a, which is declared as a file",
+        "set.yaml:2",
+    );
+}
+
+#[test]
+fn a_wrong_template_is_shown_at_its_line() {
+    is(
+        "values: {port: 1}\nfiles:\n  a:\n    template: |\n      one\n      two {{ prot }}\n",
+        6,
+        1,
+        "values that nobody gives: prot",
+        "did you mean `port`?",
+    );
+    let found = one("files:\n  a:\n    template: |\n      {% if %}\n");
+    assert_eq!(found.0, 4, "{found:?}");
+}
+
+#[test]
+fn all_errors_of_all_files_are_found_at_once_in_order() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("b.yaml"), "files:\n  x: {content: 1}\n  y: {mode: 9}\n").unwrap();
+    fs::write(directory.path().join("a.yml"), "nonsense: 1\nsymlinks: {l: {}}\n").unwrap();
+    fs::write(directory.path().join("c.yaml"), "files: [\n").unwrap();
+    fs::write(directory.path().join("d.yaml"), b"\xff").unwrap();
+    let errors = load(directory.path()).unwrap_err();
+    let places: Vec<(String, usize)> = errors
+        .iter()
+        .map(|error| (error.file.file_name().unwrap().to_string_lossy().into_owned(), error.line))
+        .collect();
+    let expected = [
+        ("a.yml", 1),
+        ("a.yml", 2),
+        ("b.yaml", 2),
+        ("b.yaml", 3),
+        ("b.yaml", 3),
+        ("c.yaml", 2),
+        ("d.yaml", 0),
+    ];
+    let expected: Vec<(String, usize)> =
+        expected.iter().map(|(file, line)| ((*file).to_owned(), *line)).collect();
+    assert_eq!(places, expected, "{errors:#?}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 4, "nothing was changed");
+}
+
+#[test]
+fn an_error_is_printed_with_its_line_and_a_caret() {
+    let mut error = errors("files:\n  a:\n    content: x\n    mod: \"0644\"\n").remove(0);
+    error.file = "set.yaml".into();
+    let expected = "error: a file has no attribute `mod`
+ --> set.yaml:4:5
+  |
+4 |     mod: \"0644\"
+  |     ^^^
+  = hint: did you mean `mode`?";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn a_place_without_manifests_is_an_error_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let errors = load(directory.path()).unwrap_err();
+    assert!(errors[0].to_string().contains("no manifest"), "{errors:?}");
+    let errors = load(&directory.path().join("nowhere.yaml")).unwrap_err();
+    assert_eq!((errors.len(), errors[0].line), (1, 0), "{errors:?}");
+}
