@@ -32,6 +32,9 @@ enum Command {
     Parts(parts::Args),
     /// Checks and tests everything, or one crate or group.
     Test(test::Args),
+    /// Runs one test binary with a limit; cargo is told to use it by `test`.
+    #[command(hide = true)]
+    RunTest(test::limited::Args),
     /// Measures with optimisation, each case in a process of its own.
     Bench(bench::Args),
     /// Runs random schedules against a model for as long as asked.
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Parts(args) => parts::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::RunTest(args) => test::limited::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Soak(args) => soak::run(&args),
         Command::Up(args) => up::run(&args),

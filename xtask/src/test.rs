@@ -9,8 +9,10 @@
 //! always `N passed, N failed, N skipped`. Tests count as what they are; a failed step in which no test failed
 //! (a format difference, a compile error, an aborted test binary) counts as one failure. A test whose part can't
 //! be had says so in a file and counts as skipped; where parts are required (`--require-parts`, or `CI` in the
-//! environment), as failed, unless the part is optional.
+//! environment), as failed, unless the part is optional. A test binary that hangs is ended after a while, and what it
+//! had not finished counts as failed.
 
+pub(crate) mod limited;
 mod selection;
 mod step;
 mod tally;
@@ -19,7 +21,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use setpoint_testutils::manifest::{MANIFEST_VARIABLE, Manifest, PartState, PartStatus};
@@ -27,6 +29,7 @@ use setpoint_testutils::skips::{SKIPS_VARIABLE, Skip};
 
 use crate::parts::{self, Effort, Table};
 use crate::{console, workspace};
+use limited::Runner;
 use selection::Selection;
 use step::Kind;
 use tally::Tally;
@@ -39,6 +42,9 @@ pub(crate) struct Args {
     /// Counts a test that is skipped for want of a part as failed; so does `CI` in the environment.
     #[arg(long)]
     require_parts: bool,
+    /// Ends a test binary that runs longer than so many minutes; what it had not finished counts as failed.
+    #[arg(long, value_name = "MINUTES", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=1440))]
+    test_timeout: u64,
     #[command(flatten)]
     folder: parts::Folder,
 }
@@ -46,6 +52,8 @@ pub(crate) struct Args {
 /// Runs the steps and prints the closing line.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let started = Instant::now();
+    // Before anything is built: where this program is is not to be found out when it has been replaced.
+    let runner = Runner::new(Duration::from_mins(args.test_timeout))?;
     let required = args.require_parts || std::env::var_os("CI").is_some_and(|value| !value.is_empty());
     let table = Table::load()?;
     let packages = workspace::packages()?;
@@ -57,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut tally = Tally::default();
     let mut failed_steps = Vec::new();
     let mut built = true;
-    for mut step in step::steps(&selection) {
+    for mut step in step::steps(&selection, &runner) {
         if step.kind == Kind::Tests {
             if !std::mem::replace(&mut built, true) {
                 println!("{}: not run, for they do not build", step.name);

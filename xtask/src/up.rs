@@ -17,7 +17,8 @@ use crate::workspace;
 /// Arguments of `cargo xtask up`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to start: haproxy, kubernetes, consul, consul-acl, consul-cluster, etcd, etcd-cluster, network.
+    /// What to start: haproxy, dataplaneapi, kubernetes, consul, consul-acl, consul-cluster, etcd, etcd-cluster,
+    /// network, browser.
     #[arg(required = true)]
     names: Vec<String>,
     /// Stops by itself after so many seconds.
@@ -33,7 +34,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     // `consul-cluster` is made of the group `consul`.
     let groups: Vec<_> =
         args.names.iter().map(|name| name.split('-').next().unwrap_or(name).to_owned()).collect();
-    let chosen = parts::choose(&table, &groups)?;
+    let mut chosen = parts::choose(&table, &groups)?;
+    if chosen.contains("dataplaneapi") {
+        chosen.extend(parts::choose(&table, &["haproxy".to_owned()])?);
+    }
     parts::obtain(&table, &args.folder, &chosen, Effort::Make)?;
     let manifest = args.folder.path()?.join(MANIFEST_FILE);
 

@@ -4,11 +4,14 @@
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "helpers of tests fail the test"))]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use setpoint_testutils::manifest::{Manifest, PartState};
-use setpoint_testutils::{Backend, Missing, Port, Process, Workdir, need, part, wait};
+use setpoint_testutils::manifest::{Manifest, PartState, PartStatus};
+use setpoint_testutils::{
+    Backend, Dataplane, DataplaneProgram, Missing, Port, Process, Version, Workdir, http, need, part, wait,
+};
 
 const GO_PART: &str = "wireguard-go";
 const DEBIAN_PART: &str = "iputils-ping";
@@ -120,7 +123,7 @@ async fn a_run_that_is_killed_leaves_no_entry_and_a_damaged_entry_is_made_anew()
     let program = folder.path().join("parts").join(GO_PART).join(entry).join("bin/wireguard-go");
     fs::write(&program, "no program").unwrap();
     let output = xtask(GO_PART, &folder).args(["--dry-run", "--json"]).output().unwrap();
-    let status = status(&folder, &output.stdout);
+    let status = status(GO_PART, &folder, &output.stdout);
     assert_eq!(status.0, PartState::Missing);
     assert!(
         status.1.contains("damaged") && status.1.contains("`cargo xtask parts wireguard-go`"),
@@ -148,10 +151,92 @@ async fn two_runs_at_once_make_a_part_once() {
     assert_eq!(built, 1);
 }
 
-/// The state of the Go part, and why, from what `--json` printed.
-fn status(folder: &Workdir, json: &[u8]) -> (PartState, String) {
+/// What answers instead of a Dataplane API: `$haproxy`, which reads port, users and configuration from the file that
+/// it is given, as the real one does, and checks the configuration at its start.
+const STAND_IN: &str = r#"#!/bin/sh
+[ "$1" = --version ] && { echo "HAProxy Data Plane API v3.4.2 0123abc"; exit; }
+[ "$1" = -f ] || { echo "no configuration file" >&2; exit 1; }
+value() { sed -n "s/^ *\"$1\": \"*\([^\",{]*\)\"*,*\$/\1/p" "$file"; }
+file=$2
+"$(value haproxy_bin)" -c -f "$(value config_file)" || exit 1
+for key in transaction_dir maps_dir ssl_certs_dir general_storage_dir spoe_dir; do
+    [ -d "$(value $key)" ] || { echo "$key is no folder" >&2; exit 1; }
+done
+[ -S "$(value master_runtime)" ] || { echo "no master socket" >&2; exit 1; }
+cat > api.cfg <<END
+defaults
+  mode http
+  timeout client 5s
+frontend api
+  bind $(value host):$(value port)
+  http-request auth unless { http_auth($(value userlist)) }
+  http-request return status 200 content-type application/json string {\"api\":{\"version\":\"v3.4.2\"}} if { path /v3/info }
+END
+exec "$(value haproxy_bin)" -db -f "$(value userlist_file)" -f api.cfg
+"#;
+
+#[tokio::test]
+async fn dataplaneapi_is_found_where_the_variable_lists_it_started_and_gone_afterwards() {
+    need!(Version::V3_4.program());
+    let folder = Workdir::new("parts");
+    let program = folder.write("stand-in", STAND_IN);
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = xtask("dataplaneapi", &folder);
+    let output = command.arg("--json").env("SETPOINT_DATAPLANEAPI", &program).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let found = part_in("dataplaneapi-3.4", &folder, &output.stdout);
+    assert_eq!((found.state, found.version.as_deref()), (PartState::Ready, Some("3.4.2")));
+
+    let program = DataplaneProgram { version: found.version.unwrap(), path: found.path.unwrap() };
+    let mut api = need!(Dataplane::start(&program).await);
+    assert_eq!(api.info().await.unwrap()["api"]["version"], "v3.4.2");
+    let nobody = http::client().get(format!("{}/info", api.url())).send().await.unwrap();
+    assert_eq!(nobody.status(), 401, "it asks for a name and a password");
+    assert_eq!(http::get(&api.haproxy().url()).await.as_deref(), Some("haproxy"));
+
+    api.process().pause();
+    let paused = tokio::time::timeout(std::time::Duration::from_millis(500), api.info()).await;
+    assert!(paused.is_err(), "a paused one answers nothing");
+    api.process().resume();
+    api.info().await.unwrap();
+    let (before, url) = (api.process().id(), api.url());
+    api.process().kill();
+    assert!(api.info().await.is_err());
+    assert_eq!(http::get(&api.haproxy().url()).await.as_deref(), Some("haproxy"), "HAProxy goes on");
+    api.restart().await;
+    assert_eq!(api.url(), url);
+    assert_ne!(api.process().id(), before);
+
+    let (folders, ids) = (
+        [api.folder().to_path_buf(), api.haproxy().folder().to_path_buf()],
+        [api.process().id(), api.haproxy().process().id()],
+    );
+    drop(api);
+    assert!(folders.iter().all(|folder| !folder.exists()), "{folders:?}");
+    assert!(ids.iter().all(|id| !Path::new("/proc").join(id.to_string()).exists()), "{ids:?}");
+}
+
+#[test]
+fn dataplaneapi_that_tells_no_version_is_not_used() {
+    let folder = Workdir::new("parts");
+    let program = folder.write("stand-in", "#!/bin/sh\necho I am not telling\n");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = xtask("dataplaneapi", &folder);
+    let output = command.arg("--json").env("SETPOINT_DATAPLANEAPI", &program).output().unwrap();
+    assert!(output.status.success(), "the part is optional: {output:?}");
+    let (state, why) = status("dataplaneapi", &folder, &output.stdout);
+    assert_eq!(state, PartState::Unavailable);
+    assert!(why.contains("no version") && why.contains("stand-in"), "{why}");
+}
+
+/// The state of a part, and why, from what `--json` printed.
+fn status(part: &str, folder: &Workdir, json: &[u8]) -> (PartState, String) {
+    let part = part_in(part, folder, json);
+    (part.state, part.why.unwrap_or_default())
+}
+
+/// What `--json` printed of a part.
+fn part_in(part: &str, folder: &Workdir, json: &[u8]) -> PartStatus {
     let file: &Path = &folder.write("printed", json);
-    let manifest = Manifest::read(file).unwrap();
-    let part = manifest.get(GO_PART).unwrap();
-    (part.state, part.why.clone().unwrap_or_default())
+    Manifest::read(file).unwrap().get(part).unwrap().clone()
 }

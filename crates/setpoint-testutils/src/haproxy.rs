@@ -59,6 +59,16 @@ pub struct Haproxy {
     process: Process,
     folder: Workdir,
     port: Port,
+    layout: Layout,
+}
+
+/// Where the sockets and the defaults are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// In a file of their own that is read first: a test writes only what it is about.
+    TwoFiles,
+    /// At the beginning of the one file: for a program that reads, checks and writes the file by itself.
+    OneFile,
 }
 
 /// What HAProxy says of a configuration.
@@ -89,13 +99,28 @@ impl Haproxy {
         version: Version,
         configuration: impl FnOnce(&Port) -> String,
     ) -> Result<Self, Missing> {
+        Self::start_as(version, configuration, Layout::TwoFiles).await
+    }
+
+    /// Starts HAProxy with all of its configuration in [`Haproxy::configuration_file`], sockets and defaults first.
+    pub async fn start_with_one_file(
+        version: Version,
+        configuration: impl FnOnce(&Port) -> String,
+    ) -> Result<Self, Missing> {
+        Self::start_as(version, configuration, Layout::OneFile).await
+    }
+
+    async fn start_as(
+        version: Version,
+        configuration: impl FnOnce(&Port) -> String,
+        layout: Layout,
+    ) -> Result<Self, Missing> {
         let program = version.program()?;
         let folder = Workdir::new("haproxy");
         let port = Port::lease();
-        folder.write("base.cfg", base(folder.path()));
-        folder.write("haproxy.cfg", configuration(&port));
-        let process = launch(&program, &folder);
-        let haproxy = Self { version, program, process, folder, port };
+        write(&folder, layout, &configuration(&port));
+        let process = launch(&program, &folder, layout);
+        let haproxy = Self { version, program, process, folder, port, layout };
         haproxy.ready().await;
         Ok(haproxy)
     }
@@ -103,6 +128,11 @@ impl Haproxy {
     /// The version.
     pub fn version(&self) -> Version {
         self.version
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Path {
+        &self.program
     }
 
     /// Where its frontend listens.
@@ -133,6 +163,11 @@ impl Haproxy {
     /// The socket of the worker.
     pub fn runtime_socket(&self) -> PathBuf {
         self.folder.path().join("runtime.sock")
+    }
+
+    /// The file with the process id of the master, kept over reloads and restarts.
+    pub fn pid_file(&self) -> PathBuf {
+        self.folder.path().join("haproxy.pid")
     }
 
     /// The process of the master.
@@ -168,7 +203,7 @@ impl Haproxy {
 
     /// Writes a configuration, reloads, and waits until a new worker serves it; the error is the end of the log.
     pub async fn reload(&self, configuration: &str) -> Result<(), String> {
-        self.folder.write("haproxy.cfg", configuration);
+        write(&self.folder, self.layout, configuration);
         let before = self.processes().await;
         // Where the master starts anew for a reload, it closes the connection without an answer.
         let _ = self.master("reload").await;
@@ -187,26 +222,18 @@ impl Haproxy {
     /// Kills it with SIGKILL and starts it again on the same port and configuration.
     pub async fn restart(&mut self) {
         self.process.kill();
-        self.process = launch(&self.program, &self.folder);
+        self.process = launch(&self.program, &self.folder, self.layout);
         self.ready().await;
     }
 
-    /// Asks HAProxy whether it would accept a configuration.
+    /// Asks HAProxy of a version whether it would accept a configuration.
     pub fn check(version: Version, text: &str) -> Result<Check, Missing> {
-        let program = version.program()?;
-        let folder = Workdir::new("haproxy-check");
-        let file = folder.write("haproxy.cfg", text);
-        let output = Command::new(program)
-            .arg("-c")
-            .arg("-f")
-            .arg(file)
-            .current_dir(folder.path())
-            .output()
-            .expect("haproxy can be started");
-        let text =
-            [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-        let no_listener = output.status.code() == Some(2) && text.contains("no listener");
-        Ok(Check { accepted: output.status.success() || no_listener, output: text })
+        Ok(check(&version.program()?, text))
+    }
+
+    /// Asks this HAProxy's program whether it would accept a configuration.
+    pub fn would_accept(&self, text: &str) -> Check {
+        check(&self.program, text)
     }
 
     async fn ready(&self) {
@@ -225,17 +252,43 @@ impl Haproxy {
     }
 }
 
-fn launch(program: &Path, folder: &Workdir) -> Process {
+fn check(program: &Path, text: &str) -> Check {
+    let folder = Workdir::new("haproxy-check");
+    let file = folder.write("haproxy.cfg", text);
+    let output = Command::new(program)
+        .arg("-c")
+        .arg("-f")
+        .arg(file)
+        .current_dir(folder.path())
+        .output()
+        .expect("haproxy can be started");
+    let text =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    let no_listener = output.status.code() == Some(2) && text.contains("no listener");
+    Check { accepted: output.status.success() || no_listener, output: text }
+}
+
+fn write(folder: &Workdir, layout: Layout, configuration: &str) {
+    let base = base(folder.path());
+    match layout {
+        Layout::TwoFiles => {
+            folder.write("base.cfg", base);
+            folder.write("haproxy.cfg", configuration);
+        }
+        Layout::OneFile => {
+            folder.write("haproxy.cfg", base + configuration);
+        }
+    }
+}
+
+fn launch(program: &Path, folder: &Workdir, layout: Layout) -> Process {
     let at = |name: &str| folder.path().join(name);
     let mut command = Command::new(program);
-    command
-        .args(["-W", "-S"])
-        .arg(at("master.sock"))
-        .arg("-f")
-        .arg(at("base.cfg"))
-        .arg("-f")
-        .arg(at("haproxy.cfg"))
-        .current_dir(folder.path());
+    command.args(["-W", "-S"]).arg(at("master.sock")).arg("-p").arg(at("haproxy.pid"));
+    if layout == Layout::TwoFiles {
+        command.arg("-f").arg(at("base.cfg"));
+    }
+    command.arg("-f").arg(at("haproxy.cfg")).current_dir(folder.path());
     Process::start("haproxy", &mut command, &at("haproxy.log"))
 }
 

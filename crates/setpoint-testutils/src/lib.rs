@@ -81,6 +81,7 @@ pub use {
     backend::Backend,
     browser::{Browser, Driver},
     consul::{Acl, Consul, ConsulCluster},
+    dataplane::{Dataplane, DataplaneProgram},
     etcd::{Durability, Etcd, EtcdCluster},
     haproxy::{Haproxy, Version},
     kubernetes::Kubernetes,

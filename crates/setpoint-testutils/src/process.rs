@@ -131,15 +131,25 @@ impl Process {
     }
 
     /// Asks again and again until the answer is `Some`; panics with the log if it ends, or time runs out.
-    pub async fn until<T>(&self, what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
-        let answer = wait::within(wait::READY, async || match self.exit_status() {
+    pub async fn until<T>(&self, what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
+        self.until_within(wait::READY, what, ask).await
+    }
+
+    /// As [`Process::until`], with another limit.
+    pub async fn until_within<T>(
+        &self,
+        limit: Duration,
+        what: &str,
+        mut ask: impl AsyncFnMut() -> Option<T>,
+    ) -> T {
+        let answer = wait::within(limit, async || match self.exit_status() {
             Some(status) => Some(Err(status)),
             None => ask().await.map(Ok),
         });
         match answer.await {
             Some(Ok(answer)) => answer,
             Some(Err(status)) => self.fail(&format!("waiting until {what}, it ended: {status}")),
-            None => self.fail(&format!("waited {:?} in vain until {what}", wait::READY)),
+            None => self.fail(&format!("waited {limit:?} in vain until {what}")),
         }
     }
 

@@ -9,6 +9,7 @@
 //! program's interpreter and library path point into its own folder ([`unpack`]).
 
 mod apt;
+mod suites;
 mod unpack;
 
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ use tempfile::TempDir;
 
 use super::cache::{Cache, Entry, recipe_hash};
 use super::diagnosis::Problem;
-use super::table::{DebianRecipe, Part, Suites};
+use super::table::{DebianRecipe, Part, Suite, Suites};
 use super::{Effort, report};
 use apt::{Apt, Package};
 
@@ -44,6 +45,8 @@ struct Opened {
     folder: Option<TempDir>,
     /// A suite that can't be had keeps its reason.
     suites: BTreeMap<String, Result<Apt, Problem>>,
+    /// Suites that the mirror has beyond the listed ones, once they have been asked for.
+    beyond: Option<Vec<Suite>>,
 }
 
 impl Opened {
@@ -112,37 +115,66 @@ impl<'a> Debian<'a> {
         })
     }
 
-    /// The first suite that has the wanted version, and that version.
+    /// The first suite that has the wanted version, and that version: the listed suites in their order, and if none of
+    /// them has it, all others that the mirror has, by name.
     ///
-    /// A suite that the mirror does not have is passed over; one that can't be read right now is a problem.
+    /// A listed suite that the mirror does not have is passed over; one that can't be read right now is a problem. Of
+    /// the others, those that can't be read are passed over: nobody asked for them.
     fn search(&self, part: &Part, recipe: &DebianRecipe) -> Result<(Apt, String), Problem> {
-        let first = recipe.packages.first().map_or("", String::as_str);
         let mut looked = Vec::new();
         for suite in &self.suites.suites {
-            let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-            let folder = opened.folder(self.cache)?;
-            let apt = opened.suites.entry(suite.name.clone()).or_insert_with(|| {
-                report(&part.name, format_args!("reading the package lists of Debian {}", suite.name));
-                Apt::open(&folder, suite)
-            });
-            match apt {
-                Ok(apt) => {
-                    let versions = apt.versions(first)?;
-                    let wanted = |version: &&String| satisfies(version, recipe.version.as_deref());
-                    if let Some(version) = versions.iter().find(wanted) {
-                        return Ok((apt.clone(), version.clone()));
-                    }
-                    looked.push(suite.name.as_str());
-                }
+            match self.search_in(suite, part, recipe) {
+                Ok(Some(found)) => return Ok(found),
+                Ok(None) => looked.push(suite.name.clone()),
                 Err(problem) if problem.state == PartState::Unavailable => {}
-                Err(problem) => return Err(problem.clone()),
+                Err(problem) => return Err(problem),
             }
         }
+        for suite in self.beyond(part)? {
+            match self.search_in(&suite, part, recipe) {
+                Ok(Some(found)) => return Ok(found),
+                Ok(None) => looked.push(suite.name),
+                Err(_) => looked.push(format!("{}, which can't be read", suite.name)),
+            }
+        }
+        let first = recipe.packages.first().map_or("", String::as_str);
         let wanted = recipe.version.as_deref().unwrap_or("in any version");
         Err(Problem::unavailable(format!(
-            "no Debian suite has {first} {wanted} (searched: {}); name a suite that has it in parts.toml",
+            "no Debian suite has {first} {wanted} (searched: {}); change the version in parts.toml to one that a suite \
+             has, or set up a mirror that has it in apt's sources",
             looked.join(", ")
         )))
+    }
+
+    /// The wanted version in one suite, if it has it.
+    fn search_in(
+        &self,
+        suite: &Suite,
+        part: &Part,
+        recipe: &DebianRecipe,
+    ) -> Result<Option<(Apt, String)>, Problem> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = opened.folder(self.cache)?;
+        let apt = opened.suites.entry(suite.name.clone()).or_insert_with(|| {
+            report(&part.name, format_args!("reading the package lists of Debian {}", suite.name));
+            Apt::open(&folder, suite)
+        });
+        let apt = apt.as_ref().map_err(Clone::clone)?;
+        let versions = apt.versions(recipe.packages.first().map_or("", String::as_str))?;
+        let wanted = |version: &String| satisfies(version, recipe.version.as_deref());
+        Ok(versions.into_iter().find(wanted).map(|version| (apt.clone(), version)))
+    }
+
+    /// The suites that the mirror has beyond the listed ones; it is asked once.
+    fn beyond(&self, part: &Part) -> Result<Vec<Suite>, Problem> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(suites) = &opened.beyond {
+            return Ok(suites.clone());
+        }
+        let folder = opened.folder(self.cache)?;
+        report(&part.name, "no listed suite of Debian has it; asking the mirror for others");
+        let suites = apt::suites_beyond(&folder, &self.suites.suites)?;
+        Ok(opened.beyond.insert(suites).clone())
     }
 }
 

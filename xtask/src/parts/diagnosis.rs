@@ -41,6 +41,10 @@ const SIGNS: &[(&str, Cause)] = &[
     ("unexpected eof", Cause::BrokenDownload),
     ("unexpected end of file", Cause::BrokenDownload),
     ("is not a debian format archive", Cause::BrokenDownload),
+    // What apt says when the other side hangs up in the middle of a file.
+    ("undetermined error", Cause::BrokenDownload),
+    ("remote end closed connection", Cause::BrokenDownload),
+    ("connection reset by peer", Cause::BrokenDownload),
     ("no_pubkey", Cause::Untrusted),
     ("invalid signature", Cause::Untrusted),
     ("is not signed", Cause::Untrusted),
@@ -116,7 +120,8 @@ fn advice(cause: Cause) -> &'static str {
             "the disk is full; make room, or give a folder elsewhere with --parts-dir, and run again"
         }
         Cause::BrokenDownload => {
-            "a download arrived broken and was thrown away; run again, for Go after `go clean -modcache` if it stays"
+            "a download arrived broken or was cut off, and was thrown away; run again, for Go after \
+             `go clean -modcache` if it stays"
         }
         Cause::Refused => {
             "the registry does not have it or refuses it; check the version in parts.toml or go.mod against what \
@@ -130,7 +135,7 @@ fn advice(cause: Cause) -> &'static str {
             "the mirror's signature is not trusted; bring `debian-archive-keyring` up to date"
         }
         Cause::TooOld => "the machine's Go is too old; install the version that is named below",
-        Cause::Unknown => "it failed; its last words are",
+        Cause::Unknown => "it failed; mend what its last words below complain of, and run again",
     }
 }
 
@@ -143,6 +148,17 @@ mod tests {
         let cases = [
             ("go: writing go.sum: write /x: no space left on device", "the disk is full", PartState::Missing),
             ("E: Failed to fetch x  Hash Sum mismatch", "arrived broken", PartState::Missing),
+            (
+                "E: Failed to fetch x.deb  Undetermined Error [IP: 192.0.2.1 80]",
+                "cut off",
+                PartState::Missing,
+            ),
+            (
+                "Err:1 x\n  Error reading from server. Remote end closed connection",
+                "cut off",
+                PartState::Missing,
+            ),
+            ("read tcp 192.0.2.1:80: read: connection reset by peer", "cut off", PartState::Missing),
             ("verifying a@v1: checksum mismatch\nSECURITY ERROR", "arrived broken", PartState::Missing),
             (
                 "go: a@v1: reading a.mod: 403 Forbidden\n\tserver response: not available",

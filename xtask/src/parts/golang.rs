@@ -67,7 +67,9 @@ fn build(recipe: &GoRecipe, version: &str, module: &Path, program: &Path) -> Com
     }
     let mut command = Command::new("go");
     command
-        .args(["build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", &flags, "-o"])
+        .args(["build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", &flags])
+        // The linker leaves debug information out (-s -w): making it for every package only takes time.
+        .args(["-gcflags=all=-dwarf=false", "-o"])
         .arg(program)
         .arg(&recipe.package)
         .current_dir(module)
@@ -126,5 +128,7 @@ mod tests {
         let command = build(&recipe, "1.34.4", Path::new("m"), Path::new("c"));
         let arguments: Vec<_> = command.get_args().map(|a| a.to_str().unwrap()).collect();
         assert!(arguments.contains(&"-s -w -X p.version=v1.34.4 -X p.minor=34"), "{arguments:?}");
+        assert!(arguments.contains(&"-gcflags=all=-dwarf=false"), "{arguments:?}");
+        assert_eq!(arguments[arguments.len() - 3..], ["-o", "c", "a.b/c"]);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Suites {
 }
 
 /// One Debian suite.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Suite {
     /// Its name on the mirror.

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
+use super::limited::Runner;
 use super::selection::Selection;
 use super::tally::Tally;
 use crate::{console, workspace};
@@ -41,25 +42,25 @@ pub(crate) struct Outcome {
     pub(crate) tally: Tally,
 }
 
-/// The steps for a selection, in the order in which they are run.
-pub(crate) fn steps(selection: &Selection) -> Vec<Step> {
+/// The steps for a selection, in the order in which they are run; test binaries are started by the runner.
+pub(crate) fn steps(selection: &Selection, runner: &Runner) -> Vec<Step> {
     let mut steps = vec![Step::new("format", &["fmt", "--all", "--check"], &[])];
     match selection {
         Selection::Everything => {
             steps.extend(checks(&["--workspace"]));
-            steps.extend(tests("tests", &["--workspace"], None));
+            steps.extend(tests("tests", &["--workspace"], None, runner));
         }
         Selection::Some { packages, groups } => {
             let chosen: Vec<&str> = packages.iter().flat_map(|name| ["--package", name]).collect();
             if !chosen.is_empty() {
                 steps.extend(checks(&chosen));
-                steps.extend(tests("tests", &chosen, None));
+                steps.extend(tests("tests", &chosen, None, runner));
             }
             // A group's tests in the packages that were not just run.
             let mut others = vec!["--workspace"];
             others.extend(packages.iter().flat_map(|name| ["--exclude", name]));
             for group in groups {
-                steps.extend(tests(&format!("tests of group {group}"), &others, Some(group)));
+                steps.extend(tests(&format!("tests of group {group}"), &others, Some(group), runner));
             }
         }
     }
@@ -76,10 +77,10 @@ fn checks(packages: &[&str]) -> [Step; 2] {
 }
 
 /// All tests, documentation tests included, of the packages that `packages` selects: first built, then run.
-fn tests(name: &str, packages: &[&str], filter: Option<&str>) -> [Step; 2] {
+fn tests(name: &str, packages: &[&str], filter: Option<&str>, runner: &Runner) -> [Step; 2] {
     let mut build = Step::new(&format!("build of {name}"), &["test", "--no-run"], packages);
     build.kind = Kind::Builds;
-    let mut run = Step::new(name, &["test", "--no-fail-fast"], packages);
+    let mut run = Step::new(name, &["test", "--no-fail-fast", "--config", &runner.setting()], packages);
     run.kind = Kind::Tests;
     [build, if let Some(filter) = filter { run.then(&["--", filter]) } else { run }]
 }
@@ -141,6 +142,7 @@ impl Step {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn run(script: &str) -> Outcome {
         let mut command = Command::new("sh");
@@ -175,12 +177,12 @@ mod tests {
             packages: std::iter::once("setpoint-engine".into()).collect(),
             groups: std::iter::once("engine".into()).collect(),
         };
-        let steps = steps(&selection);
+        let runner = Runner::new(Duration::from_mins(15)).unwrap();
+        let steps = steps(&selection, &runner);
         let last = steps.last().unwrap();
         let arguments: Vec<_> = last.command.get_args().map(|a| a.to_str().unwrap()).collect();
-        assert_eq!(
-            arguments,
-            ["test", "--no-fail-fast", "--workspace", "--exclude", "setpoint-engine", "--", "engine"]
-        );
+        assert_eq!(arguments[..3], ["test", "--no-fail-fast", "--config"]);
+        assert!(arguments[3].contains("run-test"), "{arguments:?}");
+        assert_eq!(arguments[4..], ["--workspace", "--exclude", "setpoint-engine", "--", "engine"]);
     }
 }

@@ -73,7 +73,7 @@ impl fmt::Display for Tally {
 }
 
 /// The line without the escape sequences that colour it.
-fn without_colour(line: &str) -> String {
+pub(super) fn without_colour(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut rest = line;
     while let Some((before, after)) = rest.split_once("\x1b[") {

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use setpoint_testutils::{
-    Acl, Browser, Consul, ConsulCluster, Durability, Etcd, EtcdCluster, Haproxy, Kubernetes, Missing,
-    NetworkNamespace, Version,
+    Acl, Browser, Consul, ConsulCluster, Dataplane, Durability, Etcd, EtcdCluster, Haproxy, Kubernetes,
+    Missing, NetworkNamespace, Version, dataplane,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -31,6 +31,8 @@ struct Cli {
 enum Up {
     /// The newest HAProxy there is.
     Haproxy,
+    /// A Dataplane API that was found, in front of the HAProxy that fits it.
+    Dataplaneapi,
     /// A Kubernetes API server with its etcd.
     Kubernetes,
     /// A Consul server.
@@ -86,6 +88,16 @@ async fn start(part: Up) -> Result<Running, Missing> {
             println!("  master socket: {}", haproxy.master_socket().display());
             println!("  runtime socket: {}", haproxy.runtime_socket().display());
             Box::new(haproxy)
+        }
+        Up::Dataplaneapi => {
+            let programs = dataplane::programs()?;
+            let newest = programs.iter().max_by_key(|program| program.haproxy());
+            let program = newest.ok_or_else(|| Missing::new("dataplaneapi", "none was found"))?;
+            let mut api = Dataplane::start(program).await?;
+            println!("dataplaneapi ({}): {}", program.version, api.url());
+            println!("  curl -u {}:{} {}/info", dataplane::USER, dataplane::PASSWORD, api.url());
+            println!("  haproxy: {}", api.haproxy().url());
+            Box::new(api)
         }
         Up::Kubernetes => {
             let kubernetes = Kubernetes::start_with(Durability::Durable).await?;

@@ -39,6 +39,8 @@ async fn serves_and_reloads(version: Version) {
 
 async fn says_so_when_a_reload_fails(version: Version) {
     let haproxy = need!(Haproxy::start(version).await);
+    let check = haproxy.would_accept("frontend main\n  no-such-keyword\n");
+    assert!(!check.accepted && check.output.contains("no-such-keyword"), "{}", check.output);
     let log = haproxy.reload("frontend main\n  no-such-keyword\n").await.unwrap_err();
     assert!(log.contains("no-such-keyword"), "{log}");
     assert_eq!(http::get(&haproxy.url()).await.as_deref(), Some("haproxy"), "the old worker goes on");
@@ -101,14 +103,5 @@ async fn is_gone_when_it_is_dropped() {
     assert!(!folder.exists());
     for id in processes.workers.into_iter().chain([processes.master]) {
         process_is_gone(id).await;
-    }
-}
-
-#[test]
-fn each_dataplane_api_that_is_found_tells_its_version() {
-    for found in need!(setpoint_testutils::dataplane::programs()) {
-        let output = std::process::Command::new(&found.path).arg("--version").output().unwrap();
-        let text = [output.stdout, output.stderr].concat();
-        assert!(String::from_utf8_lossy(&text).contains(&found.version), "{found:?}");
     }
 }

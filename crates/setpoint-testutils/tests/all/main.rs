@@ -2,6 +2,7 @@
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "helpers of tests fail the test"))]
 
 mod consul;
+mod dataplaneapi;
 mod etcd;
 mod gone;
 mod haproxy;

@@ -11,7 +11,12 @@ use std::process::Command;
 use super::super::command;
 use super::super::diagnosis::Problem;
 use super::super::table::Suite;
+use super::suites;
 
+/// apt's own program for fetching a file the way apt would.
+const HELPER: &str = "/usr/lib/apt/apt-helper";
+/// Debian's table of its releases, where the machine has it.
+const RELEASES: &str = "/usr/share/distro-info/debian.csv";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// A package in one version.
@@ -95,6 +100,33 @@ impl Apt {
         command.env("APT_CONFIG", &self.configuration).env("LC_ALL", "C");
         command
     }
+}
+
+/// The suites that the machine's mirrors have and that are not listed, in the order in which they are searched.
+pub(crate) fn suites_beyond(lists: &Path, listed: &[Suite]) -> Result<Vec<Suite>, Problem> {
+    let folder = lists.join(".names");
+    write_configuration(&folder, "")
+        .map_err(|error| Problem::from_io("can't configure apt in", &folder, &error))?;
+    let series = fs::read_to_string(RELEASES).map(|table| suites::series_in(&table)).unwrap_or_default();
+    let mut found: Vec<Suite> = Vec::new();
+    for mirror in mirrors()? {
+        let fetch = |path: &str| fetch(&folder, &format!("{mirror}/{path}"));
+        let others = suites::beyond(listed, &series, fetch);
+        found.extend(others.into_iter().filter(|suite| !found.contains(suite)).collect::<Vec<_>>());
+    }
+    Ok(found)
+}
+
+/// A file of a mirror; nothing if it can't be had.
+fn fetch(folder: &Path, uri: &str) -> Option<String> {
+    let target = folder.join("fetched");
+    let mut command = Command::new(HELPER);
+    command.arg("download-file").arg(uri).arg(&target);
+    command.env("APT_CONFIG", folder.join("apt.conf")).env("LC_ALL", "C");
+    command::run_quietly("asking the mirror for its suites", &mut command).ok()?;
+    let text = fs::read(&target).ok()?;
+    let _ = fs::remove_file(&target);
+    Some(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// The archives that the machine's apt takes packages from, in its own order.

@@ -1,0 +1,342 @@
+//! Runs one test binary, never longer than a limit: cargo starts every test binary of `cargo xtask test` through this.
+//!
+//! ```text
+//! cargo test ──▶ xtask run-test ──▶ the binary, in a process group of its own
+//!                     └───pipe───▶ watcher, a shell: ends the group at the limit, or when the pipe ends
+//! ```
+//!
+//! A binary that is ended has its unfinished tests named and counted as failed, in the words of the test runner, so
+//! that they are counted as any others. The watcher holds the read end of a pipe whose only write end is here: when
+//! this process is killed, the group is ended too.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::tally::{Tally, without_colour};
+use crate::{console, exit};
+
+/// How often is looked whether the binary has ended.
+const TICK: Duration = Duration::from_millis(50);
+/// How long a binary may take to list its tests.
+const LIST_LIMIT: Duration = Duration::from_secs(10);
+/// How long output may still come when the binary has ended: something it left behind may never stop printing.
+const REST: Duration = Duration::from_secs(5);
+/// `$1` is the process group. A line before the end of the pipe says that it has ended by itself.
+const WATCHER: &str = "trap '' HUP INT TERM QUIT\nread -r _ || kill -KILL \"-$1\"";
+
+/// Arguments of `cargo xtask run-test`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Ends the binary after so many seconds.
+    #[arg(long, value_name = "SECONDS")]
+    limit: u64,
+    /// The test binary.
+    binary: PathBuf,
+    /// Its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// What makes cargo start test binaries through this program.
+#[derive(Debug, Clone)]
+pub(crate) struct Runner {
+    program: PathBuf,
+    limit: Duration,
+}
+
+impl Runner {
+    /// Through the program that is running now.
+    pub(crate) fn new(limit: Duration) -> Result<Self> {
+        let program = std::env::current_exe().context("can't find out which program this is")?;
+        Ok(Self { program, limit })
+    }
+
+    /// The setting, as `cargo --config` takes it.
+    pub(crate) fn setting(&self) -> String {
+        let limit = self.limit.as_secs().to_string();
+        let words = [&*self.program.to_string_lossy(), "run-test", "--limit", &limit];
+        // An array of JSON strings is one of TOML strings too.
+        format!("target.'cfg(all())'.runner={}", serde_json::json!(words))
+    }
+}
+
+/// Runs the binary, its output passed on, and exits as it does.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    run_into(&args.binary, &args.arguments, Duration::from_secs(args.limit), &mut io::stdout())
+}
+
+fn run_into(
+    binary: &Path,
+    arguments: &[OsString],
+    limit: Duration,
+    shown: &mut impl Write,
+) -> Result<ExitCode> {
+    let mut seen = Seen::default();
+    let status = watch(Command::new(binary).args(arguments), limit, |line| {
+        seen.read_line(&String::from_utf8_lossy(line));
+        shown.write_all(line)?;
+        shown.flush()
+    })
+    .with_context(|| format!("can't run {}", binary.display()))?;
+    let Some(status) = status else {
+        let unfinished = list(binary, arguments).into_iter().filter(|test| !seen.finished.contains(test));
+        seen.report(binary, limit, &unfinished.collect::<Vec<_>>(), shown)?;
+        return Ok(ExitCode::FAILURE);
+    };
+    if status.code().is_none() {
+        eprintln!("{} ended by a {status}", binary.display());
+    }
+    Ok(exit::like(status))
+}
+
+/// What a binary has said so far.
+#[derive(Debug, Default)]
+struct Seen {
+    tally: Tally,
+    finished: BTreeSet<String>,
+}
+
+impl Seen {
+    /// Takes in `test NAME ... ok`, with what else may follow the name.
+    fn read_line(&mut self, line: &str) {
+        let line = without_colour(line);
+        let Some((name, verdict)) =
+            line.trim().strip_prefix("test ").and_then(|rest| rest.rsplit_once(" ... "))
+        else {
+            return;
+        };
+        match verdict.split([',', ' ']).next() {
+            Some("ok") => self.tally.passed += 1,
+            Some("FAILED") => self.tally.failed += 1,
+            Some("ignored") => self.tally.skipped += 1,
+            _ => return,
+        }
+        self.finished.insert(name.trim_end_matches(" - should panic").to_owned());
+    }
+
+    /// Says that the binary was ended, and which tests it owes, as the test runner would say that they failed.
+    fn report(
+        &self,
+        binary: &Path,
+        limit: Duration,
+        unfinished: &[String],
+        shown: &mut impl Write,
+    ) -> io::Result<()> {
+        let (binary, limit) = (binary.display(), console::human(limit));
+        writeln!(shown, "\n{binary} ran longer than {limit} and was ended; what it had not finished:")?;
+        for test in unfinished {
+            writeln!(shown, "test {test} (unfinished when {binary} was ended after {limit}) ... FAILED")?;
+        }
+        if unfinished.is_empty() {
+            writeln!(shown, "test {binary} (ended after {limit}) ... FAILED")?;
+        }
+        let Tally { passed, failed, skipped, .. } = &self.tally;
+        let failed = failed + unfinished.len().max(1);
+        writeln!(shown, "\ntest result: FAILED. {passed} passed; {failed} failed; {skipped} ignored\n")
+    }
+}
+
+/// The tests that a binary would run with these arguments; none if it can't tell.
+fn list(binary: &Path, arguments: &[OsString]) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut command = Command::new(binary);
+    command.args(arguments).args(["--list", "--format=terse"]).stderr(Stdio::null());
+    let status = watch(&mut command, LIST_LIMIT, |line| {
+        let line = String::from_utf8_lossy(line);
+        names.extend(line.trim().strip_suffix(": test").map(str::to_owned));
+        Ok(())
+    });
+    if matches!(status, Ok(Some(status)) if status.success()) { names } else { Vec::new() }
+}
+
+/// Runs a command in a process group of its own, handing on each line of its output. At the limit the group is ended,
+/// and there is no status.
+fn watch(
+    command: &mut Command,
+    limit: Duration,
+    mut on_line: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<Option<ExitStatus>> {
+    let started = Instant::now();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0).spawn()?;
+    let watcher = match Watcher::of(child.id()) {
+        Ok(watcher) => watcher,
+        Err(error) => {
+            let _ = child.kill();
+            return Err(error);
+        }
+    };
+    let (sender, lines) = mpsc::channel();
+    let output = child.stdout.take();
+    std::thread::spawn(move || {
+        let Some(mut output) = output.map(BufReader::new) else { return };
+        let mut line = Vec::new();
+        while output.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            if sender.send(std::mem::take(&mut line)).is_err() {
+                return;
+            }
+        }
+    });
+    let mut ended = None;
+    loop {
+        match (lines.recv_timeout(TICK), ended) {
+            (Ok(line), _) => on_line(&line)?,
+            // Something that it left behind may hold its output open: that is not waited for.
+            (Err(_), Some((status, _))) => {
+                watcher.dismiss();
+                return Ok(Some(status));
+            }
+            (Err(RecvTimeoutError::Timeout), None) => {}
+            (Err(RecvTimeoutError::Disconnected), None) => std::thread::sleep(TICK),
+        }
+        match ended {
+            Some((status, at)) if Instant::now() > at + REST => {
+                watcher.dismiss();
+                return Ok(Some(status));
+            }
+            Some(_) => {}
+            None => ended = child.try_wait()?.map(|status| (status, Instant::now())),
+        }
+        if ended.is_none() && started.elapsed() >= limit {
+            watcher.end_group();
+            child.wait()?;
+            return Ok(None);
+        }
+    }
+}
+
+/// A shell that ends a process group when it is told to, or when this process is gone.
+#[derive(Debug)]
+struct Watcher {
+    shell: Child,
+    pipe: Option<ChildStdin>,
+}
+
+impl Watcher {
+    fn of(group: u32) -> io::Result<Self> {
+        let mut shell = Command::new("/bin/sh")
+            .args(["-c", WATCHER, "watcher", &group.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Out of reach of what a terminal sends to this process and its group.
+            .process_group(0)
+            .spawn()?;
+        let pipe = shell.stdin.take();
+        Ok(Self { shell, pipe })
+    }
+
+    /// The group has ended by itself: its number may be another's soon.
+    fn dismiss(mut self) {
+        if let Some(pipe) = &mut self.pipe {
+            let _ = pipe.write_all(b"ended\n");
+        }
+    }
+
+    /// Ends the group.
+    fn end_group(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        drop(self.pipe.take());
+        let _ = self.shell.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a script in the place of a test binary; what was shown, and whether it counts as a success.
+    fn run(script: &str, limit: Duration) -> (String, bool) {
+        let arguments = ["-c", script, "tests"].map(OsString::from);
+        let mut shown = Vec::new();
+        let code = run_into(Path::new("/bin/sh"), &arguments, limit, &mut shown).unwrap();
+        (String::from_utf8(shown).unwrap(), format!("{code:?}") == format!("{:?}", ExitCode::SUCCESS))
+    }
+
+    fn tally(output: &str) -> Tally {
+        let mut tally = Tally::default();
+        output.lines().for_each(|line| tally.read_line(line));
+        tally
+    }
+
+    const LONG: Duration = Duration::from_mins(1);
+
+    #[test]
+    fn a_binary_that_hangs_is_ended_with_all_it_started_and_its_unfinished_tests_are_named() {
+        let script = r#"
+            if [ "$1" = --list ]; then printf 'a::one: test\na::two: test\na::three: test\nb::four: test\n'; exit; fi
+            echo 'running 4 tests'
+            echo 'test a::one ... ok'
+            echo 'test a::two - should panic ... ok'
+            trap '' TERM
+            sleep 600 & echo "started $!"
+            wait
+        "#;
+        let started = Instant::now();
+        let (output, success) = run(script, Duration::from_secs(1));
+        assert!(started.elapsed() < Duration::from_secs(30));
+        assert!(!success);
+        assert!(output.contains("/bin/sh ran longer than 1.0 s and was ended"), "{output}");
+        let tally = tally(&output);
+        assert_eq!(tally.to_string(), "2 passed, 2 failed, 0 skipped", "{output}");
+        assert!(tally.failures[0].starts_with("a::three (unfinished when /bin/sh"), "{output}");
+        assert!(tally.failures[1].starts_with("b::four ("), "{output}");
+
+        let sleeper = output.lines().find_map(|line| line.strip_prefix("started ")).unwrap();
+        let stat = std::fs::read_to_string(format!("/proc/{sleeper}/stat")).unwrap_or_default();
+        assert!(stat.is_empty() || stat.contains(") Z "), "what it started is still there: {stat}");
+    }
+
+    #[test]
+    fn a_binary_that_hangs_and_lists_no_tests_counts_as_one_failure() {
+        let (output, success) = run("[ -z \"$1\" ] || exit 1; exec sleep 600", Duration::from_millis(300));
+        assert!(!success);
+        let tally = tally(&output);
+        assert_eq!(tally.to_string(), "0 passed, 1 failed, 0 skipped", "{output}");
+        assert!(tally.failures[0].starts_with("/bin/sh (ended after"), "{output}");
+    }
+
+    #[test]
+    fn a_binary_that_ends_in_time_is_passed_on_as_it_is() {
+        let (output, success) = run("echo 'test a ... ok'; printf 'no newline'; exit 0", LONG);
+        assert_eq!((output.as_str(), success), ("test a ... ok\nno newline", true));
+        let (output, success) = run("echo 'test a ... FAILED'; exit 101", LONG);
+        assert_eq!((output.as_str(), success), ("test a ... FAILED\n", false));
+        assert!(!run("kill -ABRT $$", LONG).1);
+    }
+
+    #[test]
+    fn what_a_binary_leaves_behind_is_not_waited_for() {
+        let started = Instant::now();
+        let (output, success) = run("sleep 20 2>&- & echo done", LONG);
+        assert_eq!((output.as_str(), success), ("done\n", true));
+        assert!(started.elapsed() < Duration::from_secs(15));
+    }
+
+    #[test]
+    fn a_binary_that_closes_its_output_is_waited_for() {
+        let (output, success) = run("exec >&-; sleep 0.5; exit 3", LONG);
+        assert_eq!((output.as_str(), success), ("", false));
+    }
+
+    #[test]
+    fn cargo_is_told_in_a_way_it_understands() {
+        let runner = Runner { program: "/odd \"place\"/xtask".into(), limit: Duration::from_mins(15) };
+        let setting: toml::Table = toml::from_str(&runner.setting()).unwrap();
+        let words = setting["target"]["cfg(all())"]["runner"].as_array().unwrap();
+        let words: Vec<_> = words.iter().map(|word| word.as_str().unwrap()).collect();
+        assert_eq!(words, ["/odd \"place\"/xtask", "run-test", "--limit", "900"]);
+    }
+}
