@@ -1,6 +1,6 @@
 //! Commands: checked, applied, undone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use setpoint_engine::{Configurator, Observed, OpCx, OpError};
@@ -17,12 +17,14 @@ pub struct Commands {
     host: Host,
     /// One command at a time for each item, also where nobody waits for an earlier one any more.
     turns: Mutex<BTreeMap<ItemRef, Arc<Mutex<()>>>>,
+    /// Items that went, as the first half of being made anew: they are applied again whatever `check` says.
+    gone: Mutex<BTreeSet<ItemRef>>,
 }
 
 impl Commands {
     /// The configurator for a host.
     pub fn new(host: &Host) -> Self {
-        Self { host: host.clone(), turns: Mutex::default() }
+        Self { host: host.clone(), turns: Mutex::default(), gone: Mutex::default() }
     }
 
     async fn run(&self, cx: &OpCx, item: &Command, what: &Run, within: Wait) -> Result<Ended, OpError> {
@@ -83,7 +85,8 @@ fn words(verb: &str, how: &str, said: &str) -> String {
 
 impl Configurator<Command> for Commands {
     async fn create(&self, cx: &OpCx, new: &Command) -> Result<(), OpError> {
-        if self.check(cx, new).await? == Some(true) {
+        let again = self.gone.lock().unwrap_or_else(PoisonError::into_inner).remove(cx.item());
+        if !again && self.check(cx, new).await? == Some(true) {
             // Nobody but the system itself brought it about: it is not ours to undo.
             let adopted = self.host.0.adoptions.adopt(cx.item());
             return adopted.map_err(|error| OpError::untouched(error.to_string()));
@@ -114,11 +117,12 @@ impl Configurator<Command> for Commands {
             let forgotten = self.host.0.adoptions.forget(cx.item());
             return forgotten.map_err(|error| OpError::untouched(error.to_string()));
         }
-        let Some(undo) = &old.undo else { return Ok(()) };
-        if self.check(cx, old).await? == Some(false) {
-            return Ok(());
+        let is_there = old.undo.is_some() && self.check(cx, old).await? != Some(false);
+        if let Some(undo) = old.undo.as_ref().filter(|_| is_there) {
+            self.must(cx, old, "undo", undo, old.undo_timeout).await?;
         }
-        self.must(cx, old, "undo", undo, old.undo_timeout).await
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner).insert(cx.item().clone());
+        Ok(())
     }
 
     fn needs_recreate(&self, _: &Command, _: &Command) -> bool {

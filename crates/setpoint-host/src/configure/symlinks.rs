@@ -85,6 +85,8 @@ impl Configurator<Symlink> for Symlinks {
 
     async fn delete(&self, _: &OpCx, old: &Symlink) -> Result<(), OpError> {
         let reference = ItemRef::new(old.kind(), old.name());
+        let temporary = Temporary::name_of(&self.prefix, &reference);
+        self.host.0.root.remove_temporary(&old.path, &temporary).map_err(|error| untouched(&error))?;
         if self.host.0.adoptions.is_adopted(&reference) {
             return self
                 .host

@@ -69,6 +69,21 @@ fn a_command_is_applied_again_when_what_it_refers_to_changes() {
 }
 
 #[test]
+fn a_command_is_applied_again_also_where_its_check_would_be_content() {
+    let mut world = World::new();
+    let with = |content: &str| {
+        format!(
+            "files: {{f: {{content: {content}}}}}
+commands: {{c: {{check: test -e applied, apply: 'cat ${{file.f.path}} >> applied'}}}}
+"
+        )
+    };
+    world.apply(&with("a"));
+    world.apply(&with("b"));
+    assert_eq!(world.text("applied"), "ab");
+}
+
+#[test]
 fn a_failure_says_what_the_command_said_last() {
     let mut world = World::new();
     let log = world.apply("commands: {c: {apply: 'echo one; echo two >&2; exit 3'}}\n");

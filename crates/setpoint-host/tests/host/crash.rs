@@ -53,10 +53,10 @@ symlinks: {{l: {{path: {directory}/l, target: e}}}}
 fn a_file_is_whole_and_nothing_is_left_whenever_a_run_is_killed() {
     let mut world = World::new();
     let directory = world.directory.path().to_path_buf();
-    let whole = |byte: &str| byte.repeat(3_000_000);
+    let whole = |byte: &str| byte.repeat(1_000_000);
     world.apply(&format!("files: {{f: {{content: {}}}}}\n", whole("a")));
     let mut seen_temporary = 0;
-    for round in 0..30_u64 {
+    for round in 0..20_u64 {
         let _ = fs::remove_file(directory.join("ready"));
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "crash::writes_again_and_again", "--ignored"])
@@ -92,7 +92,7 @@ fn writes_again_and_again() {
     let engine = setpoint_engine::Engine::new(setpoint_host::registry(&host));
     let file = directory.join("loop.yaml");
     let manifests = ["b", "a"].map(|byte| {
-        let content = byte.repeat(3_000_000);
+        let content = byte.repeat(1_000_000);
         let yaml = format!("name: test\nroot: root\nfiles: {{f: {{content: {content}, adopt: true}}}}\n");
         fs::write(&file, yaml).unwrap();
         setpoint_host::load(&file).unwrap()
