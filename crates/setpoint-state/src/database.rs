@@ -239,16 +239,15 @@ impl Store {
         if !self.exists() {
             return Ok(None);
         }
-        let opened = self.open(|path| ReadOnlyDatabase::open(path));
-        match opened {
-            Ok(db) => Ok(Some(self.done(db.begin_read())?)),
+        let db = match self.open(|path| ReadOnlyDatabase::open(path)) {
             // Its writer was killed: it is put in order once, which takes someone who may write.
             Err(StateError::Database { source, .. }) if matches!(*source, redb::Error::RepairAborted) => {
-                let db = self.open(|path| Database::open(path))?;
-                Ok(Some(self.done(db.begin_read())?))
+                drop(self.open(|path| Database::open(path))?);
+                self.open(|path| ReadOnlyDatabase::open(path))?
             }
-            Err(error) => Err(error),
-        }
+            db => db?,
+        };
+        Ok(Some(self.done(db.begin_read())?))
     }
 
     /// Opens the database, waiting for other processes that have it open for a moment.

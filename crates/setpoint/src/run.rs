@@ -183,8 +183,12 @@ pub(crate) fn summary(done: &Done) -> String {
     if done.run.outcome == Outcome::Cancelled {
         text.push_str("It was stopped before all was done; run it again to go on.\n");
     }
-    if done.status.pending() > 0 {
-        let _ = writeln!(text, "{} items wait for something that is not there.", done.status.pending());
+    match done.status.pending() {
+        0 => {}
+        1 => text.push_str("1 item waits for something that is not there.\n"),
+        count => {
+            let _ = writeln!(text, "{count} items wait for something that is not there.");
+        }
     }
     text
 }

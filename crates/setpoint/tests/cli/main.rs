@@ -1,7 +1,11 @@
 //! The `setpoint` command as a person or a script runs it.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod alone;
+mod change;
+mod memory;
 mod readme;
+mod sandbox;
 
 use std::fs;
 use std::io;
@@ -43,7 +47,7 @@ fn the_demo_shows_each_step_with_its_plan_its_log_and_the_disk() {
     let output = run(&["demo"]);
     assert!(output.status.success());
     assert_eq!(text(&output.stderr), "");
-    insta::assert_snapshot!("demo", text(&output.stdout));
+    insta::assert_snapshot!("demo", sandbox::timeless(text(&output.stdout)));
 }
 
 #[test]
@@ -61,10 +65,11 @@ fn the_demo_leaves_its_files_where_it_is_asked_to() {
     let output = setpoint(temporary.path()).args(["demo", "--keep"]).arg(&kept).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(entries(temporary.path()), ["new"]);
-    assert_eq!(entries(&kept), ["notes", "public", "start.html"]);
+    assert_eq!(entries(&kept), [".setpoint", "notes", "public", "site.yaml", "start.html"]);
     assert_eq!(fs::read_to_string(kept.join("start.html")).unwrap(), "<h1>Hello, world</h1>\n");
     assert!(text(&output.stdout).contains("== 5. Return"));
-    assert!(text(&output.stdout).ends_with(&format!("The files are kept in {}.\n", kept.display())));
+    let farewell = format!("The files are kept in {0}; `cd {0}` and go on from there.\n", kept.display());
+    assert!(text(&output.stdout).ends_with(&farewell));
 }
 
 #[test]

@@ -1,0 +1,220 @@
+//! Commands that run beside each other, that are stopped, and that are killed.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::sandbox::{Sandbox, eventually};
+
+#[test]
+fn a_second_writer_is_refused_with_the_holders_process_id_and_readers_are_not() {
+    let sandbox = Sandbox::new("files:\n  a: {content: one}\n");
+    let mut watch = sandbox.start(&["watch"]);
+    watch.until("+ file/a created");
+    let refused = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(refused.code(), 1);
+    let who = format!("is in use by process {} (setpoint watch)\nhint: wait for it", watch.child.id());
+    assert!(refused.err().contains(&who), "{}", refused.err());
+    assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
+    assert_eq!(sandbox.ok(&["state", "list"]), "file/a\n");
+    sandbox.ok(&["history"]);
+    // One that may wait gets its turn.
+    let waiting = sandbox.command(&["apply", "--yes", "--lock-timeout", "20s"]).spawn().unwrap();
+    watch.signal("-TERM");
+    assert_eq!(watch.wait(), 0);
+    assert!(waiting.wait_with_output().unwrap().status.success());
+}
+
+#[test]
+fn watch_repairs_drift_and_follows_the_manifest() {
+    let sandbox = Sandbox::new("directories:\n  d:\nfiles:\n  a: {path: d/a, content: one}\n");
+    let mut watch = sandbox.start(&["watch", "--interval", "1h"]);
+    watch.until("+ file/a created");
+    sandbox.write("d/a", "changed");
+    watch.until("~ file/a modified");
+    assert_eq!(sandbox.read("d/a"), "one");
+    fs::remove_file(sandbox.path("d/a")).unwrap();
+    eventually("the file is back", || {
+        fs::read_to_string(sandbox.path("d/a")).is_ok_and(|text| text == "one")
+    });
+    sandbox.declare("directories:\n  d:\nfiles:\n  a: {path: d/a, content: two}\n  b: {content: new}\n");
+    eventually("the new content is there", || sandbox.read("d/a") == "two");
+    eventually("the new file is there", || sandbox.path("b").exists());
+    watch.signal("-INT");
+    assert_eq!(watch.wait(), 0);
+    assert!(watch.log().ends_with("stopped\n"), "{}", watch.log());
+}
+
+#[test]
+fn while_a_manifest_is_broken_watch_keeps_the_last_good_intent() {
+    let sandbox = Sandbox::new("files:\n  a: {content: one}\n");
+    let watch = sandbox.start(&["watch", "--interval", "1h"]);
+    watch.until("+ file/a created");
+    sandbox.declare("files:\n  a: {contents: two}\n");
+    watch.until("the last good manifests stand");
+    sandbox.write("a", "changed");
+    watch.until("~ file/a modified");
+    assert_eq!(sandbox.read("a"), "one");
+    sandbox.declare("files:\n  a: {content: three}\n");
+    eventually("the mended manifest is applied", || sandbox.read("a") == "three");
+}
+
+#[test]
+fn what_is_changed_again_and_again_is_contested() {
+    let sandbox = Sandbox::new("files:\n  a: {content: one}\n");
+    let watch = sandbox.start(&["watch", "--interval", "1h"]);
+    watch.until("+ file/a created");
+    for round in 0..2 {
+        sandbox.write("a", &format!("changed {round}"));
+        eventually("it is put right", || sandbox.read("a") == "one");
+    }
+    sandbox.write("a", "changed once more");
+    watch.until("it is contested");
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(sandbox.read("a"), "changed once more", "it is backed off from");
+    // A person who asks is not made to wait.
+    assert!(sandbox.ok(&["plan"]).contains("~ file/a"));
+}
+
+#[test]
+fn report_only_says_what_differs_and_changes_nothing() {
+    let sandbox = Sandbox::new("files:\n  a: {content: one}\n");
+    let watch = sandbox.start(&["watch", "--report-only", "--interval", "1h"]);
+    watch.until("1 to create");
+    assert_eq!(sandbox.tree(), [".log"]);
+    sandbox.ok(&["apply", "--yes"]);
+    watch.until("nothing to do");
+    sandbox.write("a", "changed");
+    watch.until("! file/a was changed");
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(sandbox.read("a"), "changed");
+}
+
+#[test]
+fn watch_as_json_is_one_object_a_line() {
+    let sandbox = Sandbox::new("files:\n  a: {content: one}\n");
+    let watch = sandbox.start(&["watch", "--json", "--interval", "1h"]);
+    watch.until("\"operation\"");
+    let events: Vec<serde_json::Value> =
+        watch.log().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(events[0]["event"], "started");
+    assert_eq!((&events[1]["event"], &events[1]["name"]), (&"operation".into(), &"a".into()));
+}
+
+#[test]
+fn the_first_signal_finishes_what_runs_and_starts_nothing_more() {
+    let sandbox = Sandbox::new(
+        "commands:\n  slow: {apply: \"touch begun; sleep 1; touch ended\", check: \"test -e ended\"}\nfiles:\n  after: {content: x, after: [command.slow]}\n",
+    );
+    let mut apply = sandbox.start(&["apply", "--yes"]);
+    eventually("the command runs", || sandbox.path("begun").exists());
+    apply.signal("-INT");
+    assert_eq!(apply.wait(), 1);
+    assert!(sandbox.path("ended").exists() && !sandbox.path("after").exists(), "{}", apply.log());
+    assert!(sandbox.ok(&["history"]).contains("cancelled"), "{}", apply.log());
+    sandbox.ok(&["apply", "--yes"]);
+    assert!(sandbox.path("after").exists());
+}
+
+#[test]
+fn the_second_signal_cancels_what_runs() {
+    let sandbox =
+        Sandbox::new("commands:\n  slow: {apply: \"touch begun; sleep 60\", check: \"test -e never\"}\n");
+    let mut apply = sandbox.start(&["apply", "--yes"]);
+    eventually("the command runs", || sandbox.path("begun").exists());
+    let start = Instant::now();
+    apply.signal("-INT");
+    apply.until("Once more cancels it");
+    apply.signal("-INT");
+    assert_eq!(apply.wait(), 1);
+    assert!(start.elapsed() < Duration::from_secs(20), "it did not wait for the command");
+}
+
+/// Kills the command at hundreds of random points. Whatever it was doing, the next run goes on from there:
+/// nothing is lost, doubled or left as rubbish.
+#[test]
+fn killed_at_any_instant_nothing_is_lost_doubled_or_left_as_rubbish() {
+    const ROUNDS: u32 = 200;
+    let sandbox = Sandbox::new("");
+    let mut seed = 88_172_645_463_325_252_u64;
+    let mut random = move |below: u64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % below
+    };
+    let mut killed = 0;
+    for round in 0..ROUNDS {
+        let manifest = random_manifest(&mut random, round);
+        sandbox.declare(&manifest.text);
+        let mut apply = sandbox.command(&["apply", "--yes"]);
+        let mut child =
+            apply.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(random(12_000)));
+        if child.try_wait().unwrap().is_none() {
+            killed += 1;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // Not every time: several cut-off runs may follow each other.
+        if random(3) > 0 {
+            let ran = sandbox.run(&["apply", "--yes"]);
+            assert_eq!(ran.code(), 0, "round {round}: {}{}", ran.out(), ran.err());
+            assert_eq!(sandbox.tree(), manifest.tree, "round {round}: {}", ran.out());
+            for (path, content) in &manifest.contents {
+                assert_eq!(&sandbox.read(path), content, "round {round}");
+            }
+            assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
+        }
+    }
+    assert!(killed >= ROUNDS / 4, "only {killed} of {ROUNDS} were killed in time");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.tree(), [""; 0], "what was made is known, and goes");
+}
+
+struct Declared {
+    text: String,
+    tree: Vec<String>,
+    contents: Vec<(String, String)>,
+}
+
+/// A few directories, files that move between them, and links.
+fn random_manifest(random: &mut impl FnMut(u64) -> u64, round: u32) -> Declared {
+    let mut text = String::from("directories:\n  top:\n");
+    let (mut tree, mut contents) = (vec!["top".to_owned()], Vec::new());
+    let mut directories = vec!["top".to_owned()];
+    for name in ["one", "two"] {
+        if random(4) > 0 {
+            let path = format!("top/{name}{}", random(2));
+            text += &format!("  {name}: {{path: {path}}}\n");
+            tree.push(path.clone());
+            directories.push(path);
+        }
+    }
+    let mut files = String::new();
+    for name in 0..10 {
+        if random(4) > 0 {
+            let directory = &directories[usize::try_from(random(directories.len() as u64)).unwrap()];
+            let path = format!("{directory}/f{name}");
+            let content = format!("{name} {}\n", if random(2) == 0 { round } else { 0 }).repeat(200);
+            files += &format!("  f{name}: {{path: {path}, content: {content:?}}}\n");
+            contents.push((path.clone(), content));
+            tree.push(path);
+        }
+    }
+    if !files.is_empty() {
+        text += &format!("files:\n{files}");
+    }
+    let mut links = String::new();
+    for name in 0..3 {
+        if random(2) > 0 {
+            links += &format!("  l{name}: {{path: top/l{name}, target: f{}}}\n", random(10));
+            tree.push(format!("top/l{name}"));
+        }
+    }
+    if !links.is_empty() {
+        text += &format!("symlinks:\n{links}");
+    }
+    tree.sort();
+    Declared { text, tree, contents }
+}

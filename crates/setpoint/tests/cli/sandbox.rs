@@ -1,0 +1,165 @@
+//! A directory with manifests, and the command run in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+pub(crate) struct Sandbox {
+    dir: TempDir,
+}
+
+impl Sandbox {
+    /// A directory with one manifest, of which the name does not depend on the directory's.
+    pub(crate) fn new(manifest: &str) -> Self {
+        let sandbox = Self { dir: tempfile::tempdir().unwrap() };
+        sandbox.declare(manifest);
+        sandbox
+    }
+
+    pub(crate) fn declare(&self, manifest: &str) {
+        self.write("site.yaml", &format!("name: site\n{manifest}"));
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        fs::write(self.path(path), text).unwrap();
+    }
+
+    pub(crate) fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap()
+    }
+
+    /// All files, directories and links but for the manifest and the state, sorted.
+    pub(crate) fn tree(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut todo = vec![PathBuf::new()];
+        while let Some(dir) = todo.pop() {
+            for entry in fs::read_dir(self.root().join(&dir)).unwrap() {
+                let entry = entry.unwrap();
+                let path = dir.join(entry.file_name());
+                if path == Path::new(".setpoint") || path == Path::new("site.yaml") {
+                    continue;
+                }
+                if entry.file_type().unwrap().is_dir() {
+                    todo.push(path.clone());
+                }
+                found.push(path.to_str().unwrap().to_owned());
+            }
+        }
+        found.sort();
+        found
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_setpoint"));
+        command.current_dir(self.root()).args(args).stdin(Stdio::null());
+        for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"] {
+            command.env_remove(variable);
+        }
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        Ran(self.command(args).output().unwrap())
+    }
+
+    /// Runs a command that has to succeed, and returns what it printed.
+    pub(crate) fn ok(&self, args: &[&str]) -> String {
+        let ran = self.run(args);
+        assert_eq!(ran.code(), 0, "{args:?}: {}{}", ran.out(), ran.err());
+        ran.out()
+    }
+
+    /// Starts a command whose output goes to a file.
+    pub(crate) fn start(&self, args: &[&str]) -> Started {
+        let log = self.path(".log");
+        let file = fs::File::create(&log).unwrap();
+        let errors = file.try_clone().unwrap();
+        let child = self.command(args).stdout(file).stderr(errors).spawn().unwrap();
+        Started { child, log }
+    }
+}
+
+/// What a command printed, without what differs from run to run.
+pub(crate) struct Ran(Output);
+
+impl Ran {
+    pub(crate) fn code(&self) -> i32 {
+        self.0.status.code().unwrap()
+    }
+
+    pub(crate) fn out(&self) -> String {
+        timeless(std::str::from_utf8(&self.0.stdout).unwrap())
+    }
+
+    pub(crate) fn err(&self) -> String {
+        String::from_utf8(self.0.stderr.clone()).unwrap()
+    }
+}
+
+/// A text without the times it took.
+pub(crate) fn timeless(text: &str) -> String {
+    let lines = text.split_inclusive('\n').map(|line| match line.rsplit_once(" in ") {
+        Some((before, time)) if time.ends_with("ms.\n") || time.ends_with(" s.\n") => {
+            format!("{before} in no time.\n")
+        }
+        _ => line.to_owned(),
+    });
+    lines.collect()
+}
+
+/// A command that runs; ended with the test.
+pub(crate) struct Started {
+    pub(crate) child: Child,
+    log: PathBuf,
+}
+
+impl Started {
+    /// Waits until the command has printed something.
+    pub(crate) fn until(&self, wanted: &str) {
+        let end = Instant::now() + Duration::from_secs(30);
+        while !self.log().contains(wanted) {
+            assert!(Instant::now() < end, "it never printed {wanted:?}:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+
+    pub(crate) fn wait(&mut self) -> i32 {
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until something holds.
+pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(Instant::now() < end, "not within 30 s: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
