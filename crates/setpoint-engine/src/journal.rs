@@ -124,7 +124,13 @@ pub fn replay(graph: impl Into<Name>, base: Option<CurrentGraph>, records: &[Rec
                 transition::begin_create(&mut current, item, path, |_| None, *at);
             }
             Record::Started { operation, item, target, at, .. } => {
-                if let Some(slot) = current.node_of(item.reference()).map(|node| node.slot()) {
+                if let Some(node) = current.node_of(item.reference()) {
+                    let (slot, path) = (node.slot(), node.path());
+                    if node.item() != item {
+                        // It was read as this before: what reading shows is in no record of its own.
+                        let put = current.put_item_into(&path, item.clone());
+                        debug_assert!(put.is_ok());
+                    }
                     transition::begin_change(&mut current, slot, *operation, target.clone(), *at);
                 }
             }

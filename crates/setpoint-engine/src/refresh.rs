@@ -57,10 +57,12 @@ impl Drift {
 impl Engine {
     /// Reads the selected items from the real system and takes over what is found into the current graph.
     ///
-    /// The next run puts right what drifted. An item that is changed again and again is contested: it is put
+    /// The next run puts right what drifted. An operation whose end nobody knows is known by this. An item that is changed again and again is contested: it is put
     /// right less and less often.
     pub async fn refresh(&self, current: &mut CurrentGraph, selection: &Selection) -> Refreshed {
         let run = self.reading(current);
+        crate::reconcile::update_index(current);
+        self.read_back_unknown(current, selection, &run).await;
         let mut items: Vec<ItemHandle> = current
             .slots()
             .filter(|&slot| selection.holds(current, slot))

@@ -164,6 +164,12 @@ impl Host {
     }
 
     /// Opens the directory that something runs in, so that it is that one whatever its path leads to later.
+    /// Forgets what only a cut-off run would need: to be called once what the engine knows is saved, and
+    /// nothing of it is unknown.
+    pub fn settled(&self) -> io::Result<()> {
+        configure::Moves::new(&self.0.runtime).forget_all()
+    }
+
     pub(crate) fn directory_of(&self, cwd: Option<&RootPath>) -> Result<Cwd, FsError> {
         Ok(match cwd {
             None => Cwd { path: self.0.root_path.clone(), _open: None },

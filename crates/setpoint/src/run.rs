@@ -8,9 +8,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 use setpoint_engine::{
-    CurrentGraph, Engine, Failure, Hooks, Interruption, LogEntry, Operation, Selection, Status,
+    CurrentGraph, Engine, Failure, Hooks, Interruption, ItemState, LogEntry, Operation, Selection, Status,
 };
 use setpoint_graph::Graph;
+use setpoint_host::Host;
 use setpoint_state::{Outcome, Run, RunEntry, Writer};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -86,6 +87,18 @@ pub(crate) async fn carry_out(
         writer.save(current, Some(run.clone()))?;
     }
     Ok(Done { status, run })
+}
+
+/// Lets the host forget what only a cut-off run would need.
+pub(crate) fn settled(host: &Host, current: Option<&CurrentGraph>, report: Report) {
+    let is_unknown = |graph: &CurrentGraph| {
+        graph.slots().any(|slot| graph.state_at(slot).is_some_and(ItemState::is_unknown))
+    };
+    if !current.is_some_and(is_unknown)
+        && let Err(error) = host.settled()
+    {
+        report.warn(&format!("can't clean up after the run: {error}"));
+    }
 }
 
 /// The signals that ask a command to stop.

@@ -120,7 +120,7 @@ pub(super) fn settle_ledger(
 
 /// Finds all items that each run must look at: those touched since the last run, which may have been dropped
 /// half-way, or all of a graph that was loaded or copied.
-pub(super) fn update_index(current: &mut CurrentGraph) {
+pub(crate) fn update_index(current: &mut CurrentGraph) {
     let seen = current.shared().own.filter(|(id, _)| *id == current.id()).map(|(_, revision)| revision);
     let touched = seen.and_then(|seen| current.touched_since(seen)).map(|touched| {
         let slots = touched.filter_map(|touched| match touched {

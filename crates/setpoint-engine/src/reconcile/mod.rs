@@ -11,7 +11,8 @@ use setpoint_graph::{Graph, ItemRef};
 use setpoint_plan::Standing;
 use tokio_util::sync::CancellationToken;
 
-use ledger::{failures, running, settle_ledger, update_index};
+pub(crate) use ledger::update_index;
+use ledger::{failures, running, settle_ledger};
 use notes::{Notes, deletions, prune};
 
 use crate::clock::after;
@@ -105,7 +106,7 @@ impl Engine {
         }
         run.wake.hush();
         self.collect_background(current, &run, &mut progress).await;
-        self.read_back_unknown(current, &run).await;
+        self.read_back_unknown(current, &Selection::All, &run).await;
 
         let first = self;
         let later = first.replaces().then(|| first.without_replacing());
@@ -223,9 +224,16 @@ impl Engine {
     }
 
     /// Reads back items of which nobody knows how an operation on them ended, where that can be done.
-    async fn read_back_unknown(&self, current: &mut CurrentGraph, run: &Arc<RunShared>) {
+    pub(crate) async fn read_back_unknown(
+        &self,
+        current: &mut CurrentGraph,
+        selection: &Selection,
+        run: &Arc<RunShared>,
+    ) {
         let open = current.shared().open.iter();
         let unknown = open.filter(|item| current.state(item).is_some_and(crate::ItemState::is_unknown));
+        let unknown =
+            unknown.filter(|item| current.slot_of(item).is_some_and(|slot| selection.holds(current, slot)));
         let mut unknown: Vec<ItemRef> = unknown.cloned().collect();
         unknown.sort();
         for item in unknown {

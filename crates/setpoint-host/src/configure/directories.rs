@@ -66,13 +66,14 @@ impl Configurator<Directory> for Directories {
     async fn modify(&self, cx: &OpCx, old: &Directory, new: &Directory) -> Result<(), OpError> {
         let root = &self.host.0.root;
         if old.path != new.path {
-            let found = root.stat(&old.path).map_err(|error| untouched(&error))?;
-            match found {
+            let from = self.moves.place(root, cx.item(), &old.path);
+            let found = root.stat(&from).map_err(|error| untouched(&error))?;
+            match found.filter(|_| from != new.path) {
                 Some(found) => {
                     self.moves
                         .note(cx.item(), &old.path, &new.path, &found)
                         .map_err(|error| OpError::untouched(format!("can't note the move: {error}")))?;
-                    root.rename(&old.path, &new.path, Kind::Directory).map_err(|error| untouched(&error))?;
+                    root.rename(&from, &new.path, Kind::Directory).map_err(|error| untouched(&error))?;
                 }
                 // It moved with the directory around it.
                 None if matches!(self.read_at(old, &new.path), Ok(Some(_))) => {}

@@ -61,11 +61,14 @@ impl Files {
     /// Brings the file to its new path; says whether it is there with its old content.
     fn move_to(&self, item: &ItemRef, old: &File, new: &File) -> Result<bool, OpError> {
         let root = &self.host.0.root;
-        if let Some(found) = root.stat(&old.path).map_err(|error| untouched(&error))? {
+        let from = self.moves.place(root, item, &old.path);
+        if from != new.path
+            && let Some(found) = root.stat(&from).map_err(|error| untouched(&error))?
+        {
             self.moves
                 .note(item, &old.path, &new.path, &found)
                 .map_err(|error| OpError::untouched(format!("can't note the move: {error}")))?;
-            root.rename(&old.path, &new.path, Kind::File).map_err(|error| untouched(&error))?;
+            root.rename(&from, &new.path, Kind::File).map_err(|error| untouched(&error))?;
             return Ok(true);
         }
         // It moved with the directory around it, or it is gone.
@@ -113,9 +116,6 @@ impl Configurator<File> for Files {
                 }
                 set => set.map_err(failed)?,
             }
-        }
-        if moves {
-            self.moves.forget(cx.item());
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Renames that a killed run, or one that was stopped half-way, has left behind.
 //!
 //! A rename and the engine's note of it are two steps. Before the first, a small record says what goes where;
-//! so whoever looks for an item at its old path, and finds nothing, can tell a move from a loss. The record
-//! of a directory stays, as what is inside of it moved along and is told so later, one item at a time.
+//! so whoever looks for an item at its old path, and finds nothing, can tell a move from a loss. Records stay
+//! until what the engine knows is saved: what is inside of a moved directory is told so one item at a time.
 
 use std::fs;
 use std::io::{self, Write};
@@ -63,11 +63,30 @@ impl Moves {
         let _ = fs::remove_file(self.record_of(item));
     }
 
+    /// Forgets all moves.
+    pub(crate) fn forget_all(&self) -> io::Result<()> {
+        match fs::remove_dir_all(&self.directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where an item is now: at its path, or where it has moved.
+    pub(crate) fn place(&self, root: &Root, item: &ItemRef, path: &RootPath) -> RootPath {
+        match root.stat(path) {
+            Ok(None) => self.find(root, item, path).unwrap_or_else(|| path.clone()),
+            _ => path.clone(),
+        }
+    }
+
     /// Where an item is that is not at its path, if it has moved.
     pub(crate) fn find(&self, root: &Root, item: &ItemRef, path: &RootPath) -> Option<RootPath> {
+        // Its content may have been replaced since, so that it is another file by now.
+        let is_there = |path: &RootPath| root.stat(path).ok().flatten().is_some();
         if let Some(record) = load(&self.record_of(item))
             && record.from == *path
-            && record.is_true(root)
+            && !is_there(path)
+            && is_there(&record.to)
         {
             return Some(record.to);
         }
@@ -120,9 +139,9 @@ mod tests {
         assert_eq!(moves.find(&root, &item, &path("old")), Some(path("new")), "killed after it");
         assert_eq!(moves.find(&root, &ItemRef::new("file", "g"), &path("old")), None, "another item");
 
-        fs::rename(directory.path().join("new"), directory.path().join("kept")).unwrap();
-        fs::write(directory.path().join("new"), "theirs").unwrap();
-        assert_eq!(moves.find(&root, &item, &path("old")), None, "another file has come there");
+        assert_eq!(moves.place(&root, &item, &path("old")), path("new"));
+        fs::rename(directory.path().join("new"), directory.path().join("old")).unwrap();
+        assert_eq!(moves.find(&root, &item, &path("old")), None, "it is back");
         moves.forget(&item);
         assert_eq!(fs::read_dir(directory.path().join("run/moves")).unwrap().count(), 0);
     }

@@ -30,13 +30,14 @@ impl Symlinks {
 
     fn move_to(&self, item: &ItemRef, old: &Symlink, new: &Symlink) -> Result<(), OpError> {
         let root = &self.host.0.root;
-        let found = root.stat(&old.path).map_err(|error| untouched(&error))?;
-        match found {
+        let from = self.moves.place(root, item, &old.path);
+        let found = root.stat(&from).map_err(|error| untouched(&error))?;
+        match found.filter(|_| from != new.path) {
             Some(found) => {
                 self.moves
                     .note(item, &old.path, &new.path, &found)
                     .map_err(|error| OpError::untouched(format!("can't note the move: {error}")))?;
-                let renamed = root.rename(&old.path, &new.path, Kind::Symlink);
+                let renamed = root.rename(&from, &new.path, Kind::Symlink);
                 renamed.map_err(|error| untouched(&error))
             }
             // It moved with the directory around it.
@@ -76,9 +77,6 @@ impl Configurator<Symlink> for Symlinks {
         if old.target != new.target {
             self.replace(cx.item(), new)
                 .map_err(|error| if moves { OpError::new(error.to_string()) } else { untouched(&error) })?;
-        }
-        if moves {
-            self.moves.forget(cx.item());
         }
         Ok(())
     }

@@ -224,14 +224,17 @@ impl Change<'_> {
             engine = engine.with_hooks(Progress::new(preview.plan.operations.len()));
         }
         let runtime = super::runtime()?;
-        runtime.block_on(run::carry_out(
+        let mut current = Some(current);
+        let done = runtime.block_on(run::carry_out(
             engine,
             &self.writer,
             self.command,
-            &mut Some(current),
+            &mut current,
             self.intended,
             &self.selection,
             self.report,
-        ))
+        ))?;
+        run::settled(&self.host, current.as_ref(), self.report);
+        Ok(done)
     }
 }

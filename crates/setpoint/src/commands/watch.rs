@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use setpoint_engine::{CurrentGraph, Engine, Selection};
-use setpoint_host::registry;
+use setpoint_host::{Host, registry};
 use setpoint_state::Writer;
 
 use crate::cli::WatchArgs;
@@ -52,6 +52,7 @@ async fn keep(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError
     let mut keeper = Keeper {
         set,
         file: args.set.file.clone(),
+        host,
         engine,
         writer,
         current: Some(current),
@@ -84,6 +85,7 @@ struct Keeper {
     set: Set,
     /// Where the manifests are.
     file: PathBuf,
+    host: Host,
     engine: Engine,
     writer: Arc<Writer>,
     current: Option<CurrentGraph>,
@@ -126,6 +128,9 @@ impl Keeper {
         let done = done.await?;
         for entry in done.status.log() {
             self.say.operation(entry)?;
+        }
+        if !done.run.entries.is_empty() {
+            run::settled(&self.host, self.current.as_ref(), self.report);
         }
         if done.run.entries.is_empty()
             && !refreshed.drifted.is_empty()
