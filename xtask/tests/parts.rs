@@ -75,23 +75,43 @@ async fn a_registry_that_refuses_or_sends_rubbish_is_named_with_what_to_do() {
     let output = with_registry(&mut xtask(GO_PART, &folder), &folder, &registry).output().unwrap();
     let text = complaint(GO_PART, &output);
     assert!(text.contains("refuses it"), "{text}");
+
+    need!(part::program(DEBIAN_PART, "ping"));
+    let settings = folder.write("apt.conf", format!("Acquire::http::Proxy \"{registry}\";\n"));
+    let output = xtask(DEBIAN_PART, &folder).env("APT_CONFIG", settings).output().unwrap();
+    let text = complaint(DEBIAN_PART, &output);
+    assert!(text.contains("refuses it") && text.contains("403"), "{text}");
+}
+
+#[test]
+fn a_machine_without_go_or_apt_is_told_what_to_install() {
+    let folder = Workdir::new("parts");
+    for (part, wanted) in [(GO_PART, "go"), (DEBIAN_PART, "apt-get")] {
+        let output = xtask(part, &folder).env("PATH", folder.path()).arg("--json").output().unwrap();
+        let text = complaint(part, &output);
+        assert!(text.contains(&format!("there is no `{wanted}` on this machine; install it")), "{text}");
+        assert_eq!(status(part, &folder, &output.stdout).0, PartState::Unavailable);
+    }
 }
 
 #[test]
 fn a_full_disk_is_named_with_what_to_do() {
     need!(can_build_with_go());
+    need!(part::program(DEBIAN_PART, "ping"));
     need!(part::root("a small disk"));
     let folder = Workdir::new("parts");
     // A small disk that only this command sees, and that is gone with it.
-    let script = "mkdir -p \"$1\" && mount -t tmpfs -o size=256k none \"$1\" && exec \"$2\" parts \"$3\" --parts-dir \"$1\"";
-    let output = Command::new("unshare")
-        .args(["--mount", "sh", "-c", script, "sh"])
-        .arg(folder.path().join("disk"))
-        .args([env!("CARGO_BIN_EXE_xtask"), GO_PART])
-        .output()
-        .unwrap();
-    let text = complaint(GO_PART, &output);
-    assert!(text.contains("the disk is full") && text.contains("--parts-dir"), "{text}");
+    let script = "mkdir -p \"$1\" && mount -t tmpfs -o size=128k none \"$1\" && exec \"$2\" parts \"$3\" --parts-dir \"$1\"";
+    for part in [GO_PART, DEBIAN_PART] {
+        let output = Command::new("unshare")
+            .args(["--mount", "sh", "-c", script, "sh"])
+            .arg(folder.path().join("disk"))
+            .args([env!("CARGO_BIN_EXE_xtask"), part])
+            .output()
+            .unwrap();
+        let text = complaint(part, &output);
+        assert!(text.contains("the disk is full") && text.contains("--parts-dir"), "{text}");
+    }
 }
 
 #[tokio::test]
