@@ -1,4 +1,5 @@
-//! `cargo xtask parts` when registries, disks and cache entries misbehave, and when it is cut off.
+//! `cargo xtask parts` when registries, disks and cache entries misbehave, and when it is cut off; the Dataplane API,
+//! which it only finds; and a test run that is killed.
 //!
 //! All on the smallest part of each kind, in a cache folder of the test's own.
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "helpers of tests fail the test"))]
@@ -169,6 +170,24 @@ async fn two_runs_at_once_make_a_part_once() {
     }
     let built = logs.iter().filter(|log| fs::read_to_string(log).unwrap().contains("building")).count();
     assert_eq!(built, 1);
+}
+
+#[tokio::test]
+async fn a_test_binary_is_gone_when_the_run_that_started_it_is_killed() {
+    let folder = Workdir::new("limited");
+    let file = folder.path().join("process");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command.args(["run-test", "--limit", "600", "/bin/sh", "-c", "echo $$ > \"$1\"; exec sleep 600", "sh"]);
+    let mut run = Process::start("xtask", command.arg(&file), &folder.path().join("log"));
+    let written = async || fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n'));
+    let process = run.until("the binary has started", written).await;
+    let there = || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", process.trim())).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    assert!(there());
+    run.kill();
+    wait::until("the binary to be gone", wait::READY, async || (!there()).then_some(())).await;
 }
 
 /// What answers instead of a Dataplane API: `$haproxy`, which reads port, users and configuration from the file that
