@@ -1,4 +1,5 @@
-//! `cargo xtask parts` when registries, disks and cache entries misbehave, and when it is cut off.
+//! `cargo xtask parts` when registries, disks and cache entries misbehave, and when it is cut off; the Dataplane API,
+//! which it only finds; and a test run that is killed.
 //!
 //! All on the smallest part of each kind, in a cache folder of the test's own.
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "helpers of tests fail the test"))]
@@ -75,23 +76,43 @@ async fn a_registry_that_refuses_or_sends_rubbish_is_named_with_what_to_do() {
     let output = with_registry(&mut xtask(GO_PART, &folder), &folder, &registry).output().unwrap();
     let text = complaint(GO_PART, &output);
     assert!(text.contains("refuses it"), "{text}");
+
+    need!(part::program(DEBIAN_PART, "ping"));
+    let settings = folder.write("apt.conf", format!("Acquire::http::Proxy \"{registry}\";\n"));
+    let output = xtask(DEBIAN_PART, &folder).env("APT_CONFIG", settings).output().unwrap();
+    let text = complaint(DEBIAN_PART, &output);
+    assert!(text.contains("refuses it") && text.contains("403"), "{text}");
+}
+
+#[test]
+fn a_machine_without_go_or_apt_is_told_what_to_install() {
+    let folder = Workdir::new("parts");
+    for (part, wanted) in [(GO_PART, "go"), (DEBIAN_PART, "apt-get")] {
+        let output = xtask(part, &folder).env("PATH", folder.path()).arg("--json").output().unwrap();
+        let text = complaint(part, &output);
+        assert!(text.contains(&format!("there is no `{wanted}` on this machine; install it")), "{text}");
+        assert_eq!(status(part, &folder, &output.stdout).0, PartState::Unavailable);
+    }
 }
 
 #[test]
 fn a_full_disk_is_named_with_what_to_do() {
     need!(can_build_with_go());
+    need!(part::program(DEBIAN_PART, "ping"));
     need!(part::root("a small disk"));
     let folder = Workdir::new("parts");
     // A small disk that only this command sees, and that is gone with it.
-    let script = "mkdir -p \"$1\" && mount -t tmpfs -o size=256k none \"$1\" && exec \"$2\" parts \"$3\" --parts-dir \"$1\"";
-    let output = Command::new("unshare")
-        .args(["--mount", "sh", "-c", script, "sh"])
-        .arg(folder.path().join("disk"))
-        .args([env!("CARGO_BIN_EXE_xtask"), GO_PART])
-        .output()
-        .unwrap();
-    let text = complaint(GO_PART, &output);
-    assert!(text.contains("the disk is full") && text.contains("--parts-dir"), "{text}");
+    let script = "mkdir -p \"$1\" && mount -t tmpfs -o size=128k none \"$1\" && exec \"$2\" parts \"$3\" --parts-dir \"$1\"";
+    for part in [GO_PART, DEBIAN_PART] {
+        let output = Command::new("unshare")
+            .args(["--mount", "sh", "-c", script, "sh"])
+            .arg(folder.path().join("disk"))
+            .args([env!("CARGO_BIN_EXE_xtask"), part])
+            .output()
+            .unwrap();
+        let text = complaint(part, &output);
+        assert!(text.contains("the disk is full") && text.contains("--parts-dir"), "{text}");
+    }
 }
 
 #[tokio::test]
@@ -149,6 +170,24 @@ async fn two_runs_at_once_make_a_part_once() {
     }
     let built = logs.iter().filter(|log| fs::read_to_string(log).unwrap().contains("building")).count();
     assert_eq!(built, 1);
+}
+
+#[tokio::test]
+async fn a_test_binary_is_gone_when_the_run_that_started_it_is_killed() {
+    let folder = Workdir::new("limited");
+    let file = folder.path().join("process");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command.args(["run-test", "--limit", "600", "/bin/sh", "-c", "echo $$ > \"$1\"; exec sleep 600", "sh"]);
+    let mut run = Process::start("xtask", command.arg(&file), &folder.path().join("log"));
+    let written = async || fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n'));
+    let process = run.until("the binary has started", written).await;
+    let there = || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", process.trim())).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    assert!(there());
+    run.kill();
+    wait::until("the binary to be gone", wait::READY, async || (!there()).then_some(())).await;
 }
 
 /// What answers instead of a Dataplane API: `$haproxy`, which reads port, users and configuration from the file that

@@ -121,14 +121,18 @@ impl<'a> Debian<'a> {
     /// A listed suite that the mirror does not have is passed over; one that can't be read right now is a problem. Of
     /// the others, those that can't be read are passed over: nobody asked for them.
     fn search(&self, part: &Part, recipe: &DebianRecipe) -> Result<(Apt, String), Problem> {
-        let mut looked = Vec::new();
+        let (mut looked, mut refusal) = (Vec::new(), None);
         for suite in &self.suites.suites {
             match self.search_in(suite, part, recipe) {
                 Ok(Some(found)) => return Ok(found),
                 Ok(None) => looked.push(suite.name.clone()),
-                Err(problem) if problem.state == PartState::Unavailable => {}
+                Err(problem) if problem.state == PartState::Unavailable => refusal = Some(problem),
                 Err(problem) => return Err(problem),
             }
+        }
+        // A mirror that has no suite at all is no mirror, or refuses.
+        if let (Some(refusal), true) = (refusal, looked.is_empty()) {
+            return Err(refusal);
         }
         for suite in self.beyond(part)? {
             match self.search_in(&suite, part, recipe) {

@@ -80,7 +80,12 @@ fn run_into(
     shown: &mut impl Write,
 ) -> Result<ExitCode> {
     let mut seen = Seen::default();
-    let status = watch(Command::new(binary).args(arguments), limit, |line| {
+    let mut command = Command::new(binary);
+    command.args(arguments);
+    // Documentation tests that share a binary each get a process of their own only if they are told where it is, and
+    // rustdoc tells them only when nothing stands in between.
+    command.env("RUSTDOC_DOCTEST_BIN_PATH", binary);
+    let status = watch(&mut command, limit, |line| {
         seen.read_line(&String::from_utf8_lossy(line));
         shown.write_all(line)?;
         shown.flush()

@@ -1,8 +1,11 @@
 //! Hosts in network namespaces, WireGuard between them, nftables on them.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
-use setpoint_testutils::{NetworkNamespace, WireGuard, need, wait};
+use setpoint_testutils::skips::{SKIPS_VARIABLE, Skip};
+use setpoint_testutils::{NetworkNamespace, WireGuard, Workdir, need, wait};
 
 #[tokio::test]
 async fn a_packet_crosses_two_namespaces_through_wireguard_and_nftables_drops_one() {
@@ -45,7 +48,7 @@ fn namespaces_of_processes_that_are_gone_are_swept() {
     // A name as a process left it that no longer exists: the number is above the kernel's highest limit.
     let stale = Path::new("/run/netns/setpoint-99999999-1");
     std::fs::write(stale, "").unwrap();
-    let other = std::process::Command::new(std::env::current_exe().unwrap())
+    let other = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "network::a_namespace_has_a_loopback_interface"])
         .output()
         .unwrap();
@@ -59,4 +62,28 @@ fn a_namespace_has_a_loopback_interface() {
     let host = need!(NetworkNamespace::new());
     assert!(host.reaches("127.0.0.1".parse().unwrap()));
     assert!(!host.reaches("10.71.0.2".parse().unwrap()));
+}
+
+#[test]
+fn without_root_a_test_is_skipped_and_says_why() {
+    need!(NetworkNamespace::new());
+    let folder = Workdir::new("skips");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let skips = folder.path().join("skips");
+    // Nobody in particular, who may read what root may: the parts and this program can be in root's own folders.
+    let output = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .args(["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "network::a_namespace_has_a_loopback_interface"])
+        .env(SKIPS_VARIABLE, &skips)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let skip = Skip {
+        test: "all::network::a_namespace_has_a_loopback_interface".into(),
+        reason: "a network namespace is not to be had: it takes root".into(),
+        optional: false,
+    };
+    assert_eq!(Skip::read_all(&skips).unwrap(), [skip]);
 }
