@@ -99,7 +99,9 @@ impl Configurator<Directory> for Directories {
                 .forget(&reference)
                 .map_err(|error| OpError::untouched(error.to_string()));
         }
-        self.host.0.root.remove_directory(&old.path, &self.ours).map_err(|error| untouched(&error))?;
+        // The directory around it may have moved before.
+        let place = self.moves.place(&self.host.0.root, &reference, &old.path);
+        self.host.0.root.remove_directory(&place, &self.ours).map_err(|error| untouched(&error))?;
         self.moves.forget(&reference);
         Ok(())
     }

@@ -124,7 +124,9 @@ impl Configurator<File> for Files {
         let reference = ItemRef::new(old.kind(), old.name());
         let root = &self.host.0.root;
         let temporary = Temporary::name_of(&self.prefix, &reference);
-        root.remove_temporary(&old.path, &temporary).map_err(|error| untouched(&error))?;
+        // The directory around it may have moved before.
+        let place = self.moves.place(root, &reference, &old.path);
+        root.remove_temporary(&place, &temporary).map_err(|error| untouched(&error))?;
         if self.host.0.adoptions.is_adopted(&reference) {
             return self
                 .host
@@ -133,7 +135,9 @@ impl Configurator<File> for Files {
                 .forget(&reference)
                 .map_err(|error| OpError::untouched(error.to_string()));
         }
-        root.remove(&old.path, Kind::File).map_err(|error| untouched(&error))
+        root.remove(&place, Kind::File).map_err(|error| untouched(&error))?;
+        self.moves.forget(&reference);
+        Ok(())
     }
 
     fn needs_recreate(&self, _: &File, _: &File) -> bool {

@@ -93,7 +93,9 @@ impl Configurator<Symlink> for Symlinks {
                 .forget(&reference)
                 .map_err(|error| OpError::untouched(error.to_string()));
         }
-        self.host.0.root.remove(&old.path, Kind::Symlink).map_err(|error| untouched(&error))?;
+        // The directory around it may have moved before.
+        let place = self.moves.place(&self.host.0.root, &reference, &old.path);
+        self.host.0.root.remove(&place, Kind::Symlink).map_err(|error| untouched(&error))?;
         self.moves.forget(&reference);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Commands that run beside each other, that are stopped, and that are killed.
 
+use std::fmt::Write;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -186,7 +187,7 @@ fn random_manifest(random: &mut impl FnMut(u64) -> u64, round: u32) -> Declared 
     for name in ["one", "two"] {
         if random(4) > 0 {
             let path = format!("top/{name}{}", random(2));
-            text += &format!("  {name}: {{path: {path}}}\n");
+            text.push_str(&["  ", name, ": {path: ", &path, "}\n"].concat());
             tree.push(path.clone());
             directories.push(path);
         }
@@ -197,23 +198,23 @@ fn random_manifest(random: &mut impl FnMut(u64) -> u64, round: u32) -> Declared 
             let directory = &directories[usize::try_from(random(directories.len() as u64)).unwrap()];
             let path = format!("{directory}/f{name}");
             let content = format!("{name} {}\n", if random(2) == 0 { round } else { 0 }).repeat(200);
-            files += &format!("  f{name}: {{path: {path}, content: {content:?}}}\n");
+            writeln!(files, "  f{name}: {{path: {path}, content: {content:?}}}").unwrap();
             contents.push((path.clone(), content));
             tree.push(path);
         }
     }
     if !files.is_empty() {
-        text += &format!("files:\n{files}");
+        text.push_str(&["files:\n", &files].concat());
     }
     let mut links = String::new();
     for name in 0..3 {
         if random(2) > 0 {
-            links += &format!("  l{name}: {{path: top/l{name}, target: f{}}}\n", random(10));
+            writeln!(links, "  l{name}: {{path: top/l{name}, target: f{}}}", random(10)).unwrap();
             tree.push(format!("top/l{name}"));
         }
     }
     if !links.is_empty() {
-        text += &format!("symlinks:\n{links}");
+        text.push_str(&["symlinks:\n", &links].concat());
     }
     tree.sort();
     Declared { text, tree, contents }
