@@ -65,7 +65,8 @@ pub(super) fn settle_ledger(
         let subject = &plan.subjects[step.subject as usize];
         let cur = (subject.cur != NONE).then(|| SlotId::from_index(subject.cur));
         let Some(item) = name(step.subject).or_else(|| current.reference_at(cur?)).cloned() else { continue };
-        if matches!(step.kind, StepKind::Gate | StepKind::Switch) {
+        // An item that was to change its support may have lost the old one: it is looked at again.
+        if step.kind == StepKind::Gate {
             continue;
         }
         if current.state(&item).is_some_and(crate::ItemState::is_open) {

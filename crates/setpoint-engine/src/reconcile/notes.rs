@@ -83,7 +83,8 @@ impl Notes {
                 if this.int_item && !this.present {
                     notes.left.push((item.clone(), Some(Standing::External)));
                 }
-            } else if this.busy || this.not_due {
+            } else if this.busy || this.not_due || this.lost && this.alive {
+                // What is to hold it up from now on may never come.
                 notes.left.push((item.clone(), None));
             } else if this.is_stuck() {
                 notes.left.push((item.clone(), Some(Standing::Pending)));

@@ -484,3 +484,19 @@ async fn deletions_in_a_circle_of_alternatives_leave_nobody_without_support() {
     assert_eq!(log(&bench.run().await), ["delete C", "delete H", "delete G", "delete A"]);
     bench.world.assert_no_violation();
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_item_whose_new_support_never_came_goes_when_that_is_not_intended_any_more() {
+    let mut bench = Bench::new();
+    bench.put(thing("C").on_any(&["X", "I"]));
+    bench.appear(external("X"));
+    assert_eq!(log(&bench.run().await), ["create C"]);
+    // The old support goes, and the new one can't be made.
+    bench.world.fail("I", Operation::Create, "no room");
+    bench.put(thing("I"));
+    bench.vanish("X");
+    assert_eq!(log(&bench.run().await), ["create I (no room)", "delete C"]);
+    bench.del("I");
+    bench.run().await;
+    assert!(bench.world.names().is_empty(), "{:?}", bench.world.names());
+}

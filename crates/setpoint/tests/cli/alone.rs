@@ -131,10 +131,10 @@ fn the_second_signal_cancels_what_runs() {
 }
 
 /// Kills the command at hundreds of random points. Whatever it was doing, the next run goes on from there:
-/// nothing is lost, doubled or left as rubbish.
+/// nothing is lost, doubled or left as rubbish. `SETPOINT_ROUNDS` asks for more of them.
 #[test]
 fn killed_at_any_instant_nothing_is_lost_doubled_or_left_as_rubbish() {
-    const ROUNDS: u32 = 200;
+    let rounds = std::env::var("SETPOINT_ROUNDS").map_or(200, |rounds| rounds.parse().unwrap());
     let sandbox = Sandbox::new("");
     let mut seed = 88_172_645_463_325_252_u64;
     let mut random = move |below: u64| {
@@ -144,7 +144,7 @@ fn killed_at_any_instant_nothing_is_lost_doubled_or_left_as_rubbish() {
         seed % below
     };
     let mut killed = 0;
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let manifest = random_manifest(&mut random, round);
         sandbox.declare(&manifest.text);
         let mut apply = sandbox.command(&["apply", "--yes"]);
@@ -167,7 +167,7 @@ fn killed_at_any_instant_nothing_is_lost_doubled_or_left_as_rubbish() {
             assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
         }
     }
-    assert!(killed >= ROUNDS / 4, "only {killed} of {ROUNDS} were killed in time");
+    assert!(killed >= rounds / 4, "only {killed} of {rounds} were killed in time");
     sandbox.ok(&["apply", "--yes"]);
     sandbox.ok(&["destroy", "--yes"]);
     assert_eq!(sandbox.tree(), [""; 0], "what was made is known, and goes");
