@@ -69,7 +69,7 @@ pub(crate) struct Change<'a> {
     /// The items to write or remove; none for all of them.
     pub(crate) touched: Option<BTreeSet<ItemRef>>,
     pub(crate) adopted: &'a BTreeSet<ItemRef>,
-    pub(crate) run: Option<&'a Run>,
+    pub(crate) runs: Vec<&'a Run>,
 }
 
 impl Store {
@@ -178,7 +178,7 @@ impl Store {
         set("format", &FORMAT.to_string())?;
         set("set", change.set)?;
         set("serial", &change.serial.to_string())?;
-        if let Some(run) = change.run {
+        for run in &change.runs {
             set("last_run", &run.number.to_string())?;
             let mut runs = self.done(txn.open_table(RUNS))?;
             let bytes = serde_json::to_vec(run).map_err(|source| StateError::Broken {

@@ -21,6 +21,8 @@ pub(crate) struct Told {
     pub(crate) records: Vec<Record>,
     /// Items that were adopted (true) or let go (false), in order.
     pub(crate) adoptions: Vec<(ItemRef, bool)>,
+    /// How many bytes of it are whole lines.
+    pub(crate) length: u64,
 }
 
 /// The journal of a writer.
@@ -58,6 +60,11 @@ impl JournalFile {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// Cuts off what was not written whole, so that more can be appended.
+    pub(crate) fn cut(&self, length: u64) -> io::Result<()> {
+        OpenOptions::new().write(true).open(&self.path)?.set_len(length)
     }
 
     /// Notes that something that existed before is looked after from now on, or no more.
@@ -140,6 +147,9 @@ pub(crate) fn read(path: &Path, serial: u64, types: &ItemTypes) -> Result<Option
             (Said::Adopted(item), Some(told)) => told.adoptions.push((item, true)),
             (Said::Released(item), Some(told)) => told.adoptions.push((item, false)),
         }
+    }
+    if let Some(told) = &mut told {
+        told.length = whole as u64;
     }
     Ok(told)
 }

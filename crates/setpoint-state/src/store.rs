@@ -111,14 +111,20 @@ impl StateDir {
         let (content, told) = loaded.unwrap_or_else(|| (Content::empty(set), None));
         let (serial, last_run) = (content.serial, content.last_run);
         let found = serial;
+        // What a lost run did stays in the journal until all of it is saved: only there it is whole.
         let lost = told.as_ref().map(|told| lost_run(told, last_run + 1));
         let in_flight = told.as_ref().map(in_flight).unwrap_or_default();
         let Snapshot { graph, adopted, .. } = snapshot(content, told.as_ref());
-        let book = Mutex::new(Book { serial, last_run, adopted, saved: None });
+        let last_run = last_run + u64::from(lost.is_some());
+        let goes_on = lost.is_some();
+        let book = Mutex::new(Book { serial, last_run, adopted, saved: None, lost });
         let writer =
             Writer { dir: self.clone(), set: set.to_owned(), journal, book, in_flight, found, _lock: lock };
-        if is_new || lost.is_some() {
-            writer.save(&graph, lost)?;
+        if is_new {
+            writer.save(&graph, None)?;
+        } else if goes_on {
+            let whole = told.as_ref().map_or(0, |told| told.length);
+            writer.journal.cut(whole).map_err(StateError::file("mend", self.journal_path()))?;
         } else {
             // A journal that goes on from an earlier checkpoint says nothing new.
             writer.clear_journal()?;
@@ -167,6 +173,8 @@ struct Book {
     adopted: BTreeSet<ItemRef>,
     /// The graph that was saved last, and how far.
     saved: Option<(GraphId, Revision)>,
+    /// A run whose process did not live to finish it, not saved yet.
+    lost: Option<Run>,
 }
 
 impl Writer {
@@ -178,6 +186,11 @@ impl Writer {
     /// The checkpoint that was found when the writer became one, as [`Snapshot::serial`] tells it.
     pub fn found_serial(&self) -> u64 {
         self.found
+    }
+
+    /// Whether a lost run was taken over that is not saved yet.
+    pub fn has_taken_over(&self) -> bool {
+        self.book().lost.is_some()
     }
 
     /// The items that a lost run was working on, with their old and new values.
@@ -206,9 +219,10 @@ impl Writer {
             graph,
             touched: touched(graph, book.saved),
             adopted: &book.adopted,
-            run: run.as_ref(),
+            runs: book.lost.iter().chain(&run).collect(),
         };
         self.dir.store().write(&change, &self.dir.types)?;
+        book.lost = None;
         book.serial += 1;
         book.last_run = run.map_or(book.last_run, |run| run.number);
         book.saved = Some((graph.id(), graph.revision()));

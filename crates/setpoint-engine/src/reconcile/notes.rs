@@ -67,7 +67,7 @@ impl Notes {
                 let elsewhere = this.cur().zip(this.int());
                 let elsewhere =
                     elsewhere.is_some_and(|(cur, int)| !planner.cur.same_place(cur, planner.int, int));
-                if differs || elsewhere || this.remains && !this.present {
+                if differs || elsewhere || this.lost || this.remains && !this.present {
                     notes.left.push((item.clone(), None));
                 }
             } else if this.invalid {

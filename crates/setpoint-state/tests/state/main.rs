@@ -207,6 +207,13 @@ async fn a_run_whose_process_ended_is_taken_over_by_the_next_writer() {
     assert_eq!(names(&graph), ["a=1", "b=2", "c=3"]);
     assert!(graph.state(&reference("c")).unwrap().is_unknown());
     assert!(writer.is_adopted(&reference("b")));
+    // Until it is saved, the journal is what tells: another process that ends here loses nothing either.
+    assert!(writer.has_taken_over());
+    drop(writer);
+    let (writer, graph) = lock(&state);
+    assert!(graph.state(&reference("c")).unwrap().is_unknown());
+    assert_eq!(writer.begin("apply", Timestamp::UNIX_EPOCH), 2);
+    writer.save(&graph, Some(run(2))).unwrap();
     let lost = state.run(1).unwrap().unwrap();
     assert_eq!((lost.outcome, lost.command.as_str(), lost.entries.len()), (Outcome::Lost, "apply", 3));
     assert!(lost.entries[0].ended.is_some() && lost.entries[2].ended.is_none());
@@ -226,7 +233,12 @@ async fn half_a_last_line_of_the_journal_was_never_written() {
     let journal = state.path().join("journal");
     let mut file = fs::OpenOptions::new().append(true).open(&journal).unwrap();
     file.write_all(b"{\"started\":{\"number\":9,").unwrap();
-    assert_eq!(names(&lock(&state).1), ["a=1"]);
+    let (writer, graph) = lock(&state);
+    assert_eq!(names(&graph), ["a=1"]);
+    // What comes after it is whole again.
+    reconcile(&writer, graph, &[part("b", 2)]).await;
+    drop(writer);
+    assert_eq!(names(&lock(&state).1), ["b=2"]);
 }
 
 #[tokio::test]

@@ -198,8 +198,9 @@ impl Change<'_> {
         }
         if preview.plan.is_empty() {
             // What was found on the host is worth remembering all the same.
-            if !preview.drift.is_empty() {
+            if !preview.drift.is_empty() || self.writer.has_taken_over() {
                 self.writer.save(&current, None)?;
+                run::settled(&self.host, Some(&current), self.report);
             }
             return Ok(Made { preview, done: None });
         }
