@@ -10,7 +10,7 @@ use setpoint_engine::DefaultRegistry;
 use setpoint_graph::{ItemHandle, Name};
 
 use crate::adopt::{Adoptions, MemoryAdoptions};
-use crate::configure;
+use crate::configure::{self, Moves};
 use crate::fs::{FsError, Root, Temporary};
 use crate::item::{Command, Directory, File, Process, RootPath, Symlink};
 use crate::process::Children;
@@ -39,6 +39,7 @@ pub(crate) struct Shared {
     pub(crate) runtime: PathBuf,
     pub(crate) adoptions: Arc<dyn Adoptions>,
     pub(crate) children: Children,
+    pub(crate) moves: Moves,
 }
 
 /// How a host is opened.
@@ -101,8 +102,8 @@ impl Host {
         let root_path = fs::canonicalize(&root).map_err(failed)?;
         let opened = Root::open(&root_path).map_err(|errno| failed(errno.into()))?;
         let runtime = runtime.unwrap_or_else(|| root_path.join(".setpoint/run"));
-        let children = Children::default();
-        Ok(Self(Arc::new(Shared { root: opened, root_path, set, runtime, adoptions, children })))
+        let (children, moves) = (Children::default(), Moves::new(&runtime));
+        Ok(Self(Arc::new(Shared { root: opened, root_path, set, runtime, adoptions, children, moves })))
     }
 
     /// The root directory.
@@ -167,7 +168,7 @@ impl Host {
     /// Forgets what only a cut-off run would need: to be called once what the engine knows is saved, and
     /// nothing of it is unknown.
     pub fn settled(&self) -> io::Result<()> {
-        configure::Moves::new(&self.0.runtime).forget_all()
+        self.0.moves.forget_all()
     }
 
     pub(crate) fn directory_of(&self, cwd: Option<&RootPath>) -> Result<Cwd, FsError> {

@@ -3,7 +3,7 @@
 use setpoint_engine::{Configurator, Observed, OpCx, OpError};
 use setpoint_graph::Item;
 
-use super::{Accounts, Moves};
+use super::Accounts;
 use crate::fs::{FsError, Kind, Temporary, untouched};
 use crate::host::Host;
 use crate::item::{Directory, RootPath};
@@ -13,15 +13,14 @@ use crate::item::{Directory, RootPath};
 pub struct Directories {
     host: Host,
     accounts: Accounts,
-    moves: Moves,
     ours: String,
 }
 
 impl Directories {
     /// The configurator for a host.
     pub fn new(host: &Host) -> Self {
-        let (ours, moves) = (Temporary::prefix(host.set()), Moves::new(&host.0.runtime));
-        Self { host: host.clone(), accounts: Accounts::default(), moves, ours }
+        let ours = Temporary::prefix(host.set());
+        Self { host: host.clone(), accounts: Accounts::default(), ours }
     }
 
     fn set_access(&self, item: &Directory) -> Result<(), FsError> {
@@ -66,11 +65,13 @@ impl Configurator<Directory> for Directories {
     async fn modify(&self, cx: &OpCx, old: &Directory, new: &Directory) -> Result<(), OpError> {
         let root = &self.host.0.root;
         if old.path != new.path {
-            let from = self.moves.place(root, cx.item(), &old.path);
+            let from = self.host.0.moves.place(root, cx.item(), &old.path);
             let found = root.stat(&from).map_err(|error| untouched(&error))?;
             match found.filter(|_| from != new.path) {
                 Some(found) => {
-                    self.moves
+                    self.host
+                        .0
+                        .moves
                         .note(cx.item(), &old.path, &new.path, &found)
                         .map_err(|error| OpError::untouched(format!("can't note the move: {error}")))?;
                     root.rename(&from, &new.path, Kind::Directory).map_err(|error| untouched(&error))?;
@@ -100,9 +101,8 @@ impl Configurator<Directory> for Directories {
                 .map_err(|error| OpError::untouched(error.to_string()));
         }
         // The directory around it may have moved before.
-        let place = self.moves.place(&self.host.0.root, &reference, &old.path);
+        let place = self.host.0.moves.place(&self.host.0.root, &reference, &old.path);
         self.host.0.root.remove_directory(&place, &self.ours).map_err(|error| untouched(&error))?;
-        self.moves.forget(&reference);
         Ok(())
     }
 
@@ -114,7 +114,7 @@ impl Configurator<Directory> for Directories {
         let read = |path: &RootPath| self.read_at(item, path).map_err(|error| untouched(&error));
         let mut found = read(&item.path)?;
         if found.is_none()
-            && let Some(moved) = self.moves.find(&self.host.0.root, cx.item(), &item.path)
+            && let Some(moved) = self.host.0.moves.find(&self.host.0.root, cx.item(), &item.path)
         {
             found = read(&moved)?;
         }

@@ -3,7 +3,7 @@
 use setpoint_engine::{Configurator, Observed, OpCx, OpError};
 use setpoint_graph::{Item, ItemRef};
 
-use super::{Accounts, Moves};
+use super::Accounts;
 use crate::fs::{FsError, Kind, Temporary, Write, untouched};
 use crate::host::Host;
 use crate::item::{Content, File, Mode, RootPath};
@@ -13,15 +13,14 @@ use crate::item::{Content, File, Mode, RootPath};
 pub struct Files {
     host: Host,
     accounts: Accounts,
-    moves: Moves,
     prefix: String,
 }
 
 impl Files {
     /// The configurator for a host.
     pub fn new(host: &Host) -> Self {
-        let (prefix, moves) = (Temporary::prefix(host.set()), Moves::new(&host.0.runtime));
-        Self { host: host.clone(), accounts: Accounts::default(), moves, prefix }
+        let prefix = Temporary::prefix(host.set());
+        Self { host: host.clone(), accounts: Accounts::default(), prefix }
     }
 
     fn write(
@@ -61,11 +60,13 @@ impl Files {
     /// Brings the file to its new path; says whether it is there with its old content.
     fn move_to(&self, item: &ItemRef, old: &File, new: &File) -> Result<bool, OpError> {
         let root = &self.host.0.root;
-        let from = self.moves.place(root, item, &old.path);
+        let from = self.host.0.moves.place(root, item, &old.path);
         if from != new.path
             && let Some(found) = root.stat(&from).map_err(|error| untouched(&error))?
         {
-            self.moves
+            self.host
+                .0
+                .moves
                 .note(item, &old.path, &new.path, &found)
                 .map_err(|error| OpError::untouched(format!("can't note the move: {error}")))?;
             root.rename(&from, &new.path, Kind::File).map_err(|error| untouched(&error))?;
@@ -125,7 +126,7 @@ impl Configurator<File> for Files {
         let root = &self.host.0.root;
         let temporary = Temporary::name_of(&self.prefix, &reference);
         // The directory around it may have moved before.
-        let place = self.moves.place(root, &reference, &old.path);
+        let place = self.host.0.moves.place(root, &reference, &old.path);
         root.remove_temporary(&place, &temporary).map_err(|error| untouched(&error))?;
         if self.host.0.adoptions.is_adopted(&reference) {
             return self
@@ -136,7 +137,6 @@ impl Configurator<File> for Files {
                 .map_err(|error| OpError::untouched(error.to_string()));
         }
         root.remove(&place, Kind::File).map_err(|error| untouched(&error))?;
-        self.moves.forget(&reference);
         Ok(())
     }
 
@@ -148,7 +148,7 @@ impl Configurator<File> for Files {
         let read = |path: &RootPath| self.read_at(item, path).map_err(|error| untouched(&error));
         let mut found = read(&item.path)?;
         if found.is_none()
-            && let Some(moved) = self.moves.find(&self.host.0.root, cx.item(), &item.path)
+            && let Some(moved) = self.host.0.moves.find(&self.host.0.root, cx.item(), &item.path)
         {
             found = read(&moved)?;
         }

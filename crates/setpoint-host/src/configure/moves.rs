@@ -1,42 +1,46 @@
 //! Renames that a killed run, or one that was stopped half-way, has left behind.
 //!
-//! A rename and the engine's note of it are two steps. Before the first, a small record says what goes where;
-//! so whoever looks for an item at its old path, and finds nothing, can tell a move from a loss. Records stay
-//! until what the engine knows is saved: what is inside of a moved directory is told so one item at a time.
+//! A rename and the engine's note of it are two steps. Before the first, a line in a file says what goes where;
+//! so whoever looks for an item at its old path, and finds nothing, can tell a move from a loss. The lines stay
+//! until what the engine knows is saved: several cut-off runs may have moved the same thing one after the other,
+//! and what is inside of a moved directory is told so one item at a time.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use setpoint_graph::ItemRef;
 
-use crate::fs::{Found, Kind, Root, short};
+use crate::fs::{Found, Root};
 use crate::item::RootPath;
 
-/// The records of renames, in a directory of their own.
+/// How many directories around a thing may have moved, one inside the other.
+const NESTED: usize = 16;
+
+/// The renames since what the engine knows was saved, in order.
 #[derive(Debug)]
 pub(crate) struct Moves {
-    directory: PathBuf,
+    file: PathBuf,
+    /// Read when they are first needed.
+    known: Mutex<Option<Vec<Move>>>,
 }
 
 /// One rename.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Move {
+    item: ItemRef,
     from: RootPath,
     to: RootPath,
-    /// Which file it is, whatever it is called.
+    /// Which file or directory it is, whatever it is called.
     dev: u64,
     ino: u64,
 }
 
 impl Moves {
     pub(crate) fn new(runtime: &Path) -> Self {
-        Self { directory: runtime.join("moves") }
-    }
-
-    fn record_of(&self, item: &ItemRef) -> PathBuf {
-        self.directory.join(short(&[item.kind().as_str(), item.name().as_str()]))
+        Self { file: runtime.join("moves"), known: Mutex::new(None) }
     }
 
     /// Writes down that an item is about to move.
@@ -47,28 +51,29 @@ impl Moves {
         to: &RootPath,
         found: &Found,
     ) -> io::Result<()> {
-        fs::create_dir_all(&self.directory)?;
-        let record = Move { from: from.clone(), to: to.clone(), dev: found.dev, ino: found.ino };
-        let path = self.record_of(item);
-        let beside = path.with_extension("new");
-        let mut file = fs::File::create(&beside)?;
-        serde_json::to_writer(&mut file, &record)?;
-        file.flush()?;
-        fs::rename(beside, path)
-    }
-
-    /// Forgets an item's move.
-    pub(crate) fn forget(&self, item: &ItemRef) {
-        // Where a record is left, it does no harm: it only counts as long as it is true.
-        let _ = fs::remove_file(self.record_of(item));
+        let (dev, ino) = (found.dev, found.ino);
+        let record = Move { item: item.clone(), from: from.clone(), to: to.clone(), dev, ino };
+        let mut known = self.known();
+        if let Some(directory) = self.file.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        // On a line of its own, also after half a line of a run that was killed.
+        let mut line = b"\n".to_vec();
+        serde_json::to_writer(&mut line, &record)?;
+        fs::OpenOptions::new().append(true).create(true).open(&self.file)?.write_all(&line)?;
+        known.get_or_insert_default().push(record);
+        Ok(())
     }
 
     /// Forgets all moves.
     pub(crate) fn forget_all(&self) -> io::Result<()> {
-        match fs::remove_dir_all(&self.directory) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+        let mut known = self.known();
+        match fs::remove_file(&self.file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
         }
+        *known = Some(Vec::new());
+        Ok(())
     }
 
     /// Where an item is now: at its path, or where it has moved.
@@ -81,85 +86,164 @@ impl Moves {
 
     /// Where an item is that is not at its path, if it has moved.
     pub(crate) fn find(&self, root: &Root, item: &ItemRef, path: &RootPath) -> Option<RootPath> {
-        // Its content may have been replaced since, so that it is another file by now.
-        let is_there = |path: &RootPath| root.stat(path).ok().flatten().is_some();
-        if let Some(record) = load(&self.record_of(item))
-            && record.from == *path
-            && !is_there(path)
-            && is_there(&record.to)
-        {
-            return Some(record.to);
+        let known = self.known();
+        let known = known.as_deref().unwrap_or_default();
+        // Its own moves, one after the other: it is at the last place where something is. Not the same file,
+        // maybe, since its content may have been replaced there.
+        let (mut at, mut last) = (path, None);
+        for own in known.iter().filter(|record| record.item == *item) {
+            if own.from == *at {
+                at = &own.to;
+                last = is_there(root, at)
+                    .then(|| at.clone())
+                    .or_else(|| carried(root, known, at, NESTED))
+                    .or(last);
+            }
         }
-        // It may have moved with a directory around it.
-        let mut records: Vec<PathBuf> =
-            fs::read_dir(&self.directory).ok()?.flatten().map(|e| e.path()).collect();
-        records.sort();
-        records.iter().filter_map(|record| load(record)).find_map(|record| {
-            let inside = path.as_str().strip_prefix(record.from.as_str())?.strip_prefix('/')?;
-            let moved = root.stat(&record.from).ok()?.is_none() && record.is_true(root);
-            let there = RootPath::new(&format!("{}/{inside}", record.to)).ok()?;
-            (moved && root.stat(&there).ok()?.is_some()).then_some(there)
-        })
+        last.or_else(|| carried(root, known, path, NESTED))
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Vec<Move>>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_none() {
+            let text = fs::read_to_string(&self.file).unwrap_or_default();
+            // Half a line was never written whole: what it says was not done.
+            *known = Some(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect());
+        }
+        known
     }
 }
 
-impl Move {
-    /// Whether what was to move is where it was to go.
-    fn is_true(&self, root: &Root) -> bool {
-        root.stat(&self.to)
-            .ok()
-            .flatten()
-            .is_some_and(|found| (found.dev, found.ino) == (self.dev, self.ino) && found.kind != Kind::Other)
-    }
+fn is_there(root: &Root, path: &RootPath) -> bool {
+    root.stat(path).ok().flatten().is_some()
 }
 
-fn load(path: &Path) -> Option<Move> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+/// Where a path leads now that a directory around it has moved.
+fn carried(root: &Root, known: &[Move], path: &RootPath, nested: usize) -> Option<RootPath> {
+    let nested = nested.checked_sub(1)?;
+    for record in known {
+        let inside = path.as_str().strip_prefix(record.from.as_str()).and_then(|rest| rest.strip_prefix('/'));
+        let Some(inside) = inside else { continue };
+        // The same directory may have moved again: it is wherever it is found.
+        let same = known.iter().filter(|other| (other.dev, other.ino) == (record.dev, record.ino));
+        for place in same.flat_map(|other| [&other.to, &other.from]) {
+            let found = root.stat(place).ok().flatten();
+            let place = match found {
+                Some(found) if (found.dev, found.ino) == (record.dev, record.ino) => Some(place.clone()),
+                Some(_) => None,
+                None => carried(root, known, place, nested),
+            };
+            let there = place.and_then(|place| RootPath::new(&format!("{place}/{inside}")).ok());
+            if let Some(there) = there.filter(|there| is_there(root, there)) {
+                return Some(there);
+            }
+        }
+    }
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fs::Kind;
+
+    struct Sandbox {
+        directory: tempfile::TempDir,
+        root: Root,
+    }
+
+    impl Sandbox {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let root = Root::open(directory.path()).unwrap();
+            Self { directory, root }
+        }
+
+        /// As another process sees it.
+        fn moves(&self) -> Moves {
+            Moves::new(&self.directory.path().join("run"))
+        }
+
+        fn at(&self, path: &str) -> PathBuf {
+            self.directory.path().join(path)
+        }
+
+        fn note(&self, item: &ItemRef, from: &str, to: &str) {
+            let found = self.root.stat(&path(from)).unwrap().unwrap();
+            self.moves().note(item, &path(from), &path(to), &found).unwrap();
+        }
+
+        fn rename(&self, item: &ItemRef, from: &str, to: &str, kind: Kind) {
+            self.note(item, from, to);
+            self.root.rename(&path(from), &path(to), kind).unwrap();
+        }
+
+        fn find(&self, item: &ItemRef, from: &str) -> Option<String> {
+            self.moves().find(&self.root, item, &path(from)).map(|path| path.to_string())
+        }
+    }
 
     fn path(text: &str) -> RootPath {
         RootPath::new(text).unwrap()
     }
 
-    #[test]
-    fn a_rename_that_nobody_could_note_any_more_is_told_from_a_loss() {
-        let directory = tempfile::tempdir().unwrap();
-        let (root, moves) =
-            (Root::open(directory.path()).unwrap(), Moves::new(&directory.path().join("run")));
-        let item = ItemRef::new("file", "f");
-        fs::write(directory.path().join("old"), "x").unwrap();
-        let found = root.stat(&path("old")).unwrap().unwrap();
-        moves.note(&item, &path("old"), &path("new"), &found).unwrap();
-        assert_eq!(moves.find(&root, &item, &path("old")), None, "killed before the rename");
-        root.rename(&path("old"), &path("new"), Kind::File).unwrap();
-        assert_eq!(moves.find(&root, &item, &path("old")), Some(path("new")), "killed after it");
-        assert_eq!(moves.find(&root, &ItemRef::new("file", "g"), &path("old")), None, "another item");
-
-        assert_eq!(moves.place(&root, &item, &path("old")), path("new"));
-        fs::rename(directory.path().join("new"), directory.path().join("old")).unwrap();
-        assert_eq!(moves.find(&root, &item, &path("old")), None, "it is back");
-        moves.forget(&item);
-        assert_eq!(fs::read_dir(directory.path().join("run/moves")).unwrap().count(), 0);
+    fn file(name: &str) -> ItemRef {
+        ItemRef::new("file", name)
     }
 
     #[test]
-    fn what_is_inside_of_a_moved_directory_is_found_until_its_old_place_is_taken() {
-        let directory = tempfile::tempdir().unwrap();
-        let (root, moves) =
-            (Root::open(directory.path()).unwrap(), Moves::new(&directory.path().join("run")));
-        fs::create_dir_all(directory.path().join("old/in")).unwrap();
-        fs::write(directory.path().join("old/in/f"), "x").unwrap();
-        let found = root.stat(&path("old")).unwrap().unwrap();
-        moves.note(&ItemRef::new("directory", "d"), &path("old"), &path("new"), &found).unwrap();
-        root.rename(&path("old"), &path("new"), Kind::Directory).unwrap();
-        let file = ItemRef::new("file", "f");
-        assert_eq!(moves.find(&root, &file, &path("old/in/f")), Some(path("new/in/f")));
-        assert_eq!(moves.find(&root, &file, &path("old/in/g")), None);
-        fs::create_dir(directory.path().join("old")).unwrap();
-        assert_eq!(moves.find(&root, &file, &path("old/in/f")), None);
+    fn a_rename_that_nobody_could_note_any_more_is_told_from_a_loss() {
+        let sandbox = Sandbox::new();
+        fs::write(sandbox.at("old"), "x").unwrap();
+        sandbox.note(&file("f"), "old", "new");
+        assert_eq!(sandbox.moves().place(&sandbox.root, &file("f"), &path("old")), path("old"), "not yet");
+        sandbox.root.rename(&path("old"), &path("new"), Kind::File).unwrap();
+        assert_eq!(sandbox.find(&file("f"), "old").as_deref(), Some("new"), "killed after it");
+        assert_eq!(sandbox.find(&file("g"), "old"), None, "another item");
+        fs::write(sandbox.at("new"), "replaced").unwrap();
+        assert_eq!(sandbox.find(&file("f"), "old").as_deref(), Some("new"), "with another content");
+        sandbox.moves().forget_all().unwrap();
+        assert_eq!(sandbox.find(&file("f"), "old"), None);
+    }
+
+    #[test]
+    fn several_moves_lead_to_the_last_place_where_something_is() {
+        let sandbox = Sandbox::new();
+        fs::write(sandbox.at("a"), "x").unwrap();
+        sandbox.rename(&file("f"), "a", "b", Kind::File);
+        sandbox.rename(&file("f"), "b", "c", Kind::File);
+        fs::write(sandbox.at("b"), "another").unwrap();
+        assert_eq!(sandbox.find(&file("f"), "a").as_deref(), Some("c"));
+        sandbox.note(&file("f"), "c", "d");
+        assert_eq!(sandbox.find(&file("f"), "a").as_deref(), Some("c"), "noted, and not done");
+    }
+
+    #[test]
+    fn what_is_inside_of_a_moved_directory_is_found() {
+        let sandbox = Sandbox::new();
+        let directory = ItemRef::new("directory", "d");
+        fs::create_dir_all(sandbox.at("old/in")).unwrap();
+        fs::write(sandbox.at("old/in/f"), "x").unwrap();
+        sandbox.rename(&directory, "old", "new", Kind::Directory);
+        assert_eq!(sandbox.find(&file("f"), "old/in/f").as_deref(), Some("new/in/f"));
+        assert_eq!(sandbox.find(&file("f"), "old/in/g"), None);
+        // On its way back it is still found, before and after the rename.
+        sandbox.note(&directory, "new", "old");
+        assert_eq!(sandbox.find(&file("f"), "old/in/f").as_deref(), Some("new/in/f"));
+        // Also when the directory around that moves.
+        fs::create_dir(sandbox.at("outer")).unwrap();
+        sandbox.rename(&directory, "new", "outer/new", Kind::Directory);
+        sandbox.rename(&ItemRef::new("directory", "outer"), "outer", "other", Kind::Directory);
+        assert_eq!(sandbox.find(&file("f"), "old/in/f").as_deref(), Some("other/new/in/f"));
+    }
+
+    #[test]
+    fn half_a_line_of_a_killed_run_spoils_nothing() {
+        let sandbox = Sandbox::new();
+        fs::create_dir(sandbox.at("run")).unwrap();
+        fs::write(sandbox.at("run/moves"), "{\"item\":{\"ki").unwrap();
+        fs::write(sandbox.at("a"), "x").unwrap();
+        sandbox.rename(&file("f"), "a", "b", Kind::File);
+        assert_eq!(sandbox.find(&file("f"), "a").as_deref(), Some("b"));
     }
 }

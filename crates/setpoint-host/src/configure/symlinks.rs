@@ -3,7 +3,6 @@
 use setpoint_engine::{Configurator, Observed, OpCx, OpError};
 use setpoint_graph::{Item, ItemRef};
 
-use super::Moves;
 use crate::fs::{FsError, Kind, Temporary, untouched};
 use crate::host::Host;
 use crate::item::{RootPath, Symlink};
@@ -12,15 +11,14 @@ use crate::item::{RootPath, Symlink};
 #[derive(Debug)]
 pub struct Symlinks {
     host: Host,
-    moves: Moves,
     prefix: String,
 }
 
 impl Symlinks {
     /// The configurator for a host.
     pub fn new(host: &Host) -> Self {
-        let (prefix, moves) = (Temporary::prefix(host.set()), Moves::new(&host.0.runtime));
-        Self { host: host.clone(), moves, prefix }
+        let prefix = Temporary::prefix(host.set());
+        Self { host: host.clone(), prefix }
     }
 
     fn replace(&self, item: &ItemRef, new: &Symlink) -> Result<(), FsError> {
@@ -30,11 +28,13 @@ impl Symlinks {
 
     fn move_to(&self, item: &ItemRef, old: &Symlink, new: &Symlink) -> Result<(), OpError> {
         let root = &self.host.0.root;
-        let from = self.moves.place(root, item, &old.path);
+        let from = self.host.0.moves.place(root, item, &old.path);
         let found = root.stat(&from).map_err(|error| untouched(&error))?;
         match found.filter(|_| from != new.path) {
             Some(found) => {
-                self.moves
+                self.host
+                    .0
+                    .moves
                     .note(item, &old.path, &new.path, &found)
                     .map_err(|error| OpError::untouched(format!("can't note the move: {error}")))?;
                 let renamed = root.rename(&from, &new.path, Kind::Symlink);
@@ -94,9 +94,8 @@ impl Configurator<Symlink> for Symlinks {
                 .map_err(|error| OpError::untouched(error.to_string()));
         }
         // The directory around it may have moved before.
-        let place = self.moves.place(&self.host.0.root, &reference, &old.path);
+        let place = self.host.0.moves.place(&self.host.0.root, &reference, &old.path);
         self.host.0.root.remove(&place, Kind::Symlink).map_err(|error| untouched(&error))?;
-        self.moves.forget(&reference);
         Ok(())
     }
 
@@ -111,7 +110,7 @@ impl Configurator<Symlink> for Symlinks {
         };
         let mut found = read(&item.path)?;
         if found.is_none()
-            && let Some(moved) = self.moves.find(&self.host.0.root, cx.item(), &item.path)
+            && let Some(moved) = self.host.0.moves.find(&self.host.0.root, cx.item(), &item.path)
         {
             found = read(&moved)?;
         }

@@ -28,3 +28,12 @@ fn the_library_example_is_shown_as_it_is_and_does_what_it_says() {
     assert_eq!(blocks("rust").collect::<Vec<_>>(), [code]);
     library::main().unwrap();
 }
+
+#[test]
+fn the_manifest_of_everything_is_a_good_one() {
+    let sandbox = crate::sandbox::Sandbox::new("");
+    let manifest = blocks("yaml").next().unwrap().replace("root: /srv/site", "root: .");
+    sandbox.write("site.yaml", &format!("{manifest}\n"));
+    sandbox.write("token.txt", "secret");
+    assert_eq!(sandbox.ok(&["validate"]), "site: 8 items declared, nothing wrong.\n");
+}
