@@ -12,13 +12,14 @@
 mod case;
 mod engine;
 mod floor;
+mod host;
 mod measure;
 mod part;
 mod report;
 
 use std::process::ExitCode;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use clap::{Parser, ValueEnum};
 
 use case::Case;
@@ -31,8 +32,8 @@ struct Cli {
     #[arg(required_unless_present = "case")]
     bench: Option<Bench>,
     /// The cases to run; all if none is named.
-    #[arg(value_enum, value_name = "CASE")]
-    cases: Vec<Case>,
+    #[arg(value_name = "CASE")]
+    cases: Vec<String>,
     /// Prints one JSON object a line.
     #[arg(long)]
     json: bool,
@@ -52,6 +53,8 @@ struct Cli {
 enum Bench {
     /// Graphs, planning and reconciliation.
     Engine,
+    /// The command on real files.
+    Host,
 }
 
 fn main() -> ExitCode {
@@ -70,12 +73,31 @@ fn run(cli: &Cli) -> Result<()> {
         return Ok(());
     }
     ensure!(cli.scale.is_finite() && cli.scale > 0.0, "--scale must be a number above 0");
-    let cases = if cli.cases.is_empty() { Case::value_variants() } else { &cli.cases };
+    if let Some(Bench::Host) = cli.bench {
+        return host::run(&chosen::<host::HostCase>(&cli.cases)?, cli.json, cli.scale);
+    }
+    let cases = chosen::<Case>(&cli.cases)?;
     let mut report = report::Report::new(cli.json);
-    for &case in cases {
+    for case in cases {
         for size in case.sizes() {
             report.add(&measure::figures(case, size, cli.scale)?)?;
         }
     }
     Ok(())
+}
+
+/// The named cases, or all of them.
+fn chosen<C: ValueEnum + Clone>(names: &[String]) -> Result<Vec<C>> {
+    if names.is_empty() {
+        return Ok(C::value_variants().to_vec());
+    }
+    let known = || -> Vec<String> {
+        let values = C::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        values.map(|value| value.get_name().to_owned()).collect()
+    };
+    let parse = |name: &String| {
+        C::from_str(name, false)
+            .map_err(|_| anyhow!("there is no case {name}; there are {}", known().join(", ")))
+    };
+    names.iter().map(parse).collect()
 }

@@ -9,7 +9,7 @@ use crate::{exit, workspace};
 /// Arguments of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to measure: `engine`.
+    /// What to measure: `engine` or `host`.
     name: String,
     /// The cases to run; all if none is named.
     #[arg(value_name = "CASE")]
@@ -24,6 +24,15 @@ pub(crate) struct Args {
 
 /// Runs the measurements; they know their cases themselves.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if args.name == "host" {
+        // What is measured is the command itself.
+        let mut build = workspace::cargo();
+        build.args(["build", "--quiet", "--release", "--package", "setpoint"]);
+        let status = build.status().context("can't build setpoint")?;
+        if !status.success() {
+            return Ok(exit::like(status));
+        }
+    }
     let mut command = workspace::cargo();
     command.args(["run", "--quiet", "--release", "--package", "setpoint-bench", "--"]).args(arguments(args));
     let status = command.status().context("can't run the measurements")?;

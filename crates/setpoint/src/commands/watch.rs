@@ -63,6 +63,8 @@ async fn keep(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError
     say.started(keeper.set.name(), keeper.set.intended().len())?;
     let mut changed = Changed::everything();
     loop {
+        // Before it is read, so that what changes meanwhile is seen; and after, since directories come and go.
+        follower.follow(&keeper.set.manifest, report);
         let retry = keeper.pass(&changed).await?;
         follower.follow(&keeper.set.manifest, report);
         let until_retry = retry.map(|at| {

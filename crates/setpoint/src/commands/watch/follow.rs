@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use setpoint_graph::{ItemHandle, ItemRef};
+use setpoint_graph::{GraphId, ItemHandle, ItemRef};
 use setpoint_host::{Directory, File, Manifest, Symlink};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -35,6 +35,9 @@ pub(super) struct Follower {
     events: UnboundedReceiver<notify::Result<Event>>,
     /// The directory of the manifests.
     manifests: PathBuf,
+    /// The set that was learned last.
+    known: Option<GraphId>,
+    wanted: BTreeSet<PathBuf>,
     watched: BTreeSet<PathBuf>,
     /// Directories that could not be followed, which was said already.
     unfollowed: BTreeSet<PathBuf>,
@@ -55,6 +58,8 @@ impl Follower {
             watcher,
             events,
             manifests,
+            known: None,
+            wanted: BTreeSet::new(),
             watched: BTreeSet::new(),
             unfollowed: BTreeSet::new(),
             by_path: BTreeMap::new(),
@@ -63,38 +68,46 @@ impl Follower {
 
     /// Follows all directories that hold a manifest, a source or an item.
     pub(super) fn follow(&mut self, manifest: &Manifest, report: Report) {
+        if self.known != Some(manifest.graph().id()) {
+            self.known = Some(manifest.graph().id());
+            self.learn(manifest);
+        }
+        for path in self.wanted.difference(&self.watched).cloned().collect::<Vec<_>>() {
+            if !path.is_dir() {
+                continue;
+            }
+            match self.watcher.watch(&path, RecursiveMode::NonRecursive) {
+                Ok(()) => {
+                    self.watched.insert(path);
+                }
+                Err(error) => {
+                    if self.unfollowed.insert(path.clone()) {
+                        let path = path.display();
+                        report.warn(&format!("{path} is only looked at every so often: {error}"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Learns where the items of a manifest are.
+    fn learn(&mut self, manifest: &Manifest) {
         let root = manifest.root();
         self.by_path = manifest
             .graph()
-            .items()
-            .filter_map(|node| Some((place(node.item(), root)?, node.reference().clone())))
+            .slots()
+            .filter_map(|slot| manifest.graph().item_at(slot))
+            .filter_map(|item| Some((place(item, root)?, item.reference().clone())))
             .collect();
         let sources = manifest.files().iter().filter_map(|file| file.canonicalize().ok());
         let sources = sources.filter_map(|file| file.parent().map(Path::to_path_buf));
         let items = self.by_path.keys().filter_map(|path| path.parent().map(Path::to_path_buf));
-        let mut wanted: BTreeSet<PathBuf> = sources.chain(items).collect();
-        wanted.insert(self.manifests.clone());
-        for gone in self.watched.difference(&wanted).cloned().collect::<Vec<_>>() {
+        self.wanted = sources.chain(items).collect();
+        self.wanted.insert(self.manifests.clone());
+        for gone in self.watched.difference(&self.wanted).cloned().collect::<Vec<_>>() {
             // The kernel may have let go of it already.
             let _ = self.watcher.unwatch(&gone);
             self.watched.remove(&gone);
-        }
-        for path in wanted {
-            if !path.is_dir() {
-                self.watched.remove(&path);
-            } else if !self.watched.contains(&path) {
-                match self.watcher.watch(&path, RecursiveMode::NonRecursive) {
-                    Ok(()) => {
-                        self.watched.insert(path);
-                    }
-                    Err(error) => {
-                        if self.unfollowed.insert(path.clone()) {
-                            let path = path.display();
-                            report.warn(&format!("{path} is only looked at every so often: {error}"));
-                        }
-                    }
-                }
-            }
         }
     }
 
