@@ -45,6 +45,19 @@ fn watch_repairs_drift_and_follows_the_manifest() {
     assert!(watch.log().ends_with("stopped\n"), "{}", watch.log());
 }
 
+/// Whoever reads the files all the while makes as many events as whoever changes them.
+#[test]
+fn watch_repairs_a_file_that_is_read_all_the_while() {
+    let sandbox = Sandbox::new("files:\n  a: {content: one}\n");
+    let watch = sandbox.start(&["watch", "--interval", "1h"]);
+    watch.until("+ file/a created");
+    sandbox.write("a", "changed");
+    let end = Instant::now() + Duration::from_secs(10);
+    while sandbox.read("a") != "one" {
+        assert!(Instant::now() < end, "it was not put right:\n{}", watch.log());
+    }
+}
+
 #[test]
 fn while_a_manifest_is_broken_watch_keeps_the_last_good_intent() {
     let sandbox = Sandbox::new("files:\n  a: {content: one}\n");

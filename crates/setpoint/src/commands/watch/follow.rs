@@ -121,7 +121,9 @@ impl Follower {
             if !seen.manifests && seen.items.as_ref().is_some_and(BTreeSet::is_empty) {
                 continue;
             }
-            while let Ok(Some(event)) = tokio::time::timeout(BURST, self.events.recv()).await {
+            // A burst ends in time, also where something reads the files all the while.
+            let end = tokio::time::Instant::now() + BURST;
+            while let Ok(Some(event)) = tokio::time::timeout_at(end, self.events.recv()).await {
                 self.note(&mut seen, event, manifest);
             }
             return seen;
