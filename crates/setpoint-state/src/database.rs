@@ -1,6 +1,7 @@
 //! The database: opened for a moment, in which all of it is read or one transaction is written.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -166,10 +167,28 @@ impl Store {
 
     /// Writes a checkpoint: all of it or nothing, and it lasts.
     pub(crate) fn write(&self, change: &Change<'_>, types: &ItemTypes) -> Result<(), StateError> {
-        let db = self.open(|path| Database::create(path))?;
+        if self.exists() {
+            return self.commit(self.open(|path| Database::open(path))?, change, types);
+        }
+        // A database that is only half made is none: it is made beside its place. The lock keeps others away.
+        let beside = Self { path: self.path.with_extension("new") };
+        let failed = |path: &Path| StateError::file("make", path.to_path_buf());
+        match fs::remove_file(&beside.path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed(&beside.path)(error));
+            }
+            _ => {}
+        }
+        beside.commit(beside.open(|path| Database::create(path))?, change, types)?;
+        fs::rename(&beside.path, &self.path).map_err(failed(&self.path))
+    }
+
+    fn commit(&self, db: Database, change: &Change<'_>, types: &ItemTypes) -> Result<(), StateError> {
         let txn = self.done(db.begin_write())?;
         self.fill(&txn, change, types)?;
-        self.done(txn.commit())
+        self.done(txn.commit())?;
+        drop(db);
+        Ok(())
     }
 
     fn fill(&self, txn: &WriteTransaction, change: &Change<'_>, types: &ItemTypes) -> Result<(), StateError> {

@@ -308,3 +308,15 @@ async fn readers_beside_a_busy_writer_always_see_a_whole_state() {
     }
     reader.join().unwrap();
 }
+
+#[test]
+fn a_database_that_was_only_half_made_is_made_anew() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    fs::create_dir_all(state.path()).unwrap();
+    // As a process leaves it that is killed while it makes the database.
+    fs::write(state.path().join("state.new"), b"").unwrap();
+    drop(lock(&state));
+    assert!(state.read().unwrap().is_some());
+    assert!(!state.path().join("state.new").exists());
+}
