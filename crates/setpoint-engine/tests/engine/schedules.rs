@@ -460,27 +460,6 @@ fn at(path_text: &str) -> setpoint_graph::SubgraphPath {
     if path_text.is_empty() { setpoint_graph::SubgraphPath::root() } else { path(path_text) }
 }
 
-/// What can be there, of these things, starting from the external ones that are.
-fn founded(things: &BTreeMap<String, Thing>, there: &BTreeMap<String, Thing>) -> BTreeSet<String> {
-    let mut found: BTreeSet<String> = there.values().filter(|t| t.external).map(|t| t.name.clone()).collect();
-    loop {
-        let met = |need: &Need| {
-            need.any_of.iter().any(|name| {
-                found.contains(name) && need.at_least.is_none_or(|least| things[name].value >= least)
-            })
-        };
-        let more: Vec<String> = things
-            .values()
-            .filter(|t| !t.external && !found.contains(&t.name) && t.needs.iter().all(met))
-            .map(|t| t.name.clone())
-            .collect();
-        if more.is_empty() {
-            return found;
-        }
-        found.extend(more);
-    }
-}
-
 async fn run_schedule(seed: u64, trace: Trace) -> Schedule {
     let mut schedule = Schedule::new(seed, trace);
     schedule.change_intent();

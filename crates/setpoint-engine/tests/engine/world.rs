@@ -231,6 +231,30 @@ impl World {
     }
 }
 
+/// What can be there, of these things, starting from the external ones that are.
+pub(crate) fn founded(things: &BTreeMap<String, Thing>, there: &BTreeMap<String, Thing>) -> BTreeSet<String> {
+    let mut found: BTreeSet<String> = there.values().filter(|t| t.external).map(|t| t.name.clone()).collect();
+    loop {
+        let met = |need: &Need| {
+            need.any_of.iter().any(|name| {
+                found.contains(name)
+                    && need
+                        .at_least
+                        .is_none_or(|least| things.get(name).is_some_and(|thing| thing.value >= least))
+            })
+        };
+        let more: Vec<String> = things
+            .values()
+            .filter(|t| !t.external && !found.contains(&t.name) && t.needs.iter().all(met))
+            .map(|t| t.name.clone())
+            .collect();
+        if more.is_empty() {
+            return found;
+        }
+        found.extend(more);
+    }
+}
+
 impl System {
     pub(crate) fn is_met(&self, need: &Need) -> bool {
         need.any_of.iter().any(|name| {
@@ -337,6 +361,10 @@ impl System {
         if error.damage() == setpoint_engine::Damage::Partial && operation != Operation::Modify {
             self.exists.remove(&thing.name);
             self.partial.insert(thing.name.clone());
+            // What only holds itself up from now on can't be taken down without breaking it.
+            let founded = founded(&self.exists, &self.exists);
+            let doomed = self.exists.keys().filter(|name| !founded.contains(*name)).cloned();
+            self.excused.extend(doomed.collect::<Vec<_>>());
         }
     }
 }
