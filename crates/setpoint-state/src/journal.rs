@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -77,7 +78,7 @@ impl JournalFile {
         let mut inner = self.inner();
         let mut text = Vec::new();
         if inner.file.is_none() {
-            let file = OpenOptions::new().append(true).create(true).open(&self.path)?;
+            let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
             inner.file = Some(file);
         }
         for line in inner.begin.iter().chain(lines) {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -97,7 +98,9 @@ impl StateDir {
         command: &str,
         wait: Duration,
     ) -> Result<(Writer, CurrentGraph), StateError> {
-        fs::create_dir_all(&self.dir).map_err(StateError::file("make the directory", &self.dir))?;
+        // Items are in it whole, secrets included.
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir);
+        made.map_err(StateError::file("make the directory", &self.dir))?;
         let lock = Lock::take(&self.dir, command, wait)?;
         let journal = Arc::new(JournalFile::new(self.journal_path(), Arc::clone(&self.types)));
         let loaded = self.load()?;

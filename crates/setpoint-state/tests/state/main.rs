@@ -320,3 +320,15 @@ fn a_database_that_was_only_half_made_is_made_anew() {
     assert!(state.read().unwrap().is_some());
     assert!(!state.path().join("state.new").exists());
 }
+
+#[tokio::test]
+async fn nobody_else_can_read_what_is_remembered() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, graph) = lock(&state);
+    reconcile(&writer, graph, &[part("secret", 1)]).await;
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(state.path()), 0o700);
+    assert_eq!(mode(&state.path().join("journal")), 0o600);
+}
