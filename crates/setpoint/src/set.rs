@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::thread;
 
 use setpoint_engine::{Engine, Selection};
 use setpoint_graph::{Graph, ItemRef, ItemTypes};
@@ -32,9 +33,27 @@ impl Set {
         self.manifest.graph()
     }
 
-    /// What is known, also beside another command that writes. The state of another set is refused.
+    /// Loads the manifests, and beside that what is known: either may take its time where there is a lot.
+    pub(crate) fn load_with_state(args: &SetArgs) -> Result<(Self, Snapshot), CliError> {
+        let state = state_of(args);
+        let (set, known) = thread::scope(|scope| {
+            let reading = scope.spawn(|| state.read());
+            let set = Self::load(args);
+            (set, reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        let set = set?;
+        let snapshot = set.own(known?)?;
+        Ok((set, snapshot))
+    }
+
+    /// What is known, also beside another command that writes.
     pub(crate) fn read_state(&self) -> Result<Snapshot, CliError> {
-        let Some(snapshot) = self.state.read()? else {
+        self.own(self.state.read()?)
+    }
+
+    /// The state of another set is refused.
+    fn own(&self, known: Option<Snapshot>) -> Result<Snapshot, CliError> {
+        let Some(snapshot) = known else {
             return Ok(Snapshot::empty(self.name()));
         };
         if snapshot.set == self.name() {

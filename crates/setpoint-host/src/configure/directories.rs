@@ -51,11 +51,7 @@ impl Configurator<Directory> for Directories {
                 if removed.is_ok() { untouched(&error) } else { OpError::new(error.to_string()) }
             }),
             Err(FsError::Exists { adoptable: true, .. }) if new.adopt => {
-                self.host
-                    .0
-                    .adoptions
-                    .adopt(cx.item())
-                    .map_err(|error| OpError::untouched(error.to_string()))?;
+                self.host.take_over(cx.item())?;
                 self.set_access(new).map_err(|error| untouched(&error))
             }
             Err(error) => Err(untouched(&error)),
@@ -92,13 +88,8 @@ impl Configurator<Directory> for Directories {
 
     async fn delete(&self, _: &OpCx, old: &Directory) -> Result<(), OpError> {
         let reference = setpoint_graph::ItemRef::new(old.kind(), old.name());
-        if self.host.0.adoptions.is_adopted(&reference) {
-            return self
-                .host
-                .0
-                .adoptions
-                .forget(&reference)
-                .map_err(|error| OpError::untouched(error.to_string()));
+        if self.host.lets_go(&reference)? {
+            return Ok(());
         }
         // The directory around it may have moved before.
         let place = self.host.0.moves.place(&self.host.0.root, &reference, &old.path);
@@ -111,13 +102,6 @@ impl Configurator<Directory> for Directories {
     }
 
     async fn read(&self, cx: &OpCx, item: &Directory) -> Result<Observed<Directory>, OpError> {
-        let read = |path: &RootPath| self.read_at(item, path).map_err(|error| untouched(&error));
-        let mut found = read(&item.path)?;
-        if found.is_none()
-            && let Some(moved) = self.host.0.moves.find(&self.host.0.root, cx.item(), &item.path)
-        {
-            found = read(&moved)?;
-        }
-        Ok(found.map_or(Observed::Absent, Observed::Present))
+        self.host.look(cx.item(), &item.path, |path| self.read_at(item, path))
     }
 }

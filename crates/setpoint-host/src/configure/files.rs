@@ -89,11 +89,7 @@ impl Configurator<File> for Files {
     async fn create(&self, cx: &OpCx, new: &File) -> Result<(), OpError> {
         match self.write(cx.item(), new, crate::fs::Root::write_new) {
             Err(FsError::Exists { adoptable: true, .. }) if new.adopt => {
-                self.host
-                    .0
-                    .adoptions
-                    .adopt(cx.item())
-                    .map_err(|error| OpError::untouched(error.to_string()))?;
+                self.host.take_over(cx.item())?;
                 self.write(cx.item(), new, crate::fs::Root::write_over).map_err(|error| untouched(&error))
             }
             written => written.map_err(|error| untouched(&error)),
@@ -128,13 +124,8 @@ impl Configurator<File> for Files {
         // The directory around it may have moved before.
         let place = self.host.0.moves.place(root, &reference, &old.path);
         root.remove_temporary(&place, &temporary).map_err(|error| untouched(&error))?;
-        if self.host.0.adoptions.is_adopted(&reference) {
-            return self
-                .host
-                .0
-                .adoptions
-                .forget(&reference)
-                .map_err(|error| OpError::untouched(error.to_string()));
+        if self.host.lets_go(&reference)? {
+            return Ok(());
         }
         root.remove(&place, Kind::File).map_err(|error| untouched(&error))?;
         Ok(())
@@ -145,13 +136,6 @@ impl Configurator<File> for Files {
     }
 
     async fn read(&self, cx: &OpCx, item: &File) -> Result<Observed<File>, OpError> {
-        let read = |path: &RootPath| self.read_at(item, path).map_err(|error| untouched(&error));
-        let mut found = read(&item.path)?;
-        if found.is_none()
-            && let Some(moved) = self.host.0.moves.find(&self.host.0.root, cx.item(), &item.path)
-        {
-            found = read(&moved)?;
-        }
-        Ok(found.map_or(Observed::Absent, Observed::Present))
+        self.host.look(cx.item(), &item.path, |path| self.read_at(item, path))
     }
 }

@@ -5,6 +5,7 @@
 
 mod access;
 mod commands;
+mod common;
 mod directories;
 mod files;
 mod moves;

@@ -58,11 +58,7 @@ impl Configurator<Symlink> for Symlinks {
     async fn create(&self, cx: &OpCx, new: &Symlink) -> Result<(), OpError> {
         match self.host.0.root.make_link(&new.path, &new.target) {
             Err(FsError::Exists { adoptable: true, .. }) if new.adopt => {
-                self.host
-                    .0
-                    .adoptions
-                    .adopt(cx.item())
-                    .map_err(|error| OpError::untouched(error.to_string()))?;
+                self.host.take_over(cx.item())?;
                 self.replace(cx.item(), new).map_err(|error| untouched(&error))
             }
             made => made.map_err(|error| untouched(&error)),
@@ -85,13 +81,8 @@ impl Configurator<Symlink> for Symlinks {
         let reference = ItemRef::new(old.kind(), old.name());
         let temporary = Temporary::name_of(&self.prefix, &reference);
         self.host.0.root.remove_temporary(&old.path, &temporary).map_err(|error| untouched(&error))?;
-        if self.host.0.adoptions.is_adopted(&reference) {
-            return self
-                .host
-                .0
-                .adoptions
-                .forget(&reference)
-                .map_err(|error| OpError::untouched(error.to_string()));
+        if self.host.lets_go(&reference)? {
+            return Ok(());
         }
         // The directory around it may have moved before.
         let place = self.host.0.moves.place(&self.host.0.root, &reference, &old.path);
@@ -105,15 +96,9 @@ impl Configurator<Symlink> for Symlinks {
 
     async fn read(&self, cx: &OpCx, item: &Symlink) -> Result<Observed<Symlink>, OpError> {
         let read = |path: &RootPath| {
-            let target = self.host.0.root.read_link(path).map_err(|error| untouched(&error))?;
-            Ok::<_, OpError>(target.map(|target| Symlink { path: path.clone(), target, ..item.clone() }))
+            let target = self.host.0.root.read_link(path)?;
+            Ok(target.map(|target| Symlink { path: path.clone(), target, ..item.clone() }))
         };
-        let mut found = read(&item.path)?;
-        if found.is_none()
-            && let Some(moved) = self.host.0.moves.find(&self.host.0.root, cx.item(), &item.path)
-        {
-            found = read(&moved)?;
-        }
-        Ok(found.map_or(Observed::Absent, Observed::Present))
+        self.host.look(cx.item(), &item.path, read)
     }
 }

@@ -14,9 +14,8 @@ use crate::set::{self, Set};
 const CHANGES: u8 = 2;
 
 pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
-    let set = Set::load(&args.set)?;
+    let (set, mut snapshot) = Set::load_with_state(&args.set)?;
     report.detail(|| format!("{}: {} items declared", set.name(), set.intended().len()));
-    let mut snapshot = set.read_state()?;
     if snapshot.unfinished {
         report.warn("a run is under way, or was cut off: the plan is of what it has done so far");
     }
