@@ -19,8 +19,8 @@ mod report;
 
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow, ensure};
-use clap::{Parser, ValueEnum};
+use anyhow::{Result, ensure};
+use clap::{CommandFactory, Parser, ValueEnum};
 
 use case::Case;
 
@@ -74,9 +74,9 @@ fn run(cli: &Cli) -> Result<()> {
     }
     ensure!(cli.scale.is_finite() && cli.scale > 0.0, "--scale must be a number above 0");
     if let Some(Bench::Host) = cli.bench {
-        return host::run(&chosen::<host::HostCase>(&cli.cases)?, cli.json, cli.scale);
+        return host::run(&chosen::<host::HostCase>(&cli.cases), cli.json, cli.scale);
     }
-    let cases = chosen::<Case>(&cli.cases)?;
+    let cases = chosen::<Case>(&cli.cases);
     let mut report = report::Report::new(cli.json);
     for case in cases {
         for size in case.sizes() {
@@ -86,18 +86,18 @@ fn run(cli: &Cli) -> Result<()> {
     Ok(())
 }
 
-/// The named cases, or all of them.
-fn chosen<C: ValueEnum + Clone>(names: &[String]) -> Result<Vec<C>> {
+/// The named cases, or all of them. An unknown one is a usage error, as clap tells it.
+fn chosen<C: ValueEnum + Clone>(names: &[String]) -> Vec<C> {
     if names.is_empty() {
-        return Ok(C::value_variants().to_vec());
+        return C::value_variants().to_vec();
     }
-    let known = || -> Vec<String> {
-        let values = C::value_variants().iter().filter_map(ValueEnum::to_possible_value);
-        values.map(|value| value.get_name().to_owned()).collect()
-    };
     let parse = |name: &String| {
-        C::from_str(name, false)
-            .map_err(|_| anyhow!("there is no case {name}; there are {}", known().join(", ")))
+        C::from_str(name, false).unwrap_or_else(|_| {
+            let known = C::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+            let known: Vec<String> = known.map(|value| value.get_name().to_owned()).collect();
+            let message = format!("there is no case {name}; there are {}", known.join(", "));
+            Cli::command().error(clap::error::ErrorKind::InvalidValue, message).exit()
+        })
     };
     names.iter().map(parse).collect()
 }
