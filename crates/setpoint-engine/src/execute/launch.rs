@@ -48,9 +48,30 @@ impl Execution<'_> {
             }
             return;
         }
+        self.look_ahead(&launches);
         for launch in launches {
             self.launch_or_postpone(launch, now).await;
         }
+    }
+
+    /// Looks at what a batch is about to be wired to, or cut off from. In a large graph those places are far
+    /// apart in memory: looked at together they are waited for once, not one after the other.
+    fn look_ahead(&self, launches: &[Launch]) {
+        let mut dependents = 0;
+        for launch in launches {
+            let subject = &self.plan.subjects[self.step(launch.step).subject as usize];
+            if launch.operation == Operation::Create {
+                dependents += usize::from(self.current.contains(launch.item.reference()));
+                let edges = subject.int().map_or(&[][..], |slot| self.intended.edges_at(slot));
+                let created = edges.iter().filter_map(|edge| self.created.get(edge.slot.index()));
+                dependents += created.map(|&it| self.current.incoming_at(slot(it)).len()).sum::<usize>();
+            } else {
+                let edges = subject.cur().map_or(&[][..], |slot| self.current.edges_at(slot));
+                dependents +=
+                    edges.iter().map(|edge| self.current.incoming_at(edge.slot).len()).sum::<usize>();
+            }
+        }
+        std::hint::black_box(dependents);
     }
 
     /// Takes back an operation that was recorded and not started: one of its batch goes on in the background,
