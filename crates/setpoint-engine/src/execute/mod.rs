@@ -71,6 +71,8 @@ pub(crate) struct Execution<'a> {
     created: Vec<u32>,
     /// The configurator that was looked up last.
     configurator: Option<(Kind, ConfiguratorHandle)>,
+    /// A modification failed: what was to stand on its new value may stand on nothing if more is deleted.
+    in_doubt: bool,
     stopped: bool,
 }
 
@@ -136,6 +138,7 @@ impl<'a> Execution<'a> {
             needs: Vec::new(),
             postponed: Vec::new(),
             configurator: None,
+            in_doubt: false,
             stopped: false,
         }
     }
@@ -189,7 +192,9 @@ impl<'a> Execution<'a> {
                 self.close(step, StepFate::Done);
                 continue;
             }
+            // The next plan knows what failed, and says what may still go.
             let held = self.stopped
+                || self.in_doubt && kind == StepKind::Delete
                 || self.plan.subjects[subject as usize].held
                 || !self.related.is_empty()
                     && self.reference(step).is_some_and(|item| self.related.to(item).is_some());
@@ -305,6 +310,7 @@ impl<'a> Execution<'a> {
         if outcome.is_ok() {
             self.close(step, StepFate::Done);
         } else {
+            self.in_doubt |= operation == Operation::Modify && self.plan.schedule.crosses;
             self.progress.failed.insert(cx.item().clone());
             self.close(step, StepFate::Failed);
         }

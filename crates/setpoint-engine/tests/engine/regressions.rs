@@ -500,3 +500,22 @@ async fn an_item_whose_new_support_never_came_goes_when_that_is_not_intended_any
     bench.run().await;
     assert!(bench.world.names().is_empty(), "{:?}", bench.world.names());
 }
+
+/// H stands on F or A, and A on H until its modification, which fails: F may not go before that is known.
+#[tokio::test(start_paused = true)]
+async fn a_failed_modification_leaves_nothing_that_only_holds_itself_up() {
+    let mut bench = Bench::new();
+    bench.put(thing("F")).put(thing("H").on_any(&["F", "A"])).put(thing("A").on("H"));
+    assert_eq!(log(&bench.run().await), ["create F", "create H", "create A"]);
+    bench.world.fail("A", Operation::Modify, "no room");
+    bench.put(thing("A").value(1));
+    bench.del("F");
+    let status = bench.run().await;
+    assert_eq!(log(&status)[0], "modify A (no room)");
+    bench.world.assert_no_violation();
+    while bench.run().await.next_retry().is_some() {
+        tokio::time::sleep(Duration::from_mins(1)).await;
+    }
+    bench.world.assert_no_violation();
+    assert_eq!(bench.world.names(), ["A", "H"]);
+}
