@@ -39,7 +39,7 @@ enum Command {
     /// Keeps the host in the declared state: follows the manifests and the host, and repairs drift.
     Watch(WatchArgs),
     /// Removes all that Setpoint made, and leaves alone what it did not.
-    Destroy(DestroyArgs),
+    Destroy(WriteArgs),
     /// Checks the manifests, all errors at once.
     Validate(ValidateArgs),
     /// Says why an item is as it is.
@@ -89,9 +89,6 @@ pub(crate) struct ChangeArgs {
     /// Only these items, written `kind.name`, and what they make necessary.
     #[arg(long, value_name = "ITEM", value_parser = parse_item)]
     pub(crate) target: Vec<ItemRef>,
-    /// Makes these items anew although nothing demands it.
-    #[arg(long, value_name = "ITEM", value_parser = parse_item)]
-    pub(crate) replace: Vec<ItemRef>,
     /// Whether the host is read first; without it, Setpoint trusts what it remembers.
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
@@ -109,6 +106,23 @@ pub(crate) struct LockArgs {
     pub(crate) lock_timeout: Duration,
 }
 
+/// How a command that changes the host goes about it.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WriteArgs {
+    #[command(flatten)]
+    pub(crate) set: SetArgs,
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
+    #[command(flatten)]
+    pub(crate) lock: LockArgs,
+    /// Does not ask.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Prints what was planned and done as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Arguments of `setpoint plan`.
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
@@ -116,6 +130,9 @@ pub(crate) struct PlanArgs {
     pub(crate) set: SetArgs,
     #[command(flatten)]
     pub(crate) change: ChangeArgs,
+    /// Makes these items anew although nothing demands it.
+    #[arg(long, value_name = "ITEM", value_parser = parse_item)]
+    pub(crate) replace: Vec<ItemRef>,
     /// Prints the plan as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -134,37 +151,13 @@ pub(crate) struct ApplyArgs {
     #[arg(value_name = "PLAN", conflicts_with_all = ["target", "replace", "refresh", "refresh_only"])]
     pub(crate) plan: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) set: SetArgs,
-    #[command(flatten)]
-    pub(crate) change: ChangeArgs,
-    #[command(flatten)]
-    pub(crate) lock: LockArgs,
-    /// Does not ask.
-    #[arg(short, long)]
-    pub(crate) yes: bool,
+    pub(crate) write: WriteArgs,
+    /// Makes these items anew although nothing demands it.
+    #[arg(long, value_name = "ITEM", value_parser = parse_item)]
+    pub(crate) replace: Vec<ItemRef>,
     /// Only takes over what is found on the host into the state; changes nothing on the host.
     #[arg(long, conflicts_with_all = ["replace"])]
     pub(crate) refresh_only: bool,
-    /// Prints what was planned and done as one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Arguments of `setpoint destroy`.
-#[derive(Debug, Args)]
-pub(crate) struct DestroyArgs {
-    #[command(flatten)]
-    pub(crate) set: SetArgs,
-    #[command(flatten)]
-    pub(crate) change: ChangeArgs,
-    #[command(flatten)]
-    pub(crate) lock: LockArgs,
-    /// Does not ask.
-    #[arg(short, long)]
-    pub(crate) yes: bool,
-    /// Prints what was planned and done as one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Arguments of `setpoint watch`.

@@ -101,10 +101,10 @@ pub(crate) fn state_of(args: &SetArgs) -> StateDir {
 }
 
 /// An engine for the host, as a person's command wants it: what failed before is tried at once.
-pub(crate) fn engine(host: &Host, change: &ChangeArgs) -> Engine {
+pub(crate) fn engine(host: &Host, change: &ChangeArgs, replace: &[ItemRef]) -> Engine {
     Engine::new(registry(host))
         .with_concurrency(change.parallelism.get())
-        .replacing(change.replace.iter().cloned())
+        .replacing(replace.iter().cloned())
         .retrying_now()
 }
 

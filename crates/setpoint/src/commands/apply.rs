@@ -42,13 +42,13 @@ pub(crate) struct Change<'a> {
 }
 
 pub(crate) fn run(args: &ApplyArgs, report: Report) -> Result<u8, CliError> {
-    apply(args, report)?.finish(args.json)
+    apply(args, report)?.finish(args.write.json)
 }
 
 /// Shows the plan, asks, and carries it out. With `--json` nothing is shown yet.
 pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> {
-    let set = Set::load(&args.set)?;
-    let (writer, mut current) = set.state.lock(set.name(), "apply", args.lock.lock_timeout)?;
+    let set = Set::load(&args.write.set)?;
+    let (writer, mut current) = set.state.lock(set.name(), "apply", args.write.lock.lock_timeout)?;
     let writer = Arc::new(writer);
     let host = set.host(&writer)?;
     clean_up(&host, &writer, report)?;
@@ -56,12 +56,12 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
         let kept = PlanFile::read(path)?;
         return apply_kept(args, &set, &kept, writer, host, current, report);
     }
-    let engine = set::engine(&host, &args.change);
+    let engine = set::engine(&host, &args.write.change, &args.replace);
     let known = |item: &_| set.intended().contains(item) || current.contains(item);
-    let selection = set::selection(&args.change.target, known)?;
-    set::selection(&args.change.replace, known)?;
+    let selection = set::selection(&args.write.change.target, known)?;
+    set::selection(&args.replace, known)?;
     let runtime = super::runtime()?;
-    let refreshed = if args.change.refresh || args.refresh_only {
+    let refreshed = if args.write.change.refresh || args.refresh_only {
         runtime.block_on(preview::refresh(&engine, &mut current, &selection))?
     } else {
         Refreshed::default()
@@ -78,8 +78,8 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
         writer,
         intended,
         selection,
-        yes: args.yes,
-        json: args.json,
+        yes: args.write.yes,
+        json: args.write.json,
         report,
     };
     change.make(current, &refreshed)
@@ -111,9 +111,7 @@ fn apply_kept(
         return Err(CliError::Stale("the state has changed since it was made".to_owned()));
     }
     let intended = kept.intended(&item_types())?;
-    let mut change_args = args.change.clone();
-    change_args.replace.clone_from(&kept.replace);
-    let engine = set::engine(&host, &change_args);
+    let engine = set::engine(&host, &args.write.change, &kept.replace);
     let selection = set::selection(&kept.target, |_| true)?;
     let runtime = super::runtime()?;
     let refreshed = runtime.block_on(preview::refresh(&engine, &mut current, &selection))?;
@@ -132,7 +130,7 @@ fn apply_kept(
         selection,
         // Whoever kept a plan has seen it.
         yes: true,
-        json: args.json,
+        json: args.write.json,
         report,
     };
     change.make(current, &refreshed)
@@ -148,11 +146,11 @@ fn refresh_only(
 ) -> Result<Made, CliError> {
     let drift = refreshed.drifted.iter().map(preview::DriftView::from).collect();
     let preview = Preview { drift, warnings: Vec::new(), plan: setpoint_plan::Plan::new(set.name()) };
-    if !args.json {
+    if !args.write.json {
         print(&crate::print::preview(&preview, current, None))?;
     }
     if !preview.drift.is_empty() {
-        if !confirm("Take this over into the state?", args.yes)? {
+        if !confirm("Take this over into the state?", args.write.yes)? {
             return Err(CliError::Declined);
         }
         writer.save(current, None)?;

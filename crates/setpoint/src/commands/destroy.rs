@@ -6,24 +6,24 @@ use setpoint_engine::{Refreshed, Selection};
 use setpoint_graph::Graph;
 
 use super::apply::{Change, Made, clean_up};
-use crate::cli::DestroyArgs;
+use crate::cli::WriteArgs;
 use crate::error::CliError;
 use crate::preview;
 use crate::report::Report;
 use crate::set::{self, Set};
 
-pub(crate) fn run(args: &DestroyArgs, report: Report) -> Result<u8, CliError> {
+pub(crate) fn run(args: &WriteArgs, report: Report) -> Result<u8, CliError> {
     destroy(args, report)?.finish(args.json)
 }
 
 /// Shows what goes, asks, and deletes it. With `--json` nothing is shown yet.
-pub(crate) fn destroy(args: &DestroyArgs, report: Report) -> Result<Made, CliError> {
+pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError> {
     let set = Set::load(&args.set)?;
     let (writer, mut current) = set.state.lock(set.name(), "destroy", args.lock.lock_timeout)?;
     let writer = Arc::new(writer);
     let host = set.host(&writer)?;
     clean_up(&host, &writer, report)?;
-    let engine = set::engine(&host, &args.change);
+    let engine = set::engine(&host, &args.change, &[]);
     let selection = set::selection(&args.change.target, |item| current.contains(item))?;
     let refreshed = if args.change.refresh {
         super::runtime()?.block_on(preview::refresh(&engine, &mut current, &selection))?

@@ -20,10 +20,10 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
         report.warn("a run is under way, or was cut off: the plan is of what it has done so far");
     }
     let host = set.host_to_read()?;
-    let engine = set::engine(&host, &args.change);
+    let engine = set::engine(&host, &args.change, &args.replace);
     let known = |item: &_| set.intended().contains(item) || snapshot.graph.contains(item);
     let selection = set::selection(&args.change.target, known)?;
-    set::selection(&args.change.replace, known)?;
+    set::selection(&args.replace, known)?;
     let refreshed = if args.change.refresh {
         let reading = preview::refresh(&engine, &mut snapshot.graph, &selection);
         super::runtime()?.block_on(reading)?
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
     let preview: Preview =
         preview::preview(&engine, &host, &set.manifest, current, intended, &selection, &refreshed)?;
     if let Some(path) = &args.out {
-        let (target, replace) = (args.change.target.clone(), args.change.replace.clone());
+        let (target, replace) = (args.change.target.clone(), args.replace.clone());
         let plan = preview.plan.clone();
         let kept =
             PlanFile::new(set.name(), snapshot.serial, target, replace, plan, set.intended(), &item_types())?;

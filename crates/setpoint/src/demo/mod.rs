@@ -17,7 +17,7 @@ use anstyle::Style;
 use serde::Serialize;
 use setpoint_state::RunEntry;
 
-use crate::cli::{ApplyArgs, ChangeArgs, DemoArgs, DestroyArgs, LockArgs, SetArgs};
+use crate::cli::{ApplyArgs, ChangeArgs, DemoArgs, LockArgs, SetArgs, WriteArgs};
 use crate::commands::apply::{Made, apply};
 use crate::commands::destroy::destroy;
 use crate::error::CliError;
@@ -118,13 +118,7 @@ impl Demo {
             "Remove",
             "All that was made goes, files before the directories that hold them.",
             &["setpoint destroy --yes".to_owned()],
-            |demo| {
-                let set = demo.set();
-                destroy(
-                    &DestroyArgs { set, change: change(), lock: lock(), yes: true, json: demo.json },
-                    demo.report,
-                )
-            },
+            |demo| destroy(&demo.write_args(), demo.report),
         )
     }
 
@@ -136,9 +130,9 @@ impl Demo {
         let mut commands = before.to_vec();
         commands.push("setpoint apply --yes".to_owned());
         self.step(title, about, &commands, |demo| {
-            let (set, change, lock) = (demo.set(), change(), lock());
-            let (plan, yes, refresh_only, json) = (None, true, false, demo.json);
-            apply(&ApplyArgs { plan, set, change, lock, yes, refresh_only, json }, demo.report)
+            let args =
+                ApplyArgs { plan: None, write: demo.write_args(), replace: Vec::new(), refresh_only: false };
+            apply(&args, demo.report)
         })
     }
 
@@ -170,8 +164,15 @@ impl Demo {
         made.result()
     }
 
-    fn set(&self) -> SetArgs {
-        SetArgs { file: self.dir.clone(), state: None }
+    fn write_args(&self) -> WriteArgs {
+        let parallelism = NonZeroUsize::MIN.saturating_add(7);
+        WriteArgs {
+            set: SetArgs { file: self.dir.clone(), state: None },
+            change: ChangeArgs { target: Vec::new(), refresh: true, parallelism },
+            lock: LockArgs { lock_timeout: Duration::ZERO },
+            yes: true,
+            json: self.json,
+        }
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), CliError> {
@@ -187,13 +188,4 @@ impl Demo {
 /// How a person writes a file by hand.
 fn shown(name: &str, text: &str) -> Vec<String> {
     vec![format!("cat > {name} <<'END'\n{text}END")]
-}
-
-fn change() -> ChangeArgs {
-    let parallelism = NonZeroUsize::MIN.saturating_add(7);
-    ChangeArgs { target: Vec::new(), replace: Vec::new(), refresh: true, parallelism }
-}
-
-fn lock() -> LockArgs {
-    LockArgs { lock_timeout: Duration::ZERO }
 }

@@ -141,6 +141,12 @@ fn what_is_to_be_replaced_is_made_anew() {
 }
 
 #[test]
+fn what_goes_can_not_be_made_anew() {
+    let sandbox = Sandbox::new(SITE);
+    assert_eq!(sandbox.run(&["destroy", "--replace", "file.index"]).code(), 2);
+}
+
+#[test]
 fn without_a_refresh_drift_is_not_seen() {
     let sandbox = Sandbox::new(SITE);
     sandbox.ok(&["apply", "--yes"]);
