@@ -19,7 +19,7 @@ use crate::report::{LogFormat, Report};
 #[derive(Debug, Parser)]
 #[command(name = "setpoint", version, max_term_width = 100)]
 pub(crate) struct Cli {
-    /// Says more of what is going on, on the standard error output; twice for still more.
+    /// Says more of what is going on, on the standard error output.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     /// How messages on the standard error output are written.
