@@ -185,7 +185,7 @@ fn explain_one(
         lines.push((depth, format!("{item} is neither there nor intended")));
         return Vec::new();
     };
-    let since = condition.since.map_or_else(String::new, |since| format!(" since {since}"));
+    let since = condition.since.map_or_else(String::new, |since| format!(" since {since:.0}"));
     lines.push((depth, format!("{item} is {}{since}", condition.kind)));
     let Some(id) = planner.at(item) else { return Vec::new() };
     let mut say = |text: String| lines.push((depth + 1, text));
@@ -195,7 +195,7 @@ fn explain_one(
             trouble.operation, trouble.attempts, trouble.at, trouble.error
         ));
         match trouble.due {
-            Some(due) => say(format!("the next attempt is due at {due}")),
+            Some(due) => say(format!("the next attempt is due at {due:.0}")),
             None => say("it is not tried again until the intent changes".to_owned()),
         }
     }

@@ -37,6 +37,7 @@ mod view;
 mod wire;
 
 pub use batch::Batch;
+pub use component::Components;
 pub use cycle::Cycle;
 pub use dependency::{Dependency, Deps};
 pub use diff::{Change, Difference};

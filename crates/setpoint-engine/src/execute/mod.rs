@@ -210,7 +210,7 @@ impl<'a> Execution<'a> {
     fn close(&mut self, step: u32, fate: StepFate) {
         if fate == StepFate::Done {
             self.fates[step as usize] = fate;
-            for &(next, _) in self.plan.schedule.successors(step) {
+            for (next, _) in self.plan.schedule.successors(step) {
                 self.waits[next as usize] -= 1;
                 if self.waits[next as usize] == 0 && self.fates[next as usize] == StepFate::Open {
                     self.ready.insert(self.position[next as usize]);
@@ -224,7 +224,7 @@ impl<'a> Execution<'a> {
                 continue;
             }
             self.fates[step as usize] = fate;
-            for &(next, hard) in self.plan.schedule.successors(step) {
+            for (next, hard) in self.plan.schedule.successors(step) {
                 let wait = &mut self.waits[next as usize];
                 *wait -= 1;
                 if hard && fate != StepFate::Done {

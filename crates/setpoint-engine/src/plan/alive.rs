@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashSet;
-use setpoint_graph::{Edge, ItemRef};
+use setpoint_graph::{Components, Edge, ItemRef};
 
 use super::edges::Side;
 use super::{Fate, NONE, Planner, Why};
@@ -38,7 +38,7 @@ impl<'a> Planner<'a> {
                 if this.fate == Fate::Delete || this.candidate {
                     continue;
                 }
-                let mut suspect = false;
+                let mut suspect = self.gains.contains(&id);
                 if self.has_lost_a_dependency(id, &mut suspect) {
                     if self.subject(id).present {
                         self.subject_mut(id).lost = true;
@@ -52,13 +52,12 @@ impl<'a> Planner<'a> {
                     suspects.push(id);
                 }
             }
-            // What lost one of several alternatives may stand on one that stands on itself.
-            for id in std::mem::take(&mut suspects) {
-                if !self.subject(id).lost && self.stands_on_itself(id) {
-                    self.subject_mut(id).lost = true;
-                    self.activate(id);
-                    self.push_present_dependents(id, &mut todo);
-                }
+            // What lost one of several alternatives, or gained a dependency, may stand on itself now.
+            let suspects = std::mem::take(&mut suspects);
+            for id in self.standing_on_themselves(suspects) {
+                self.subject_mut(id).lost = true;
+                self.activate(id);
+                self.push_present_dependents(id, &mut todo);
             }
             if todo.is_empty() {
                 return;
@@ -101,26 +100,40 @@ impl<'a> Planner<'a> {
         false
     }
 
-    /// Whether all that holds the item up is, in the end, held up by it.
-    fn stands_on_itself(&mut self, id: u32) -> bool {
-        let mut seen = FxHashSet::default();
-        let mut todo = vec![id];
-        while let Some(at) = todo.pop() {
-            let side = self.side(at);
-            for (dependency, alternatives) in self.groups(at, side) {
-                for edge in alternatives {
-                    let target = self.target(side, edge.slot);
-                    if target == id {
-                        return true;
-                    }
-                    let holds = self.end_value(target).is_some_and(|value| dependency.is_satisfied_by(value));
-                    if holds && seen.insert(target) {
-                        todo.push(target);
-                    }
+    /// Which of these items may be held up, in the end, by what they hold up.
+    fn standing_on_themselves(&mut self, mut suspects: Vec<u32>) -> Vec<u32> {
+        suspects.retain(|&id| !self.subject(id).lost);
+        let mut in_circles: FxHashSet<u32> = FxHashSet::default();
+        let mut on_itself: FxHashSet<u32> = FxHashSet::default();
+        let held_up_by = |id| {
+            let others = self.held_up_by(id);
+            if others.contains(&id) {
+                on_itself.insert(id);
+            }
+            others.into_iter()
+        };
+        Components::new(held_up_by).visit(suspects.iter().copied(), |component| {
+            if component.len() > 1 {
+                in_circles.extend(component);
+            }
+        });
+        suspects.retain(|id| in_circles.contains(id) || on_itself.contains(id));
+        suspects
+    }
+
+    /// What satisfies a dependency of the item in the end.
+    fn held_up_by(&mut self, id: u32) -> Vec<u32> {
+        let side = self.side(id);
+        let mut found = Vec::new();
+        for (dependency, alternatives) in self.groups(id, side) {
+            for edge in alternatives {
+                let target = self.target(side, edge.slot);
+                if self.end_value(target).is_some_and(|value| dependency.is_satisfied_by(value)) {
+                    found.push(target);
                 }
             }
         }
-        false
+        found
     }
 
     /// Finds what can be there in the end, of the lost and of those to be created.

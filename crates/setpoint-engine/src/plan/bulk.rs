@@ -3,10 +3,10 @@
 //! There nothing has to be decided about any single item as long as all of them only want others to exist:
 //! counting edges is enough. Whatever is not that simple is left to the general way, which gives the same plan.
 
-use setpoint_graph::SlotId;
+use setpoint_graph::{Edge, Graph, SlotId, State};
 
-use super::schedule::{Draft, StepKind};
-use super::subject::{Fate, NONE, SlotMap, Subject, Why};
+use super::schedule::StepKind;
+use super::subject::{Fate, NONE, SlotMap, Subject, Why, slot};
 use super::{Planner, Schedule};
 use crate::selection::Selection;
 
@@ -40,75 +40,92 @@ impl Planner<'_> {
         if int.has_claims() || int.mentioned().next().is_some() || self.cur.slot_bound() > 0 {
             return false;
         }
-        self.by_int = SlotMap::flat(int.slot_bound());
-        self.subjects.reserve(int.len());
-        for slot in int.slots() {
-            let Some(item) = int.item_at(slot) else { continue };
-            let needs_itself = int.edges_at(slot).iter().any(|edge| edge.slot == slot);
-            if needs_itself
-                || item.external()
-                || !int.is_plain_at(slot)
-                || self.configurator_for(item).is_none()
-            {
-                return false;
-            }
-            let id = u32::try_from(self.subjects.len()).unwrap_or(NONE);
-            self.by_int.insert(slot.to_index(), id);
-            self.subjects.push(Subject {
-                int: slot.to_index(),
-                int_item: true,
-                candidate: true,
-                takes_intent: true,
-                alive: true,
-                fate: Fate::Create,
-                why: Why::Intended,
-                ..Subject::nowhere()
-            });
-        }
-        let by_int = std::mem::replace(&mut self.by_int, SlotMap::new(0));
-        let of = |slot: SlotId| by_int.get(slot.to_index());
-        let draft = Draft::of_one_kind(StepKind::Create, self.subjects.len(), |id, draft| {
-            let edges = self.subjects[id as usize].int().map_or(&[][..], |slot| int.edges_at(slot));
-            for target in edges.iter().filter_map(|edge| of(edge.slot)) {
-                draft.edge(target, id, true);
-            }
+        let subjects = self.subjects_of_all(int, |slot| Subject {
+            int: slot.to_index(),
+            int_item: true,
+            candidate: true,
+            takes_intent: true,
+            alive: true,
+            fate: Fate::Create,
+            why: Why::Intended,
+            ..Subject::nowhere()
+        });
+        let Some(by_int) = subjects else { return false };
+        let schedule = self.schedule_of_all(StepKind::Create, &by_int, |planner, id| {
+            let slot = slot(planner.subject(id).int);
+            (int.edges_at(slot), int.incoming_at(slot))
         });
         self.by_int = by_int;
-        // A circle has no order: then some items can't be created, and the general way says which.
-        self.sort(draft).is_ok() && !self.schedule.serial
+        self.accept(schedule)
     }
 
     fn plan_to_delete_all(&mut self) -> bool {
         let cur = self.cur;
-        self.by_cur = SlotMap::flat(cur.slot_bound());
-        self.subjects.reserve(cur.len());
-        for slot in cur.slots() {
-            let Some(item) = cur.item_at(slot) else { continue };
-            let open = cur.state_at(slot).is_some_and(crate::ItemState::is_open);
-            if open || item.external() || !cur.is_plain_at(slot) || self.configurator_for(item).is_none() {
-                return false;
-            }
-            let id = u32::try_from(self.subjects.len()).unwrap_or(NONE);
-            self.by_cur.insert(slot.to_index(), id);
-            self.subjects.push(Subject {
-                cur: slot.to_index(),
-                cur_item: true,
-                present: true,
-                remains: true,
-                fate: Fate::Delete,
-                why: Why::Removed,
-                ..Subject::nowhere()
-            });
+        if cur.slots().any(|slot| cur.state_at(slot).is_some_and(crate::ItemState::is_open)) {
+            return false;
         }
-        let by_cur = std::mem::replace(&mut self.by_cur, SlotMap::new(0));
-        let of = |slot: SlotId| by_cur.get(slot.to_index());
-        let draft = Draft::of_one_kind(StepKind::Delete, self.subjects.len(), |id, draft| {
-            let edges = self.subjects[id as usize].cur().map_or(&[][..], |slot| cur.edges_at(slot));
-            for target in edges.iter().filter_map(|edge| of(edge.slot)) {
-                draft.edge(id, target, true);
-            }
+        let subjects = self.subjects_of_all(cur, |slot| Subject {
+            cur: slot.to_index(),
+            cur_item: true,
+            present: true,
+            remains: true,
+            fate: Fate::Delete,
+            why: Why::Removed,
+            ..Subject::nowhere()
+        });
+        let Some(by_cur) = subjects else { return false };
+        let schedule = self.schedule_of_all(StepKind::Delete, &by_cur, |planner, id| {
+            let slot = slot(planner.subject(id).cur);
+            (cur.incoming_at(slot), cur.edges_at(slot))
         });
         self.by_cur = by_cur;
-        self.sort(draft).is_ok() && !self.schedule.serial
+        self.accept(schedule)
+    }
+
+    /// Makes a subject of every item, unless one of them is not simple.
+    fn subjects_of_all<S: State>(
+        &mut self,
+        graph: &Graph<S>,
+        subject: impl Fn(SlotId) -> Subject,
+    ) -> Option<SlotMap> {
+        let mut by_slot = SlotMap::flat(graph.slot_bound());
+        self.subjects.reserve(graph.len());
+        for slot in graph.slots() {
+            let Some(item) = graph.item_at(slot) else { continue };
+            if item.external() || !graph.is_plain_at(slot) || self.configurator_for(item).is_none() {
+                return None;
+            }
+            by_slot.insert(slot.to_index(), u32::try_from(self.subjects.len()).unwrap_or(NONE));
+            self.subjects.push(subject(slot));
+        }
+        Some(by_slot)
+    }
+
+    /// A step for every subject, given the edges to what comes before it and to what comes after.
+    fn schedule_of_all<'g>(
+        &self,
+        kind: StepKind,
+        by_slot: &SlotMap,
+        around: impl Fn(&Self, u32) -> (&'g [Edge], &'g [Edge]),
+    ) -> Option<Schedule> {
+        let mut needs_itself = false;
+        let step_of = |edge: &Edge| by_slot.get(edge.slot.to_index());
+        let schedule = Schedule::of_one_kind(kind, self.subjects.len(), |id, successor| {
+            let (before, after) = around(self, id);
+            let mut waits = 0;
+            for other in before.iter().filter_map(step_of) {
+                needs_itself |= other == id;
+                waits += 1;
+            }
+            after.iter().filter_map(step_of).for_each(successor);
+            waits
+        });
+        (!needs_itself).then_some(schedule)
+    }
+
+    /// Takes a schedule if it has an order. A circle has none: then some items can't be created, and the
+    /// general way says which.
+    fn accept(&mut self, schedule: Option<Schedule>) -> bool {
+        schedule.is_some_and(|schedule| self.sort(schedule, &[]).is_ok()) && !self.schedule.serial
     }
 }

@@ -22,6 +22,10 @@ impl Planner<'_> {
         if roots.is_empty() {
             return;
         }
+        for &root in &roots {
+            let id = self.at_int(root);
+            self.gains.insert(id);
+        }
         self.leave_out_cycles(roots.iter().copied());
         if *self.inputs.selection == Selection::All {
             return;
@@ -86,6 +90,7 @@ impl Planner<'_> {
         if !self.adds_dependencies(id) {
             return false;
         }
+        self.gains.insert(id);
         let root = self.subject(id).int();
         self.leave_out_cycles(root);
         self.subject(id).invalid

@@ -80,6 +80,8 @@ pub(crate) struct Planner<'a> {
     cycle_of: FxHashMap<u32, usize>,
     /// Items whose intended value needs something that this plan leaves alone and that needs their present value.
     tangled: FxHashSet<u32>,
+    /// Items that are there and gain dependencies with their intended value.
+    gains: FxHashSet<u32>,
     /// Background operations that the new intent made pointless.
     pub(crate) obsolete: Vec<u32>,
     pub(crate) schedule: Schedule,
@@ -112,6 +114,7 @@ impl<'a> Planner<'a> {
             cycles: Vec::new(),
             cycle_of: FxHashMap::default(),
             tangled: FxHashSet::default(),
+            gains: FxHashSet::default(),
             obsolete: Vec::new(),
             schedule: Schedule::default(),
             related: Related::default(),

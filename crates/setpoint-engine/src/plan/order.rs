@@ -71,7 +71,8 @@ impl Planner<'_> {
         if self.inputs.concurrent && draft.steps.len() > 1 {
             self.keep_related_apart(&mut draft);
         }
-        self.sort(draft)
+        let (schedule, down) = draft.finish();
+        self.sort(schedule, &down)
     }
 
     /// The old value goes before what it stands on does, or changes.

@@ -29,8 +29,7 @@ pub(crate) struct Schedule {
     pub(crate) order: Vec<u32>,
     /// Where each step's successors begin in `successors`.
     starts: Vec<u32>,
-    /// Each with whether the edge is hard.
-    successors: Vec<(u32, bool)>,
+    successors: Vec<Successor>,
     /// How many steps each waits for.
     pub(crate) waits: Vec<u32>,
     /// Overlapping steps might be related.
@@ -40,14 +39,38 @@ pub(crate) struct Schedule {
     pub(crate) crosses: bool,
 }
 
-impl Schedule {
-    /// The steps that wait for one, each with whether they need it to succeed.
-    pub(crate) fn successors(&self, step: u32) -> &[(u32, bool)] {
-        let step = step as usize;
-        &self.successors[self.starts[step] as usize..self.starts[step + 1] as usize]
+/// A step that waits for another, and whether it needs that one to succeed. In four bytes: there are as many as
+/// the graphs have edges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Successor(u32);
+
+const HARD: u32 = 1 << 31;
+
+impl Successor {
+    fn new(step: u32, hard: bool) -> Self {
+        Self(step & !HARD | if hard { HARD } else { 0 })
     }
 
-    pub(super) fn new(steps: Vec<Step>, edges: &[(u32, u32, bool)]) -> Self {
+    fn get(self) -> (u32, bool) {
+        (self.0 & !HARD, self.0 & HARD != 0)
+    }
+}
+
+impl Schedule {
+    /// The steps that wait for one, each with whether they need it to succeed.
+    pub(crate) fn successors(&self, step: u32) -> impl Iterator<Item = (u32, bool)> + '_ {
+        let step = step as usize;
+        let range = self.starts[step] as usize..self.starts[step + 1] as usize;
+        self.successors[range].iter().map(|successor| successor.get())
+    }
+
+    /// All edges between steps: which comes first, which waits, and whether that needs the first to succeed.
+    pub(super) fn edges(&self) -> impl Iterator<Item = (u32, u32, bool)> + '_ {
+        let steps = 0..u32::try_from(self.steps.len()).unwrap_or(NONE);
+        steps.flat_map(|from| self.successors(from).map(move |(to, hard)| (from, to, hard)))
+    }
+
+    fn new(steps: Vec<Step>, edges: &[(u32, u32, bool)], crosses: bool) -> Self {
         let mut starts = vec![0_u32; steps.len() + 1];
         let mut waits = vec![0_u32; steps.len()];
         for &(from, to, _) in edges {
@@ -58,13 +81,43 @@ impl Schedule {
             starts[i] += starts[i - 1];
         }
         let mut next = starts.clone();
-        let mut successors = vec![(NONE, false); edges.len()];
+        let mut successors = vec![Successor(NONE); edges.len()];
         for &(from, to, hard) in edges {
             let at = &mut next[from as usize];
-            successors[*at as usize] = (to, hard);
+            successors[*at as usize] = Successor::new(to, hard);
             *at += 1;
         }
-        Self { steps, order: Vec::new(), starts, successors, waits, serial: false, crosses: false }
+        Self { steps, order: Vec::new(), starts, successors, waits, serial: false, crosses }
+    }
+
+    /// The same steps with fewer edges.
+    pub(super) fn only(self, keep: impl Fn(u32, u32) -> bool) -> Self {
+        let edges: Vec<_> = self.edges().filter(|&(from, to, _)| keep(from, to)).collect();
+        Self { serial: self.serial, ..Self::new(self.steps, &edges, self.crosses) }
+    }
+
+    /// One step of the same kind for each subject. For each, `wire` is given a list to which it adds the
+    /// steps that wait for it, and returns how many it waits for itself.
+    pub(super) fn of_one_kind(
+        kind: StepKind,
+        subjects: usize,
+        mut wire: impl FnMut(u32, &mut dyn FnMut(u32)) -> u32,
+    ) -> Self {
+        let count = u32::try_from(subjects).unwrap_or(NONE);
+        let mut schedule = Self {
+            steps: (0..count).map(|subject| Step { subject, kind }).collect(),
+            starts: Vec::with_capacity(subjects + 1),
+            successors: Vec::with_capacity(subjects * 2),
+            waits: Vec::with_capacity(subjects),
+            ..Self::default()
+        };
+        schedule.starts.push(0);
+        for subject in 0..count {
+            let successors = &mut schedule.successors;
+            schedule.waits.push(wire(subject, &mut |step| successors.push(Successor::new(step, true))));
+            schedule.starts.push(u32::try_from(schedule.successors.len()).unwrap_or(NONE));
+        }
+        schedule
     }
 }
 
@@ -80,16 +133,9 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// A draft with one step of the same kind for each subject, and the edges that are drawn for each.
-    pub(super) fn of_one_kind(kind: StepKind, subjects: usize, draw: impl Fn(u32, &mut Self)) -> Self {
-        let mut draft = Self::default();
-        draft.edges.reserve(subjects * 2);
-        let count = u32::try_from(subjects).unwrap_or(NONE);
-        draft.steps.extend((0..count).map(|subject| Step { subject, kind }));
-        for subject in 0..count {
-            draw(subject, &mut draft);
-        }
-        draft
+    /// The collected steps with what each waits for, and the step at which each subject's old value ends.
+    pub(super) fn finish(self) -> (Schedule, Vec<u32>) {
+        (Schedule::new(self.steps, &self.edges, self.crosses), self.down)
     }
 
     pub(super) fn step(&mut self, subject: u32, kind: StepKind) -> u32 {

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use setpoint_graph::ItemRef;
 
 use super::edges::Side;
-use super::schedule::{Draft, Schedule, Step, StepKind};
+use super::schedule::{Schedule, Step, StepKind};
 use super::{NONE, Planner};
 
 impl Planner<'_> {
@@ -74,24 +74,24 @@ impl Planner<'_> {
     }
 
     /// Sorts the steps, preferring smaller references, or names what must be split.
-    pub(super) fn sort(&mut self, draft: Draft) -> Result<(), Vec<u32>> {
-        let ranks = self.rank(&draft.steps);
-        let deletions = draft.steps.iter().filter(|step| step.kind == StepKind::Delete).count();
-        let of_one_direction = deletions == 0 || deletions == draft.steps.len();
-        if of_one_direction
-            && draft.edges.iter().all(|&(from, to, _)| ranks[from as usize] < ranks[to as usize])
+    ///
+    /// `down` is the step at which each subject's old value ends, where there are deletions that others may
+    /// stand on.
+    pub(super) fn sort(&mut self, mut schedule: Schedule, down: &[u32]) -> Result<(), Vec<u32>> {
+        let ranks = self.rank(&schedule.steps);
+        let deletions = schedule.steps.iter().filter(|step| step.kind == StepKind::Delete).count();
+        let of_one_direction = deletions == 0 || deletions == schedule.steps.len();
+        if of_one_direction && schedule.edges().all(|(from, to, _)| ranks[from as usize] < ranks[to as usize])
         {
             // The preferred order is a possible one: it is what the search would find.
             let mut order = vec![0; ranks.len()];
             for (step, &rank) in (0_u32..).zip(&ranks) {
                 order[rank as usize] = step;
             }
-            self.schedule = Schedule::new(draft.steps, &draft.edges);
-            self.schedule.order = order;
-            self.schedule.crosses = draft.crosses;
+            schedule.order = order;
+            self.schedule = schedule;
             return Ok(());
         }
-        let mut schedule = Schedule::new(draft.steps, &draft.edges);
         let mut waits = schedule.waits.clone();
         let mut hard_waits: Option<Vec<u32>> = None;
         let mut order = Vec::with_capacity(schedule.steps.len());
@@ -105,7 +105,7 @@ impl Planner<'_> {
                     continue;
                 }
                 order.push(step);
-                for &(next, hard) in schedule.successors(step) {
+                for (next, hard) in schedule.successors(step) {
                     let wait = &mut waits[next as usize];
                     *wait = wait.saturating_sub(1);
                     if *wait == 0 {
@@ -123,7 +123,7 @@ impl Planner<'_> {
             schedule.serial = true;
             let hard_waits = hard_waits.get_or_insert_with(|| {
                 let mut hard_waits = vec![0; placed.len()];
-                for &(from, to, hard) in &draft.edges {
+                for (from, to, hard) in schedule.edges() {
                     if hard && !placed[from as usize] {
                         hard_waits[to as usize] += 1;
                     }
@@ -136,18 +136,17 @@ impl Planner<'_> {
                 ready.push(key(u32::try_from(step).unwrap_or(NONE)));
                 continue;
             }
-            let circles = circles(&placed, &draft.edges);
+            let circles = circles(&placed, &schedule);
             let mut members: Vec<u32> = circles.iter().flatten().copied().collect();
             members.sort_by_key(|&step| ranks[step as usize]);
             let deletes = |step: &u32| schedule.steps[*step as usize].kind == StepKind::Delete;
-            let rebuilt =
-                self.rebuilt(members.iter().copied().filter(deletes), &schedule, &draft.down, &placed);
+            let rebuilt = self.rebuilt(members.iter().copied().filter(deletes), &schedule, down, &placed);
             // What would be created last among them goes first, so that the others still find their way.
             let mut preferred: Vec<u32> = members.iter().copied().filter(deletes).collect();
             preferred.sort_by_key(|step| Reverse(rebuilt.get(step).copied().unwrap_or(usize::MAX)));
-            let dispensable = preferred.into_iter().find(|&step| {
-                self.is_dispensable(schedule.steps[step as usize].subject, &draft.down, &placed)
-            });
+            let dispensable = preferred
+                .into_iter()
+                .find(|&step| self.is_dispensable(schedule.steps[step as usize].subject, down, &placed));
             if dispensable.is_none() {
                 let split = self.choose_splits(&schedule, &circles);
                 if !split.is_empty() {
@@ -166,17 +165,9 @@ impl Planner<'_> {
             for (at, &step) in (0_u32..).zip(&order) {
                 position[step as usize] = at;
             }
-            let edges: Vec<(u32, u32, bool)> = draft
-                .edges
-                .iter()
-                .filter(|(from, to, _)| position[*from as usize] < position[*to as usize])
-                .copied()
-                .collect();
-            schedule = Schedule::new(schedule.steps, &edges);
-            schedule.serial = true;
+            schedule = schedule.only(|from, to| position[from as usize] < position[to as usize]);
         }
         schedule.order = order;
-        schedule.crosses = draft.crosses;
         self.schedule = schedule;
         Ok(())
     }
@@ -250,9 +241,9 @@ impl Planner<'_> {
 }
 
 /// The hard circles among steps that are not placed: strongly connected components of more than one step.
-fn circles(placed: &[bool], edges: &[(u32, u32, bool)]) -> Vec<Vec<u32>> {
+fn circles(placed: &[bool], schedule: &Schedule) -> Vec<Vec<u32>> {
     let mut next: Vec<Vec<u32>> = vec![Vec::new(); placed.len()];
-    for &(from, to, hard) in edges {
+    for (from, to, hard) in schedule.edges() {
         if hard && !placed[from as usize] && !placed[to as usize] {
             next[from as usize].push(to);
         }

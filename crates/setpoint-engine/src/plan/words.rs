@@ -31,7 +31,7 @@ impl Planner<'_> {
                 operation.after.dedup();
                 plan.push(operation);
             }
-            for &(next, hard) in self.schedule.successors(step) {
+            for (next, hard) in self.schedule.successors(step) {
                 held[next as usize] |= hard && blocked;
                 if !hard {
                     continue;
@@ -231,7 +231,7 @@ impl Planner<'_> {
             && (this.not_due || this.held)
         {
             let next = match trouble.due {
-                Some(due) => format!("the next attempt is due at {due}"),
+                Some(due) => format!("the next attempt is due at {due:.0}"),
                 None => "it is not tried again until the intent changes".to_owned(),
             };
             let failed =

@@ -40,7 +40,7 @@ fn the_configurator_of_processes_keeps_every_promise_that_can_be_checked() {
         sensitive: false,
         cwd: None,
         log: None,
-        stop_signal: StopSignal::Int,
+        stop_signal: StopSignal::Term,
         stop_timeout: Wait::from_millis(timeout),
         runs_other: None,
         needs: Vec::new(),

@@ -6,6 +6,7 @@ mod change;
 mod memory;
 mod readme;
 mod sandbox;
+mod transcript;
 
 use std::fs;
 use std::io;
