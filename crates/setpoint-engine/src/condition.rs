@@ -202,7 +202,10 @@ fn explain_one(
     if let Some(drift) =
         current.state(item).and_then(|state| state.drift.as_ref()).filter(|drift| !drift.repaired)
     {
-        say(format!("something else changed it {} times in a row, last at {}", drift.times, drift.at));
+        say(match drift.times {
+            0 | 1 => format!("something else changed it at {:.0}", drift.at),
+            times => format!("something else changed it {times} times in a row, last at {:.0}", drift.at),
+        });
     }
     let fate = planner.subject(id).fate;
     if fate != Fate::Keep {

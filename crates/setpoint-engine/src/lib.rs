@@ -39,7 +39,7 @@ pub use hooks::Hooks;
 pub use journal::{Journal, JournalError, MemoryJournal, Record, balance, replay};
 pub use log::LogEntry;
 pub use op::{Damage, OpCx, OpError, Operation};
-pub use refresh::{Drifted, Refreshed};
+pub use refresh::{Drifted, Reading, Refreshed};
 pub use retry::RetryPolicy;
 pub use selection::Selection;
 pub use state::{CurrentGraph, Drift, Flight, ItemState, Ledger, Presence, Trouble};

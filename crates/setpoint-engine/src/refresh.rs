@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
-use setpoint_graph::{ItemHandle, ItemRef};
+use setpoint_graph::{ItemHandle, ItemRef, Name};
 use tokio_util::sync::CancellationToken;
 
+use crate::background::Wake;
 use crate::clock::after;
 use crate::configurator::Observed;
 use crate::engine::Engine;
@@ -47,6 +48,15 @@ pub struct Refreshed {
     pub unreadable: Vec<(ItemRef, OpError)>,
 }
 
+/// What reading one item showed.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// The item as it was known.
+    pub was: ItemHandle,
+    /// What is there.
+    pub observed: Result<Observed<ItemHandle>, OpError>,
+}
+
 impl Drift {
     /// Whether something else keeps changing the item.
     pub fn is_contested(&self) -> bool {
@@ -57,12 +67,43 @@ impl Drift {
 impl Engine {
     /// Reads the selected items from the real system and takes over what is found into the current graph.
     ///
-    /// The next run puts right what drifted. An operation whose end nobody knows is known by this. An item that is changed again and again is contested: it is put
-    /// right less and less often.
+    /// The next run puts right what drifted. An operation whose end nobody knows is known by this. An item that
+    /// is changed again and again is contested: it is put right less and less often.
     pub async fn refresh(&self, current: &mut CurrentGraph, selection: &Selection) -> Refreshed {
+        self.refresh_beside(current, selection, Vec::new()).await
+    }
+
+    /// Like [`Engine::refresh`], but does not read again what was read already. What is not selected, or was
+    /// read as something else than what is known of it, is of no use.
+    pub async fn refresh_beside(
+        &self,
+        current: &mut CurrentGraph,
+        selection: &Selection,
+        mut read_already: Vec<Reading>,
+    ) -> Refreshed {
         let run = self.reading(current);
         crate::reconcile::update_index(current);
         self.read_back_unknown(current, selection, &run).await;
+        read_already.sort_by(|a, b| a.was.reference().cmp(b.was.reference()));
+        let mut already = read_already.into_iter().peekable();
+        let (mut readings, mut rest) = (Vec::new(), Vec::new());
+        for item in self.readable(current, selection) {
+            // Both are in the same order.
+            while already.next_if(|reading| reading.was.reference() < item.reference()).is_some() {}
+            match already.next_if(|reading| reading.was == item) {
+                Some(reading) => readings.push(reading),
+                None => rest.push(item),
+            }
+        }
+        if !rest.is_empty() {
+            readings.extend(self.read_items(rest).await);
+            readings.sort_by(|a, b| a.was.reference().cmp(b.was.reference()));
+        }
+        self.take_over(current, readings)
+    }
+
+    /// The selected items that can be read: those that are there, by reference.
+    pub fn readable(&self, current: &CurrentGraph, selection: &Selection) -> Vec<ItemHandle> {
         let mut items: Vec<ItemHandle> = current
             .slots()
             .filter(|&slot| selection.holds(current, slot))
@@ -74,21 +115,32 @@ impl Engine {
             .filter(|item| !item.external())
             .collect();
         items.sort_by(|a, b| a.reference().cmp(b.reference()));
+        items
+    }
+
+    /// Reads items from the real system, and changes nothing: whoever has many may so read them in several
+    /// places at once, for [`Engine::refresh_beside`].
+    pub async fn read_items(&self, items: Vec<ItemHandle>) -> Vec<Reading> {
+        let wake = Arc::new(Wake::new(Name::new("")));
+        let run =
+            Arc::new(RunShared { clock: Arc::clone(self.clock()), cancel: CancellationToken::new(), wake });
         let reads = stream::iter(items).map(|item| {
             let run = Arc::clone(&run);
             async move {
                 let Some(configurator) = self.configurator(item.kind()) else {
-                    return (item, Ok(Observed::Unsupported));
+                    return Reading { was: item, observed: Ok(Observed::Unsupported) };
                 };
                 let cx = OpCx::new(item.reference().clone(), None, run);
                 let observed = self.read(&configurator, cx, item.clone()).await;
-                (item, observed)
+                Reading { was: item, observed }
             }
         });
-        let mut reads = reads.buffered(self.concurrency());
+        reads.buffered(self.concurrency()).collect().await
+    }
+
+    fn take_over(&self, current: &mut CurrentGraph, readings: Vec<Reading>) -> Refreshed {
         let mut refreshed = Refreshed::default();
-        while let Some((was, observed)) = reads.next().await {
-            let now = self.clock().now();
+        for Reading { was, observed } in readings {
             let item = was.reference().clone();
             let found = match observed {
                 Err(error) => {
@@ -108,7 +160,7 @@ impl Engine {
                 refreshed.unreadable.push((item, error));
                 continue;
             }
-            let contested = take_over(current, &item, found.as_ref(), now);
+            let contested = take_over(current, &item, found.as_ref(), self.clock().now());
             refreshed.drifted.push(Drifted { item, was, found, contested });
         }
         refreshed
@@ -122,7 +174,7 @@ impl Engine {
         let run = Arc::new(RunShared {
             clock: Arc::clone(self.clock()),
             cancel: CancellationToken::new(),
-            wake: Arc::new(crate::background::Wake::new(current.name().clone())),
+            wake: Arc::new(Wake::new(current.name().clone())),
         });
         let mut unmanaged = Vec::new();
         for kind in self.registry().kinds() {

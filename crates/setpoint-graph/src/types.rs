@@ -55,6 +55,7 @@ struct Codec {
     /// None if the item is of another type.
     write: fn(&ItemHandle) -> Option<Result<Value, serde_json::Error>>,
     read: fn(Value) -> Result<ItemHandle, serde_json::Error>,
+    parse: fn(&str) -> Result<ItemHandle, serde_json::Error>,
 }
 
 /// Why a graph or an item could not be written or read. It names the item and where it is.
@@ -176,6 +177,7 @@ impl ItemTypes {
             type_name: type_name::<T>(),
             write: |item| item.get::<T>().map(serde_json::to_value),
             read: |value| serde_json::from_value::<T>(value).map(ItemHandle::new),
+            parse: |text| serde_json::from_str::<T>(text).map(ItemHandle::new),
         };
         self.by_kind.insert(kind.into(), codec);
         self
@@ -200,6 +202,13 @@ impl ItemTypes {
     /// Reads one item of a kind; its dependencies are derived.
     pub fn item_from_value(&self, kind: &Kind, value: Value) -> Result<ItemHandle, TypesError> {
         self.read_item(kind, value, || format!("an item of kind {kind}"))
+    }
+
+    /// Reads one item of a kind from its JSON text, without a detour through a [`Value`].
+    pub fn item_from_text(&self, kind: &Kind, text: &str) -> Result<ItemHandle, TypesError> {
+        let place = || format!("an item of kind {kind}");
+        let read = (self.codec(kind, place)?.parse)(text);
+        Self::check_kind(kind, read.map_err(|source| TypesError::Read { place: place(), source })?, place)
     }
 
     /// Writes a graph: items, their states and the subgraphs.
@@ -279,6 +288,14 @@ impl ItemTypes {
         let hint = value.get("name").and_then(Value::as_str).map(|name| format!(" (named {name:?})"));
         let item = (codec.read)(value)
             .map_err(|source| TypesError::Read { place: place() + &hint.unwrap_or_default(), source })?;
+        Self::check_kind(kind, item, place)
+    }
+
+    fn check_kind(
+        kind: &Kind,
+        item: ItemHandle,
+        place: impl Fn() -> String,
+    ) -> Result<ItemHandle, TypesError> {
         if item.kind() != kind {
             let item = item.reference().clone();
             return Err(TypesError::OtherKind { kind: kind.clone(), item, place: place() });

@@ -11,7 +11,7 @@ use redb::{
     TableDefinition, TableError, WriteTransaction,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 use setpoint_engine::{CurrentGraph, ItemState};
 use setpoint_graph::{ItemRef, ItemTypes, Kind, Name, Node, SubgraphPath};
 
@@ -45,11 +45,12 @@ pub(crate) struct Content {
     pub(crate) adopted: BTreeSet<ItemRef>,
 }
 
+/// An item with its state; the item's own text is left to its type.
 #[derive(Serialize, Deserialize)]
-struct StoredItem {
+struct StoredItem<T> {
     #[serde(default, skip_serializing_if = "SubgraphPath::is_root")]
     path: SubgraphPath,
-    item: Value,
+    item: T,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     state: Option<ItemState>,
 }
@@ -100,6 +101,8 @@ impl Store {
         let mut graph = CurrentGraph::new(set.as_str());
         if let Some(items) = self.table(txn.open_table(ITEMS))? {
             graph.reserve(usize::try_from(self.done(redb::ReadableTableMetadata::len(&items))?).unwrap_or(0));
+            // Items of one kind follow each other.
+            let mut known_kind = Kind::new("");
             for entry in self.done(items.iter())? {
                 let (key, value) = self.done(entry)?;
                 let (kind, name) = key.value();
@@ -108,8 +111,11 @@ impl Store {
                     what: format!("{kind}/{name}"),
                     source,
                 };
-                let stored: StoredItem = serde_json::from_slice(value.value()).map_err(broken)?;
-                let item = types.item_from_value(&Kind::new(kind), stored.item)?;
+                let stored: StoredItem<&RawValue> = serde_json::from_slice(value.value()).map_err(broken)?;
+                if known_kind.as_str() != kind {
+                    known_kind = Kind::new(kind);
+                }
+                let item = types.item_from_text(&known_kind, stored.item.get())?;
                 // References are unique in the table, so that no put is refused.
                 let put = match stored.state {
                     Some(state) => graph.put_item_with_state(&stored.path, item, state),

@@ -124,7 +124,8 @@ impl StateDir {
         let writer =
             Writer { dir: self.clone(), set: set.to_owned(), journal, book, in_flight, found, _lock: lock };
         if is_new {
-            writer.save(&graph, None)?;
+            // That there is a state now is no change to what is known.
+            writer.write(&graph, None, serial)?;
         } else if goes_on {
             let whole = told.as_ref().map_or(0, |told| told.length);
             writer.journal.cut(whole).map_err(StateError::file("mend", self.journal_path()))?;
@@ -215,10 +216,15 @@ impl Writer {
 
     /// Saves the graph, and the run that led to it, in one step; the journal starts anew.
     pub fn save(&self, graph: &CurrentGraph, run: Option<Run>) -> Result<(), StateError> {
+        let serial = self.book().serial + 1;
+        self.write(graph, run, serial)
+    }
+
+    fn write(&self, graph: &CurrentGraph, run: Option<Run>, serial: u64) -> Result<(), StateError> {
         let mut book = self.book();
         let change = Change {
             set: &self.set,
-            serial: book.serial + 1,
+            serial,
             graph,
             touched: touched(graph, book.saved),
             adopted: &book.adopted,
@@ -226,7 +232,7 @@ impl Writer {
         };
         self.dir.store().write(&change, &self.dir.types)?;
         book.lost = None;
-        book.serial += 1;
+        book.serial = serial;
         book.last_run = run.map_or(book.last_run, |run| run.number);
         book.saved = Some((graph.id(), graph.revision()));
         drop(book);
@@ -246,6 +252,11 @@ impl Writer {
     /// Whether the item existed before and is only looked after.
     pub fn is_adopted(&self, item: &ItemRef) -> bool {
         self.book().adopted.contains(item)
+    }
+
+    /// All items that existed before and are only looked after.
+    pub fn adopted(&self) -> BTreeSet<ItemRef> {
+        self.book().adopted.clone()
     }
 
     fn note_adoption(&self, item: &ItemRef, adopted: bool) -> Result<(), StateError> {

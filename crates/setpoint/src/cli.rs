@@ -86,7 +86,7 @@ pub(crate) struct SetArgs {
 /// What a plan is about, and how it is carried out.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ChangeArgs {
-    /// Only these items, written `kind.name`, and what they make necessary.
+    /// Only these items, written `kind.name`, with what they need; of those that go, with what needs them.
     #[arg(long, value_name = "ITEM", value_parser = parse_item)]
     pub(crate) target: Vec<ItemRef>,
     /// Whether the host is read first; without it, Setpoint trusts what it remembers.

@@ -1,5 +1,6 @@
 //! The `setpoint` command.
 
+mod ahead;
 mod changes;
 mod cli;
 mod commands;
@@ -16,6 +17,9 @@ mod set;
 use std::process::ExitCode;
 
 use clap::Parser;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use setpoint_engine::{CurrentGraph, Drifted, Engine, Refreshed, Selection};
+use setpoint_engine::{CurrentGraph, Drifted, Engine, Reading, Refreshed, Selection};
 use setpoint_graph::{Graph, ItemHandle, ItemRef};
 use setpoint_host::{Host, Manifest};
 use setpoint_plan::{Action, AttributeChange, Plan};
@@ -37,6 +37,18 @@ pub(crate) struct DriftView {
     pub(crate) changes: Vec<Change>,
 }
 
+impl Preview {
+    /// Says of what is only looked after that it stays on the host.
+    pub(crate) fn note_adopted(&mut self, is_adopted: impl Fn(&ItemRef) -> bool) {
+        for operation in &mut self.plan.operations {
+            let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
+            if operation.action == Action::Delete && !operation.temporary && is_adopted(&item) {
+                operation.reason += "; it was there before Setpoint, and stays";
+            }
+        }
+    }
+}
+
 impl From<&Drifted> for DriftView {
     fn from(drifted: &Drifted) -> Self {
         let found = drifted.found.as_ref();
@@ -52,13 +64,15 @@ impl From<&Drifted> for DriftView {
     }
 }
 
-/// Reads the host; what can't be read is an error, since no plan could be trusted.
+/// Reads the host, but for what was read already; what can't be read is an error, since no plan could be
+/// trusted.
 pub(crate) async fn refresh(
     engine: &Engine,
     current: &mut CurrentGraph,
     selection: &Selection,
+    read_already: Vec<Reading>,
 ) -> Result<Refreshed, CliError> {
-    let refreshed = engine.refresh(current, selection).await;
+    let refreshed = engine.refresh_beside(current, selection, read_already).await;
     if refreshed.unreadable.is_empty() {
         return Ok(refreshed);
     }

@@ -83,3 +83,8 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
     };
     print(&(text.map_err(|error| CliError::Output(error.into()))? + "\n"))
 }
+
+/// How many items, in words that fit the number.
+pub(crate) fn counted(items: usize) -> String {
+    if items == 1 { "1 item".to_owned() } else { format!("{items} items") }
+}

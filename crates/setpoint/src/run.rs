@@ -1,5 +1,6 @@
 //! Carrying a plan out: journalled, watched by a person, stoppable, remembered.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +11,7 @@ use serde::Serialize;
 use setpoint_engine::{
     CurrentGraph, Engine, Failure, Hooks, Interruption, ItemState, LogEntry, Operation, Selection, Status,
 };
-use setpoint_graph::Graph;
+use setpoint_graph::{Graph, ItemRef};
 use setpoint_host::Host;
 use setpoint_state::{Outcome, Run, RunEntry, Writer};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -134,12 +135,14 @@ async fn stop_on(mut signals: Signals, drain: CancellationToken, cancel: Cancell
 #[derive(Debug)]
 pub(crate) struct Progress {
     total: usize,
+    /// What was there before Setpoint, and stays.
+    adopted: BTreeSet<ItemRef>,
     done: AtomicUsize,
 }
 
 impl Progress {
-    pub(crate) fn new(total: usize) -> Arc<Self> {
-        Arc::new(Self { total, done: AtomicUsize::new(0) })
+    pub(crate) fn new(total: usize, adopted: BTreeSet<ItemRef>) -> Arc<Self> {
+        Arc::new(Self { total, adopted, done: AtomicUsize::new(0) })
     }
 }
 
@@ -149,7 +152,7 @@ impl Hooks for Progress {
         let one_by_one = self.total <= SHOWN_ONE_BY_ONE || entry.error().is_some();
         // A line that can't be written stops nothing: the run goes on, and is remembered.
         if one_by_one {
-            let _ = print(&line(entry));
+            let _ = print(&line(entry, self.adopted.contains(entry.item().reference())));
         } else if done.is_multiple_of(1000) {
             let _ = print(&format!("  … {done} of {}\n", self.total));
         }
@@ -157,7 +160,7 @@ impl Hooks for Progress {
 }
 
 /// One operation in a line.
-pub(crate) fn line(entry: &LogEntry) -> String {
+pub(crate) fn line(entry: &LogEntry, adopted: bool) -> String {
     let took = entry
         .end()
         .map(|end| end.duration_since(entry.start()))
@@ -168,20 +171,27 @@ pub(crate) fn line(entry: &LogEntry) -> String {
         (Some(error), operation) => format!("  ! {item} failed to {operation}{took}: {error}\n"),
         (None, Operation::Create) => format!("  + {item} created{took}\n"),
         (None, Operation::Modify) => format!("  ~ {item} modified{took}\n"),
+        (None, Operation::Delete) if adopted => format!("  - {item} let go{took}\n"),
         (None, Operation::Delete) => format!("  - {item} deleted{took}\n"),
     }
 }
 
 /// What was done, in one sentence.
-pub(crate) fn summary(done: &Done) -> String {
-    let counts =
-        [(Operation::Create, "created"), (Operation::Modify, "modified"), (Operation::Delete, "deleted")];
+pub(crate) fn summary(done: &Done, adopted: &BTreeSet<ItemRef>) -> String {
     let entries = &done.run.entries;
+    let word = |entry: &RunEntry| match entry.operation {
+        Operation::Create => "created",
+        Operation::Modify => "modified",
+        Operation::Delete if adopted.contains(&ItemRef::new(entry.kind.as_str(), entry.name.as_str())) => {
+            "let go"
+        }
+        Operation::Delete => "deleted",
+    };
     let mut parts: Vec<String> = Vec::new();
-    for (operation, word) in counts {
-        let count = entries.iter().filter(|e| e.operation == operation && e.error.is_none()).count();
+    for counted in ["created", "modified", "deleted", "let go"] {
+        let count = entries.iter().filter(|entry| entry.error.is_none() && word(entry) == counted).count();
         if count > 0 {
-            parts.push(format!("{count} {word}"));
+            parts.push(format!("{count} {counted}"));
         }
     }
     let failed = entries.iter().filter(|entry| entry.error.is_some()).count();

@@ -1,11 +1,12 @@
 //! What a command works on: the manifests, the state, and the host with its engine.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::thread;
 
-use setpoint_engine::{Engine, Selection};
-use setpoint_graph::{Graph, ItemRef, ItemTypes};
+use setpoint_engine::{CurrentGraph, Engine, Presence, Selection};
+use setpoint_graph::{Edge, Graph, ItemRef, ItemTypes, SlotId, State};
 use setpoint_host::{AdoptionError, Adoptions, Host, HostOptions, Manifest, item_types, registry};
 use setpoint_state::{Snapshot, StateDir, Writer};
 
@@ -33,26 +34,13 @@ impl Set {
         self.manifest.graph()
     }
 
-    /// Loads the manifests, and beside that what is known: either may take its time where there is a lot.
-    pub(crate) fn load_with_state(args: &SetArgs) -> Result<(Self, Snapshot), CliError> {
-        let state = state_of(args);
-        let (set, known) = thread::scope(|scope| {
-            let reading = scope.spawn(|| state.read());
-            let set = Self::load(args);
-            (set, reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        });
-        let set = set?;
-        let snapshot = set.own(known?)?;
-        Ok((set, snapshot))
-    }
-
     /// What is known, also beside another command that writes.
     pub(crate) fn read_state(&self) -> Result<Snapshot, CliError> {
         self.own(self.state.read()?)
     }
 
     /// The state of another set is refused.
-    fn own(&self, known: Option<Snapshot>) -> Result<Snapshot, CliError> {
+    pub(crate) fn own(&self, known: Option<Snapshot>) -> Result<Snapshot, CliError> {
         let Some(snapshot) = known else {
             return Ok(Snapshot::empty(self.name()));
         };
@@ -108,12 +96,79 @@ pub(crate) fn engine(host: &Host, change: &ChangeArgs, replace: &[ItemRef]) -> E
         .retrying_now()
 }
 
-/// The items that a command is about. One that is neither declared nor remembered is an error.
-pub(crate) fn selection(items: &[ItemRef], known: impl Fn(&ItemRef) -> bool) -> Result<Selection, CliError> {
-    if let Some(unknown) = items.iter().find(|item| !known(item)) {
-        return Err(CliError::NoSuchItem(unknown.clone()));
+/// Refuses items that are neither declared nor remembered.
+pub(crate) fn check_known(
+    items: &[ItemRef],
+    intended: &Graph,
+    current: &CurrentGraph,
+) -> Result<(), CliError> {
+    let unknown = items.iter().find(|item| !intended.contains(item) && !current.contains(item));
+    unknown.map_or(Ok(()), |unknown| Err(CliError::NoSuchItem(unknown.clone())))
+}
+
+/// What a command is about.
+#[derive(Debug)]
+pub(crate) struct Scope<'a> {
+    pub(crate) selection: Selection,
+    /// What is intended as far as the command is about it.
+    pub(crate) intended: Cow<'a, Graph>,
+}
+
+/// What a command is about that was given some targets: these with all that they need, and those of them that
+/// are to go with all that needs them. Without targets it is about everything.
+pub(crate) fn scope<'a>(
+    targets: &[ItemRef],
+    intended: &'a Graph,
+    current: &CurrentGraph,
+) -> Result<Scope<'a>, CliError> {
+    check_known(targets, intended, current)?;
+    if targets.is_empty() {
+        return Ok(Scope { selection: Selection::all(), intended: Cow::Borrowed(intended) });
     }
-    Ok(if items.is_empty() { Selection::all() } else { Selection::items(items.iter().cloned()) })
+    let (stay, go): (Vec<&ItemRef>, Vec<&ItemRef>) = targets.iter().partition(|item| intended.contains(item));
+    let mut items = reach(intended, stay, |slot| intended.edges_at(slot));
+    items.extend(dependents(current, go));
+    let selection = Selection::items(items.iter().cloned());
+    // What only waits for one of them is not made on the way.
+    let mut intended = intended.clone();
+    let is_there = |item: &ItemRef| {
+        let state = current.state(item);
+        current.contains(item) && state.is_none_or(|state| state.presence() == Presence::Present)
+    };
+    let others: Vec<ItemRef> = intended.items().map(|node| node.reference().clone()).collect();
+    for other in others.iter().filter(|other| !items.contains(*other) && !is_there(other)) {
+        // It is there, and nobody else has a hand in it.
+        let _ = intended.del_item(other);
+    }
+    Ok(Scope { selection, intended: Cow::Owned(intended) })
+}
+
+/// Items with all that needs them, directly or not.
+pub(crate) fn dependents<'a>(
+    current: &CurrentGraph,
+    items: impl IntoIterator<Item = &'a ItemRef>,
+) -> BTreeSet<ItemRef> {
+    reach(current, items, |slot| current.incoming_at(slot))
+}
+
+/// Items with all that edges lead to from them.
+fn reach<'a, 'g, S: State>(
+    graph: &'g Graph<S>,
+    items: impl IntoIterator<Item = &'a ItemRef>,
+    edges: impl Fn(SlotId) -> &'g [Edge],
+) -> BTreeSet<ItemRef> {
+    let mut found: BTreeSet<ItemRef> = items.into_iter().cloned().collect();
+    let mut todo: Vec<SlotId> = found.iter().filter_map(|item| graph.slot_of(item)).collect();
+    while let Some(slot) = todo.pop() {
+        for edge in edges(slot) {
+            if let Some(item) = graph.reference_at(edge.slot)
+                && found.insert(item.clone())
+            {
+                todo.push(edge.slot);
+            }
+        }
+    }
+    found
 }
 
 /// Adoptions that the state remembers.

@@ -234,8 +234,9 @@ impl Planner<'_> {
                 Some(due) => format!("the next attempt is due at {due:.0}"),
                 None => "it is not tried again until the intent changes".to_owned(),
             };
-            let failed =
-                format!("{} failed {} times: {}", trouble.operation, trouble.attempts, trouble.error);
+            let times =
+                if trouble.attempts == 1 { "once".to_owned() } else { format!("{} times", trouble.attempts) };
+            let failed = format!("{} failed {times}: {}", trouble.operation, trouble.error);
             return Some((Standing::Failed, vec![failed, next]));
         }
         if this.claimed_by != NONE {

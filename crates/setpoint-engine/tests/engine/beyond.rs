@@ -411,3 +411,23 @@ async fn a_drained_run_finishes_what_runs_and_starts_nothing_more() {
     assert_eq!(log(&status), ["create A"]);
     assert_eq!(status.interruption(), Some(&setpoint_engine::Interruption::Cancelled));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_read_already_is_not_read_again() {
+    let mut bench = Bench::new();
+    bench.world.lock().can_read = true;
+    bench.put(thing("A")).put(thing("B")).put(thing("C"));
+    bench.run().await;
+    let items = bench.engine.readable(bench.graph(), &Selection::items([r("A"), r("B")]));
+    bench.world.lock().exists.remove("A");
+    let mut ahead = bench.engine.read_items(items).await;
+    assert_eq!(bench.world.lock().reads, 2);
+    // A reading of another value than the known one is of no use.
+    ahead[1].was = ItemHandle::new(thing("B").value(9));
+    let current = bench.current.as_mut().unwrap();
+    let refreshed = bench.engine.refresh_beside(current, &Selection::all(), ahead).await;
+    assert_eq!(bench.world.lock().reads, 4, "B and C");
+    assert_eq!(refreshed.read, 3);
+    let drifted: Vec<&str> = refreshed.drifted.iter().map(|drifted| drifted.item.name().as_str()).collect();
+    assert_eq!(drifted, ["A"]);
+}

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
@@ -85,29 +87,41 @@ impl fmt::Debug for Content {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Wire {
-    Text(String),
-    Bytes { base64: String },
+struct Encoded {
+    base64: String,
 }
 
 impl Serialize for Content {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match std::str::from_utf8(&self.0) {
             Ok(text) => serializer.serialize_str(text),
-            Err(_) => Wire::Bytes { base64: STANDARD.encode(&self.0) }.serialize(serializer),
+            Err(_) => Encoded { base64: STANDARD.encode(&self.0) }.serialize(serializer),
         }
     }
 }
 
 impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Wire::deserialize(deserializer)? {
-            Wire::Text(text) => Ok(Self::from(text.into_bytes())),
-            Wire::Bytes { base64 } => {
-                STANDARD.decode(base64).map(Self::from).map_err(serde::de::Error::custom)
-            }
-        }
+        deserializer.deserialize_any(ContentVisitor)
+    }
+}
+
+struct ContentVisitor;
+
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text, or {\"base64\": \"…\"}")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Content, E> {
+        Ok(Content::from(text))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Content, A::Error> {
+        let Encoded { base64 } = Encoded::deserialize(MapAccessDeserializer::new(map))?;
+        STANDARD.decode(base64).map(Content::from).map_err(serde::de::Error::custom)
     }
 }
 

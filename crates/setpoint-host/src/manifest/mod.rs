@@ -172,6 +172,22 @@ pub fn load(path: &Path) -> Result<Manifest, Vec<Diagnostic>> {
     }
 }
 
+/// The root that the manifests at a path probably have, found without understanding them: for whoever wants to
+/// look at the host while they are still being loaded. It may be wrong, and there may be none.
+pub fn probable_root(path: &Path) -> Option<PathBuf> {
+    let found = find(path).ok()?;
+    let texts = found.files.iter().filter_map(|file| fs::read_to_string(file).ok());
+    let mut named = texts.filter_map(|text| {
+        let rest = text.strip_prefix("root:").or_else(|| text.split_once("\nroot:").map(|(_, rest)| rest))?;
+        Some(rest.lines().next()?.trim().trim_matches(['"', '\'']).to_owned())
+    });
+    fs::canonicalize(match named.next() {
+        Some(root) => found.directory.join(root),
+        None => found.directory,
+    })
+    .ok()
+}
+
 /// The files of a set.
 struct Found {
     directory: PathBuf,

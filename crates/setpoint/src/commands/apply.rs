@@ -15,7 +15,7 @@ use crate::planfile::PlanFile;
 use crate::preview::{self, Preview};
 use crate::report::{Report, print, print_json};
 use crate::run::{self, Done, FailureView, Progress};
-use crate::set::{self, Set};
+use crate::set::{self, Scope, Set};
 
 /// What was planned and what came of it, as data.
 #[derive(Debug, Serialize)]
@@ -57,16 +57,14 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
         return apply_kept(args, &set, &kept, writer, host, current, report);
     }
     let engine = set::engine(&host, &args.write.change, &args.replace);
-    let known = |item: &_| set.intended().contains(item) || current.contains(item);
-    let selection = set::selection(&args.write.change.target, known)?;
-    set::selection(&args.replace, known)?;
+    let Scope { selection, intended } = set::scope(&args.write.change.target, set.intended(), &current)?;
+    set::check_known(&args.replace, set.intended(), &current)?;
     let runtime = super::runtime()?;
     let refreshed = if args.write.change.refresh || args.refresh_only {
-        runtime.block_on(preview::refresh(&engine, &mut current, &selection))?
+        runtime.block_on(preview::refresh(&engine, &mut current, &selection, Vec::new()))?
     } else {
         Refreshed::default()
     };
-    let intended = Some(set.intended());
     if args.refresh_only {
         return refresh_only(args, &writer, &current, &refreshed, &set);
     }
@@ -76,7 +74,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
         engine,
         host,
         writer,
-        intended,
+        intended: Some(&intended),
         selection,
         yes: args.write.yes,
         json: args.write.json,
@@ -112,11 +110,12 @@ fn apply_kept(
     }
     let intended = kept.intended(&item_types())?;
     let engine = set::engine(&host, &args.write.change, &kept.replace);
-    let selection = set::selection(&kept.target, |_| true)?;
+    let Scope { selection, intended } = set::scope(&kept.target, &intended, &current)?;
     let runtime = super::runtime()?;
-    let refreshed = runtime.block_on(preview::refresh(&engine, &mut current, &selection))?;
-    let now =
+    let refreshed = runtime.block_on(preview::refresh(&engine, &mut current, &selection, Vec::new()))?;
+    let mut now =
         preview::preview(&engine, &host, &set.manifest, &current, Some(&intended), &selection, &refreshed)?;
+    now.note_adopted(|item| writer.is_adopted(item));
     if now.plan != kept.plan {
         return Err(CliError::Stale("the host has changed since it was made".to_owned()));
     }
@@ -189,8 +188,9 @@ impl Change<'_> {
     /// Shows what is going to be done, asks, does it, and shows what came of it.
     pub(crate) fn make(self, current: CurrentGraph, refreshed: &Refreshed) -> Result<Made, CliError> {
         let Self { engine, host, set, intended, selection, .. } = &self;
-        let preview =
+        let mut preview =
             preview::preview(engine, host, &set.manifest, &current, *intended, selection, refreshed)?;
+        preview.note_adopted(|item| self.writer.is_adopted(item));
         if !self.json {
             print(&crate::print::preview(&preview, &current, *intended))?;
         }
@@ -209,9 +209,10 @@ impl Change<'_> {
         if !confirm(question, self.yes)? {
             return Err(CliError::Declined);
         }
+        let adopted = self.writer.adopted();
         let done = self.carry_out(current, &preview)?;
         if !self.json {
-            print(&format!("\n{}", run::summary(&done)))?;
+            print(&format!("\n{}", run::summary(&done, &adopted)))?;
         }
         Ok(Made { preview, done: Some(done) })
     }
@@ -220,7 +221,7 @@ impl Change<'_> {
         let mut engine = self.engine.clone();
         if !self.json {
             print("\n")?;
-            engine = engine.with_hooks(Progress::new(preview.plan.operations.len()));
+            engine = engine.with_hooks(Progress::new(preview.plan.operations.len(), self.writer.adopted()));
         }
         let runtime = super::runtime()?;
         let mut current = Some(current);

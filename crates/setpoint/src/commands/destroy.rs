@@ -24,16 +24,18 @@ pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError
     let host = set.host(&writer)?;
     clean_up(&host, &writer, report)?;
     let engine = set::engine(&host, &args.change, &[]);
-    let selection = set::selection(&args.change.target, |item| current.contains(item))?;
+    set::check_known(&args.change.target, &Graph::new(set.name()), &current)?;
+    let gone = set::dependents(&current, &args.change.target);
+    let selection = if gone.is_empty() { Selection::all() } else { Selection::items(gone.iter().cloned()) };
     let refreshed = if args.change.refresh {
-        super::runtime()?.block_on(preview::refresh(&engine, &mut current, &selection))?
+        super::runtime()?.block_on(preview::refresh(&engine, &mut current, &selection, Vec::new()))?
     } else {
         Refreshed::default()
     };
     // Of a part, everything else stays as it was declared.
     let mut rest: Option<Graph> = (selection != Selection::All).then(|| set.intended().clone());
     if let Some(rest) = &mut rest {
-        for item in &args.change.target {
+        for item in &gone {
             // One that is only remembered is not declared any more.
             let _ = rest.del_item(item);
         }

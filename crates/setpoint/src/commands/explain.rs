@@ -39,8 +39,9 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<u8, CliError> {
     let declared_in = declared.map(|declared| format!("{}:{}", declared.file.display(), declared.line));
     let adopted = snapshot.adopted.contains(item);
     let mut text = explanation.to_string();
-    for (_, why) in &refreshed.unreadable {
-        let _ = writeln!(text, "  it can't be read: {why}");
+    if let Some((_, why)) = refreshed.unreadable.first() {
+        // What is remembered may not be true any more.
+        text = format!("{item} can't be read: {why}\n  when it could be read last: {text}");
     }
     if args.json {
         let explanation = text.lines().map(ToOwned::to_owned).collect();

@@ -16,6 +16,6 @@ use tokio::runtime::{Builder, Runtime};
 use crate::error::CliError;
 
 /// What a command runs on.
-fn runtime() -> Result<Runtime, CliError> {
+pub(crate) fn runtime() -> Result<Runtime, CliError> {
     Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)
 }

@@ -3,38 +3,40 @@
 use setpoint_engine::Refreshed;
 use setpoint_host::item_types;
 
+use crate::ahead;
 use crate::cli::PlanArgs;
 use crate::error::CliError;
 use crate::planfile::PlanFile;
 use crate::preview::{self, Preview};
-use crate::report::{Report, print, print_json};
-use crate::set::{self, Set};
+use crate::report::{Report, counted, print, print_json};
+use crate::set::{self, Scope};
 
 /// What `--detailed-exitcode` says of a plan with something to do.
 const CHANGES: u8 = 2;
 
 pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
-    let (set, mut snapshot) = Set::load_with_state(&args.set)?;
-    report.detail(|| format!("{}: {} items declared", set.name(), set.intended().len()));
+    let (set, mut snapshot, ahead) = ahead::load(&args.set, args.change.refresh)?;
+    report.detail(|| format!("{}: {} declared", set.name(), counted(set.intended().len())));
     if snapshot.unfinished {
         report.warn("a run is under way, or was cut off: the plan is of what it has done so far");
     }
     let host = set.host_to_read()?;
     let engine = set::engine(&host, &args.change, &args.replace);
-    let known = |item: &_| set.intended().contains(item) || snapshot.graph.contains(item);
-    let selection = set::selection(&args.change.target, known)?;
-    set::selection(&args.replace, known)?;
+    let Scope { selection, intended } = set::scope(&args.change.target, set.intended(), &snapshot.graph)?;
+    set::check_known(&args.replace, set.intended(), &snapshot.graph)?;
     let refreshed = if args.change.refresh {
-        let reading = preview::refresh(&engine, &mut snapshot.graph, &selection);
+        let reading =
+            preview::refresh(&engine, &mut snapshot.graph, &selection, ahead.in_root(set.manifest.root()));
         super::runtime()?.block_on(reading)?
     } else {
         Refreshed::default()
     };
-    report.detail(|| format!("{} items read", refreshed.read));
+    report.detail(|| format!("{} read", counted(refreshed.read)));
     let current = &snapshot.graph;
-    let intended = Some(set.intended());
-    let preview: Preview =
+    let intended = Some(&*intended);
+    let mut preview: Preview =
         preview::preview(&engine, &host, &set.manifest, current, intended, &selection, &refreshed)?;
+    preview.note_adopted(|item| snapshot.adopted.contains(item));
     if let Some(path) = &args.out {
         let (target, replace) = (args.change.target.clone(), args.replace.clone());
         let plan = preview.plan.clone();
@@ -51,5 +53,8 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
         }
     }
     let changes = args.detailed_exitcode && !preview.plan.is_empty();
+    // The process is about to end, and taking large graphs apart takes its time.
+    std::mem::forget(snapshot);
+    std::mem::forget(set);
     Ok(if changes { CHANGES } else { 0 })
 }

@@ -5,7 +5,7 @@ use setpoint_host::Diagnostic;
 
 use crate::cli::ValidateArgs;
 use crate::error::CliError;
-use crate::report::{print, print_json};
+use crate::report::{counted, print, print_json};
 
 /// One error as data.
 #[derive(Debug, Serialize)]
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<u8, CliError> {
             if args.json {
                 print_json(&Verdict { valid: true, set: Some(set), items: Some(items), errors: Vec::new() })?;
             } else {
-                print(&format!("{set}: {items} items declared, nothing wrong.\n"))?;
+                print(&format!("{set}: {} declared, nothing wrong.\n", counted(items)))?;
             }
             Ok(0)
         }

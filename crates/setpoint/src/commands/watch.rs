@@ -118,6 +118,7 @@ impl Keeper {
             self.say.drift(drifted)?;
         }
         let (intended, all) = (Some(self.set.intended()), Selection::all());
+        let adopted = self.writer.adopted();
         let done = run::carry_out(
             self.engine.clone(),
             &self.writer,
@@ -129,7 +130,7 @@ impl Keeper {
         );
         let done = done.await?;
         for entry in done.status.log() {
-            self.say.operation(entry)?;
+            self.say.operation(entry, adopted.contains(entry.item().reference()))?;
         }
         if !done.run.entries.is_empty() {
             run::settled(&self.host, self.current.as_ref(), self.report);

@@ -299,3 +299,73 @@ fn another_set_on_the_same_state_is_an_error_and_no_mass_deletion() {
     }
     assert_eq!(sandbox.tree(), ["public", "public/index.html", "secret.txt", "start.html"]);
 }
+
+#[test]
+fn a_target_brings_what_it_needs_and_nothing_else() {
+    let sandbox = Sandbox::new(
+        "directories:\n  d:\nfiles:\n  a: {path: d/a, content: a}\n  b: {path: d/b, content: b}\n",
+    );
+    sandbox.ok(&["apply", "--yes", "--target", "file.a"]);
+    assert_eq!(sandbox.tree(), ["d", "d/a"]);
+    // What was there is not touched, also where something else changed it.
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.write("d/a", "changed");
+    sandbox.declare(
+        "directories:\n  d:\nfiles:\n  a: {path: d/a, content: new}\n  b: {path: d/b, content: new}\n",
+    );
+    sandbox.ok(&["apply", "--yes", "--target", "file.b"]);
+    assert_eq!((sandbox.read("d/a").as_str(), sandbox.read("d/b").as_str()), ("changed", "new"));
+}
+
+#[test]
+fn destroying_a_target_takes_along_what_needs_it() {
+    let sandbox =
+        Sandbox::new("directories:\n  d:\nfiles:\n  a: {path: d/a, content: a}\n  b: {content: b}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["destroy", "--yes", "--target", "directory.d"]);
+    assert_eq!(sandbox.tree(), ["b"]);
+    // One that is not declared any more goes with what needed it.
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare("files:\n  b: {content: b}\n");
+    sandbox.ok(&["apply", "--yes", "--target", "directory.d"]);
+    assert_eq!(sandbox.tree(), ["b"]);
+}
+
+#[test]
+fn a_plan_that_was_made_before_there_was_a_state_is_not_stale_for_that() {
+    let sandbox = Sandbox::new("files:\n  a: {content: a}\n");
+    sandbox.ok(&["plan", "--out", "first.plan"]);
+    assert_eq!(sandbox.run(&["apply"]).code(), 1, "there is no terminal to ask on");
+    sandbox.ok(&["apply", "first.plan"]);
+    assert_eq!(sandbox.read("a"), "a");
+}
+
+#[test]
+fn what_was_there_before_is_let_go_and_not_deleted() {
+    let sandbox = Sandbox::new("files:\n  a: {content: a, adopt: true}\n");
+    sandbox.write("a", "a");
+    sandbox.ok(&["apply", "--yes"]);
+    let gone = sandbox.ok(&["destroy", "--yes"]);
+    assert!(
+        gone.contains("- file/a  it is not intended any more; it was there before Setpoint, and stays"),
+        "{gone}"
+    );
+    assert!(gone.contains("- file/a let go\n") && gone.contains(": 1 let go in"), "{gone}");
+    assert_eq!(sandbox.read("a"), "a");
+}
+
+#[test]
+fn what_is_seen_while_the_manifests_are_loaded_is_seen_in_the_right_place() {
+    let sandbox = Sandbox::new("root: here\nfiles:\n  a: {content: a}\n");
+    fs::create_dir(sandbox.path("here")).unwrap();
+    fs::create_dir(sandbox.path("there")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.write("there/a", "a");
+    // By its looks the root is still the old one.
+    sandbox.write(
+        "site.yaml",
+        "name: site\n\"root\": there\nvalues: {text: 'x\nroot: here'}\nfiles:\n  a: {content: a}\n",
+    );
+    fs::remove_file(sandbox.path("here/a")).unwrap();
+    assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
+}

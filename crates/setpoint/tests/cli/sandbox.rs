@@ -107,15 +107,23 @@ impl Ran {
     }
 }
 
-/// A text without the times it took.
+/// A text without the times it took. Of single operations only those that took long are told.
 pub(crate) fn timeless(text: &str) -> String {
     let lines = text.split_inclusive('\n').map(|line| match line.rsplit_once(" in ") {
-        Some((before, time)) if time.ends_with("ms.\n") || time.ends_with(" s.\n") => {
-            format!("{before} in no time.\n")
+        Some((before, time)) if is_duration(time.trim_end().trim_end_matches('.')) => {
+            let is_operation = ["  + ", "  ~ ", "  - "].iter().any(|sign| line.starts_with(sign));
+            let end = if time.ends_with(".\n") { ".\n" } else { "\n" };
+            if is_operation { format!("{before}{end}") } else { format!("{before} in no time{end}") }
         }
         _ => line.to_owned(),
     });
     lines.collect()
+}
+
+fn is_duration(text: &str) -> bool {
+    let number =
+        text.strip_suffix(" ms").or(text.strip_suffix(" s")).map(|text| text.trim_start_matches("under "));
+    number.is_some_and(|number| number.parse::<f64>().is_ok())
 }
 
 /// A command that runs; ended with the test.

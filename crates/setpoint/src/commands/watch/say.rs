@@ -9,7 +9,7 @@ use setpoint_state::RunEntry;
 
 use crate::error::CliError;
 use crate::preview::DriftView;
-use crate::report::{print, print_json};
+use crate::report::{counted, print, print_json};
 
 /// Writes lines, or JSON objects one a line.
 #[derive(Clone, Copy, Debug)]
@@ -42,11 +42,13 @@ impl Say {
     }
 
     pub(super) fn started(self, set: &str, items: usize) -> Result<(), CliError> {
-        self.write(Said::Started { set, items }, || format!("watching {set}: {items} items declared"))
+        self.write(Said::Started { set, items }, || format!("watching {set}: {} declared", counted(items)))
     }
 
     pub(super) fn reloaded(self, items: usize) -> Result<(), CliError> {
-        self.write(Said::Reloaded { items }, || format!("the manifests have changed: {items} items declared"))
+        self.write(Said::Reloaded { items }, || {
+            format!("the manifests have changed: {} declared", counted(items))
+        })
     }
 
     pub(super) fn wrong(self, message: &str) -> Result<(), CliError> {
@@ -65,8 +67,8 @@ impl Say {
         self.write(Said::Drift(drifted.into()), || format!("! {} {what}{often}", drifted.item))
     }
 
-    pub(super) fn operation(self, entry: &LogEntry) -> Result<(), CliError> {
-        let line = || crate::run::line(entry).trim().to_owned();
+    pub(super) fn operation(self, entry: &LogEntry, adopted: bool) -> Result<(), CliError> {
+        let line = || crate::run::line(entry, adopted).trim().to_owned();
         self.write(Said::Operation(entry.into()), line)
     }
 
