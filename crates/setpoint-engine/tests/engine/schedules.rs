@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use setpoint_engine::{
-    CurrentGraph, Engine, MemoryJournal, OpError, Operation, Presence, RetryPolicy, Selection,
+    Clock, CurrentGraph, Engine, MemoryJournal, OpError, Operation, Presence, RetryPolicy, Selection,
     SimulatedClock, replay,
 };
 use setpoint_graph::{Graph, ItemRef};
@@ -357,7 +357,7 @@ impl Schedule {
                 self.world.finish(&name, Ok(()));
             }
             self.note_intent();
-            let now = jiff::Timestamp::UNIX_EPOCH;
+            let now = self.clock.now();
             let plan =
                 engine.plan(self.current.as_ref(), Some(&self.intended), &Selection::all(), now).unwrap();
             self.trace.push(format!("settling by {plan}"));
@@ -377,7 +377,8 @@ impl Schedule {
             assert!(invalid || claimed, "{failure:?}");
         }
         let rebuilt = self.intended.clone();
-        let now = jiff::Timestamp::UNIX_EPOCH;
+        // As late as the last run: what failed is due.
+        let now = self.clock.now();
         let plan = engine.plan(self.current.as_ref(), Some(&rebuilt), &Selection::all(), now).unwrap();
         assert!(plan.is_empty(), "comparing all finds more: {plan}");
     }
