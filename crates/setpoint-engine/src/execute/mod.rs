@@ -29,7 +29,7 @@ use crate::engine::Engine;
 use crate::journal::Record;
 use crate::log::LogEntry;
 use crate::op::{OpCx, OpError, Operation, RunShared};
-use crate::plan::{Blueprint, NONE, Related, Step, StepKind, slot};
+use crate::plan::{Blueprint, NONE, Related, Step, StepKind, all_it_needs, slot};
 use crate::state::CurrentGraph;
 use crate::status::Interruption;
 use crate::transition;
@@ -194,7 +194,7 @@ impl<'a> Execution<'a> {
             }
             // The next plan knows what failed, and says what may still go.
             let held = self.stopped
-                || self.in_doubt && kind == StepKind::Delete
+                || self.in_doubt && (kind == StepKind::Delete || self.gains_what_failed(step))
                 || self.plan.subjects[subject as usize].held
                 || !self.related.is_empty()
                     && self.reference(step).is_some_and(|item| self.related.to(item).is_some());
@@ -204,6 +204,20 @@ impl<'a> Execution<'a> {
                 batch.push(step);
             }
         }
+    }
+
+    /// Whether a step lets an item depend on more than before, and with that on something that failed to change.
+    fn gains_what_failed(&self, step: u32) -> bool {
+        let Step { subject, kind: StepKind::Modify } = self.step(step) else { return false };
+        let subject = &self.plan.subjects[subject as usize];
+        let (Some(cur), Some(int)) = (subject.cur(), subject.int()) else { return false };
+        let old = || self.current.edges_at(cur).iter().map(|edge| self.current.reference_at(edge.slot));
+        let mut new = self.intended.edges_at(int).iter().map(|edge| self.intended.reference_at(edge.slot));
+        new.any(|target| !old().any(|other| other == target))
+            && self.reference(step).is_some_and(|item| {
+                let needs = all_it_needs(self.current, self.intended, item);
+                self.progress.failed.iter().any(|failed| needs.contains(failed))
+            })
     }
 
     /// Settles a step, and with it those that only waited for it.

@@ -27,12 +27,16 @@ impl Planner<'_> {
             self.gains.insert(id);
         }
         self.leave_out_cycles(roots.iter().copied());
-        if *self.inputs.selection == Selection::All {
+        if *self.inputs.selection == Selection::All && !self.active.iter().any(|&id| self.is_kept_back(id)) {
             return;
         }
         for root in roots {
             let id = self.at_int(root);
-            if self.subject(id).takes_intent && self.falls_with_itself(id) {
+            if !self.subject(id).takes_intent {
+                continue;
+            }
+            let fallen = self.fallen_with(id);
+            if fallen.iter().any(|&other| self.is_kept_back(other)) {
                 // What it is to need is not changed by this run, and needs its present value.
                 self.tangled.insert(id);
                 let this = self.subject_mut(id);
@@ -41,8 +45,18 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether something that the item needs in the end would fall if the item were not there.
-    fn falls_with_itself(&mut self, id: u32) -> bool {
+    /// Whether this plan leaves an item with another value than the intended one: it is not selected, or not due.
+    fn is_kept_back(&self, id: u32) -> bool {
+        let this = self.subject(id);
+        this.present
+            && !this.takes_intent
+            && this.fate == Fate::Keep
+            && this.int_item
+            && self.cur_item(id) != self.int_item(id)
+    }
+
+    /// What the item needs in the end and would fall if the item were not there; nothing if it could do without.
+    fn fallen_with(&mut self, id: u32) -> FxHashSet<u32> {
         let mut needed = vec![id];
         let mut seen: FxHashSet<u32> = FxHashSet::from_iter([id]);
         let mut next = 0;
@@ -65,9 +79,10 @@ impl Planner<'_> {
                 }
             }
             if fallen.len() == before {
-                return self.falls(id, &fallen);
+                break;
             }
         }
+        if self.falls(id, &fallen) { fallen } else { FxHashSet::default() }
     }
 
     /// Whether some dependency of an item is only satisfied by items that fall.

@@ -536,3 +536,17 @@ async fn a_modification_never_closes_a_circle_that_only_holds_itself_up() {
     bench.run().await;
     assert_eq!(bench.world.names(), [""; 0]);
 }
+
+/// I is to stand on B, which stands on I until its own modification; that fails.
+#[tokio::test(start_paused = true)]
+async fn after_a_failed_modification_nothing_comes_to_stand_on_what_stands_on_it() {
+    let mut bench = Bench::new();
+    bench.put(thing("I")).put(thing("B").on_any(&["A", "I"]));
+    assert_eq!(log(&bench.run().await), ["create I", "create B"]);
+    bench.world.fail("B", Operation::Modify, "no room");
+    bench.put(thing("B").value(1)).put(thing("I").value(1).on("B"));
+    assert_eq!(log(&bench.run().await), ["modify B (no room)"]);
+    assert_eq!(bench.plan().operations.len(), 2, "B is tried again, and I follows");
+    assert_eq!(log(&bench.run().await), ["modify B", "modify I"]);
+    bench.world.assert_no_violation();
+}

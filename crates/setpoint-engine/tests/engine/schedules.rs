@@ -166,6 +166,11 @@ impl Schedule {
             }
         } else {
             let made = external(name).value(u32::try_from(self.dice.below(3)).unwrap());
+            // Nobody can tell of something that vanished with it as it came into being: before it is back, a run
+            // has to see that it was gone.
+            if system.unseen.contains(name) {
+                return;
+            }
             if !system.exists.contains_key(name) {
                 // It was gone and no run has seen that: who watches it knows what went with it.
                 let gone = current.items().map(|node| node.item().get::<Thing>().unwrap().clone());
@@ -307,6 +312,7 @@ impl Schedule {
                 let status =
                     engine.reconcile(&mut self.current, Some(&self.intended), &selection).await.unwrap();
                 self.trace.push(format!("log: {:?}", log(&status)));
+                self.world.lock().unseen.clear();
                 if self.dice.one_in(6) {
                     status.cancel_background();
                 }
@@ -395,9 +401,13 @@ impl Schedule {
         let externals: BTreeMap<String, Thing> =
             system.exists.iter().filter(|(_, t)| t.external).map(|(n, t)| (n.clone(), t.clone())).collect();
         assert!(system.partial.is_empty(), "rubbish is left: {:?}", system.partial);
+        let cycles = self.intended.cycles();
         for (name, found) in system.exists.iter().filter(|(_, t)| !t.external) {
-            // What can't be handled as declared is left alone.
-            let invalid = self.intended.cycles().iter().any(|cycle| cycle.members().contains(&r(name)));
+            // What can't be handled as declared is left alone, with all that would depend on it.
+            let mut members = cycles.iter().flat_map(|cycle| cycle.members());
+            let invalid = members.any(|member| {
+                member == &r(name) || reaches(name, member.name().as_str(), |name| [intended.get(name), None])
+            });
             // So is what would need something that another one holds.
             let claimed = intended.get(name).is_some_and(|wanted| system.is_claimed(wanted));
             assert!(

@@ -170,6 +170,8 @@ pub(crate) struct System {
     /// Things that lost what they stand on by someone else's doing, until they are gone.
     pub excused: BTreeSet<String>,
     pub reads: usize,
+    /// External things with which something vanished at the end of an operation, while no run looked.
+    pub unseen: BTreeSet<String>,
     /// The next change of this thing is undone at once by someone else.
     pub sabotage: Option<String>,
 }
@@ -348,7 +350,10 @@ impl System {
             self.exists.insert(thing.name.clone(), Thing { value: 77, ..thing.clone() });
         }
         // What should vanish with an external thing does so also if that went while it was being made.
-        if thing.needs.iter().any(|need| need.auto && !self.is_met(need)) {
+        let gone: Vec<&Need> = thing.needs.iter().filter(|need| need.auto && !self.is_met(need)).collect();
+        if !gone.is_empty() {
+            let names: Vec<String> = gone.into_iter().flat_map(|need| need.any_of.clone()).collect();
+            self.unseen.extend(names);
             self.exists.remove(&thing.name);
         }
         self.check_all(&format!("{operation} {}", thing.name));
@@ -369,7 +374,8 @@ impl System {
     }
 }
 
-fn reaches<'a>(from: &str, to: &str, at: impl Fn(&str) -> [Option<&'a Thing>; 2]) -> bool {
+/// Whether one thing depends on another, directly or not.
+pub(crate) fn reaches<'a>(from: &str, to: &str, at: impl Fn(&str) -> [Option<&'a Thing>; 2]) -> bool {
     let mut seen = BTreeSet::new();
     let mut todo = vec![from.to_owned()];
     while let Some(name) = todo.pop() {
