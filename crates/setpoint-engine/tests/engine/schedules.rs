@@ -404,7 +404,7 @@ impl Schedule {
         let cycles = self.intended.cycles();
         for (name, found) in system.exists.iter().filter(|(_, t)| !t.external) {
             // What can't be handled as declared is left alone, with all that would depend on it.
-            let mut members = cycles.iter().flat_map(|cycle| cycle.members());
+            let mut members = cycles.iter().flat_map(setpoint_graph::Cycle::members);
             let invalid = members.any(|member| {
                 member == &r(name) || reaches(name, member.name().as_str(), |name| [intended.get(name), None])
             });
