@@ -94,33 +94,31 @@ impl Document {
 
 /// The bytes of a section after edits.
 fn edited(section: &Section, style: &Style, edits: &[LineEdit]) -> Vec<u8> {
-    let mut edits: Vec<&LineEdit> = edits.iter().collect();
+    let past_end = |edit: &&LineEdit| edit.line() >= section.line_count();
+    let (appended, mut placed): (Vec<_>, Vec<_>) = edits.iter().partition(past_end);
     // Stable: several lines put before the same one keep their order.
-    edits.sort_by_key(|edit| edit.line());
+    placed.sort_by_key(|edit| edit.line());
     let last = last_with_words(section);
-    let mut pending = edits.into_iter().peekable();
+    let mut placed = placed.into_iter().peekable();
     let mut out = Vec::with_capacity(section.bytes().len() + 128);
     for line in section.all_lines() {
-        let (mut deleted, mut replaced) = (false, None);
-        while let Some(edit) = pending.next_if(|edit| edit.line() <= line.number()) {
+        let mut outcome = Some(None);
+        while let Some(edit) = placed.next_if(|edit| edit.line() == line.number()) {
             match edit {
                 LineEdit::Insert { text, .. } => write_line(&mut out, style, text),
-                LineEdit::Replace { text, .. } => replaced = Some(text),
-                LineEdit::Delete { .. } => deleted = true,
+                LineEdit::Replace { text, .. } => outcome = Some(Some(text)),
+                LineEdit::Delete { .. } => outcome = None,
             }
         }
-        match replaced {
-            Some(text) => replace(&mut out, style, &line, text),
-            None if deleted => {}
-            None => out.extend_from_slice(with_end(section, &line)),
+        match outcome {
+            Some(Some(text)) => replace(&mut out, style, &line, text),
+            Some(None) => out.extend_from_slice(with_end(section, &line)),
+            None => {}
         }
+        // Blank lines and comments between this section and the next stay between them.
         if line.number() == last {
-            end_line(&mut out, style);
-            // Blank lines and comments between this section and the next stay between them.
-            for edit in pending.by_ref() {
-                if let LineEdit::Insert { text, .. } = edit
-                    && edit.line() > last
-                {
+            for edit in &appended {
+                if let LineEdit::Insert { text, .. } = edit {
                     write_line(&mut out, style, text);
                 }
             }
