@@ -1,0 +1,4 @@
+//! HAProxy configuration: a lossless parser, the typed model of the Dataplane API, printers and a comparator. Pure.
+
+pub mod model;
+pub mod table;
