@@ -20,4 +20,6 @@
 //! assert_eq!(document.print(), text);
 //! ```
 
+pub mod model;
+pub mod table;
 pub mod text;

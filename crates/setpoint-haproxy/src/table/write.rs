@@ -1,0 +1,208 @@
+//! From fields to words: walks along the items of a row and writes what the fields say, in canonical spelling.
+
+use super::Row;
+use super::grammar::{Item, Piece, Type};
+use super::units::{write_size, write_time};
+use crate::model::spelling::{one_word, split, words};
+use crate::model::{Field, Fields, Value, Version};
+
+/// Writes the line that a row makes of some fields; `None` if something is missing that the row needs.
+pub(crate) fn write_row(row: &Row, fields: &Fields, version: Version) -> Option<String> {
+    let mut writer = Writer { fields, version, negated: false, out: String::new() };
+    if !writer.items(&row.items) {
+        return None;
+    }
+    Some(if writer.negated { format!("no {}", writer.out) } else { writer.out })
+}
+
+struct Writer<'f> {
+    fields: &'f Fields,
+    version: Version,
+    negated: bool,
+    out: String,
+}
+
+impl Writer<'_> {
+    fn word(&mut self, word: &str) {
+        if !self.out.is_empty() {
+            self.out.push(' ');
+        }
+        self.out.push_str(word);
+    }
+
+    fn items(&mut self, items: &[Item]) -> bool {
+        items.iter().all(|item| self.item(item))
+    }
+
+    fn has(&self, field: Field, value: &str) -> bool {
+        self.fields.get(field).and_then(Value::as_str) == Some(value)
+    }
+
+    fn item(&mut self, item: &Item) -> bool {
+        match item {
+            Item::Literal(word) => {
+                self.word(word);
+                true
+            }
+            Item::Constant { field, value } => {
+                self.word(value);
+                self.has(*field, value)
+            }
+            Item::Pattern { constant, pieces } => {
+                if let Some((field, value)) = constant
+                    && !self.has(*field, value)
+                {
+                    return false;
+                }
+                let Some(word) = self.pieces(pieces) else { return false };
+                self.word(&one_word(&word));
+                true
+            }
+            Item::Value { field, ty, .. } => self.value(*field, ty),
+            Item::Address { address, port, range_end } => self.address(*address, *port, *range_end),
+            Item::Optional(items) => {
+                self.attempt(items);
+                true
+            }
+            Item::Options(options) => {
+                for entry in &options.entries {
+                    if entry.versions.contains(self.version) && !entry.read_only {
+                        self.attempt(&entry.items);
+                    }
+                }
+                true
+            }
+            Item::Repeat { field, items } => {
+                let outer = self.fields;
+                let mut complete = true;
+                if let Some(Value::List(values)) = outer.get(*field) {
+                    for value in values {
+                        complete &= with_element(value, |element| {
+                            let mut writer = Writer { fields: element, version: self.version, negated: false, out: String::new() };
+                            let written = writer.items(items);
+                            if written {
+                                self.word(&writer.out);
+                            }
+                            written
+                        });
+                    }
+                }
+                complete
+            }
+            Item::Condition { cond, test, required } => {
+                let (Some(cond), Some(test)) =
+                    (self.fields.get(*cond).and_then(Value::as_str), self.fields.get(*test).and_then(Value::as_str))
+                else {
+                    return !required;
+                };
+                // A condition that is not made of whole words can't be quoted: it would be another one.
+                let whole = split(test).is_some_and(|words| !words.is_empty());
+                let (cond, test) = (cond.to_owned(), test.to_owned());
+                self.word(&cond);
+                self.word(&test);
+                whole
+            }
+        }
+    }
+
+    /// Writes items that may be left out: all of them or none.
+    fn attempt(&mut self, items: &[Item]) {
+        let (length, negated) = (self.out.len(), self.negated);
+        if !self.items(items) {
+            self.out.truncate(length);
+            self.negated = negated;
+        }
+    }
+
+    fn pieces(&self, pieces: &[Piece]) -> Option<String> {
+        let mut word = String::new();
+        for piece in pieces {
+            match piece {
+                Piece::Literal(literal) => word.push_str(literal),
+                Piece::Value { field, ty } => word.push_str(&spell(ty, self.fields.get(*field)?)?),
+            }
+        }
+        Some(word)
+    }
+
+    fn value(&mut self, field: Field, ty: &Type) -> bool {
+        let Some(value) = self.fields.get(field) else { return false };
+        match (ty, value) {
+            (Type::Flag, Value::Bool(flag)) => self.negated |= !flag,
+            (Type::Toggle, Value::Text(text)) if text == "enabled" => {}
+            (Type::Toggle, Value::Text(text)) if text == "disabled" => self.negated = true,
+            (Type::Always(expected), Value::Text(text)) => return text == expected,
+            (Type::Always(_) | Type::Flag | Type::Toggle, _) => return false,
+            (Type::Rest | Type::Expr, Value::Text(text)) => {
+                let spelled = words(text).into_owned();
+                self.word(&spelled);
+            }
+            (Type::Words, Value::List(values)) => {
+                let texts: Vec<String> = values.iter().filter_map(Value::as_str).map(|text| one_word(text).into_owned()).collect();
+                for text in &texts {
+                    self.word(text);
+                }
+                return !texts.is_empty();
+            }
+            (ty, value) => {
+                let Some(text) = spell(ty, value) else { return false };
+                self.word(&one_word(&text));
+            }
+        }
+        true
+    }
+
+    fn address(&mut self, address: Field, port: Option<Field>, range_end: Option<Field>) -> bool {
+        let number = |field: Option<Field>| field.and_then(|field| self.fields.get(field)).and_then(Value::as_int);
+        let (address, port, range_end) = (self.fields.get(address).and_then(Value::as_str), number(port), number(range_end));
+        let word = match (address, port, range_end) {
+            (None, None, _) => return false,
+            (address, None, _) => address.unwrap_or_default().to_owned(),
+            (address, Some(port), None) => format!("{}:{port}", address.unwrap_or_default()),
+            (address, Some(port), Some(end)) => format!("{}:{port}-{end}", address.unwrap_or_default()),
+        };
+        self.word(&one_word(&word));
+        true
+    }
+}
+
+/// Hands out the fields of an element of a list; a value without a name is at the path `.`.
+pub(crate) fn with_element<R>(value: &Value, then: impl FnOnce(&Fields) -> R) -> R {
+    match value {
+        Value::Object(fields) => then(fields),
+        value => {
+            let mut fields = Fields::new();
+            if let Some(own) = super::directives().own_field() {
+                fields.set(own, value.clone());
+            }
+            then(&fields)
+        }
+    }
+}
+
+/// Spells a value that is one word, or a part of one.
+fn spell(ty: &Type, value: &Value) -> Option<String> {
+    Some(match (ty, value) {
+        (Type::Time(_), Value::Int(number)) => write_time(*number),
+        (Type::Size, Value::Int(number)) => write_size(*number),
+        (Type::Kilobytes, Value::Int(number)) => write_size(number.checked_mul(1024)?),
+        (_, Value::Int(number)) => number.to_string(),
+        (Type::OnOff, Value::Text(text)) => match text.as_str() {
+            "enabled" => "on".to_owned(),
+            "disabled" => "off".to_owned(),
+            text => text.to_owned(),
+        },
+        (Type::Switch, Value::Bool(flag)) => if *flag { "on" } else { "off" }.to_owned(),
+        (Type::OneOf(words), Value::Text(text)) => words.contains(&text.as_str()).then(|| text.to_string())?,
+        (_, Value::Text(text)) => text.to_string(),
+        (Type::Commas, Value::List(values)) if !values.is_empty() => {
+            values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+        }
+        (Type::Pairs, Value::Json(json)) => {
+            let pairs = json.as_object().filter(|pairs| !pairs.is_empty())?;
+            let pair = |(name, value): (&String, &serde_json::Value)| format!("{name}={}", value.as_str().unwrap_or_default());
+            pairs.iter().map(pair).collect::<Vec<_>>().join(",")
+        }
+        _ => return None,
+    })
+}
