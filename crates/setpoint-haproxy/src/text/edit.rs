@@ -14,8 +14,15 @@ pub enum LineEdit {
         /// The line without indentation.
         text: Vec<u8>,
     },
-    /// Writes a line anew. Its indentation and its comment stay.
+    /// Writes a line anew. Its indentation stays, and its comment unless the new text has one.
     Replace {
+        /// The line.
+        line: u32,
+        /// The line without indentation.
+        text: Vec<u8>,
+    },
+    /// Writes a line anew, its comment included. Its indentation stays.
+    ReplaceAll {
         /// The line.
         line: u32,
         /// The line without indentation.
@@ -32,7 +39,7 @@ impl LineEdit {
     fn line(&self) -> u32 {
         match self {
             Self::Insert { before, .. } => *before,
-            Self::Replace { line, .. } | Self::Delete { line } => *line,
+            Self::Replace { line, .. } | Self::ReplaceAll { line, .. } | Self::Delete { line } => *line,
         }
     }
 }
@@ -106,12 +113,13 @@ fn edited(section: &Section, style: &Style, edits: &[LineEdit]) -> Vec<u8> {
         while let Some(edit) = placed.next_if(|edit| edit.line() == line.number()) {
             match edit {
                 LineEdit::Insert { text, .. } => write_line(&mut out, style, text),
-                LineEdit::Replace { text, .. } => outcome = Some(Some(text)),
+                LineEdit::Replace { text, .. } => outcome = Some(Some((text, true))),
+                LineEdit::ReplaceAll { text, .. } => outcome = Some(Some((text, false))),
                 LineEdit::Delete { .. } => outcome = None,
             }
         }
         match outcome {
-            Some(Some(text)) => replace(&mut out, style, &line, text),
+            Some(Some((text, keep))) => replace(&mut out, style, &line, text, keep),
             Some(None) => out.extend_from_slice(with_end(section, &line)),
             None => {}
         }
@@ -151,11 +159,12 @@ fn end_line(out: &mut Vec<u8>, style: &Style) {
     }
 }
 
-/// Writes a line anew between its own indentation and its own comment.
-fn replace(out: &mut Vec<u8>, style: &Style, line: &Line<'_>, text: &[u8]) {
+/// Writes a line anew between its own indentation and, if that is to be kept, its own comment.
+fn replace(out: &mut Vec<u8>, style: &Style, line: &Line<'_>, text: &[u8], keep_comment: bool) {
     out.extend_from_slice(line.indentation());
     out.extend_from_slice(text);
-    if let Some(comment) = line.comment() {
+    let keep = keep_comment && Line::of(text).comment().is_none();
+    if let Some(comment) = line.comment().filter(|_| keep) {
         let raw = line.raw();
         let before = raw.get(..raw.len() - comment.len()).unwrap_or_default();
         let blanks = before.len() - before.trim_ascii_end().len();
