@@ -21,6 +21,7 @@ mod lex;
 mod line;
 mod section;
 
+pub(crate) use diagnostic::nearest;
 pub use diagnostic::{Diagnostic, Problem, Severity};
 pub use directive::Directive;
 pub use document::Document;
