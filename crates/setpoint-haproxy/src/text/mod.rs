@@ -15,6 +15,7 @@ mod diagnostic;
 mod directive;
 mod document;
 mod edit;
+mod format;
 mod kind;
 mod keywords;
 mod lex;

@@ -176,3 +176,38 @@ fn variables_are_expanded_where_they_are_known() {
     let words: Vec<_> = line.expanded(&environment).iter().map(|word| word.to_str_lossy().into_owned()).collect();
     assert_eq!(words, ["server", "s", "10.0.0.1:80", "check", "backup", "${NO}"]);
 }
+
+/// All words of a text, line by line, without lines that have none.
+fn words(document: &Document) -> Vec<Vec<Vec<u8>>> {
+    let lines = document.sections().iter().flat_map(|section| {
+        section.all_lines().map(|line| line.words().map(|word| word.raw.to_vec()).collect()).collect::<Vec<Vec<_>>>()
+    });
+    lines.filter(|words| !words.is_empty()).collect()
+}
+
+/// All comments of a text.
+fn comments(document: &Document) -> Vec<Vec<u8>> {
+    let lines = document.sections().iter().flat_map(|section| {
+        section.all_lines().filter_map(|line| line.comment().map(|text| text.trim_ascii_end().to_vec())).collect::<Vec<_>>()
+    });
+    lines.collect()
+}
+
+proptest! {
+    #[test]
+    fn formatting_keeps_words_comments_and_sections_and_is_done_once(text in any::text()) {
+        let document = Document::parse(&text);
+        let formatted = document.formatted();
+        let broken = document.sections().iter().any(|section| section.all_lines().any(|line| line.error().is_some()));
+        if !broken && !text.contains(&b'\r') {
+            prop_assert_eq!(words(&formatted), words(&document));
+            prop_assert_eq!(comments(&formatted), comments(&document));
+            let kinds = |document: &Document| {
+                let all = document.sections().iter().filter(|section| !section.all_lines().all(|line| line.is_blank()));
+                all.map(|section| (section.kind(), section.is_conditional())).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(kinds(&formatted), kinds(&document));
+            prop_assert_eq!(formatted.formatted().print(), formatted.print());
+        }
+    }
+}
