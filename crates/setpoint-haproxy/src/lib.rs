@@ -20,6 +20,7 @@
 //! assert_eq!(document.print(), text);
 //! ```
 
+pub mod conformance;
 pub mod model;
 pub mod table;
 pub mod text;
