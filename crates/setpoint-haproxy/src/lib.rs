@@ -20,6 +20,8 @@
 //! assert_eq!(document.print(), text);
 //! ```
 
+pub mod check;
+pub mod compare;
 pub mod conformance;
 pub mod model;
 pub mod table;

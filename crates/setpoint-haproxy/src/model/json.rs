@@ -237,17 +237,21 @@ fn write_properties(fields: &Fields) -> Map<String, Json> {
     let mut properties = Map::new();
     for (field, value) in fields {
         let Some(json) = write_value(value, directives().keeps_zero(*field)) else { continue };
-        let mut target = &mut properties;
-        let mut path = field.path();
-        while let Some((outer, inner)) = path.split_once('.') {
-            let nested = target.entry(outer.to_owned()).or_insert_with(|| Json::Object(Map::new()));
-            let Json::Object(nested) = nested else { break };
-            target = nested;
-            path = inner;
-        }
-        target.insert(path.to_owned(), json);
+        insert(&mut properties, field.path(), json);
     }
     properties
+}
+
+/// Puts a property at its path, into structures that are made on the way.
+fn insert(properties: &mut Map<String, Json>, path: &str, json: Json) {
+    let Some((outer, inner)) = path.split_once('.') else {
+        properties.insert(path.to_owned(), json);
+        return;
+    };
+    let nested = properties.entry(outer.to_owned()).or_insert_with(|| Json::Object(Map::new()));
+    if let Json::Object(nested) = nested {
+        insert(nested, inner, json);
+    }
 }
 
 /// Turns a value into JSON; what means «not there» is left out.

@@ -258,10 +258,11 @@ impl<'w> Reader<'w> {
     fn options(&mut self, options: &Options) {
         while let Some(word) = self.peek() {
             let Some(candidates) = options.by_word.get(cut(&word.text)) else { return };
+            let version = self.version;
             let mut fitting = candidates
                 .iter()
                 .filter_map(|entry| options.entries.get(*entry))
-                .filter(|entry| entry.versions.contains(self.version));
+                .filter(|entry| entry.versions.contains(version));
             let Some(first) = fitting.next() else { return };
             let position = self.position;
             let mut found = match fitting.clone().next() {

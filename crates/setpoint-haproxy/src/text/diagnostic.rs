@@ -166,11 +166,17 @@ struct Reader {
 }
 
 impl Reader {
-    fn say(&mut self, problem: Problem, line: &Line<'_>, at: (u32, &[u8]), message: impl Into<String>) -> &mut Diagnostic {
+    /// Says what is wrong with some text of a line, and what can be done.
+    fn say(
+        &mut self,
+        problem: Problem,
+        line: &Line<'_>,
+        at: (u32, &[u8]),
+        message: impl Into<String>,
+        hint: impl Into<Option<Cow<'static, str>>>,
+    ) {
         let diagnostic = Diagnostic::new(problem, self.before.saturating_add(1), line, at, message);
-        let index = self.found.len();
-        self.found.push(diagnostic);
-        &mut self.found[index]
+        self.found.push(Diagnostic { hint: hint.into(), ..diagnostic });
     }
 
     fn section(&mut self, section: &Section) {
@@ -188,8 +194,8 @@ impl Reader {
             } else if section.kind() == SectionKind::Preamble && first.raw.first() != Some(&b'[') {
                 let name = first.to_str_lossy();
                 let message = format!("`{name}` stands before the first section");
-                self.say(Problem::OutOfSection, &line, (first.column, first.raw), message).hint =
-                    Some("a line such as `global` or `backend NAME` opens a section".into());
+                let hint = Cow::Borrowed("a line such as `global` or `backend NAME` opens a section");
+                self.say(Problem::OutOfSection, &line, (first.column, first.raw), message, hint);
             } else if first.is("no") || first.is("default") {
                 self.prefix(&line);
             }
@@ -202,24 +208,26 @@ impl Reader {
         let raw = line.raw();
         if !line.is_ended() {
             let column = u32::try_from(raw.len()).unwrap_or(u32::MAX).saturating_add(1);
-            self.say(Problem::MissingLineFeed, line, (column, b""), "the last line does not end with a line feed")
-                .hint = Some("the file may have been cut off".into());
+            let message = "the last line does not end with a line feed";
+            let hint = Cow::Borrowed("the file may have been cut off");
+            self.say(Problem::MissingLineFeed, line, (column, b""), message, hint);
         }
         if let Some(error) = line.error() {
             let column = u32::try_from(error.at).unwrap_or(u32::MAX).saturating_add(1);
             let (problem, message, hint) = lexical(error.kind);
             let text = raw.get(error.at..).unwrap_or_default();
-            self.say(problem, line, (column, text), message).hint = hint.map(Cow::Borrowed);
+            self.say(problem, line, (column, text), message, hint.map(Cow::Borrowed));
             return false;
         }
         if let Some(word) = line.words().nth(MAX_WORDS) {
             let message = format!("more than {MAX_WORDS} words in one line");
-            self.say(Problem::TooManyWords, line, (word.column, word.raw), message).hint =
-                Some("divide the line: many keywords may be repeated".into());
+            let hint = Cow::Borrowed("divide the line: many keywords may be repeated");
+            self.say(Problem::TooManyWords, line, (word.column, word.raw), message, hint);
         }
         if let Some(word) = line.words().find(|word| word.text.is_empty()) {
-            self.say(Problem::EmptyWord, line, (word.column, word.raw), "an empty word ends the line for HAProxy").severity =
-                Severity::Warning;
+            let message = "an empty word ends the line for HAProxy; newer versions refuse it";
+            let (first_line, place) = (self.before.saturating_add(1), (word.column, word.raw));
+            self.found.push(Diagnostic::new(Problem::EmptyWord, first_line, line, place, message).warning());
         }
         true
     }
@@ -236,12 +244,11 @@ impl Reader {
                     .map_or("it is kept as it is, up to the next section".into(), |best| {
                         format!("did you mean `{best}`?").into()
                     });
-                self.say(Problem::UnknownSection, line, place, format!("unknown section `{name}`")).hint = Some(hint);
+                self.say(Problem::UnknownSection, line, place, format!("unknown section `{name}`"), Some(hint));
             }
             (_, None) if kind.needs_name() => {
                 let message = format!("`{kind}` without a name");
-                self.say(Problem::MissingName, line, place, message).hint =
-                    Some(format!("write `{kind} NAME`").into());
+                self.say(Problem::MissingName, line, place, message, Cow::from(format!("write `{kind} NAME`")));
             }
             (_, Some(name)) if !kind.is_enterprise() && !section.is_conditional() => {
                 let name = name.into_owned();
@@ -251,8 +258,8 @@ impl Reader {
                 let text = String::from_utf8_lossy(&name).into_owned();
                 if let Some(other) = self.seen.insert((space, name), number) {
                     let message = format!("another {kind} is called `{text}`");
-                    self.say(Problem::DuplicateSection, line, place, message).hint =
-                        Some(format!("the other one is in line {other}").into());
+                    let hint = Cow::from(format!("the other one is in line {other}"));
+                    self.say(Problem::DuplicateSection, line, place, message, hint);
                 }
             }
             _ => {}
@@ -270,8 +277,8 @@ impl Reader {
             }
             Directive::Message => None,
             Directive::Unknown => {
-                self.say(Problem::UnknownDirective, line, place, format!("unknown directive `{text}`")).hint =
-                    Some("there are .if, .elif, .else, .endif, .diag, .notice, .warning and .alert".into());
+                let hint = Cow::Borrowed("there are .if, .elif, .else, .endif, .diag, .notice, .warning and .alert");
+                self.say(Problem::UnknownDirective, line, place, format!("unknown directive `{text}`"), hint);
                 None
             }
             _ if self.open.is_empty() => Some(format!("`{text}` without its `.if`")),
@@ -291,7 +298,7 @@ impl Reader {
             }
         };
         if let Some(message) = problem {
-            self.say(Problem::LoneConditional, line, place, message);
+            self.say(Problem::LoneConditional, line, place, message, None);
         }
     }
 
@@ -300,8 +307,8 @@ impl Reader {
         let (Some(prefix), Some(word)) = (words.next(), words.next()) else { return };
         if !word.variable && !NEGATABLE.contains(&&*word.text) {
             let message = format!("`{}` can't stand before `{}`", prefix.to_str_lossy(), word.to_str_lossy());
-            let hint = "`no` and `default` stand before `option`, `log` and a few keywords of `global`";
-            self.say(Problem::BadPrefix, line, (prefix.column, prefix.raw), message).hint = Some(hint.into());
+            let hint = Cow::Borrowed("`no` and `default` stand before `option`, `log` and a few keywords of `global`");
+            self.say(Problem::BadPrefix, line, (prefix.column, prefix.raw), message, hint);
         }
     }
 }

@@ -14,8 +14,15 @@ pub enum LineEdit {
         /// The line without indentation.
         text: Vec<u8>,
     },
-    /// Writes a line anew. Its indentation and its comment stay.
+    /// Writes a line anew. Its indentation stays, and its comment unless the new text has one.
     Replace {
+        /// The line.
+        line: u32,
+        /// The line without indentation.
+        text: Vec<u8>,
+    },
+    /// Writes a line anew, its comment included. Its indentation stays.
+    ReplaceAll {
         /// The line.
         line: u32,
         /// The line without indentation.
@@ -32,7 +39,7 @@ impl LineEdit {
     fn line(&self) -> u32 {
         match self {
             Self::Insert { before, .. } => *before,
-            Self::Replace { line, .. } | Self::Delete { line } => *line,
+            Self::Replace { line, .. } | Self::ReplaceAll { line, .. } | Self::Delete { line } => *line,
         }
     }
 }
@@ -94,33 +101,32 @@ impl Document {
 
 /// The bytes of a section after edits.
 fn edited(section: &Section, style: &Style, edits: &[LineEdit]) -> Vec<u8> {
-    let mut edits: Vec<&LineEdit> = edits.iter().collect();
+    let past_end = |edit: &&LineEdit| edit.line() >= section.line_count();
+    let (appended, mut placed): (Vec<_>, Vec<_>) = edits.iter().partition(past_end);
     // Stable: several lines put before the same one keep their order.
-    edits.sort_by_key(|edit| edit.line());
+    placed.sort_by_key(|edit| edit.line());
     let last = last_with_words(section);
-    let mut pending = edits.into_iter().peekable();
+    let mut placed = placed.into_iter().peekable();
     let mut out = Vec::with_capacity(section.bytes().len() + 128);
     for line in section.all_lines() {
-        let (mut deleted, mut replaced) = (false, None);
-        while let Some(edit) = pending.next_if(|edit| edit.line() <= line.number()) {
+        let mut outcome = Some(None);
+        while let Some(edit) = placed.next_if(|edit| edit.line() == line.number()) {
             match edit {
                 LineEdit::Insert { text, .. } => write_line(&mut out, style, text),
-                LineEdit::Replace { text, .. } => replaced = Some(text),
-                LineEdit::Delete { .. } => deleted = true,
+                LineEdit::Replace { text, .. } => outcome = Some(Some((text, true))),
+                LineEdit::ReplaceAll { text, .. } => outcome = Some(Some((text, false))),
+                LineEdit::Delete { .. } => outcome = None,
             }
         }
-        match replaced {
-            Some(text) => replace(&mut out, style, &line, text),
-            None if deleted => {}
-            None => out.extend_from_slice(with_end(section, &line)),
+        match outcome {
+            Some(Some((text, keep))) => replace(&mut out, style, &line, text, keep),
+            Some(None) => out.extend_from_slice(with_end(section, &line)),
+            None => {}
         }
+        // Blank lines and comments between this section and the next stay between them.
         if line.number() == last {
-            end_line(&mut out, style);
-            // Blank lines and comments between this section and the next stay between them.
-            for edit in pending.by_ref() {
-                if let LineEdit::Insert { text, .. } = edit
-                    && edit.line() > last
-                {
+            for edit in &appended {
+                if let LineEdit::Insert { text, .. } = edit {
                     write_line(&mut out, style, text);
                 }
             }
@@ -153,11 +159,12 @@ fn end_line(out: &mut Vec<u8>, style: &Style) {
     }
 }
 
-/// Writes a line anew between its own indentation and its own comment.
-fn replace(out: &mut Vec<u8>, style: &Style, line: &Line<'_>, text: &[u8]) {
+/// Writes a line anew between its own indentation and, if that is to be kept, its own comment.
+fn replace(out: &mut Vec<u8>, style: &Style, line: &Line<'_>, text: &[u8], keep_comment: bool) {
     out.extend_from_slice(line.indentation());
     out.extend_from_slice(text);
-    if let Some(comment) = line.comment() {
+    let keep = keep_comment && Line::of(text).comment().is_none();
+    if let Some(comment) = line.comment().filter(|_| keep) {
         let raw = line.raw();
         let before = raw.get(..raw.len() - comment.len()).unwrap_or_default();
         let blanks = before.len() - before.trim_ascii_end().len();

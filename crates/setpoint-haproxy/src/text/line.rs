@@ -19,6 +19,11 @@ pub struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
+    /// A text without line feed, as a line of its own.
+    pub(crate) fn of(raw: &'a [u8]) -> Self {
+        Self { raw, ended: false, number: 0, offset: 0 }
+    }
+
     /// Where it stands in its section, counted from 0.
     ///
     /// Together with [`Document::first_line`](super::Document::first_line) this is its place in the file.

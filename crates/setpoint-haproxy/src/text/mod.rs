@@ -21,10 +21,12 @@ mod lex;
 mod line;
 mod section;
 
+pub(crate) use diagnostic::nearest;
 pub use diagnostic::{Diagnostic, Problem, Severity};
 pub use directive::Directive;
 pub use document::Document;
 pub use edit::LineEdit;
+pub(crate) use edit::Style;
 pub use keywords::is_keyword;
 pub use kind::{Governed, SectionKind};
 pub use lex::{LexError, LexErrorKind, MAX_WORDS, Word, Words, quote};

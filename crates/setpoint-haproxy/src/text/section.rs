@@ -148,3 +148,12 @@ impl Section {
         self.depth
     }
 }
+
+/// Sections are equal if they are written in the same bytes.
+impl PartialEq for Section {
+    fn eq(&self, other: &Self) -> bool {
+        self.same_bytes(other)
+    }
+}
+
+impl Eq for Section {}

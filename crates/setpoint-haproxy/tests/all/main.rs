@@ -1,0 +1,8 @@
+//! The crate as its callers use it, and beside the real HAProxy.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod compare;
+mod configurations;
+mod fuzz;
+mod text;
+mod words;
