@@ -360,7 +360,7 @@ pub(crate) fn expanded<'a>(line: &'a [u8], environment: &Environment<'_>) -> Vec
     let mut at = 0;
     while let Some(span) = scan(line, at) {
         at = span.end;
-        let word = Words::new(line).take(&span);
+        let word = Words::new(line).word_at(&span);
         if !span.variable || span.error.is_some() {
             all.push(word);
             continue;
