@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line talks to the terminal")]
 
 mod bench;
+mod conformance;
 mod console;
 mod exit;
 mod parts;
@@ -37,6 +38,8 @@ enum Command {
     RunTest(test::limited::Args),
     /// Measures with optimisation, each case in a process of its own.
     Bench(bench::Args),
+    /// Holds what is built to recordings of the original.
+    Conformance(conformance::Args),
     /// Runs random schedules against a model for as long as asked.
     Soak(soak::Args),
     /// Starts parts for a person to play with, until Ctrl-C.
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::RunTest(args) => test::limited::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Conformance(args) => conformance::run(&args),
         Command::Soak(args) => soak::run(&args),
         Command::Up(args) => up::run(&args),
     };

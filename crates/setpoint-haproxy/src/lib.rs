@@ -22,6 +22,7 @@
 
 pub mod check;
 pub mod compare;
+pub mod conformance;
 pub mod model;
 pub mod table;
 pub mod text;

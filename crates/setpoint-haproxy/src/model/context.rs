@@ -84,7 +84,10 @@ impl FromStr for Version {
             (Some(major), Some(minor)) => format!("{major}.{minor}"),
             _ => return Err(UnknownVersion(text.to_owned())),
         };
-        Self::ALL.into_iter().find(|version| version.as_str() == minor).ok_or_else(|| UnknownVersion(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|version| version.as_str() == minor)
+            .ok_or_else(|| UnknownVersion(text.to_owned()))
     }
 }
 

@@ -14,17 +14,22 @@
 //! contains and the table does not know is never lost: its lines are [`unmodelled`](SectionModel::unmodelled).
 
 mod context;
+mod json;
 mod kind;
 mod object;
-mod spelling;
+mod read;
+pub(crate) mod spelling;
+mod write;
 
 use std::sync::Arc;
 
 use smol_str::SmolStr;
 
 pub use context::{Context, Edition, UnknownVersion, Version};
+pub use json::ModelError;
 pub use kind::{ObjectKind, Order};
 pub use object::{Field, Fields, Object, Value};
+pub use read::{model, section_model};
 
 use crate::text::SectionKind;
 
@@ -59,7 +64,7 @@ pub struct SectionModel {
     pub object: Option<Object>,
     /// What stands in it, in the order of the text.
     pub children: Vec<Object>,
-    /// The lines that the model does not cover, counted within the section from its header, which is line 0.
+    /// The lines that the model does not cover, by their number within the section.
     pub unmodelled: Vec<u32>,
     /// Why this section is text only, if it is.
     pub text_only: Option<TextOnly>,

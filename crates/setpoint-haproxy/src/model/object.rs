@@ -206,7 +206,7 @@ pub struct Object {
     pub kind: ObjectKind,
     /// The fields that are set.
     pub fields: Fields,
-    /// The line it stands on, counted within its section from 0, which is the section's first line; 0 where there is no text.
+    /// The line it stands on, by its number within the section; 0 where there is no text.
     pub line: u32,
 }
 

@@ -99,7 +99,11 @@ pub(crate) fn one_word(text: &str) -> Cow<'_, str> {
 
 /// Spells a text as words, or as one in quotes if it would not be read as words.
 pub(crate) fn words(text: &str) -> Cow<'_, str> {
-    if split(text).is_some_and(|words| !words.is_empty()) { Cow::Borrowed(text) } else { Cow::Owned(quoted(text)) }
+    if split(text).is_some_and(|words| !words.is_empty()) {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(quoted(text))
+    }
 }
 
 /// Puts a text in double quotes.

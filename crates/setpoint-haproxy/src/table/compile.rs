@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::grammar::{Entry, Item, Options, Piece, Type, Versions, resolve_stops};
+use super::grammar::{Direction, Entry, Item, Options, Piece, Type, Versions, resolve_stops};
 use super::{FieldInfo, Row};
 use crate::model::{Field, ObjectKind, Version};
 
@@ -20,6 +20,9 @@ pub(super) struct Compiled {
 /// Reads the text of the table.
 pub(super) fn compile(sources: &[&'static str]) -> Compiled {
     let mut compiler = Compiler::default();
+    // Every object can have these, whatever rows it has.
+    compiler.field("metadata", false);
+    compiler.field(".", false);
     for source in sources {
         compiler.collect_params(source);
     }
@@ -114,7 +117,11 @@ impl Compiler {
         if kinds.len() > 1 {
             let (letters, after) = first_token(rest);
             rest = after;
-            owners = kinds.iter().copied().filter(|kind| kind.model().chars().next().is_some_and(|c| letters.contains(c))).collect();
+            owners = kinds
+                .iter()
+                .copied()
+                .filter(|kind| kind.model().chars().next().is_some_and(|c| letters.contains(c)))
+                .collect();
             if owners.is_empty() || letters.chars().count() != kinds.len() {
                 self.error(line, "its column of sections is not understood");
             }
@@ -147,7 +154,10 @@ impl Compiler {
                     let range = self.versions(key.trim_start_matches("default@"), line);
                     row.defaults.push((range, value));
                 }
-                None if attribute == "read" => row.read_only = true,
+                Some(("mirror", prefix)) => row.mirror = self.mirror(&row.items, prefix),
+                Some(("implied", value)) => row.implied = self.implied(&row.items, value),
+                None if attribute == "read" => row.direction = Direction::Read,
+                None if attribute == "write" => row.direction = Direction::Write,
                 None if attribute == "runtime" => row.runtime = true,
                 _ => self.error(line, "an attribute is not understood"),
             }
@@ -155,6 +165,36 @@ impl Compiler {
         if self.out.errors.len() == errors {
             self.out.rows.push(row);
         }
+    }
+
+    /// Returns the fields that show the first element of a list a second time, below a prefix.
+    fn mirror(&mut self, items: &[Item], prefix: &str) -> Vec<(Field, Field)> {
+        let mut fields = Vec::new();
+        super::collect_fields(items, &mut fields);
+        let paths: Vec<(Field, &'static str)> =
+            fields.into_iter().map(|field| (field, super::path_of(&self.out.fields, field))).collect();
+        paths
+            .into_iter()
+            .map(|(field, path)| (field, self.field(&format!("{prefix}{path}"), false)))
+            .collect()
+    }
+
+    /// Reads `value` or `path:value`: what a field holds where the row is written and nothing is said of it.
+    fn implied(&mut self, items: &[Item], text: &'static str) -> Option<(Field, crate::model::Value)> {
+        let mut fields = Vec::new();
+        super::collect_fields(items, &mut fields);
+        let (path, text) = text.split_once(':').map_or((None, text), |(path, text)| (Some(path), text));
+        let field = match path {
+            Some(path) => {
+                fields.into_iter().find(|field| super::path_of(&self.out.fields, *field) == path)?
+            }
+            None => *fields.first()?,
+        };
+        let value = match text {
+            "true" | "false" => crate::model::Value::Bool(text == "true"),
+            text => crate::model::Value::Int(text.parse().ok()?),
+        };
+        Some((field, value))
     }
 
     fn error(&mut self, line: &str, what: &str) {
@@ -194,7 +234,12 @@ impl Compiler {
     }
 
     /// Reads items up to a closing token, which is returned.
-    fn items(&mut self, tokens: &mut dyn Iterator<Item = &'static str>, prefix: &str, line: &str) -> (Vec<Item>, Option<&'static str>) {
+    fn items(
+        &mut self,
+        tokens: &mut dyn Iterator<Item = &'static str>,
+        prefix: &str,
+        line: &str,
+    ) -> (Vec<Item>, Option<&'static str>) {
         let mut items = Vec::new();
         while let Some(token) = tokens.next() {
             match token {
@@ -206,7 +251,10 @@ impl Compiler {
                     let inner_prefix = if list.is_some() { "" } else { prefix };
                     let inner = self.items(&mut inner.iter().copied(), inner_prefix, line).0;
                     items.push(match list {
-                        Some(path) => Item::Repeat { field: self.field(&format!("{prefix}{path}"), false), items: inner },
+                        Some(path) => Item::Repeat {
+                            field: self.field(&format!("{prefix}{path}"), false),
+                            items: inner,
+                        },
                         None => Item::Optional(inner),
                     });
                 }
@@ -215,7 +263,15 @@ impl Compiler {
                     loop {
                         let (inner, end) = self.items(tokens, prefix, line);
                         if !inner.is_empty() {
-                            self.add_option(&mut options, Versions::ALL, inner, false);
+                            add_option(
+                                &mut options,
+                                Entry {
+                                    versions: Versions::ALL,
+                                    items: inner,
+                                    list: None,
+                                    direction: Direction::Both,
+                                },
+                            );
                         }
                         match end {
                             Some("/") => {}
@@ -236,7 +292,11 @@ impl Compiler {
                     items.push(Item::Condition { cond, test, required: token.starts_with('!') });
                 }
                 token if token.starts_with('%') => {
-                    let (name, own) = token.get(1..).unwrap_or_default().split_once(':').unwrap_or((token.get(1..).unwrap_or_default(), ""));
+                    let (name, own) = token
+                        .get(1..)
+                        .unwrap_or_default()
+                        .split_once(':')
+                        .unwrap_or((token.get(1..).unwrap_or_default(), ""));
                     let options = self.include(name, &format!("{prefix}{own}"), line);
                     items.push(Item::Options(options));
                 }
@@ -267,30 +327,23 @@ impl Compiler {
             let (grammar, attributes) = split_attributes(after);
             let mut tokens = grammar.split_whitespace();
             let items = self.items(&mut tokens, prefix, row).0;
-            let mut read_only = false;
+            let mut entry = Entry { versions, items, list: None, direction: Direction::Both };
             for attribute in attributes.split_whitespace() {
-                match attribute {
-                    "read" => read_only = true,
+                match attribute.split_once('=') {
+                    None if attribute == "read" => entry.direction = Direction::Read,
+                    None if attribute == "write" => entry.direction = Direction::Write,
+                    // What it holds are the fields of an element, which have no prefix.
+                    Some(("list", path)) => {
+                        entry.list = Some(self.field(&format!("{prefix}{path}"), false));
+                        entry.items = self.items(&mut grammar.split_whitespace(), "", row).0;
+                    }
                     _ => self.error(row, "an attribute is not understood"),
                 }
             }
-            self.add_option(&mut options, versions, items, read_only);
+            add_option(&mut options, entry);
         }
         self.including.pop();
         options
-    }
-
-    /// Adds an option, and for one that toggles its opposite, which starts with `no-`.
-    fn add_option(&mut self, options: &mut Options, versions: Versions, mut items: Vec<Item>, read_only: bool) {
-        if let [Item::Literal(word), Item::Value { field, ty: ty @ Type::Toggle, .. }] = items.as_mut_slice() {
-            let opposite: &'static str = Box::leak(format!("no-{word}").into_boxed_str());
-            let disabled = Item::Value { field: *field, ty: Type::Always("disabled"), stops: Vec::new() };
-            *ty = Type::Always("enabled");
-            options.add(Entry { versions, items, read_only });
-            options.add(Entry { versions, items: vec![Item::Literal(opposite), disabled], read_only });
-            return;
-        }
-        options.add(Entry { versions, items, read_only });
     }
 
     /// Reads one token that stands for at most one word.
@@ -301,7 +354,9 @@ impl Compiler {
             return self.value(inner, prefix, line);
         }
         let (constant, pattern) = match token.split_once('=') {
-            Some((path, word)) if !path.contains('<') && !path.is_empty() => (Some(self.field(&format!("{prefix}{path}"), false)), word),
+            Some((path, word)) if !path.contains('<') && !path.is_empty() => {
+                (Some(self.field(&format!("{prefix}{path}"), false)), word)
+            }
             _ => (None, token),
         };
         if !pattern.contains('<') {
@@ -359,16 +414,19 @@ impl Compiler {
             "int" => Type::Int,
             "ms" => Type::Time(1),
             "s" => Type::Time(1000),
+            "seconds" => Type::Seconds,
             "size" => Type::Size,
             "kb" => Type::Kilobytes,
             "rest" => Type::Rest,
             "expr" => Type::Expr,
             "words" => Type::Words,
+            "ints" => Type::Ints,
             "commas" => Type::Commas,
             "pairs" => Type::Pairs,
             "onoff" => Type::OnOff,
             "switch" => Type::Switch,
             "flag" => Type::Flag,
+            "unset" => Type::Unset,
             "toggle" => Type::Toggle,
             name if name.starts_with('=') => Type::Always(name.trim_start_matches('=')),
             name if name.contains('|') => Type::OneOf(name.split('|').collect()),
@@ -379,6 +437,22 @@ impl Compiler {
         };
         (path, ty, keeps_zero)
     }
+}
+
+/// Adds an option, and for one that toggles its opposite, which starts with `no-`.
+fn add_option(options: &mut Options, mut entry: Entry) {
+    if let [Item::Literal(word), Item::Value { field, ty: ty @ Type::Toggle, .. }] =
+        entry.items.as_mut_slice()
+    {
+        let opposite: &'static str = Box::leak(format!("no-{word}").into_boxed_str());
+        let disabled = Item::Value { field: *field, ty: Type::Always("disabled"), stops: Vec::new() };
+        *ty = Type::Always("enabled");
+        let opposite = Entry { items: vec![Item::Literal(opposite), disabled], ..entry.clone() };
+        options.add(entry);
+        options.add(opposite);
+        return;
+    }
+    options.add(entry);
 }
 
 /// Takes tokens up to the bracket that closes a group that was opened; that bracket is the last of them.

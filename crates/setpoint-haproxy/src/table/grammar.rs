@@ -32,6 +32,8 @@ pub(crate) enum Type {
     Int,
     /// A time; a bare number counts that many milliseconds.
     Time(i64),
+    /// A time that JSON holds in seconds, written without unit.
+    Seconds,
     /// A size in bytes.
     Size,
     /// A size in kilobytes, written in bytes.
@@ -42,6 +44,8 @@ pub(crate) enum Type {
     Expr,
     /// All words that are left, as a list.
     Words,
+    /// All words that are left, as a list of numbers.
+    Ints,
     /// One word with commas, as a list.
     Commas,
     /// One word with commas that hold `name=value`, as a map.
@@ -54,6 +58,8 @@ pub(crate) enum Type {
     OneOf(Vec<&'static str>),
     /// No word: a flag that the line sets, and that `no` before it clears.
     Flag,
+    /// No word: the field is not set, and so it is false.
+    Unset,
     /// No word: `enabled`, or `disabled` with `no` before the line or `no-` before the option.
     Toggle,
     /// No word: this value.
@@ -63,7 +69,7 @@ pub(crate) enum Type {
 impl Type {
     /// Says whether a value of this type takes no word.
     pub(crate) fn is_silent(&self) -> bool {
-        matches!(self, Self::Flag | Self::Toggle | Self::Always(_))
+        matches!(self, Self::Flag | Self::Unset | Self::Toggle | Self::Always(_))
     }
 }
 
@@ -125,15 +131,31 @@ pub(crate) struct Options {
 pub(crate) struct Entry {
     pub(crate) versions: Versions,
     pub(crate) items: Vec<Item>,
-    /// Whether it is only read: another entry writes the same.
-    pub(crate) read_only: bool,
+    /// The list of which each such option is an element.
+    pub(crate) list: Option<Field>,
+    /// In which directions it counts.
+    pub(crate) direction: Direction,
+}
+
+/// In which directions a row counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// It is read and written.
+    #[default]
+    Both,
+    /// It is only read: another row writes the same.
+    Read,
+    /// It is only written: another row reads the same.
+    Write,
 }
 
 impl Options {
-    /// Adds an option; `no-` before the word of one that toggles is understood as well.
+    /// Adds an option.
     pub(crate) fn add(&mut self, entry: Entry) {
         let position = self.entries.len();
-        if let Some(word) = entry.items.first().and_then(first_word) {
+        if entry.direction != Direction::Write
+            && let Some(word) = entry.items.first().and_then(first_word)
+        {
             self.by_word.entry(cut(word)).or_default().push(position);
         }
         self.entries.push(entry);

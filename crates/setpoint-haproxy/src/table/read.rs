@@ -18,8 +18,16 @@ pub(crate) struct Token<'a> {
 
 /// Reads a line by a row; `None` if the row does not describe it.
 pub(crate) fn read_row(row: &Row, words: &[Token<'_>], negated: bool, version: Version) -> Option<Fields> {
-    let mut reader = Reader { words, position: 0, negated, negation_used: false, version, fields: Fields::with_capacity(row.items.len()) };
-    let complete = reader.items(&row.items) && reader.position == words.len() && (!negated || reader.negation_used);
+    let mut reader = Reader {
+        words,
+        position: 0,
+        negated,
+        negation_used: false,
+        version,
+        fields: Fields::with_capacity(row.items.len()),
+    };
+    let complete =
+        reader.items(&row.items) && reader.position == words.len() && (!negated || reader.negation_used);
     complete.then_some(reader.fields)
 }
 
@@ -51,7 +59,37 @@ impl<'w> Reader<'w> {
     }
 
     fn items(&mut self, items: &[Item]) -> bool {
-        items.iter().all(|item| self.item(item))
+        let mut rest = items;
+        while let Some((item, after)) = rest.split_first() {
+            if matches!(item, Item::Options(_)) {
+                // Options that follow each other mix.
+                let count = rest.iter().take_while(|item| matches!(item, Item::Options(_))).count();
+                let (options, after) = rest.split_at(count);
+                self.mixed(options);
+                rest = after;
+                continue;
+            }
+            if !self.item(item) {
+                return false;
+            }
+            rest = after;
+        }
+        true
+    }
+
+    /// Reads options of several sets in any order, as long as there are any.
+    fn mixed(&mut self, sets: &[Item]) {
+        loop {
+            let position = self.position;
+            for set in sets {
+                if let Item::Options(options) = set {
+                    self.options(options);
+                }
+            }
+            if sets.len() == 1 || self.position == position {
+                return;
+            }
+        }
     }
 
     fn item(&mut self, item: &Item) -> bool {
@@ -109,8 +147,12 @@ impl<'w> Reader<'w> {
                         Some(Piece::Literal(literal)) => rest.find(literal),
                         _ => Some(rest.len()),
                     };
-                    let Some((value, after)) = end.and_then(|end| rest.split_at_checked(end)) else { return false };
-                    let Some(value) = (!value.is_empty()).then(|| scalar(ty, value, value)).flatten() else { return false };
+                    let Some((value, after)) = end.and_then(|end| rest.split_at_checked(end)) else {
+                        return false;
+                    };
+                    let Some(value) = (!value.is_empty()).then(|| scalar(ty, value, value)).flatten() else {
+                        return false;
+                    };
                     self.fields.set(*field, value);
                     rest = after;
                 }
@@ -129,6 +171,7 @@ impl<'w> Reader<'w> {
                 self.negation_used = true;
                 Value::Text(SmolStr::new_static(if self.negated { "disabled" } else { "enabled" }))
             }
+            Type::Unset => return Some(()),
             Type::Always(value) => Value::Text(SmolStr::new_static(value)),
             Type::Rest => {
                 let words = self.words.get(self.position..).filter(|words| !words.is_empty())?;
@@ -137,7 +180,8 @@ impl<'w> Reader<'w> {
             }
             Type::Expr => {
                 let words = self.words.get(self.position..)?;
-                let more = words.get(1..)?.iter().take_while(|word| !stops.contains(&word.text.as_ref())).count();
+                let more =
+                    words.get(1..)?.iter().take_while(|word| !stops.contains(&word.text.as_ref())).count();
                 self.position += 1 + more;
                 Value::Text(join(words.get(..=more)?))
             }
@@ -145,6 +189,13 @@ impl<'w> Reader<'w> {
                 let words = self.words.get(self.position..).filter(|words| !words.is_empty())?;
                 self.position = self.words.len();
                 Value::List(words.iter().map(|word| Value::Text(SmolStr::new(word.raw))).collect())
+            }
+            Type::Ints => {
+                let words = self.words.get(self.position..).filter(|words| !words.is_empty())?;
+                let numbers: Option<Vec<Value>> =
+                    words.iter().map(|word| integer(&word.text).map(Value::Int)).collect();
+                self.position = self.words.len();
+                Value::List(numbers?)
             }
             ty => {
                 let word = self.peek()?;
@@ -172,7 +223,9 @@ impl<'w> Reader<'w> {
             (Some(_), Some((first, last))) if !first.is_empty() => (first, Some(last)),
             _ => (after, None),
         };
-        let number = |text: &str| -> Option<i64> { if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None } };
+        let number = |text: &str| -> Option<i64> {
+            if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+        };
         let Some(first) = number(first) else { return whole(self) };
         if !before.is_empty() {
             self.fields.set(address, Value::Text(SmolStr::new(before)));
@@ -205,24 +258,20 @@ impl<'w> Reader<'w> {
     fn options(&mut self, options: &Options) {
         while let Some(word) = self.peek() {
             let Some(candidates) = options.by_word.get(cut(&word.text)) else { return };
-            let candidates: &[usize] = candidates;
-            let mut fitting = candidates.iter().filter_map(|entry| options.entries.get(*entry)).filter(|entry| entry.versions.contains(self.version));
-            let (Some(first), second) = (fitting.next(), fitting.next()) else { return };
+            let version = self.version;
+            let mut fitting = candidates
+                .iter()
+                .filter_map(|entry| options.entries.get(*entry))
+                .filter(|entry| entry.versions.contains(version));
+            let Some(first) = fitting.next() else { return };
             let position = self.position;
-            let found = match second {
-                None => {
-                    let before = self.position;
-                    let found = self.items(&first.items);
-                    if !found {
-                        self.position = before;
-                    }
-                    found
-                }
-                Some(second) => {
-                    let rest: Vec<&Entry> = [first, second].into_iter().chain(fitting).collect();
+            let mut found = match fitting.clone().next() {
+                // What has begun must end where there is no other way to read it.
+                None => self.entry(first),
+                Some(_) => {
                     let saved = self.fields.clone();
-                    rest.into_iter().any(|entry| {
-                        let found = self.items(&entry.items);
+                    std::iter::once(first).chain(fitting).any(|entry| {
+                        let found = self.entry(entry);
                         if !found {
                             self.fields.restore(&saved);
                             self.position = position;
@@ -231,10 +280,24 @@ impl<'w> Reader<'w> {
                     })
                 }
             };
-            if !found || self.position == position {
+            found &= self.position > position;
+            if !found {
+                self.position = position;
                 return;
             }
         }
+    }
+
+    /// Reads one option.
+    fn entry(&mut self, entry: &Entry) -> bool {
+        let Some(list) = entry.list else { return self.items(&entry.items) };
+        let outer = std::mem::take(&mut self.fields);
+        let found = self.items(&entry.items);
+        let element = std::mem::replace(&mut self.fields, outer);
+        if found {
+            self.fields.push(list, element_value(element));
+        }
+        found
     }
 
     fn repeat(&mut self, field: Field, items: &[Item]) -> bool {
@@ -254,8 +317,7 @@ impl<'w> Reader<'w> {
 
 /// Turns the fields of an element into its value: an object, or the value itself where the element has no name for it.
 pub(crate) fn element_value(mut fields: Fields) -> Value {
-    let own = fields.iter().find(|(field, _)| field.path() == ".").map(|(field, _)| *field);
-    match own.and_then(|own| fields.remove(own)) {
+    match super::directives().own_field().and_then(|own| fields.remove(own)) {
         Some(value) => value,
         None => Value::Object(fields),
     }
@@ -284,6 +346,15 @@ fn join(words: &[Token<'_>]) -> SmolStr {
     }
 }
 
+/// Reads a default as the table spells it.
+pub(crate) fn default_value(ty: &Type, text: &'static str) -> Option<Value> {
+    match ty {
+        Type::Flag => text.parse().ok().map(Value::Bool),
+        Type::Toggle | Type::Always(_) => Some(Value::Text(SmolStr::new_static(text))),
+        ty => scalar(ty, text, text),
+    }
+}
+
 /// Reads a value that is one word, or a part of one.
 fn scalar(ty: &Type, raw: &str, text: &str) -> Option<Value> {
     Some(match ty {
@@ -291,12 +362,16 @@ fn scalar(ty: &Type, raw: &str, text: &str) -> Option<Value> {
         Type::Name => Value::Text(SmolStr::new(text)),
         Type::Int => Value::Int(integer(text)?),
         Type::Time(default) => Value::Int(read_time(text, *default)?),
+        Type::Seconds => Value::Int(read_time(text, 1000)? / 1000),
         Type::Size => Value::Int(read_size(text)?),
         Type::Kilobytes => Value::Int(read_size(text)? / 1024),
         Type::Commas => Value::List(text.split(',').map(|part| Value::Text(SmolStr::new(part))).collect()),
         Type::Pairs => {
-            let pair = |part: &str| part.split_once('=').map(|(name, value)| (name.to_owned(), serde_json::Value::from(value)));
-            let pairs: Option<serde_json::Map<String, serde_json::Value>> = text.split(',').map(pair).collect();
+            let pair = |part: &str| {
+                part.split_once('=').map(|(name, value)| (name.to_owned(), serde_json::Value::from(value)))
+            };
+            let pairs: Option<serde_json::Map<String, serde_json::Value>> =
+                text.split(',').map(pair).collect();
             Value::Json(Box::new(serde_json::Value::Object(pairs?)))
         }
         Type::OnOff => match text {
@@ -310,12 +385,14 @@ fn scalar(ty: &Type, raw: &str, text: &str) -> Option<Value> {
             _ => return None,
         },
         Type::OneOf(words) => Value::Text(SmolStr::new_static(words.iter().find(|word| **word == text)?)),
-        Type::Words | Type::Flag | Type::Toggle | Type::Always(_) => return None,
+        Type::Words | Type::Ints | Type::Flag | Type::Unset | Type::Toggle | Type::Always(_) => return None,
     })
 }
 
 /// Reads a whole number.
 fn integer(text: &str) -> Option<i64> {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten()
+    (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| text.parse().ok())
+        .flatten()
 }

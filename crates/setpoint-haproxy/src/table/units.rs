@@ -55,7 +55,14 @@ mod tests {
 
     #[test]
     fn times_take_the_largest_unit_that_divides_them() {
-        let cases = [(0, "0ms"), (1500, "1500ms"), (90_000, "90s"), (60_000, "1m"), (90_000_000, "25h"), (86_400_000, "1d")];
+        let cases = [
+            (0, "0ms"),
+            (1500, "1500ms"),
+            (90_000, "90s"),
+            (60_000, "1m"),
+            (90_000_000, "25h"),
+            (86_400_000, "1d"),
+        ];
         for (milliseconds, text) in cases {
             assert_eq!(write_time(milliseconds), text);
             assert_eq!(read_time(text, 1), Some(milliseconds));
@@ -74,7 +81,9 @@ mod tests {
 
     #[test]
     fn sizes_take_the_largest_unit_that_divides_them() {
-        for (bytes, text) in [(0, "0"), (16_384, "16k"), (100_000, "100000"), (1 << 20, "1m"), (4 << 30, "4g")] {
+        for (bytes, text) in
+            [(0, "0"), (16_384, "16k"), (100_000, "100000"), (1 << 20, "1m"), (4 << 30, "4g")]
+        {
             assert_eq!(write_size(bytes), text);
             assert_eq!(read_size(text), Some(bytes));
         }

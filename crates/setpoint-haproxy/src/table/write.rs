@@ -1,14 +1,26 @@
 //! From fields to words: walks along the items of a row and writes what the fields say, in canonical spelling.
 
 use super::Row;
-use super::grammar::{Item, Piece, Type};
+use super::grammar::{Direction, Entry, Item, Piece, Type, first_word};
 use super::units::{write_size, write_time};
 use crate::model::spelling::{one_word, split, words};
 use crate::model::{Field, Fields, Value, Version};
 
 /// Writes the line that a row makes of some fields; `None` if something is missing that the row needs.
 pub(crate) fn write_row(row: &Row, fields: &Fields, version: Version) -> Option<String> {
-    let mut writer = Writer { fields, version, negated: false, out: String::new() };
+    let with_implied = row.implied.as_ref().and_then(|(field, value)| {
+        fields.get(*field).is_none().then(|| {
+            let mut fields = fields.clone();
+            fields.set(*field, value.clone());
+            fields
+        })
+    });
+    let mut writer = Writer {
+        fields: with_implied.as_ref().unwrap_or(fields),
+        version,
+        negated: false,
+        out: String::new(),
+    };
     if !writer.items(&row.items) {
         return None;
     }
@@ -65,34 +77,23 @@ impl Writer<'_> {
                 true
             }
             Item::Options(options) => {
+                // Several entries of one word are several ways to say it: the first that can is enough.
+                let mut written = None;
                 for entry in &options.entries {
-                    if entry.versions.contains(self.version) && !entry.read_only {
-                        self.attempt(&entry.items);
+                    let word = entry.items.first().and_then(first_word);
+                    let counts = entry.versions.contains(self.version) && entry.direction != Direction::Read;
+                    if counts && (word.is_none() || word != written) && self.entry(entry) {
+                        written = word;
                     }
                 }
                 true
             }
-            Item::Repeat { field, items } => {
-                let outer = self.fields;
-                let mut complete = true;
-                if let Some(Value::List(values)) = outer.get(*field) {
-                    for value in values {
-                        complete &= with_element(value, |element| {
-                            let mut writer = Writer { fields: element, version: self.version, negated: false, out: String::new() };
-                            let written = writer.items(items);
-                            if written {
-                                self.word(&writer.out);
-                            }
-                            written
-                        });
-                    }
-                }
-                complete
-            }
+            Item::Repeat { field, items } => self.elements(*field, items).is_some(),
             Item::Condition { cond, test, required } => {
-                let (Some(cond), Some(test)) =
-                    (self.fields.get(*cond).and_then(Value::as_str), self.fields.get(*test).and_then(Value::as_str))
-                else {
+                let (Some(cond), Some(test)) = (
+                    self.fields.get(*cond).and_then(Value::as_str),
+                    self.fields.get(*test).and_then(Value::as_str),
+                ) else {
                     return !required;
                 };
                 // A condition that is not made of whole words can't be quoted: it would be another one.
@@ -106,12 +107,36 @@ impl Writer<'_> {
     }
 
     /// Writes items that may be left out: all of them or none.
-    fn attempt(&mut self, items: &[Item]) {
+    fn attempt(&mut self, items: &[Item]) -> bool {
         let (length, negated) = (self.out.len(), self.negated);
-        if !self.items(items) {
+        let written = self.items(items);
+        if !written {
             self.out.truncate(length);
             self.negated = negated;
         }
+        written
+    }
+
+    /// Writes one option, and says whether there was something to write.
+    fn entry(&mut self, entry: &Entry) -> bool {
+        match entry.list {
+            Some(list) => self.elements(list, &entry.items).is_some_and(|count| count > 0),
+            None => self.attempt(&entry.items),
+        }
+    }
+
+    /// Writes the elements of a list one after the other, and says how many; `None` if one of them is incomplete.
+    fn elements(&mut self, list: Field, items: &[Item]) -> Option<usize> {
+        let Some(Value::List(values)) = self.fields.get(list) else { return Some(0) };
+        for value in values {
+            let text = with_element(value, |element| {
+                let mut writer =
+                    Writer { fields: element, version: self.version, negated: false, out: String::new() };
+                writer.items(items).then_some(writer.out)
+            })?;
+            self.word(&text);
+        }
+        Some(values.len())
     }
 
     fn pieces(&self, pieces: &[Piece]) -> Option<String> {
@@ -126,6 +151,9 @@ impl Writer<'_> {
     }
 
     fn value(&mut self, field: Field, ty: &Type) -> bool {
+        if *ty == Type::Unset {
+            return !matches!(self.fields.get(field), Some(Value::Bool(true)));
+        }
         let Some(value) = self.fields.get(field) else { return false };
         match (ty, value) {
             (Type::Flag, Value::Bool(flag)) => self.negated |= !flag,
@@ -133,12 +161,21 @@ impl Writer<'_> {
             (Type::Toggle, Value::Text(text)) if text == "disabled" => self.negated = true,
             (Type::Always(expected), Value::Text(text)) => return text == expected,
             (Type::Always(_) | Type::Flag | Type::Toggle, _) => return false,
+            (Type::Ints, Value::List(values)) => {
+                let numbers: Vec<String> =
+                    values.iter().filter_map(Value::as_int).map(|number| number.to_string()).collect();
+                for number in &numbers {
+                    self.word(number);
+                }
+                return !numbers.is_empty();
+            }
             (Type::Rest | Type::Expr, Value::Text(text)) => {
                 let spelled = words(text).into_owned();
                 self.word(&spelled);
             }
             (Type::Words, Value::List(values)) => {
-                let texts: Vec<String> = values.iter().filter_map(Value::as_str).map(|text| one_word(text).into_owned()).collect();
+                let texts: Vec<String> =
+                    values.iter().filter_map(Value::as_str).map(|text| one_word(text).into_owned()).collect();
                 for text in &texts {
                     self.word(text);
                 }
@@ -153,8 +190,10 @@ impl Writer<'_> {
     }
 
     fn address(&mut self, address: Field, port: Option<Field>, range_end: Option<Field>) -> bool {
-        let number = |field: Option<Field>| field.and_then(|field| self.fields.get(field)).and_then(Value::as_int);
-        let (address, port, range_end) = (self.fields.get(address).and_then(Value::as_str), number(port), number(range_end));
+        let number =
+            |field: Option<Field>| field.and_then(|field| self.fields.get(field)).and_then(Value::as_int);
+        let (address, port, range_end) =
+            (self.fields.get(address).and_then(Value::as_str), number(port), number(range_end));
         let word = match (address, port, range_end) {
             (None, None, _) => return false,
             (address, None, _) => address.unwrap_or_default().to_owned(),
@@ -193,14 +232,18 @@ fn spell(ty: &Type, value: &Value) -> Option<String> {
             text => text.to_owned(),
         },
         (Type::Switch, Value::Bool(flag)) => if *flag { "on" } else { "off" }.to_owned(),
-        (Type::OneOf(words), Value::Text(text)) => words.contains(&text.as_str()).then(|| text.to_string())?,
+        (Type::OneOf(words), Value::Text(text)) => {
+            words.contains(&text.as_str()).then(|| text.to_string())?
+        }
         (_, Value::Text(text)) => text.to_string(),
         (Type::Commas, Value::List(values)) if !values.is_empty() => {
             values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
         }
         (Type::Pairs, Value::Json(json)) => {
             let pairs = json.as_object().filter(|pairs| !pairs.is_empty())?;
-            let pair = |(name, value): (&String, &serde_json::Value)| format!("{name}={}", value.as_str().unwrap_or_default());
+            let pair = |(name, value): (&String, &serde_json::Value)| {
+                format!("{name}={}", value.as_str().unwrap_or_default())
+            };
             pairs.iter().map(pair).collect::<Vec<_>>().join(",")
         }
         _ => return None,

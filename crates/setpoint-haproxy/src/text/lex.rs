@@ -100,7 +100,7 @@ impl<'a> Words<'a> {
         self.at
     }
 
-    fn take(&self, span: &Span) -> Word<'a> {
+    fn word_at(&self, span: &Span) -> Word<'a> {
         let raw = self.line.get(span.start..span.end).unwrap_or_default();
         let plain = span.error.is_some() || !(span.quoted || span.escaped);
         Word {
@@ -116,7 +116,7 @@ impl<'a> Words<'a> {
     fn content_follows(&mut self, at: usize) -> bool {
         let mut next = at;
         while let Some(span) = scan(self.line, next) {
-            if !self.take(&span).text.is_empty() {
+            if !self.word_at(&span).text.is_empty() {
                 self.filled = span.start;
                 return true;
             }
@@ -131,7 +131,7 @@ impl<'a> Iterator for Words<'a> {
 
     fn next(&mut self) -> Option<Word<'a>> {
         let span = scan(self.line, self.at)?;
-        let word = self.take(&span);
+        let word = self.word_at(&span);
         self.at = span.end;
         if word.text.is_empty() && span.start >= self.filled && !self.content_follows(span.end) {
             self.at = self.line.len();
@@ -360,7 +360,7 @@ pub(crate) fn expanded<'a>(line: &'a [u8], environment: &Environment<'_>) -> Vec
     let mut at = 0;
     while let Some(span) = scan(line, at) {
         at = span.end;
-        let word = Words::new(line).take(&span);
+        let word = Words::new(line).word_at(&span);
         if !span.variable || span.error.is_some() {
             all.push(word);
             continue;

@@ -1,0 +1,340 @@
+//! Cases of a recording, and how one is replayed.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use super::{Outcome, REASONS};
+use crate::model::{Context, Object, ObjectKind, SectionModel, Version, section_model};
+use crate::text::{Document, SectionKind};
+
+/// Tells the two kinds of recordings apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// JSON that was sent, and the text that the original made of it.
+    Model,
+    /// Text that was pushed, and the JSON that the original made of it.
+    Text,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Model => "model",
+            Self::Text => "text",
+        })
+    }
+}
+
+/// A case of what was sent as JSON.
+#[derive(Debug, Deserialize)]
+pub struct ModelCase {
+    /// Its name.
+    pub case: String,
+    /// The kind of section.
+    pub section: String,
+    /// The collection below it, for a child.
+    pub child: Option<String>,
+    /// Whether the section was sent with its children.
+    #[serde(default)]
+    pub full_section: bool,
+    /// What was sent.
+    pub sent: Json,
+    /// The status of the answer.
+    pub status: u16,
+    /// The lines that were written.
+    pub text: Option<Vec<String>>,
+    /// What was read back.
+    pub read: Option<Json>,
+    /// Whether HAProxy accepted the text.
+    pub haproxy_ok: Option<bool>,
+    /// Another version of HAProxy that accepts it.
+    pub haproxy_ok_other: Option<Json>,
+}
+
+/// A case of what was pushed as text.
+#[derive(Debug, Deserialize)]
+pub struct TextCase {
+    /// Its name.
+    pub case: String,
+    /// The text.
+    pub config: String,
+    /// The status of the answer.
+    pub status: u16,
+    /// What was read back, by collection.
+    #[serde(default)]
+    pub read: serde_json::Map<String, Json>,
+    /// Whether HAProxy accepted the text.
+    pub haproxy_ok: Option<bool>,
+}
+
+/// What differs in a case.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// Whether JSON was sent or text pushed.
+    pub kind: Kind,
+    /// The version of the API.
+    pub version: Version,
+    /// The name of the case.
+    pub case: String,
+    /// The kind of section.
+    pub section: String,
+    /// The collection below it, for a child.
+    pub child: Option<String>,
+    /// Whether HAProxy accepted the recorded text, if that is known.
+    pub accepted: Option<bool>,
+    /// What was sent, or an empty object where text was pushed.
+    pub sent: Json,
+    /// The recorded text and ours, where they differ.
+    pub text: Option<(Vec<String>, Result<Vec<String>, String>)>,
+    /// The recorded text.
+    pub recorded: Vec<String>,
+    /// What was recorded as read and what we read, where they differ.
+    pub read: Option<(Json, Json)>,
+}
+
+impl Difference {
+    fn outcome(self) -> Outcome {
+        if self.text.is_none() && self.read.is_none() {
+            return Outcome::Agrees;
+        }
+        match REASONS.iter().find(|reason| reason.explains(&self)) {
+            Some(reason) => Outcome::Reasoned(reason),
+            None => Outcome::Differs(Box::new(self)),
+        }
+    }
+}
+
+/// Lines that the configuration in which objects were recorded has in its global section: they are not new there.
+const GLOBAL_BASE: [&str; 0] = [];
+
+/// Finds the kind of a section by its name in the recordings.
+fn section_by_name(name: &str) -> Option<ObjectKind> {
+    Some(match name {
+        "peers" => ObjectKind::Peers,
+        "mailers" => ObjectKind::Mailers,
+        "resolvers" => ObjectKind::Resolvers,
+        "http_errors" => ObjectKind::HttpErrors,
+        "acme" => ObjectKind::Acme,
+        name => ObjectKind::by_model(name).filter(|kind| kind.is_section())?,
+    })
+}
+
+/// Finds the kind of a child by the name of its collection.
+fn child_by_name(name: &str) -> Option<ObjectKind> {
+    let listed = ObjectKind::ALL.iter().copied().find(|kind| !kind.is_section() && kind.collection() == name);
+    let singular = || match name {
+        "force_be_switches" => Some(ObjectKind::ForceBeSwitch),
+        name => ObjectKind::by_model(name.strip_suffix('s')?).filter(|kind| !kind.is_section()),
+    };
+    listed.or_else(singular)
+}
+
+impl ModelCase {
+    /// Says whether HAProxy accepts what was written.
+    pub fn is_accepted(&self) -> bool {
+        self.haproxy_ok == Some(true) || self.haproxy_ok_other.is_some()
+    }
+
+    /// Replays the case; `None` where the original refused it, or where there is no model for it.
+    pub fn replay(&self, version: Version) -> Option<Outcome> {
+        let recorded = self.text.clone().filter(|_| self.status < 300)?;
+        let cx = Context::new(version);
+        let section = section_by_name(&self.section)?;
+        let written = match self.child.as_deref() {
+            Some("entries") => return None,
+            Some(child) => write_child(child_by_name(child)?, &self.sent, &cx),
+            None => write_section(section, &self.sent, &cx),
+        };
+        let ours = match &written {
+            Ok(lines) if section == ObjectKind::Global && self.child.is_none() => {
+                Ok(without_base(lines, &recorded))
+            }
+            other => other.clone(),
+        };
+        let text_differs = match &ours {
+            Ok(lines) => !same_lines(lines, &recorded),
+            Err(_) => true,
+        };
+        let own = written.as_deref().unwrap_or_default();
+        let read = self.read.as_ref().map(|read| {
+            let lines =
+                if section == ObjectKind::Global && !text_differs { own } else { recorded.as_slice() };
+            let ours = match self.child.as_deref() {
+                Some(child) => read_child(section, child_by_name(child), lines, &cx),
+                None => read_section(section, lines, self.full_section, &cx),
+            };
+            (tidied(read), ours.as_ref().map_or(Json::Null, tidied))
+        });
+        let difference = Difference {
+            kind: Kind::Model,
+            version,
+            case: self.case.clone(),
+            section: self.section.clone(),
+            child: self.child.clone(),
+            accepted: Some(self.is_accepted()),
+            sent: self.sent.clone(),
+            text: text_differs.then(|| (recorded.clone(), ours)),
+            recorded,
+            read: read.filter(|(theirs, ours)| theirs != ours),
+        };
+        Some(difference.outcome())
+    }
+}
+
+/// Writes a child as the recordings show it: indented.
+fn write_child(kind: ObjectKind, sent: &Json, cx: &Context) -> Result<Vec<String>, String> {
+    let object = Object::from_json(kind, sent, cx).map_err(|error| error.to_string())?;
+    let mut text = Vec::new();
+    object.write(cx, &mut text).map_err(|error| error.to_string())?;
+    Ok(String::from_utf8_lossy(&text).lines().map(|line| format!("  {line}")).collect())
+}
+
+/// Writes a section as the recordings show it; `global` is there already, and so its first line is not new.
+fn write_section(kind: ObjectKind, sent: &Json, cx: &Context) -> Result<Vec<String>, String> {
+    let section = SectionModel::from_json(kind, sent, cx).map_err(|error| error.to_string())?;
+    let mut text = Vec::new();
+    section.write(cx, &mut text).map_err(|error| error.to_string())?;
+    let skipped = usize::from(kind == ObjectKind::Global);
+    Ok(String::from_utf8_lossy(&text).lines().skip(skipped).map(str::to_owned).collect())
+}
+
+/// Leaves out the lines that were there before.
+fn without_base(lines: &[String], recorded: &[String]) -> Vec<String> {
+    lines
+        .iter()
+        .filter(|line| recorded.contains(line) || !GLOBAL_BASE.contains(&line.trim()))
+        .cloned()
+        .collect()
+}
+
+/// Says whether lines are the same but for blanks: the original leaves some where a value is missing.
+fn same_lines(ours: &[String], recorded: &[String]) -> bool {
+    let words = |line: &String| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    ours.len() == recorded.len()
+        && ours.iter().zip(recorded).all(|(ours, theirs)| ours == theirs || words(ours) == words(theirs))
+}
+
+/// Reads a child from its line.
+fn read_child(
+    section: ObjectKind,
+    child: Option<ObjectKind>,
+    lines: &[String],
+    cx: &Context,
+) -> Option<Json> {
+    let keyword = section_keyword(section);
+    let text = format!("{keyword} x\n{}\n", lines.join("\n"));
+    let document = Document::parse(text.as_bytes());
+    let model = section_model(
+        document.sections().iter().find(|section| section.kind() != SectionKind::Preamble)?,
+        cx,
+    );
+    let found = model.children.iter().find(|object| Some(object.kind) == child)?;
+    Some(found.to_json())
+}
+
+/// Reads a section from its lines.
+fn read_section(kind: ObjectKind, lines: &[String], full: bool, cx: &Context) -> Option<Json> {
+    let header = if kind == ObjectKind::Global { "global\n" } else { "" };
+    let text = format!("{header}{}\n", lines.join("\n"));
+    let document = Document::parse(text.as_bytes());
+    let model = section_model(
+        document.sections().iter().find(|section| section.kind() != SectionKind::Preamble)?,
+        cx,
+    );
+    if full { Some(model.to_json()) } else { model.object.map(|object| object.to_json()) }
+}
+
+/// Returns the keyword that opens a section.
+fn section_keyword(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Peers => "peers",
+        ObjectKind::Mailers => "mailers",
+        ObjectKind::Resolvers => "resolvers",
+        ObjectKind::HttpErrors => "http-errors",
+        ObjectKind::LogForward => "log-forward",
+        ObjectKind::LogProfile => "log-profile",
+        ObjectKind::CrtStore => "crt-store",
+        ObjectKind::FcgiApp => "fcgi-app",
+        ObjectKind::Acme => "acme",
+        kind => kind.model(),
+    }
+}
+
+/// Leaves out what says nothing: nulls, empty texts, lists and structures.
+fn tidied(json: &Json) -> Json {
+    let says_something = |json: &Json| match json {
+        Json::Null => false,
+        Json::String(text) => !text.is_empty(),
+        Json::Array(values) => !values.is_empty(),
+        Json::Object(properties) => !properties.is_empty(),
+        Json::Bool(_) | Json::Number(_) => true,
+    };
+    match json {
+        Json::Array(values) => Json::Array(values.iter().map(tidied).collect()),
+        Json::Object(properties) => Json::Object(
+            properties
+                .iter()
+                .map(|(name, value)| (name.clone(), tidied(value)))
+                .filter(|(_, value)| says_something(value))
+                .collect(),
+        ),
+        json => json.clone(),
+    }
+}
+
+impl TextCase {
+    /// Replays the case; `None` where the original did not take it. Returns the section it is about, too.
+    pub fn replay(&self, version: Version, written_accepted: Option<bool>) -> Option<(String, Outcome)> {
+        if self.status == 0 || self.status >= 300 {
+            return None;
+        }
+        let cx = Context::new(version);
+        let document = Document::parse(self.config.as_bytes());
+        let models: Vec<SectionModel> =
+            document.sections().iter().map(|section| section_model(section, &cx)).collect();
+        let mut theirs = serde_json::Map::new();
+        let mut ours = serde_json::Map::new();
+        for (collection, read) in &self.read {
+            let of_kind: Vec<&SectionModel> = models
+                .iter()
+                .filter(|model| {
+                    model.object.as_ref().is_some_and(|object| object.kind.collection() == collection)
+                })
+                .collect();
+            let read_by_us = match read {
+                Json::Array(_) => Json::Array(of_kind.iter().map(|model| tidied(&model.to_json())).collect()),
+                _ => of_kind.first().map_or(Json::Null, |model| tidied(&model.to_json())),
+            };
+            theirs.insert(collection.clone(), by_name(tidied(read)));
+            ours.insert(collection.clone(), by_name(read_by_us));
+        }
+        let section = self.read.keys().next().map_or("none", String::as_str).to_owned();
+        let read = (theirs != ours).then_some((Json::Object(theirs), Json::Object(ours)));
+        let difference = Difference {
+            kind: Kind::Text,
+            version,
+            case: self.case.clone(),
+            section: section.clone(),
+            child: None,
+            accepted: self.haproxy_ok.or(written_accepted),
+            sent: Json::Object(serde_json::Map::new()),
+            text: None,
+            recorded: self.config.lines().map(str::to_owned).collect(),
+            read,
+        };
+        Some((section, difference.outcome()))
+    }
+}
+
+/// Sorts sections by name: the original groups them.
+fn by_name(json: Json) -> Json {
+    match json {
+        Json::Array(mut values) => {
+            values.sort_by_key(|value| value.get("name").map(Json::to_string));
+            Json::Array(values)
+        }
+        json => json,
+    }
+}

@@ -1,0 +1,255 @@
+//! From text to model: each line of a section is looked up in the table and read by the row that fits.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+use super::{Context, Model, Object, ObjectKind, SectionModel, TextOnly, Value};
+use crate::table::read::{Token, element_value, read_row};
+use crate::table::{Row, directives};
+use crate::text::{Document, Line, Section, SectionKind, Word};
+
+/// Reads what a document says.
+///
+/// ```
+/// use setpoint_haproxy::model::{model, Context};
+/// use setpoint_haproxy::text::Document;
+///
+/// let document = Document::parse(b"backend web\n  balance leastconn\n  server s1 192.0.2.1:80 check inter 2s\n");
+/// let model = model(&document, &Context::default());
+/// let section = &model.sections[0];
+/// assert_eq!(section.children[0].get("inter").unwrap().as_int(), Some(2000));
+/// assert!(section.unmodelled.is_empty());
+/// ```
+pub fn model(document: &Document, cx: &Context) -> Model {
+    Model {
+        sections: document.sections().iter().map(|section| Arc::new(section_model(section, cx))).collect(),
+    }
+}
+
+/// Reads what one section says.
+pub fn section_model(section: &Section, cx: &Context) -> SectionModel {
+    let name = section.name().map(|name| SmolStr::new(String::from_utf8_lossy(&name)));
+    let mut read = SectionModel {
+        kind: section.kind(),
+        name,
+        object: None,
+        children: Vec::new(),
+        unmodelled: Vec::new(),
+        text_only: None,
+    };
+    let Some(kind) = section_object(section.kind()) else {
+        read.text_only = Some(TextOnly::NoModel);
+        return read;
+    };
+    if section.is_conditional() {
+        read.text_only = Some(TextOnly::Conditional);
+        return read;
+    }
+    let mut reader =
+        SectionReader { kind, cx, object: Object::new(kind), children: Vec::new(), unmodelled: Vec::new() };
+    for line in section.header().into_iter().chain(section.lines()) {
+        if let Err(reason) = reader.line(&line, section) {
+            read.text_only = Some(reason);
+            return read;
+        }
+    }
+    read.object = Some(reader.object);
+    read.children = reader.children;
+    read.unmodelled = reader.unmodelled;
+    read
+}
+
+/// The sections that have a model.
+const SECTIONS: [(SectionKind, ObjectKind); 19] = [
+    (SectionKind::Backend, ObjectKind::Backend),
+    (SectionKind::Frontend, ObjectKind::Frontend),
+    (SectionKind::Global, ObjectKind::Global),
+    (SectionKind::Defaults, ObjectKind::Defaults),
+    (SectionKind::Userlist, ObjectKind::Userlist),
+    (SectionKind::Peers, ObjectKind::Peers),
+    (SectionKind::Mailers, ObjectKind::Mailers),
+    (SectionKind::Resolvers, ObjectKind::Resolvers),
+    (SectionKind::Cache, ObjectKind::Cache),
+    (SectionKind::Ring, ObjectKind::Ring),
+    (SectionKind::Traces, ObjectKind::Traces),
+    (SectionKind::LogForward, ObjectKind::LogForward),
+    (SectionKind::LogProfile, ObjectKind::LogProfile),
+    (SectionKind::HttpErrors, ObjectKind::HttpErrors),
+    (SectionKind::Healthcheck, ObjectKind::Healthcheck),
+    (SectionKind::Acme, ObjectKind::Acme),
+    (SectionKind::CrtStore, ObjectKind::CrtStore),
+    (SectionKind::FcgiApp, ObjectKind::FcgiApp),
+    (SectionKind::Program, ObjectKind::Program),
+];
+
+/// Returns the kind of object that a section is.
+pub(crate) fn section_object(kind: SectionKind) -> Option<ObjectKind> {
+    SECTIONS.iter().find(|(section, _)| *section == kind).map(|(_, object)| *object)
+}
+
+/// Returns the kind of section that an object is.
+pub(crate) fn section_kind(kind: ObjectKind) -> SectionKind {
+    SECTIONS.iter().find(|(_, object)| *object == kind).map_or(SectionKind::Unknown, |(section, _)| *section)
+}
+
+struct SectionReader<'c> {
+    kind: ObjectKind,
+    cx: &'c Context,
+    object: Object,
+    children: Vec<Object>,
+    unmodelled: Vec<u32>,
+}
+
+impl SectionReader<'_> {
+    fn line(&mut self, line: &Line<'_>, section: &Section) -> Result<(), TextOnly> {
+        let mut words: smallvec::SmallVec<[Word<'_>; 16]> = line.words().collect();
+        if words.is_empty() {
+            return Ok(());
+        }
+        if words.iter().any(|word| word.variable) {
+            words = self.expanded(line)?.into();
+        }
+        let tokens: Option<smallvec::SmallVec<[Token<'_>; 16]>> = words.iter().map(token).collect();
+        let read = tokens.is_some_and(|tokens| {
+            if section.header().is_some_and(|header| header.number() == line.number()) {
+                self.header(line, &tokens)
+            } else {
+                self.directive(line, &tokens)
+            }
+        });
+        if !read {
+            self.unmodelled.push(line.number());
+        }
+        Ok(())
+    }
+
+    /// Expands the variables of a line, all of which must be known.
+    fn expanded<'l>(&self, line: &Line<'l>) -> Result<Vec<Word<'l>>, TextOnly> {
+        let unknown = std::cell::Cell::new(false);
+        let words = line.expanded(&|name| {
+            let value = std::str::from_utf8(name).ok().and_then(|name| self.cx.env.get(name));
+            unknown.set(unknown.get() || value.is_none());
+            value.map(|value| value.clone().into_bytes())
+        });
+        if unknown.get() { Err(TextOnly::Variable) } else { Ok(words) }
+    }
+
+    fn header(&mut self, line: &Line<'_>, tokens: &[Token<'_>]) -> bool {
+        let version = self.cx.version;
+        let Some((row, fields)) = directives()
+            .headers(self.kind, version)
+            .find_map(|row| read_row(row, tokens, false, version).map(|fields| (row, fields)))
+        else {
+            return false;
+        };
+        for (field, value) in &fields {
+            self.object.fields.set(*field, value.clone());
+        }
+        self.object.line = line.number();
+        let metadata = self.metadata(row, line);
+        if let Some((field, value)) = directives().metadata_field().zip(metadata) {
+            self.object.fields.set(field, value);
+        }
+        true
+    }
+
+    fn directive(&mut self, line: &Line<'_>, tokens: &[Token<'_>]) -> bool {
+        let Some(first) = tokens.first() else { return true };
+        if self.read(line, tokens, false) {
+            return true;
+        }
+        match tokens.get(1..) {
+            Some(rest) if first.text == "no" && !rest.is_empty() => self.read(line, rest, true),
+            _ => false,
+        }
+    }
+
+    fn read(&mut self, line: &Line<'_>, tokens: &[Token<'_>], negated: bool) -> bool {
+        let version = self.cx.version;
+        let (Some(first), second) = (tokens.first(), tokens.get(1)) else { return false };
+        let candidates =
+            directives().candidates(self.kind, &first.text, second.map(|word| word.text.as_ref()));
+        for row in candidates.filter(|row| row.versions.contains(version)) {
+            let Some(fields) = read_row(row, tokens, negated, version) else { continue };
+            if row.owners.contains(&self.kind) {
+                self.own(row, line, fields);
+                return true;
+            }
+            let Some(kind) =
+                row.owners.first().copied().filter(|kind| directives().holds(self.kind, *kind, version))
+            else {
+                continue;
+            };
+            let mut child = Object { kind, fields, line: line.number() };
+            if let Some((field, value)) = directives().metadata_field().zip(self.metadata(row, line)) {
+                child.fields.set(field, value);
+            }
+            self.children.push(child);
+            return true;
+        }
+        false
+    }
+
+    /// Takes a line of the section's own: it replaces an earlier one of the same family, or adds to a list.
+    fn own(&mut self, row: &Row, line: &Line<'_>, fields: super::Fields) {
+        let table = directives();
+        if let Some(list) = row.list {
+            let mut fields = fields;
+            if let Some((field, value)) = row.metadata.zip(comment_metadata(line)) {
+                fields.set(field, value);
+            }
+            for (field, double) in &row.mirror {
+                if self.object.fields.get(list).is_none()
+                    && let Some(value) = fields.get(*field)
+                {
+                    self.object.fields.set(*double, value.clone());
+                }
+            }
+            self.object.fields.push(list, element_value(fields));
+            return;
+        }
+        for field in table.family(row.family) {
+            self.object.fields.remove(*field);
+        }
+        for (field, value) in &fields {
+            self.object.fields.set(*field, value.clone());
+        }
+        if let Some((field, value)) = row.metadata.zip(comment_metadata(line)) {
+            self.object.fields.set(field, value);
+        }
+    }
+
+    /// Reads the comment at the end of a line, where this version keeps it with the object.
+    fn metadata(&self, row: &Row, line: &Line<'_>) -> Option<Value> {
+        let kind = if row.is_header { self.kind } else { *row.owners.first()? };
+        super::json::keeps_metadata(kind, self.cx.version).then(|| comment_metadata(line)).flatten()
+    }
+}
+
+/// Reads a comment as metadata: JSON as it is, anything else as `comment`.
+fn comment_metadata(line: &Line<'_>) -> Option<Value> {
+    let comment = std::str::from_utf8(line.comment()?).ok()?;
+    let text = comment.trim_start_matches('#').trim();
+    if text.is_empty() {
+        return None;
+    }
+    let json = match serde_json::from_str(text) {
+        Ok(json @ serde_json::Value::Object(_)) => json,
+        _ => serde_json::json!({ "comment": text }),
+    };
+    Some(Value::Json(Box::new(json)))
+}
+
+/// Makes a token of a word; one that is not UTF-8 can't be in JSON.
+fn token<'w>(word: &'w Word<'_>) -> Option<Token<'w>> {
+    let raw = std::str::from_utf8(word.raw).ok()?;
+    let text = match &word.text {
+        Cow::Borrowed(text) if text.len() == raw.len() => Cow::Borrowed(raw),
+        text => Cow::Borrowed(std::str::from_utf8(text).ok()?),
+    };
+    // What a variable stood for is spelled as its value, not as its name.
+    let raw = if word.variable { std::str::from_utf8(&word.text).ok()? } else { raw };
+    Some(Token { raw, text })
+}
