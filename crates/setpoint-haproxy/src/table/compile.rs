@@ -412,6 +412,7 @@ impl Compiler {
             "word" => Type::Word,
             "name" => Type::Name,
             "int" => Type::Int,
+            "count" => Type::Count,
             "ms" => Type::Time(1),
             "s" => Type::Time(1000),
             "seconds" => Type::Seconds,

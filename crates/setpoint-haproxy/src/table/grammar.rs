@@ -30,6 +30,8 @@ pub(crate) enum Type {
     Name,
     /// A number.
     Int,
+    /// A number that is written even if it is zero, which JSON leaves out.
+    Count,
     /// A time; a bare number counts that many milliseconds.
     Time(i64),
     /// A time that JSON holds in seconds, written without unit.

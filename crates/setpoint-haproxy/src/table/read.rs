@@ -360,7 +360,7 @@ fn scalar(ty: &Type, raw: &str, text: &str) -> Option<Value> {
     Some(match ty {
         Type::Word | Type::Rest | Type::Expr => Value::Text(SmolStr::new(raw)),
         Type::Name => Value::Text(SmolStr::new(text)),
-        Type::Int => Value::Int(integer(text)?),
+        Type::Int | Type::Count => Value::Int(integer(text)?),
         Type::Time(default) => Value::Int(read_time(text, *default)?),
         Type::Seconds => Value::Int(read_time(text, 1000)? / 1000),
         Type::Size => Value::Int(read_size(text)?),
