@@ -279,6 +279,21 @@ impl Directives {
         self.names.get(kind as usize).copied().flatten()
     }
 
+    /// Says whether a property of this name can hold several words.
+    pub(crate) fn takes_words(&self, name: &str) -> bool {
+        fn any(shape: &Shape, name: &str) -> bool {
+            shape.slots.iter().any(|(path, slot)| {
+                let named = path.rsplit('.').next() == Some(name);
+                match slot {
+                    Slot::Value(_, ty) => named && matches!(ty, Type::Rest | Type::Expr),
+                    Slot::Objects(_, element) => any(element, name),
+                    Slot::Values(_) | Slot::Json(_) => false,
+                }
+            })
+        }
+        name == "cond_test" || self.kinds.iter().any(|kind| any(&kind.shape, name))
+    }
+
     /// Returns the field that keeps the comment of an object.
     pub(crate) fn metadata_field(&self) -> Option<Field> {
         self.metadata

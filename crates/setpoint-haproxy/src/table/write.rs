@@ -60,9 +60,9 @@ impl Writer<'_> {
                 self.word(word);
                 true
             }
-            Item::Constant { field, value } => {
+            Item::Constant { field, value, word } => {
                 self.said += 1;
-                self.word(value);
+                self.word(word);
                 self.has(*field, value)
             }
             Item::Pattern { constant, pieces } => {
