@@ -92,6 +92,8 @@ pub struct Difference {
     pub recorded: Vec<String>,
     /// What was recorded as read and what we read, where they differ.
     pub read: Option<(Json, Json)>,
+    /// Whether the original reads back something else than what was sent, and the model just that.
+    pub lost: bool,
 }
 
 impl Difference {
@@ -137,6 +139,17 @@ impl ModelCase {
         self.haproxy_ok == Some(true) || self.haproxy_ok_other.is_some()
     }
 
+    /// Says whether the recorded text means what was sent, as the model reads it.
+    fn reads_as_sent(&self, version: Version) -> bool {
+        let (Some(section), Some(lines)) = (section_by_name(&self.section), &self.text) else { return false };
+        let cx = Context::new(version);
+        let read = match self.child.as_deref() {
+            Some(child) => read_child(section, child_by_name(child), lines, &cx),
+            None => read_section(section, lines, self.full_section, &cx),
+        };
+        read.is_some_and(|read| without_zeros(&read) == without_zeros(&self.sent))
+    }
+
     /// Replays the case; `None` where the original refused it, or where there is no model for it.
     pub fn replay(&self, version: Version) -> Option<Outcome> {
         let recorded = self.text.clone().filter(|_| self.status < 300)?;
@@ -167,6 +180,14 @@ impl ModelCase {
             };
             (tidied(read), ours.as_ref().map_or(Json::Null, tidied))
         });
+        let kept = |json: Option<Json>| json.is_some_and(|json| without_zeros(&json) == without_zeros(&self.sent));
+        let lost = !kept(self.read.clone()) && {
+            let lines = if text_differs { own } else { recorded.as_slice() };
+            kept(match self.child.as_deref() {
+                Some(child) => read_child(section, child_by_name(child), lines, &cx),
+                None => read_section(section, lines, self.full_section, &cx),
+            })
+        };
         let difference = Difference {
             kind: Kind::Model,
             version,
@@ -178,6 +199,7 @@ impl ModelCase {
             text: text_differs.then(|| (recorded.clone(), ours)),
             recorded,
             read: read.filter(|(theirs, ours)| theirs != ours),
+            lost,
         };
         Some(difference.outcome())
     }
@@ -284,9 +306,25 @@ fn tidied(json: &Json) -> Json {
     }
 }
 
+/// Leaves out zeros and flags that are not set, too: mostly they mean «not there».
+pub(crate) fn without_zeros(json: &Json) -> Json {
+    let dropped = match json {
+        Json::Array(values) => Json::Array(values.iter().map(without_zeros).collect()),
+        Json::Object(properties) => {
+            let says_something = |value: &Json| *value != Json::Bool(false) && value.as_i64() != Some(0);
+            let properties = properties.iter().filter(|(_, value)| says_something(value));
+            Json::Object(properties.map(|(name, value)| (name.clone(), without_zeros(value))).collect())
+        }
+        json => json.clone(),
+    };
+    tidied(&dropped)
+}
+
 impl TextCase {
     /// Replays the case; `None` where the original did not take it. Returns the section it is about, too.
-    pub fn replay(&self, version: Version, written_accepted: Option<bool>) -> Option<(String, Outcome)> {
+    ///
+    /// `written` is the case that wrote this text, if it is known.
+    pub fn replay(&self, version: Version, written: Option<&ModelCase>) -> Option<(String, Outcome)> {
         if self.status == 0 || self.status >= 300 {
             return None;
         }
@@ -318,10 +356,11 @@ impl TextCase {
             case: self.case.clone(),
             section: section.clone(),
             child: None,
-            accepted: self.haproxy_ok.or(written_accepted),
+            accepted: self.haproxy_ok.or(written.map(ModelCase::is_accepted)),
             sent: Json::Object(serde_json::Map::new()),
             text: None,
             recorded: self.config.lines().map(str::to_owned).collect(),
+            lost: written.is_some_and(|written| written.reads_as_sent(version)),
             read,
         };
         Some((section, difference.outcome()))

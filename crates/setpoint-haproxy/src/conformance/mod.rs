@@ -72,19 +72,19 @@ impl Report {
     ///
     /// Both are given as text, one JSON object per line. Either may be empty.
     pub fn replay(&mut self, version: Version, model: &str, text: &str) -> Result<(), ReplayError> {
-        let mut accepted = BTreeMap::new();
+        let mut written = BTreeMap::new();
         for case in lines::<ModelCase>(model) {
             let case = case?;
-            accepted.insert(case.case.clone(), case.is_accepted());
             if let Some(outcome) = case.replay(version) {
                 self.count(Kind::Model, version, case.section.clone(), outcome);
             }
+            written.insert(case.case.clone(), case);
         }
         for case in lines::<TextCase>(text) {
             let case = case?;
             // A text that the API wrote itself was tried with HAProxy where it was written.
-            let written = case.case.strip_prefix("model.").and_then(|case| accepted.get(case).copied());
-            if let Some((section, outcome)) = case.replay(version, written) {
+            let by = case.case.strip_prefix("model.").and_then(|case| written.get(case));
+            if let Some((section, outcome)) = case.replay(version, by) {
                 self.count(Kind::Text, version, section, outcome);
             }
         }
@@ -114,9 +114,9 @@ impl Report {
     }
 }
 
-/// Reads the cases of a recording.
-fn lines<'t, C: serde::Deserialize<'t>>(text: &'t str) -> impl Iterator<Item = Result<C, ReplayError>> {
+/// Reads the cases of a recording. `$D` stands for a folder: no variable of HAProxy's is meant.
+fn lines<C: serde::de::DeserializeOwned>(text: &str) -> impl Iterator<Item = Result<C, ReplayError>> {
     text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(|(line, text)| {
-        serde_json::from_str(text).map_err(|source| ReplayError::NotACase { line: line + 1, source })
+        serde_json::from_str(&text.replace("$D", "/rec")).map_err(|source| ReplayError::NotACase { line: line + 1, source })
     })
 }

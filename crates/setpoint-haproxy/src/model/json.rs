@@ -206,13 +206,13 @@ fn wrong(kind: ObjectKind, path: &str, needed: &'static str, found: &Json) -> Mo
 /// Reads a value that the schema says is of a type.
 fn read_value(kind: ObjectKind, path: &str, ty: &Type, json: &Json) -> Result<Value, ModelError> {
     let needed = match (ty, json) {
-        (Type::Int | Type::Time(_) | Type::Size | Type::Kilobytes, Json::Number(number)) => {
+        (Type::Int | Type::Count | Type::Time(_) | Type::Seconds | Type::Size | Type::Kilobytes, Json::Number(number)) => {
             match number.as_i64() {
                 Some(number) => return Ok(Value::Int(number)),
                 None => "a whole number",
             }
         }
-        (Type::Int | Type::Time(_) | Type::Size | Type::Kilobytes, _) => "a number",
+        (Type::Int | Type::Count | Type::Time(_) | Type::Seconds | Type::Size | Type::Kilobytes, _) => "a number",
         (Type::Flag | Type::Switch, Json::Bool(flag)) => return Ok(Value::Bool(*flag)),
         (Type::Flag | Type::Switch, _) => "true or false",
         (_, Json::String(text)) => return Ok(Value::Text(SmolStr::new(text))),

@@ -186,6 +186,13 @@ impl SectionReader<'_> {
             if let Some((field, value)) = directives().metadata_field().zip(self.metadata(row, line)) {
                 child.fields.set(field, value);
             }
+            if let Some((field, address)) = directives().name_field(kind).zip(tokens.get(1))
+                && matches!(kind, ObjectKind::Bind | ObjectKind::DgramBind)
+                && child.fields.get(field).is_none()
+            {
+                // What is listened on without a name is called by its address.
+                child.fields.set(field, Value::Text(SmolStr::new(address.raw)));
+            }
             self.children.push(child);
             return true;
         }

@@ -1,7 +1,7 @@
 //! From model to text: the canonical printer.
 
 use super::json::{ModelError, keeps_metadata};
-use super::{Context, Object, SectionModel, Value};
+use super::{Context, Object, ObjectKind, SectionModel, Value};
 use crate::table::grammar::Direction;
 use crate::table::write::{with_element, write_row};
 use crate::table::{Row, directives};
@@ -29,6 +29,18 @@ impl Object {
 
     /// Writes the line of a child.
     fn line(&self, cx: &Context) -> Result<String, ModelError> {
+        if matches!(self.kind, ObjectKind::Bind | ObjectKind::DgramBind)
+            && let (Some(name), Some(field)) = (self.name(), directives().name_field(self.kind))
+        {
+            // A name that is only the address is not written: it was made of it.
+            let mut nameless = self.clone();
+            nameless.fields.remove(field);
+            if let Ok(line) = nameless.first(directives().rows(self.kind, cx.version), cx)
+                && line.split(' ').nth(1) == Some(name)
+            {
+                return Ok(line);
+            }
+        }
         self.first(directives().rows(self.kind, cx.version), cx)
     }
 

@@ -361,7 +361,10 @@ impl Compiler {
         };
         if !pattern.contains('<') {
             return match constant {
-                Some(field) => Item::Constant { field, value: pattern },
+                Some(field) => {
+                    let (value, word) = pattern.split_once('~').unwrap_or((pattern, pattern));
+                    Item::Constant { field, value, word }
+                }
                 None => Item::Literal(pattern),
             };
         }
@@ -394,9 +397,8 @@ impl Compiler {
         if let Some(paths) = inner.strip_suffix(":address") {
             let mut paths = paths.split(',').map(|path| format!("{prefix}{path}"));
             let address = self.field(&paths.next().unwrap_or_default(), false);
-            // A port is a number that the schemas may leave out: zero is a port that was given.
-            let port = paths.next().map(|path| self.field(&path, true));
-            let range_end = paths.next().map(|path| self.field(&path, true));
+            let port = paths.next().map(|path| self.field(&path, false));
+            let range_end = paths.next().map(|path| self.field(&path, false));
             return Item::Address { address, port, range_end };
         }
         let (path, ty, keeps_zero) = self.typed(inner, line);
@@ -412,6 +414,7 @@ impl Compiler {
             "word" => Type::Word,
             "name" => Type::Name,
             "int" => Type::Int,
+            "count" => Type::Count,
             "ms" => Type::Time(1),
             "s" => Type::Time(1000),
             "seconds" => Type::Seconds,

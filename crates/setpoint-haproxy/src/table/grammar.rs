@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `word` | that word |
 //! | `type=deny` | that word, kept in the field `type` |
+//! | `type=a~b` | the word `b`, for which the field `type` holds `a` |
 //! | `<path>`, `<path:int>` | a value of a type, kept in a field |
 //! | `set-var(<scope>.<name>)` | one word that holds several values |
 //! | `<address,port:address>` | an address with its port |
@@ -30,6 +31,8 @@ pub(crate) enum Type {
     Name,
     /// A number.
     Int,
+    /// A number that is written even if it is zero, which JSON leaves out.
+    Count,
     /// A time; a bare number counts that many milliseconds.
     Time(i64),
     /// A time that JSON holds in seconds, written without unit.
@@ -101,7 +104,7 @@ pub(crate) enum Item {
     /// A fixed word.
     Literal(&'static str),
     /// A fixed word that is the value of a field.
-    Constant { field: Field, value: &'static str },
+    Constant { field: Field, value: &'static str, word: &'static str },
     /// One word made of pieces. A constant at its start is the value of a field.
     Pattern { constant: Option<(Field, &'static str)>, pieces: Vec<Piece> },
     /// A value. `stops` are the words at which an expression ends.
@@ -171,7 +174,7 @@ pub(crate) fn cut(word: &str) -> &str {
 pub(crate) fn first_word(item: &Item) -> Option<&'static str> {
     match item {
         Item::Literal(word) => Some(word),
-        Item::Constant { value, .. } => Some(value),
+        Item::Constant { word, .. } => Some(word),
         Item::Pattern { pieces, .. } => match pieces.first() {
             Some(Piece::Literal(text)) => Some(text),
             _ => None,

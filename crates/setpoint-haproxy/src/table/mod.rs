@@ -111,6 +111,11 @@ impl Row {
         }
     }
 
+    /// Says whether it is nothing but fixed words.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.items.iter().all(|item| matches!(item, Item::Literal(_)))
+    }
+
     /// Returns the fixed words it starts with, at most two.
     pub(crate) fn keyword(&self) -> String {
         let words: Vec<&str> = self
@@ -274,6 +279,21 @@ impl Directives {
         self.names.get(kind as usize).copied().flatten()
     }
 
+    /// Says whether a property of this name can hold several words.
+    pub(crate) fn takes_words(&self, name: &str) -> bool {
+        fn any(shape: &Shape, name: &str) -> bool {
+            shape.slots.iter().any(|(path, slot)| {
+                let named = path.rsplit('.').next() == Some(name);
+                match slot {
+                    Slot::Value(_, ty) => named && matches!(ty, Type::Rest | Type::Expr),
+                    Slot::Objects(_, element) => any(element, name),
+                    Slot::Values(_) | Slot::Json(_) => false,
+                }
+            })
+        }
+        name == "cond_test" || self.kinds.iter().any(|kind| any(&kind.shape, name))
+    }
+
     /// Returns the field that keeps the comment of an object.
     pub(crate) fn metadata_field(&self) -> Option<Field> {
         self.metadata
@@ -359,26 +379,29 @@ fn mentions(items: &[Item], field: Field) -> bool {
 
 /// Numbers the families of rows, and returns the fields of each.
 ///
-/// A family has the same fixed words at the start, up to a constant, and the same field for the constant.
+/// A family has the same fixed words at the start, and then the same field.
 fn number_families(rows: &mut [Row]) -> Vec<Vec<Field>> {
     let mut numbers: FxHashMap<(Vec<ObjectKind>, Vec<&'static str>, Option<Field>), usize> =
         FxHashMap::default();
     let mut families: Vec<FxHashSet<Field>> = Vec::new();
     for row in rows {
         let mut words = Vec::new();
-        let mut constant = None;
+        let mut first = None;
         for item in &row.items {
             match item {
                 Item::Literal(word) => words.push(*word),
-                Item::Constant { field, .. } | Item::Pattern { constant: Some((field, _)), .. } => {
-                    constant = Some(*field);
+                Item::Constant { field, .. }
+                | Item::Pattern { constant: Some((field, _)), .. }
+                | Item::Value { field, .. }
+                | Item::Address { address: field, .. } => {
+                    first = Some(*field);
                     break;
                 }
                 _ => break,
             }
         }
         let next = families.len();
-        let number = *numbers.entry((row.owners.clone(), words, constant)).or_insert(next);
+        let number = *numbers.entry((row.owners.clone(), words, first)).or_insert(next);
         if number == next {
             families.push(FxHashSet::default());
         }

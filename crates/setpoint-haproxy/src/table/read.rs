@@ -95,8 +95,8 @@ impl<'w> Reader<'w> {
     fn item(&mut self, item: &Item) -> bool {
         match item {
             Item::Literal(word) => self.take_literal(word),
-            Item::Constant { field, value } => {
-                let found = self.take_literal(value);
+            Item::Constant { field, value, word } => {
+                let found = self.take_literal(word);
                 if found {
                     self.fields.set(*field, Value::Text(SmolStr::new_static(value)));
                 }
@@ -180,6 +180,9 @@ impl<'w> Reader<'w> {
             }
             Type::Expr => {
                 let words = self.words.get(self.position..)?;
+                if words.first().is_some_and(|word| stops.contains(&word.text.as_ref())) {
+                    return None;
+                }
                 let more =
                     words.get(1..)?.iter().take_while(|word| !stops.contains(&word.text.as_ref())).count();
                 self.position += 1 + more;
@@ -360,7 +363,7 @@ fn scalar(ty: &Type, raw: &str, text: &str) -> Option<Value> {
     Some(match ty {
         Type::Word | Type::Rest | Type::Expr => Value::Text(SmolStr::new(raw)),
         Type::Name => Value::Text(SmolStr::new(text)),
-        Type::Int => Value::Int(integer(text)?),
+        Type::Int | Type::Count => Value::Int(integer(text)?),
         Type::Time(default) => Value::Int(read_time(text, *default)?),
         Type::Seconds => Value::Int(read_time(text, 1000)? / 1000),
         Type::Size => Value::Int(read_size(text)?),

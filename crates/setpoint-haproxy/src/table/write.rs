@@ -19,9 +19,11 @@ pub(crate) fn write_row(row: &Row, fields: &Fields, version: Version) -> Option<
         fields: with_implied.as_ref().unwrap_or(fields),
         version,
         negated: false,
+        said: 0,
         out: String::new(),
     };
-    if !writer.items(&row.items) {
+    // A line of which nothing is said is not there: `default-server` without options.
+    if !writer.items(&row.items) || (writer.said == 0 && !row.is_bare()) {
         return None;
     }
     Some(if writer.negated { format!("no {}", writer.out) } else { writer.out })
@@ -31,6 +33,8 @@ struct Writer<'f> {
     fields: &'f Fields,
     version: Version,
     negated: bool,
+    /// How many fields are in what is written so far.
+    said: usize,
     out: String,
 }
 
@@ -56,8 +60,9 @@ impl Writer<'_> {
                 self.word(word);
                 true
             }
-            Item::Constant { field, value } => {
-                self.word(value);
+            Item::Constant { field, value, word } => {
+                self.said += 1;
+                self.word(word);
                 self.has(*field, value)
             }
             Item::Pattern { constant, pieces } => {
@@ -67,6 +72,7 @@ impl Writer<'_> {
                     return false;
                 }
                 let Some(word) = self.pieces(pieces) else { return false };
+                self.said += 1;
                 self.word(&one_word(&word));
                 true
             }
@@ -97,6 +103,7 @@ impl Writer<'_> {
                     return !required;
                 };
                 // A condition that is not made of whole words can't be quoted: it would be another one.
+                self.said += 1;
                 let whole = split(test).is_some_and(|words| !words.is_empty());
                 let (cond, test) = (cond.to_owned(), test.to_owned());
                 self.word(&cond);
@@ -108,11 +115,11 @@ impl Writer<'_> {
 
     /// Writes items that may be left out: all of them or none.
     fn attempt(&mut self, items: &[Item]) -> bool {
-        let (length, negated) = (self.out.len(), self.negated);
+        let (length, negated, said) = (self.out.len(), self.negated, self.said);
         let written = self.items(items);
         if !written {
             self.out.truncate(length);
-            self.negated = negated;
+            (self.negated, self.said) = (negated, said);
         }
         written
     }
@@ -131,9 +138,10 @@ impl Writer<'_> {
         for value in values {
             let text = with_element(value, |element| {
                 let mut writer =
-                    Writer { fields: element, version: self.version, negated: false, out: String::new() };
+                    Writer { fields: element, version: self.version, negated: false, said: 0, out: String::new() };
                 writer.items(items).then_some(writer.out)
             })?;
+            self.said += 1;
             self.word(&text);
         }
         Some(values.len())
@@ -144,6 +152,7 @@ impl Writer<'_> {
         for piece in pieces {
             match piece {
                 Piece::Literal(literal) => word.push_str(literal),
+                Piece::Value { ty: Type::Count, field } if self.fields.get(*field).is_none() => word.push('0'),
                 Piece::Value { field, ty } => word.push_str(&spell(ty, self.fields.get(*field)?)?),
             }
         }
@@ -154,7 +163,10 @@ impl Writer<'_> {
         if *ty == Type::Unset {
             return !matches!(self.fields.get(field), Some(Value::Bool(true)));
         }
-        let Some(value) = self.fields.get(field) else { return false };
+        self.said += 1;
+        let zero = Value::Int(0);
+        let absent = (*ty == Type::Count).then_some(&zero);
+        let Some(value) = self.fields.get(field).or(absent) else { return false };
         match (ty, value) {
             (Type::Flag, Value::Bool(flag)) => self.negated |= !flag,
             (Type::Toggle, Value::Text(text)) if text == "enabled" => {}
@@ -200,6 +212,7 @@ impl Writer<'_> {
             (address, Some(port), None) => format!("{}:{port}", address.unwrap_or_default()),
             (address, Some(port), Some(end)) => format!("{}:{port}-{end}", address.unwrap_or_default()),
         };
+        self.said += 1;
         self.word(&one_word(&word));
         true
     }
