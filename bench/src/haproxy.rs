@@ -141,7 +141,10 @@ pub(crate) fn run(cases: &[HaproxyCase], json: bool, scale: f64) -> Result<()> {
             continue;
         }
         if !std::mem::replace(&mut begun, true) {
-            println!("{}", row(["case", "n", "bytes", "time", "MB/s", "floor", "ratio", "growth", "peak", "haproxy -c"]));
+            println!(
+                "{}",
+                row(["case", "n", "bytes", "time", "MB/s", "floor", "ratio", "growth", "peak", "haproxy -c"])
+            );
         }
         println!("{}", line(&figures));
     }
@@ -245,7 +248,8 @@ pub(crate) fn sample(case: HaproxyCase, n: u32) -> Result<Sample> {
         }
         HaproxyCase::Compare5k | HaproxyCase::Compare50k | HaproxyCase::CompareMixed => {
             let other = changed(&text)?;
-            let both = || compare(&Document::parse(black_box(&text)), &Document::parse(black_box(&other)), &cx);
+            let both =
+                || compare(&Document::parse(black_box(&text)), &Document::parse(black_box(&other)), &cx);
             ensure!(both()?.operations().len() == 1, "one change is one operation");
             (repeated(both), text.len() + other.len())
         }
@@ -284,7 +288,9 @@ fn words(text: &[u8]) -> usize {
 /// The same text with another weight of one server in its middle.
 fn changed(text: &[u8]) -> Result<Vec<u8>> {
     let middle = text.len() / 2;
-    let at = |from: usize| text.get(from..).and_then(|rest| rest.windows(8).position(|window| window == b"weight 1"));
+    let at = |from: usize| {
+        text.get(from..).and_then(|rest| rest.windows(8).position(|window| window == b"weight 1"))
+    };
     let (from, place) = match at(middle) {
         Some(place) => (middle, place),
         None => (0, at(0).context("the text has a weight")?),
@@ -308,7 +314,10 @@ fn configuration(n: u32, mixed: bool) -> String {
     }
     for backend in 0..n {
         // Writing to a string can't fail.
-        let _ = writeln!(text, "backend backend_{backend:05}\n    balance roundrobin\n    option httpchk GET /health");
+        let _ = writeln!(
+            text,
+            "backend backend_{backend:05}\n    balance roundrobin\n    option httpchk GET /health"
+        );
         if mixed {
             text.push_str(
                 "    # what the team asked for\n    acl is_api path_beg /api /v1 /v2\n    acl from_inside src 10.0.0.0/8 192.168.0.0/16\n    http-request set-header X-Forwarded-Proto https if { ssl_fc }\n    http-request deny deny_status 403 if is_api !from_inside\n    http-response set-header Strict-Transport-Security \"max-age=31536000; includeSubDomains\"\n    stick-table type ip size 100k expire 30m store http_req_rate(10s)\n    timeout server 1m\n    cookie SRV insert indirect nocache\n    default-server inter 2s fall 3 rise 2\n",
@@ -339,11 +348,15 @@ fn haproxy_seconds(text: &str) -> Result<Option<f64>> {
     let mut best = Duration::MAX;
     for _ in 0..SAMPLES {
         let start = Instant::now();
-        let output = Command::new(&program).arg("-c").arg("-f").arg(&file).output().context("can't run haproxy")?;
+        let output =
+            Command::new(&program).arg("-c").arg("-f").arg(&file).output().context("can't run haproxy")?;
         best = best.min(start.elapsed());
         let said = String::from_utf8_lossy(&output.stderr);
         // Without a frontend it would not start, and says so.
-        ensure!(output.status.success() || said.contains("no listener") || output.status.code() == Some(2), "{said}");
+        ensure!(
+            output.status.success() || said.contains("no listener") || output.status.code() == Some(2),
+            "{said}"
+        );
     }
     Ok(Some(best.as_secs_f64()))
 }
@@ -354,12 +367,16 @@ fn haproxy() -> Option<PathBuf> {
     let file = variable(MANIFEST_VARIABLE)
         .or_else(|| variable("SETPOINT_PARTS_DIR").map(|folder| folder.join(MANIFEST_FILE)))
         .or_else(|| {
-            let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")))?;
+            let cache =
+                variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")))?;
             Some(cache.join("setpoint").join("parts").join(MANIFEST_FILE))
         })?;
     let manifest = Manifest::read(&file).ok()?;
-    let mut found: Vec<_> =
-        manifest.parts.iter().filter(|part| part.state == PartState::Ready && part.name.starts_with("haproxy-")).collect();
+    let mut found: Vec<_> = manifest
+        .parts
+        .iter()
+        .filter(|part| part.state == PartState::Ready && part.name.starts_with("haproxy-"))
+        .collect();
     found.sort_by(|a, b| a.name.cmp(&b.name));
     let program = found.last()?.path.as_ref()?.join("bin/haproxy");
     program.exists().then_some(program)
@@ -373,7 +390,10 @@ mod tests {
     fn every_case_gives_a_sample() {
         for case in HaproxyCase::value_variants() {
             let sample = sample(*case, 8).unwrap();
-            assert!(sample.bytes > 0 && sample.seconds > 0.0 && sample.floor_seconds > 0.0, "{case:?}: {sample:?}");
+            assert!(
+                sample.bytes > 0 && sample.seconds > 0.0 && sample.floor_seconds > 0.0,
+                "{case:?}: {sample:?}"
+            );
         }
     }
 

@@ -35,9 +35,11 @@ impl Fuzz {
     /// The package, its test binary, and the test in it.
     fn test(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::Haproxy => {
-                ("setpoint-haproxy", "all", "fuzz::mutated_configurations_are_read_without_panic_hang_or_loss")
-            }
+            Self::Haproxy => (
+                "setpoint-haproxy",
+                "all",
+                "fuzz::mutated_configurations_are_read_without_panic_hang_or_loss",
+            ),
         }
     }
 }

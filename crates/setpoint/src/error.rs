@@ -215,7 +215,9 @@ impl CliError {
                 "`setpoint explain ITEM` says why an item is as it is; the next `setpoint apply` goes on",
             ),
             Self::Broken { .. } => Some("`setpoint haproxy check` shows all errors"),
-            Self::Compare(_) => Some("name the current file first, then the desired one; neither may be empty"),
+            Self::Compare(_) => {
+                Some("name the current file first, then the desired one; neither may be empty")
+            }
             Self::NotEmpty(_) => Some("name a directory that does not exist yet, or an empty one"),
             Self::Directory { .. } => Some("name a directory that you may write to"),
             Self::Temporary(_) => {

@@ -57,17 +57,16 @@ fn section_text(section: &Section) -> Vec<u8> {
 
 fn line_text(section: &Section, line: &Line<'_>, header: Option<u32>) -> Vec<u8> {
     let raw = line.raw();
+    let words = joined(raw).filter(|_| !raw.contains(&b'\r') && line.error().is_none());
     // What HAProxy does not read to its end is left as it is.
-    if raw.contains(&b'\r') || line.error().is_some() {
-        return raw.to_vec();
-    }
-    let words = joined(raw);
+    let Some(words) = words else { return raw.to_vec() };
     let comment = line.comment().map(<[u8]>::trim_ascii_end).unwrap_or_default();
     if words.is_empty() && comment.is_empty() {
         return Vec::new();
     }
     let in_body = header.is_some_and(|header| line.number() > header);
-    let keeps = line.directive().is_some() || words.starts_with(b"[") || section.kind() == SectionKind::Preamble;
+    let keeps =
+        line.directive().is_some() || words.starts_with(b"[") || section.kind() == SectionKind::Preamble;
     let unindented_comment = words.is_empty() && line.indentation().is_empty();
     let indentation = match (in_body, keeps || unindented_comment) {
         (_, true) => line.indentation(),
@@ -78,16 +77,21 @@ fn line_text(section: &Section, line: &Line<'_>, header: Option<u32>) -> Vec<u8>
     [indentation, &words, gap, comment].concat()
 }
 
-/// The words of a line as they are written, with one blank between them.
-fn joined(raw: &[u8]) -> Vec<u8> {
+/// The words of a line as they are written, with one blank between them. None if one ends with a backslash that stands
+/// for itself: it would take the blank for its own.
+fn joined(raw: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(raw.len());
     let mut at = 0;
     while let Some(span) = lex::scan(raw, at) {
         if !out.is_empty() {
             out.push(b' ');
         }
-        out.extend_from_slice(raw.get(span.start..span.end).unwrap_or_default());
+        let word = raw.get(span.start..span.end).unwrap_or_default();
+        if word.ends_with(b"\\") {
+            return None;
+        }
+        out.extend_from_slice(word);
         at = span.end;
     }
-    out
+    Some(out)
 }

@@ -138,5 +138,9 @@ fn line_of(document: &Document, number: u32) -> Vec<u8> {
 /// A line is shown whole unless nobody would read it.
 fn shortened(line: &str) -> String {
     const MOST: usize = 160;
-    if line.chars().count() <= MOST { line.to_owned() } else { line.chars().take(MOST).chain(['…']).collect() }
+    if line.chars().count() <= MOST {
+        line.to_owned()
+    } else {
+        line.chars().take(MOST).chain(['…']).collect()
+    }
 }

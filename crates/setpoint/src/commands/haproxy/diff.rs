@@ -48,7 +48,9 @@ fn write(out: &mut String, subject: &str, diff: &Diff) -> std::fmt::Result {
     let runtime = diff.operations().iter().filter(|operation| operation.runtime.is_possible()).count();
     let verdict = match diff.operations().len() - runtime {
         0 => "all of it at runtime, without a reload".to_owned(),
-        rest if runtime == 0 => format!("{} with a reload", if rest == 1 { "it comes" } else { "all of it comes" }),
+        rest if runtime == 0 => {
+            format!("{} with a reload", if rest == 1 { "it comes" } else { "all of it comes" })
+        }
         rest => format!("{runtime} could be done at runtime, {rest} with a reload"),
     };
     writeln!(out, "\n{subject}: {}; {verdict}.", diff.plan(subject).summary())
