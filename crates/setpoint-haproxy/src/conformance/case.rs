@@ -84,7 +84,7 @@ pub struct Difference {
     pub child: Option<String>,
     /// Whether HAProxy accepted the recorded text, if that is known.
     pub accepted: Option<bool>,
-    /// What was sent, or an empty object where text was pushed.
+    /// What was sent, or an empty object where that is not known.
     pub sent: Json,
     /// The recorded text and ours, where they differ.
     pub text: Option<(Vec<String>, Result<Vec<String>, String>)>,
@@ -92,6 +92,8 @@ pub struct Difference {
     pub recorded: Vec<String>,
     /// What was recorded as read and what we read, where they differ.
     pub read: Option<(Json, Json)>,
+    /// The lines of the recorded text that the model keeps as text.
+    pub unmodelled: Vec<String>,
     /// Whether the original reads back something else than what was sent, and the model just that.
     pub lost: bool,
 }
@@ -110,6 +112,10 @@ impl Difference {
 
 /// Lines that the configuration in which objects were recorded has in its global section: they are not new there.
 const GLOBAL_BASE: [&str; 0] = [];
+
+/// The keywords of children that have names.
+const NAMED: [&str; 11] =
+    ["bind", "dgram-bind", "group", "load", "mailer", "nameserver", "peer", "server", "server-template", "table", "user"];
 
 /// Finds the kind of a section by its name in the recordings.
 fn section_by_name(name: &str) -> Option<ObjectKind> {
@@ -199,6 +205,7 @@ impl ModelCase {
             text: text_differs.then(|| (recorded.clone(), ours)),
             recorded,
             read: read.filter(|(theirs, ours)| theirs != ours),
+            unmodelled: Vec::new(),
             lost,
         };
         Some(difference.outcome())
@@ -343,11 +350,15 @@ impl TextCase {
                 .collect();
             let read_by_us = match read {
                 Json::Array(_) => Json::Array(of_kind.iter().map(|model| tidied(&model.to_json())).collect()),
-                _ => of_kind.first().map_or(Json::Null, |model| tidied(&model.to_json())),
+                _ => of_kind.first().map_or_else(|| Json::Object(serde_json::Map::new()), |model| tidied(&model.to_json())),
             };
             theirs.insert(collection.clone(), by_name(tidied(read)));
             ours.insert(collection.clone(), by_name(read_by_us));
         }
+        let unmodelled = document.sections().iter().zip(&models).flat_map(|(section, model)| {
+            let lines = section.all_lines().filter(|line| model.unmodelled.contains(&line.number()));
+            lines.map(|line| String::from_utf8_lossy(line.raw()).trim().to_owned()).collect::<Vec<_>>()
+        });
         let section = self.read.keys().next().map_or("none", String::as_str).to_owned();
         let read = (theirs != ours).then_some((Json::Object(theirs), Json::Object(ours)));
         let difference = Difference {
@@ -357,9 +368,10 @@ impl TextCase {
             section: section.clone(),
             child: None,
             accepted: self.haproxy_ok.or(written.map(ModelCase::is_accepted)),
-            sent: Json::Object(serde_json::Map::new()),
+            sent: written.map_or_else(|| Json::Object(serde_json::Map::new()), |written| written.sent.clone()),
             text: None,
             recorded: self.config.lines().map(str::to_owned).collect(),
+            unmodelled: unmodelled.collect(),
             lost: written.is_some_and(|written| written.reads_as_sent(version)),
             read,
         };

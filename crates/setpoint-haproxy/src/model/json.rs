@@ -213,8 +213,8 @@ fn read_value(kind: ObjectKind, path: &str, ty: &Type, json: &Json) -> Result<Va
             }
         }
         (Type::Int | Type::Count | Type::Time(_) | Type::Seconds | Type::Size | Type::Kilobytes, _) => "a number",
-        (Type::Flag | Type::Switch, Json::Bool(flag)) => return Ok(Value::Bool(*flag)),
-        (Type::Flag | Type::Switch, _) => "true or false",
+        (Type::Flag | Type::Unset | Type::Switch, Json::Bool(flag)) => return Ok(Value::Bool(*flag)),
+        (Type::Flag | Type::Unset | Type::Switch, _) => "true or false",
         (_, Json::String(text)) => return Ok(Value::Text(SmolStr::new(text))),
         _ => "a text",
     };
