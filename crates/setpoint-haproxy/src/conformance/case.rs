@@ -104,14 +104,23 @@ impl Difference {
             return Outcome::Agrees;
         }
         match REASONS.iter().find(|reason| reason.explains(&self)) {
-            Some(reason) => Outcome::Reasoned(reason),
+            Some(reason) => Outcome::Reasoned(reason, Box::new(self)),
             None => Outcome::Differs(Box::new(self)),
         }
     }
 }
 
-/// Lines that the configuration in which objects were recorded has in its global section: they are not new there.
-const GLOBAL_BASE: [&str; 0] = [];
+/// Lines that are in the `global` and the `defaults` section of the configuration in which objects were recorded: where
+/// these were changed and not made, such lines were there already.
+const BASE: [&str; 7] = [
+    "external-check",
+    "insecure-fork-wanted",
+    "lua-load /rec/files/x.lua",
+    "mode http",
+    "timeout connect 5s",
+    "timeout client 5s",
+    "timeout server 5s",
+];
 
 /// The keywords of children that have names.
 const NAMED: [&str; 11] =
@@ -166,10 +175,11 @@ impl ModelCase {
             Some(child) => write_child(child_by_name(child)?, &self.sent, &cx),
             None => write_section(section, &self.sent, &cx),
         };
+        // A section that was there already is changed: what is new are its lines.
+        let is_new = recorded.first().is_some_and(|line| !line.starts_with(' '));
+        let changed = self.child.is_none() && !is_new;
         let ours = match &written {
-            Ok(lines) if section == ObjectKind::Global && self.child.is_none() => {
-                Ok(without_base(lines, &recorded))
-            }
+            Ok(lines) if changed => Ok(without_base(lines.get(1..).unwrap_or_default(), &recorded)),
             other => other.clone(),
         };
         let text_differs = match &ours {
@@ -188,7 +198,7 @@ impl ModelCase {
         });
         let kept = |json: Option<Json>| json.is_some_and(|json| without_zeros(&json) == without_zeros(&self.sent));
         let lost = !kept(self.read.clone()) && {
-            let lines = if text_differs { own } else { recorded.as_slice() };
+            let lines = if text_differs || changed { own } else { recorded.as_slice() };
             kept(match self.child.as_deref() {
                 Some(child) => read_child(section, child_by_name(child), lines, &cx),
                 None => read_section(section, lines, self.full_section, &cx),
@@ -220,29 +230,34 @@ fn write_child(kind: ObjectKind, sent: &Json, cx: &Context) -> Result<Vec<String
     Ok(String::from_utf8_lossy(&text).lines().map(|line| format!("  {line}")).collect())
 }
 
-/// Writes a section as the recordings show it; `global` is there already, and so its first line is not new.
+/// Writes a section.
 fn write_section(kind: ObjectKind, sent: &Json, cx: &Context) -> Result<Vec<String>, String> {
     let section = SectionModel::from_json(kind, sent, cx).map_err(|error| error.to_string())?;
     let mut text = Vec::new();
     section.write(cx, &mut text).map_err(|error| error.to_string())?;
-    let skipped = usize::from(kind == ObjectKind::Global);
-    Ok(String::from_utf8_lossy(&text).lines().skip(skipped).map(str::to_owned).collect())
+    Ok(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
 }
 
 /// Leaves out the lines that were there before.
 fn without_base(lines: &[String], recorded: &[String]) -> Vec<String> {
     lines
         .iter()
-        .filter(|line| recorded.contains(line) || !GLOBAL_BASE.contains(&line.trim()))
+        .filter(|line| recorded.contains(line) || !BASE.contains(&line.trim()))
         .cloned()
         .collect()
 }
 
 /// Says whether lines are the same but for blanks: the original leaves some where a value is missing.
 fn same_lines(ours: &[String], recorded: &[String]) -> bool {
-    let words = |line: &String| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    ours.len() == recorded.len()
-        && ours.iter().zip(recorded).all(|(ours, theirs)| ours == theirs || words(ours) == words(theirs))
+    // Children with names come in an order that differs from run to run.
+    let is_named = |words: &Vec<String>| words.first().is_some_and(|word| NAMED.contains(&word.as_str()));
+    let split = |lines: &[String]| {
+        let words = lines.iter().map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        let (mut named, others): (Vec<_>, Vec<_>) = words.partition(is_named);
+        named.sort();
+        (named, others)
+    };
+    ours == recorded || split(ours) == split(recorded)
 }
 
 /// Reads a child from its line.
@@ -265,14 +280,15 @@ fn read_child(
 
 /// Reads a section from its lines.
 fn read_section(kind: ObjectKind, lines: &[String], full: bool, cx: &Context) -> Option<Json> {
-    let header = if kind == ObjectKind::Global { "global\n" } else { "" };
-    let text = format!("{header}{}\n", lines.join("\n"));
+    let text = format!("{}\n", lines.join("\n"));
     let document = Document::parse(text.as_bytes());
     let model = section_model(
         document.sections().iter().find(|section| section.kind() != SectionKind::Preamble)?,
         cx,
     );
-    if full { Some(model.to_json()) } else { model.object.map(|object| object.to_json()) }
+    // Up to 3.1 a store holds what it loads, full or not.
+    let full = full || (kind == ObjectKind::CrtStore && cx.version <= Version::V3_1);
+    if full { Some(model.to_json(cx)) } else { model.object.map(|object| object.to_json()) }
 }
 
 /// Returns the keyword that opens a section.
@@ -349,8 +365,8 @@ impl TextCase {
                 })
                 .collect();
             let read_by_us = match read {
-                Json::Array(_) => Json::Array(of_kind.iter().map(|model| tidied(&model.to_json())).collect()),
-                _ => of_kind.first().map_or_else(|| Json::Object(serde_json::Map::new()), |model| tidied(&model.to_json())),
+                Json::Array(_) => Json::Array(of_kind.iter().map(|model| tidied(&model.to_json(&cx))).collect()),
+                _ => of_kind.first().map_or_else(|| Json::Object(serde_json::Map::new()), |model| tidied(&model.to_json(&cx))),
             };
             theirs.insert(collection.clone(), by_name(tidied(read)));
             ours.insert(collection.clone(), by_name(read_by_us));

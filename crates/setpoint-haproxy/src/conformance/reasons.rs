@@ -6,6 +6,7 @@ use super::Difference;
 use super::case::without_zeros;
 use crate::model::spelling::{one_word, split};
 use crate::table::directives;
+use crate::table::units::read_time;
 
 /// A reason to differ from the original.
 #[derive(Debug)]
@@ -86,6 +87,44 @@ pub const REASONS: &[Reason] = &[
         applies: |difference| difference.recorded.iter().any(|line| line.contains("set-query ") || line.contains("set-uri ")),
     },
     Reason {
+        name: "seconds",
+        why: "A time without unit is in seconds in some directives: the original writes and reads milliseconds there.",
+        applies: is_in_seconds,
+    },
+    Reason {
+        name: "quotes",
+        why: "The original sometimes keeps the quotes of a word and sometimes not; to HAProxy it is the same word.",
+        applies: |difference| difference.read.as_ref().is_some_and(|(theirs, ours)| unquoted(theirs) == unquoted(ours)),
+    },
+    Reason {
+        name: "zeros",
+        why: "The original shows a zero for what is not there.",
+        applies: |difference| {
+            let same = |(theirs, ours): &(Json, Json)| without_zeros(theirs) == without_zeros(ours);
+            difference.text.is_none() && difference.read.as_ref().is_some_and(same)
+        },
+    },
+    Reason {
+        name: "twice",
+        why: "The original writes a line twice.",
+        applies: |difference| {
+            matches!(&difference.text, Some((theirs, Ok(ours))) if {
+                let mut once: Vec<&String> = Vec::new();
+                theirs.iter().for_each(|line| if !once.contains(&line) { once.push(line) });
+                once.len() < theirs.len() && once.len() == ours.len() && once.iter().all(|line| ours.contains(line))
+            })
+        },
+    },
+    Reason {
+        name: "sections",
+        why: "Of two sections of the same name the original merges the lines, or keeps the last.",
+        applies: |difference| {
+            let headers: Vec<&String> =
+                difference.recorded.iter().filter(|line| line.starts_with(|c: char| c.is_ascii_alphabetic())).collect();
+            headers.iter().enumerate().any(|(position, line)| headers.iter().skip(position + 1).any(|other| other == line))
+        },
+    },
+    Reason {
         name: "unnamed",
         why: "The original gives names to `defaults` that have none.",
         applies: |difference| {
@@ -164,9 +203,59 @@ fn contains(whole: &Json, part: &Json) -> bool {
     }
 }
 
+/// Decodes each text.
+fn unquoted(json: &Json) -> Json {
+    match json {
+        Json::String(text) => Json::from(split(text).map_or_else(|| text.clone(), |words| words.join(" "))),
+        Json::Array(values) => Json::Array(values.iter().map(unquoted).collect()),
+        Json::Object(properties) => Json::Object(properties.iter().map(|(name, value)| (name.clone(), unquoted(value))).collect()),
+        json => json.clone(),
+    }
+}
+
+/// Says whether all that differs are times that one side takes for seconds and the other for milliseconds.
+fn is_in_seconds(difference: &Difference) -> bool {
+    fn read(theirs: &Json, ours: &Json) -> bool {
+        match (theirs, ours) {
+            _ if theirs == ours => true,
+            (Json::Number(theirs), Json::Number(ours)) => {
+                theirs.as_i64().zip(ours.as_i64()).is_some_and(|(theirs, ours)| theirs * 1000 == ours)
+            }
+            (Json::Object(theirs), Json::Object(ours)) => {
+                theirs.len() == ours.len() && theirs.iter().all(|(name, theirs)| ours.get(name).is_some_and(|ours| read(theirs, ours)))
+            }
+            (Json::Array(theirs), Json::Array(ours)) => {
+                theirs.len() == ours.len() && theirs.iter().zip(ours).all(|(theirs, ours)| read(theirs, ours))
+            }
+            _ => false,
+        }
+    }
+    let written = |(theirs, ours): (&str, &str)| {
+        theirs == ours || theirs.parse().is_ok_and(|milliseconds: i64| read_time(ours, 1) == Some(milliseconds))
+    };
+    let text = match &difference.text {
+        None => true,
+        Some((_, Err(_))) => false,
+        Some((theirs, Ok(ours))) => {
+            let (theirs, ours) = (theirs.join(" "), ours.join(" "));
+            let (theirs, ours): (Vec<_>, Vec<_>) = (theirs.split_whitespace().collect(), ours.split_whitespace().collect());
+            theirs.len() == ours.len() && theirs.into_iter().zip(ours).all(written)
+        }
+    };
+    text && difference.read.as_ref().is_none_or(|(theirs, ours)| read(theirs, ours))
+}
+
 /// Says whether each line that the model keeps as text has a word that is nowhere in what the original reads.
 fn drops_words(difference: &Difference) -> bool {
     let Some((theirs, ours)) = &difference.read else { return false };
+    let (mut cut, mut others) = (0, 0);
+    differing_pairs(theirs, ours, &mut |theirs, ours| match (theirs, ours) {
+        (Json::String(theirs), Json::String(ours)) if ours.starts_with(&format!("{theirs} ")) => cut += 1,
+        _ => others += 1,
+    });
+    if cut > 0 && others == 0 {
+        return true;
+    }
     let read = theirs.to_string();
     let dropped = |line: &String| {
         let words = split(line).unwrap_or_default();
@@ -226,6 +315,22 @@ fn is_several_words(difference: &Difference) -> bool {
         found |= split(text).is_none() || (text.contains(' ') && one_word(text) != text && !directives().takes_words(name));
     });
     found
+}
+
+/// Calls a function for each pair of values that differ at the same place.
+fn differing_pairs<'j>(theirs: &'j Json, ours: &'j Json, each: &mut dyn FnMut(&'j Json, &'j Json)) {
+    match (theirs, ours) {
+        _ if theirs == ours => {}
+        (Json::Object(theirs), Json::Object(ours)) if theirs.len() == ours.len() => {
+            for (name, theirs) in theirs {
+                differing_pairs(theirs, ours.get(name).unwrap_or(&Json::Null), each);
+            }
+        }
+        (Json::Array(theirs), Json::Array(ours)) if theirs.len() == ours.len() => {
+            theirs.iter().zip(ours).for_each(|(theirs, ours)| differing_pairs(theirs, ours, each));
+        }
+        (theirs, ours) => each(theirs, ours),
+    }
 }
 
 /// Calls a function for each text, with the name of its property, that is in one JSON and not at the same place of another.

@@ -388,7 +388,7 @@ impl Compiler {
             pieces.push(Piece::Literal(rest));
         }
         let constant = constant.map(|field| {
-            let word = pattern.split('<').next().unwrap_or(pattern).trim_end_matches(['(', '.']);
+            let word = pattern.split('<').next().unwrap_or(pattern).trim_end_matches(['(', '.', ',']);
             (field, word)
         });
         Item::Pattern { constant, pieces }
@@ -432,6 +432,7 @@ impl Compiler {
             "onoff" => Type::OnOff,
             "switch" => Type::Switch,
             "flag" => Type::Flag,
+            "set" => Type::Set,
             "unset" => Type::Unset,
             "once" => Type::Once,
             "toggle" => Type::Toggle,

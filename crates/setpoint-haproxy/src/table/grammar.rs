@@ -64,6 +64,8 @@ pub(crate) enum Type {
     OneOf(Vec<&'static str>),
     /// No word: a flag that the line sets, and that `no` before it clears.
     Flag,
+    /// No word: a flag that is set.
+    Set,
     /// No word: a flag that is not set.
     Unset,
     /// No word: this value, which need not be said.
@@ -77,7 +79,7 @@ pub(crate) enum Type {
 impl Type {
     /// Says whether a value of this type takes no word.
     pub(crate) fn is_silent(&self) -> bool {
-        matches!(self, Self::Flag | Self::Unset | Self::Otherwise(_) | Self::Toggle | Self::Always(_))
+        matches!(self, Self::Flag | Self::Set | Self::Unset | Self::Otherwise(_) | Self::Toggle | Self::Always(_))
     }
 }
 

@@ -30,7 +30,7 @@
 mod compile;
 pub(crate) mod grammar;
 pub(crate) mod read;
-mod units;
+pub(crate) mod units;
 pub(crate) mod write;
 
 use std::sync::LazyLock;

@@ -173,6 +173,7 @@ impl<'w> Reader<'w> {
                 self.negation_used = true;
                 Value::Text(SmolStr::new_static(if self.negated { "disabled" } else { "enabled" }))
             }
+            Type::Set => Value::Bool(true),
             Type::Unset => Value::Bool(false),
             Type::Otherwise(value) => Value::Text(SmolStr::new_static(value)),
             Type::Once if self.fields.get(field).is_some() => return None,
@@ -224,7 +225,7 @@ impl<'w> Reader<'w> {
             reader.fields.set(address, Value::Text(SmolStr::new(raw)));
             Some(())
         };
-        let Some(port) = port.filter(|_| !is_path(raw)) else { return whole(self) };
+        let Some(port) = port.filter(|_| !(brackets && is_path(raw))) else { return whole(self) };
         let Some((before, after)) = raw.rsplit_once(':') else { return whole(self) };
         let (first, last) = match (range_end, after.split_once('-')) {
             (Some(_), Some((first, last))) if !first.is_empty() => (first, Some(last)),
@@ -393,7 +394,7 @@ fn scalar(ty: &Type, raw: &str, text: &str) -> Option<Value> {
             _ => return None,
         },
         Type::OneOf(words) => Value::Text(SmolStr::new_static(words.iter().find(|word| **word == text)?)),
-        Type::Words | Type::Ints | Type::Flag | Type::Unset | Type::Otherwise(_) | Type::Toggle | Type::Always(_) => return None,
+        Type::Words | Type::Ints | Type::Flag | Type::Set | Type::Unset | Type::Otherwise(_) | Type::Toggle | Type::Always(_) => return None,
     })
 }
 

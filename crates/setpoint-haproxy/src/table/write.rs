@@ -161,6 +161,7 @@ impl Writer<'_> {
 
     fn value(&mut self, field: Field, ty: &Type) -> bool {
         match (ty, self.fields.get(field)) {
+            (Type::Set, value) => return matches!(value, Some(Value::Bool(true))),
             (Type::Unset, value) => return !matches!(value, Some(Value::Bool(true))),
             (Type::Otherwise(expected), value) => return value.is_none_or(|value| value.as_str() == Some(expected)),
             _ => {}
