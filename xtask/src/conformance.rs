@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// Shows each disagreement.
     #[arg(long)]
     show: bool,
+    /// Shows each difference that is there for a reason, by the reason's name.
+    #[arg(long, value_name = "NAME")]
+    reason: Option<String>,
 }
 
 /// What there are recordings of.
@@ -59,6 +62,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         for difference in &report.differences {
             show(difference);
         }
+    }
+    if let Some(reason) = &args.reason {
+        report.reasoned.get(reason.as_str()).into_iter().flatten().for_each(show);
     }
     if args.json {
         print_json(&report);
@@ -111,7 +117,7 @@ fn print_table(report: &Report) {
     row("all", "", "", &report.total());
     println!();
     for reason in REASONS {
-        let count = report.reasons.get(reason.name).copied().unwrap_or_default();
+        let count = report.reasoned.get(reason.name).map_or(0, Vec::len);
         println!("{count:>6}  {}: {}", reason.name, reason.why);
     }
 }

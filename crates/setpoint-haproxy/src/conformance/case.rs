@@ -84,7 +84,7 @@ pub struct Difference {
     pub child: Option<String>,
     /// Whether HAProxy accepted the recorded text, if that is known.
     pub accepted: Option<bool>,
-    /// What was sent, or an empty object where text was pushed.
+    /// What was sent, or an empty object where that is not known.
     pub sent: Json,
     /// The recorded text and ours, where they differ.
     pub text: Option<(Vec<String>, Result<Vec<String>, String>)>,
@@ -92,6 +92,8 @@ pub struct Difference {
     pub recorded: Vec<String>,
     /// What was recorded as read and what we read, where they differ.
     pub read: Option<(Json, Json)>,
+    /// The lines of the recorded text that the model keeps as text.
+    pub unmodelled: Vec<String>,
     /// Whether the original reads back something else than what was sent, and the model just that.
     pub lost: bool,
 }
@@ -102,14 +104,27 @@ impl Difference {
             return Outcome::Agrees;
         }
         match REASONS.iter().find(|reason| reason.explains(&self)) {
-            Some(reason) => Outcome::Reasoned(reason),
+            Some(reason) => Outcome::Reasoned(reason, Box::new(self)),
             None => Outcome::Differs(Box::new(self)),
         }
     }
 }
 
-/// Lines that the configuration in which objects were recorded has in its global section: they are not new there.
-const GLOBAL_BASE: [&str; 0] = [];
+/// Lines that are in the `global` and the `defaults` section of the configuration in which objects were recorded: where
+/// these were changed and not made, such lines were there already.
+const BASE: [&str; 7] = [
+    "external-check",
+    "insecure-fork-wanted",
+    "lua-load /rec/files/x.lua",
+    "mode http",
+    "timeout connect 5s",
+    "timeout client 5s",
+    "timeout server 5s",
+];
+
+/// The keywords of children that have names.
+const NAMED: [&str; 11] =
+    ["bind", "dgram-bind", "group", "load", "mailer", "nameserver", "peer", "server", "server-template", "table", "user"];
 
 /// Finds the kind of a section by its name in the recordings.
 fn section_by_name(name: &str) -> Option<ObjectKind> {
@@ -160,10 +175,11 @@ impl ModelCase {
             Some(child) => write_child(child_by_name(child)?, &self.sent, &cx),
             None => write_section(section, &self.sent, &cx),
         };
+        // A section that was there already is changed: what is new are its lines.
+        let is_new = recorded.first().is_some_and(|line| !line.starts_with(' '));
+        let changed = self.child.is_none() && !is_new;
         let ours = match &written {
-            Ok(lines) if section == ObjectKind::Global && self.child.is_none() => {
-                Ok(without_base(lines, &recorded))
-            }
+            Ok(lines) if changed => Ok(without_base(lines.get(1..).unwrap_or_default(), &recorded)),
             other => other.clone(),
         };
         let text_differs = match &ours {
@@ -182,7 +198,7 @@ impl ModelCase {
         });
         let kept = |json: Option<Json>| json.is_some_and(|json| without_zeros(&json) == without_zeros(&self.sent));
         let lost = !kept(self.read.clone()) && {
-            let lines = if text_differs { own } else { recorded.as_slice() };
+            let lines = if text_differs || changed { own } else { recorded.as_slice() };
             kept(match self.child.as_deref() {
                 Some(child) => read_child(section, child_by_name(child), lines, &cx),
                 None => read_section(section, lines, self.full_section, &cx),
@@ -199,6 +215,7 @@ impl ModelCase {
             text: text_differs.then(|| (recorded.clone(), ours)),
             recorded,
             read: read.filter(|(theirs, ours)| theirs != ours),
+            unmodelled: Vec::new(),
             lost,
         };
         Some(difference.outcome())
@@ -213,29 +230,34 @@ fn write_child(kind: ObjectKind, sent: &Json, cx: &Context) -> Result<Vec<String
     Ok(String::from_utf8_lossy(&text).lines().map(|line| format!("  {line}")).collect())
 }
 
-/// Writes a section as the recordings show it; `global` is there already, and so its first line is not new.
+/// Writes a section.
 fn write_section(kind: ObjectKind, sent: &Json, cx: &Context) -> Result<Vec<String>, String> {
     let section = SectionModel::from_json(kind, sent, cx).map_err(|error| error.to_string())?;
     let mut text = Vec::new();
     section.write(cx, &mut text).map_err(|error| error.to_string())?;
-    let skipped = usize::from(kind == ObjectKind::Global);
-    Ok(String::from_utf8_lossy(&text).lines().skip(skipped).map(str::to_owned).collect())
+    Ok(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
 }
 
 /// Leaves out the lines that were there before.
 fn without_base(lines: &[String], recorded: &[String]) -> Vec<String> {
     lines
         .iter()
-        .filter(|line| recorded.contains(line) || !GLOBAL_BASE.contains(&line.trim()))
+        .filter(|line| recorded.contains(line) || !BASE.contains(&line.trim()))
         .cloned()
         .collect()
 }
 
 /// Says whether lines are the same but for blanks: the original leaves some where a value is missing.
 fn same_lines(ours: &[String], recorded: &[String]) -> bool {
-    let words = |line: &String| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    ours.len() == recorded.len()
-        && ours.iter().zip(recorded).all(|(ours, theirs)| ours == theirs || words(ours) == words(theirs))
+    // Children with names come in an order that differs from run to run.
+    let is_named = |words: &Vec<String>| words.first().is_some_and(|word| NAMED.contains(&word.as_str()));
+    let split = |lines: &[String]| {
+        let words = lines.iter().map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        let (mut named, others): (Vec<_>, Vec<_>) = words.partition(is_named);
+        named.sort();
+        (named, others)
+    };
+    ours == recorded || split(ours) == split(recorded)
 }
 
 /// Reads a child from its line.
@@ -258,14 +280,15 @@ fn read_child(
 
 /// Reads a section from its lines.
 fn read_section(kind: ObjectKind, lines: &[String], full: bool, cx: &Context) -> Option<Json> {
-    let header = if kind == ObjectKind::Global { "global\n" } else { "" };
-    let text = format!("{header}{}\n", lines.join("\n"));
+    let text = format!("{}\n", lines.join("\n"));
     let document = Document::parse(text.as_bytes());
     let model = section_model(
         document.sections().iter().find(|section| section.kind() != SectionKind::Preamble)?,
         cx,
     );
-    if full { Some(model.to_json()) } else { model.object.map(|object| object.to_json()) }
+    // Up to 3.1 a store holds what it loads, full or not.
+    let full = full || (kind == ObjectKind::CrtStore && cx.version <= Version::V3_1);
+    if full { Some(model.to_json(cx)) } else { model.object.map(|object| object.to_json()) }
 }
 
 /// Returns the keyword that opens a section.
@@ -342,12 +365,16 @@ impl TextCase {
                 })
                 .collect();
             let read_by_us = match read {
-                Json::Array(_) => Json::Array(of_kind.iter().map(|model| tidied(&model.to_json())).collect()),
-                _ => of_kind.first().map_or(Json::Null, |model| tidied(&model.to_json())),
+                Json::Array(_) => Json::Array(of_kind.iter().map(|model| tidied(&model.to_json(&cx))).collect()),
+                _ => of_kind.first().map_or_else(|| Json::Object(serde_json::Map::new()), |model| tidied(&model.to_json(&cx))),
             };
             theirs.insert(collection.clone(), by_name(tidied(read)));
             ours.insert(collection.clone(), by_name(read_by_us));
         }
+        let unmodelled = document.sections().iter().zip(&models).flat_map(|(section, model)| {
+            let lines = section.all_lines().filter(|line| model.unmodelled.contains(&line.number()));
+            lines.map(|line| String::from_utf8_lossy(line.raw()).trim().to_owned()).collect::<Vec<_>>()
+        });
         let section = self.read.keys().next().map_or("none", String::as_str).to_owned();
         let read = (theirs != ours).then_some((Json::Object(theirs), Json::Object(ours)));
         let difference = Difference {
@@ -357,9 +384,10 @@ impl TextCase {
             section: section.clone(),
             child: None,
             accepted: self.haproxy_ok.or(written.map(ModelCase::is_accepted)),
-            sent: Json::Object(serde_json::Map::new()),
+            sent: written.map_or_else(|| Json::Object(serde_json::Map::new()), |written| written.sent.clone()),
             text: None,
             recorded: self.config.lines().map(str::to_owned).collect(),
+            unmodelled: unmodelled.collect(),
             lost: written.is_some_and(|written| written.reads_as_sent(version)),
             read,
         };

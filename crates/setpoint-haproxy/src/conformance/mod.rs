@@ -26,7 +26,7 @@ pub enum Outcome {
     /// Both say the same.
     Agrees,
     /// They differ, and there is a reason.
-    Reasoned(&'static Reason),
+    Reasoned(&'static Reason, Box<Difference>),
     /// They differ.
     Differs(Box<Difference>),
 }
@@ -47,8 +47,8 @@ pub struct Count {
 pub struct Report {
     /// By kind, version and section.
     pub counts: BTreeMap<(Kind, Version, String), Count>,
-    /// By reason, how many differ for it.
-    pub reasons: BTreeMap<&'static str, usize>,
+    /// By reason, what differs for it.
+    pub reasoned: BTreeMap<&'static str, Vec<Difference>>,
     /// What differs without a reason.
     pub differences: Vec<Difference>,
 }
@@ -96,9 +96,9 @@ impl Report {
         count.cases += 1;
         match outcome {
             Outcome::Agrees => count.agree += 1,
-            Outcome::Reasoned(reason) => {
+            Outcome::Reasoned(reason, difference) => {
                 count.reasoned += 1;
-                *self.reasons.entry(reason.name).or_default() += 1;
+                self.reasoned.entry(reason.name).or_default().push(*difference);
             }
             Outcome::Differs(difference) => self.differences.push(*difference),
         }

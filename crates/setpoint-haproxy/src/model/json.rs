@@ -91,12 +91,12 @@ impl Object {
 
 impl SectionModel {
     /// Returns the section with all that stands in it, as the API shows it with `full_section=true`.
-    pub fn to_json(&self) -> Json {
+    pub fn to_json(&self, cx: &Context) -> Json {
         let Some(object) = &self.object else { return Json::Object(Map::new()) };
         let mut properties = write_properties(&object.fields);
         for child in &self.children {
-            let collection = child.kind.collection_in(object.kind).to_owned();
-            match child.name().filter(|_| !child.kind.is_ordered()) {
+            let collection = child.kind.collection_in(object.kind, cx.version).to_owned();
+            match child.name().filter(|_| !child.kind.is_ordered() && collection != "loads") {
                 Some(name) => {
                     let named = properties.entry(collection).or_insert_with(|| Json::Object(Map::new()));
                     if let Some(named) = named.as_object_mut() {
@@ -119,7 +119,7 @@ impl SectionModel {
         let object = Object::from_json(kind, json, cx)?;
         let mut children = Vec::new();
         for child in directives().written(kind, cx.version).filter_map(|row| row.child) {
-            match json.get(child.collection_in(kind)) {
+            match json.get(child.collection_in(kind, cx.version)) {
                 Some(Json::Array(listed)) => {
                     for json in listed {
                         children.push(Object::from_json(child, json, cx)?);
@@ -213,8 +213,8 @@ fn read_value(kind: ObjectKind, path: &str, ty: &Type, json: &Json) -> Result<Va
             }
         }
         (Type::Int | Type::Count | Type::Time(_) | Type::Seconds | Type::Size | Type::Kilobytes, _) => "a number",
-        (Type::Flag | Type::Switch, Json::Bool(flag)) => return Ok(Value::Bool(*flag)),
-        (Type::Flag | Type::Switch, _) => "true or false",
+        (Type::Flag | Type::Set | Type::Unset | Type::Switch, Json::Bool(flag)) => return Ok(Value::Bool(*flag)),
+        (Type::Flag | Type::Set | Type::Unset | Type::Switch, _) => "true or false",
         (_, Json::String(text)) => return Ok(Value::Text(SmolStr::new(text))),
         _ => "a text",
     };

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::Version;
+
 /// Says how the objects of one kind stand together in their section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
@@ -168,10 +170,12 @@ impl ObjectKind {
 
     /// Returns the property that holds objects of this kind in a full section of the given kind.
     ///
-    /// It is [`collection`](Self::collection), but for the checks of a `healthcheck`.
-    pub fn collection_in(self, section: Self) -> &'static str {
+    /// It is [`collection`](Self::collection), but for the checks of a `healthcheck`, and up to 3.1 the list of what a
+    /// `crt-store` loads.
+    pub fn collection_in(self, section: Self, version: Version) -> &'static str {
         match (self, section) {
             (Self::TcpCheck, Self::Healthcheck) => "tcp_check_list",
+            (Self::CrtLoad, Self::CrtStore) if version <= Version::V3_1 => "loads",
             _ => self.collection(),
         }
     }

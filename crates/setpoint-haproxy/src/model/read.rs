@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 use super::{Context, Model, Object, ObjectKind, SectionModel, TextOnly, Value};
 use crate::table::read::{Token, element_value, read_row};
-use crate::table::{Row, directives};
+use crate::table::{Repeat, Row, directives};
 use crate::text::{Document, Line, Section, SectionKind, Word};
 
 /// Reads what a document says.
@@ -174,8 +174,7 @@ impl SectionReader<'_> {
         for row in candidates.filter(|row| row.versions.contains(version)) {
             let Some(fields) = read_row(row, tokens, negated, version) else { continue };
             if row.owners.contains(&self.kind) {
-                self.own(row, line, fields);
-                return true;
+                return self.own(row, line, fields);
             }
             let Some(kind) =
                 row.owners.first().copied().filter(|kind| directives().holds(self.kind, *kind, version))
@@ -199,8 +198,9 @@ impl SectionReader<'_> {
         false
     }
 
-    /// Takes a line of the section's own: it replaces an earlier one of the same family, or adds to a list.
-    fn own(&mut self, row: &Row, line: &Line<'_>, fields: super::Fields) {
+    /// Takes a line of the section's own: it replaces an earlier one of the same family, or adds to it or to a list.
+    /// Says whether the model has a place for it.
+    fn own(&mut self, row: &Row, line: &Line<'_>, fields: super::Fields) -> bool {
         let table = directives();
         if let Some(list) = row.list {
             let mut fields = fields;
@@ -215,10 +215,16 @@ impl SectionReader<'_> {
                 }
             }
             self.object.fields.push(list, element_value(fields));
-            return;
+            return true;
         }
-        for field in table.family(row.family) {
-            self.object.fields.remove(*field);
+        match row.repeat {
+            Repeat::Merge => {}
+            Repeat::Once if fields.iter().any(|(field, _)| self.object.fields.get(*field).is_some()) => return false,
+            Repeat::Once | Repeat::Replace => {
+                for field in table.family(row.family) {
+                    self.object.fields.remove(*field);
+                }
+            }
         }
         for (field, value) in &fields {
             self.object.fields.set(*field, value.clone());
@@ -226,6 +232,7 @@ impl SectionReader<'_> {
         if let Some((field, value)) = row.metadata.zip(comment_metadata(line)) {
             self.object.fields.set(field, value);
         }
+        true
     }
 
     /// Reads the comment at the end of a line, where this version keeps it with the object.

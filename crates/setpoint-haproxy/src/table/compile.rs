@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::grammar::{Direction, Entry, Item, Options, Piece, Type, Versions, resolve_stops};
-use super::{FieldInfo, Row};
+use super::{FieldInfo, Repeat, Row};
 use crate::model::{Field, ObjectKind, Version};
 
 /// What the blocks of the table hold, in the order in which they stand there.
@@ -158,6 +158,8 @@ impl Compiler {
                 Some(("implied", value)) => row.implied = self.implied(&row.items, value),
                 None if attribute == "read" => row.direction = Direction::Read,
                 None if attribute == "write" => row.direction = Direction::Write,
+                None if attribute == "merge" => row.repeat = Repeat::Merge,
+                None if attribute == "once" => row.repeat = Repeat::Once,
                 None if attribute == "runtime" => row.runtime = true,
                 _ => self.error(line, "an attribute is not understood"),
             }
@@ -386,7 +388,7 @@ impl Compiler {
             pieces.push(Piece::Literal(rest));
         }
         let constant = constant.map(|field| {
-            let word = pattern.split('<').next().unwrap_or(pattern).trim_end_matches(['(', '.']);
+            let word = pattern.split('<').next().unwrap_or(pattern).trim_end_matches(['(', '.', ',']);
             (field, word)
         });
         Item::Pattern { constant, pieces }
@@ -394,12 +396,13 @@ impl Compiler {
 
     /// Reads what stands between angle brackets as an item of its own.
     fn value(&mut self, inner: &'static str, prefix: &str, line: &str) -> Item {
-        if let Some(paths) = inner.strip_suffix(":address") {
+        let brackets = inner.ends_with(":address6");
+        if let Some(paths) = inner.strip_suffix(":address6").or_else(|| inner.strip_suffix(":address")) {
             let mut paths = paths.split(',').map(|path| format!("{prefix}{path}"));
             let address = self.field(&paths.next().unwrap_or_default(), false);
             let port = paths.next().map(|path| self.field(&path, false));
             let range_end = paths.next().map(|path| self.field(&path, false));
-            return Item::Address { address, port, range_end };
+            return Item::Address { address, port, range_end, brackets };
         }
         let (path, ty, keeps_zero) = self.typed(inner, line);
         let path = if path == "." { path.to_owned() } else { format!("{prefix}{path}") };
@@ -429,9 +432,12 @@ impl Compiler {
             "onoff" => Type::OnOff,
             "switch" => Type::Switch,
             "flag" => Type::Flag,
+            "set" => Type::Set,
             "unset" => Type::Unset,
+            "once" => Type::Once,
             "toggle" => Type::Toggle,
             name if name.starts_with('=') => Type::Always(name.trim_start_matches('=')),
+            name if name.starts_with('~') => Type::Otherwise(name.trim_start_matches('~')),
             name if name.contains('|') => Type::OneOf(name.split('|').collect()),
             _ => {
                 self.error(line, "a type is not known");

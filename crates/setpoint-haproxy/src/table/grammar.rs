@@ -10,7 +10,8 @@
 //! | `type=a~b` | the word `b`, for which the field `type` holds `a` |
 //! | `<path>`, `<path:int>` | a value of a type, kept in a field |
 //! | `set-var(<scope>.<name>)` | one word that holds several values |
-//! | `<address,port:address>` | an address with its port |
+//! | `<address,port:address>` | an address with its port; `address6` puts IPv6 in brackets |
+//! | `<path:=value>`, `<path:~value>` | no word: the field holds this value, or nothing that contradicts it |
 //! | `<path:flag>` | no word: the field is set because the line (or the option) is there |
 //! | `[ … ]` | may be left out |
 //! | `[ … ]*path` | may repeat; each is an element of the list in the field |
@@ -27,6 +28,8 @@ use crate::model::{Field, Version};
 pub(crate) enum Type {
     /// One word, kept as it is spelled.
     Word,
+    /// One word, kept as it is spelled; a second one is not understood.
+    Once,
     /// One word, kept as it is meant.
     Name,
     /// A number.
@@ -61,8 +64,12 @@ pub(crate) enum Type {
     OneOf(Vec<&'static str>),
     /// No word: a flag that the line sets, and that `no` before it clears.
     Flag,
-    /// No word: the field is not set, and so it is false.
+    /// No word: a flag that is set.
+    Set,
+    /// No word: a flag that is not set.
     Unset,
+    /// No word: this value, which need not be said.
+    Otherwise(&'static str),
     /// No word: `enabled`, or `disabled` with `no` before the line or `no-` before the option.
     Toggle,
     /// No word: this value.
@@ -72,7 +79,7 @@ pub(crate) enum Type {
 impl Type {
     /// Says whether a value of this type takes no word.
     pub(crate) fn is_silent(&self) -> bool {
-        matches!(self, Self::Flag | Self::Unset | Self::Toggle | Self::Always(_))
+        matches!(self, Self::Flag | Self::Set | Self::Unset | Self::Otherwise(_) | Self::Toggle | Self::Always(_))
     }
 }
 
@@ -109,8 +116,8 @@ pub(crate) enum Item {
     Pattern { constant: Option<(Field, &'static str)>, pieces: Vec<Piece> },
     /// A value. `stops` are the words at which an expression ends.
     Value { field: Field, ty: Type, stops: Vec<&'static str> },
-    /// An address, perhaps with a port or a range of ports.
-    Address { address: Field, port: Option<Field>, range_end: Option<Field> },
+    /// An address, perhaps with a port or a range of ports; an IPv6 one may be in brackets that are not part of it.
+    Address { address: Field, port: Option<Field>, range_end: Option<Field>, brackets: bool },
     /// What may be left out.
     Optional(Vec<Item>),
     /// Options in any order.

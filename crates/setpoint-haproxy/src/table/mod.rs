@@ -21,6 +21,7 @@
 //!   `default=value`, or `default@3.1+=value`; `runtime` where HAProxy can change the value without a reload;
 //!   `meta=path` where the comment of the line is kept in that field; `read` for a form that is read but written as another,
 //!   `write` for one that is read as another; `mirror=prefix.` where the API shows the first element of a list a second time;
+//!   `merge` where a second line adds to the first instead of replacing it, `once` where the schema has no place for it;
 //!   `implied=value` for what is written where nothing is said of it, but of something else in the same structure.
 //!
 //! Blocks `[params name]` hold options that several lines share, and `[order section]` the order in which a section's lines
@@ -29,7 +30,7 @@
 mod compile;
 pub(crate) mod grammar;
 pub(crate) mod read;
-mod units;
+pub(crate) mod units;
 pub(crate) mod write;
 
 use std::sync::LazyLock;
@@ -79,6 +80,8 @@ pub(crate) struct Row {
     /// The field that keeps the comment of the line.
     pub(crate) metadata: Option<Field>,
     pub(crate) direction: Direction,
+    /// What a second such line does.
+    pub(crate) repeat: Repeat,
     /// For a list whose first element the API shows a second time: the fields of an element, and of its double.
     pub(crate) mirror: Vec<(Field, Field)>,
     /// What a field holds where nothing is said of it, but of what it belongs to.
@@ -89,6 +92,17 @@ pub(crate) struct Row {
     pub(crate) family: usize,
     /// The row as it is written in the table.
     pub(crate) source: &'static str,
+}
+
+/// What a second line of a directive does to the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// It takes its place.
+    Replace,
+    /// It adds to it: `default-server`.
+    Merge,
+    /// It stands beside it, which the schema can't say: it is not modelled.
+    Once,
 }
 
 impl Row {
@@ -102,6 +116,7 @@ impl Row {
             list: None,
             metadata: None,
             direction: Direction::Both,
+            repeat: Repeat::Replace,
             mirror: Vec::new(),
             implied: None,
             runtime: false,
@@ -435,7 +450,7 @@ fn collect_fields(items: &[Item], into: &mut Vec<Field>) {
                     Piece::Literal(_) => None,
                 }));
             }
-            Item::Address { address, port, range_end } => {
+            Item::Address { address, port, range_end, .. } => {
                 into.push(*address);
                 into.extend(port);
                 into.extend(range_end);
@@ -461,14 +476,16 @@ fn path_of(fields: &[FieldInfo], field: Field) -> &'static str {
 
 /// Adds what a row says of an object to its shape.
 fn collect_shape(row: &Row, fields: &[FieldInfo], shape: &mut Shape) {
-    if let Some(field) = row.metadata {
-        shape.slots.insert(path_of(fields, field), Slot::Json(field));
-    }
-    let Some(list) = row.list else { return collect_slots(&row.items, fields, shape) };
+    let metadata = row.metadata.map(|field| (path_of(fields, field), Slot::Json(field)));
+    let Some(list) = row.list else {
+        shape.slots.extend(metadata);
+        return collect_slots(&row.items, fields, shape);
+    };
     let slot =
         shape.slots.entry(path_of(fields, list)).or_insert_with(|| Slot::Objects(list, Shape::default()));
     if let Slot::Objects(_, element) = slot {
         collect_slots(&row.items, fields, element);
+        element.slots.extend(metadata);
         if element.slots.contains_key(".") {
             *slot = Slot::Values(list);
         }
@@ -502,13 +519,12 @@ fn collect_slots(items: &[Item], fields: &[FieldInfo], shape: &mut Shape) {
             Item::Value { field, ty, .. } => {
                 let slot = match ty {
                     Type::Words | Type::Ints | Type::Commas => Slot::Values(*field),
-                    Type::Unset => continue,
                     Type::Pairs => Slot::Json(*field),
                     ty => Slot::Value(*field, ty.clone()),
                 };
                 shape.slots.insert(path_of(fields, *field), slot);
             }
-            Item::Address { address, port, range_end } => {
+            Item::Address { address, port, range_end, .. } => {
                 text(shape, *address);
                 for field in port.iter().chain(range_end) {
                     shape.slots.insert(path_of(fields, *field), Slot::Value(*field, Type::Int));

@@ -110,7 +110,9 @@ impl<'w> Reader<'w> {
                 self.pieces(pieces, word.raw)
             }
             Item::Value { field, ty, stops } => self.value(*field, ty, stops).is_some(),
-            Item::Address { address, port, range_end } => self.address(*address, *port, *range_end).is_some(),
+            Item::Address { address, port, range_end, brackets } => {
+                self.address(*address, *port, *range_end, *brackets).is_some()
+            }
             Item::Optional(items) => self.optional(items),
             Item::Options(options) => {
                 self.options(options);
@@ -171,7 +173,10 @@ impl<'w> Reader<'w> {
                 self.negation_used = true;
                 Value::Text(SmolStr::new_static(if self.negated { "disabled" } else { "enabled" }))
             }
-            Type::Unset => return Some(()),
+            Type::Set => Value::Bool(true),
+            Type::Unset => Value::Bool(false),
+            Type::Otherwise(value) => Value::Text(SmolStr::new_static(value)),
+            Type::Once if self.fields.get(field).is_some() => return None,
             Type::Always(value) => Value::Text(SmolStr::new_static(value)),
             Type::Rest => {
                 let words = self.words.get(self.position..).filter(|words| !words.is_empty())?;
@@ -213,14 +218,14 @@ impl<'w> Reader<'w> {
 
     /// Reads `address`, `address:port`, `address:first-last`, `:port`; a path has no port, and neither has what is after
     /// a colon and not a number.
-    fn address(&mut self, address: Field, port: Option<Field>, range_end: Option<Field>) -> Option<()> {
+    fn address(&mut self, address: Field, port: Option<Field>, range_end: Option<Field>, brackets: bool) -> Option<()> {
         let word = self.take()?;
         let raw = word.raw;
         let whole = |reader: &mut Self| {
             reader.fields.set(address, Value::Text(SmolStr::new(raw)));
             Some(())
         };
-        let Some(port) = port.filter(|_| !is_path(raw)) else { return whole(self) };
+        let Some(port) = port.filter(|_| !(brackets && is_path(raw))) else { return whole(self) };
         let Some((before, after)) = raw.rsplit_once(':') else { return whole(self) };
         let (first, last) = match (range_end, after.split_once('-')) {
             (Some(_), Some((first, last))) if !first.is_empty() => (first, Some(last)),
@@ -231,7 +236,8 @@ impl<'w> Reader<'w> {
         };
         let Some(first) = number(first) else { return whole(self) };
         if !before.is_empty() {
-            self.fields.set(address, Value::Text(SmolStr::new(before)));
+            let bare = before.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).filter(|_| brackets);
+            self.fields.set(address, Value::Text(SmolStr::new(bare.unwrap_or(before))));
         }
         self.fields.set(port, Value::Int(first));
         if let (Some(field), Some(last)) = (range_end, last) {
@@ -361,7 +367,7 @@ pub(crate) fn default_value(ty: &Type, text: &'static str) -> Option<Value> {
 /// Reads a value that is one word, or a part of one.
 fn scalar(ty: &Type, raw: &str, text: &str) -> Option<Value> {
     Some(match ty {
-        Type::Word | Type::Rest | Type::Expr => Value::Text(SmolStr::new(raw)),
+        Type::Word | Type::Once | Type::Rest | Type::Expr => Value::Text(SmolStr::new(raw)),
         Type::Name => Value::Text(SmolStr::new(text)),
         Type::Int | Type::Count => Value::Int(integer(text)?),
         Type::Time(default) => Value::Int(read_time(text, *default)?),
@@ -388,7 +394,7 @@ fn scalar(ty: &Type, raw: &str, text: &str) -> Option<Value> {
             _ => return None,
         },
         Type::OneOf(words) => Value::Text(SmolStr::new_static(words.iter().find(|word| **word == text)?)),
-        Type::Words | Type::Ints | Type::Flag | Type::Unset | Type::Toggle | Type::Always(_) => return None,
+        Type::Words | Type::Ints | Type::Flag | Type::Set | Type::Unset | Type::Otherwise(_) | Type::Toggle | Type::Always(_) => return None,
     })
 }
 

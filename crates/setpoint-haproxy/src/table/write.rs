@@ -77,7 +77,7 @@ impl Writer<'_> {
                 true
             }
             Item::Value { field, ty, .. } => self.value(*field, ty),
-            Item::Address { address, port, range_end } => self.address(*address, *port, *range_end),
+            Item::Address { address, port, range_end, brackets } => self.address(*address, *port, *range_end, *brackets),
             Item::Optional(items) => {
                 self.attempt(items);
                 true
@@ -160,8 +160,11 @@ impl Writer<'_> {
     }
 
     fn value(&mut self, field: Field, ty: &Type) -> bool {
-        if *ty == Type::Unset {
-            return !matches!(self.fields.get(field), Some(Value::Bool(true)));
+        match (ty, self.fields.get(field)) {
+            (Type::Set, value) => return matches!(value, Some(Value::Bool(true))),
+            (Type::Unset, value) => return !matches!(value, Some(Value::Bool(true))),
+            (Type::Otherwise(expected), value) => return value.is_none_or(|value| value.as_str() == Some(expected)),
+            _ => {}
         }
         self.said += 1;
         let zero = Value::Int(0);
@@ -201,13 +204,17 @@ impl Writer<'_> {
         true
     }
 
-    fn address(&mut self, address: Field, port: Option<Field>, range_end: Option<Field>) -> bool {
+    fn address(&mut self, address: Field, port: Option<Field>, range_end: Option<Field>, brackets: bool) -> bool {
         let number =
             |field: Option<Field>| field.and_then(|field| self.fields.get(field)).and_then(Value::as_int);
         let (address, port, range_end) =
             (self.fields.get(address).and_then(Value::as_str), number(port), number(range_end));
         let word = match (address, port, range_end) {
             (None, None, _) => return false,
+            (Some(address), Some(_), _) if brackets && address.parse::<std::net::Ipv6Addr>().is_ok() => {
+                let range = range_end.map(|end| format!("-{end}")).unwrap_or_default();
+                format!("[{address}]:{}{range}", port.unwrap_or_default())
+            }
             (address, None, _) => address.unwrap_or_default().to_owned(),
             (address, Some(port), None) => format!("{}:{port}", address.unwrap_or_default()),
             (address, Some(port), Some(end)) => format!("{}:{port}-{end}", address.unwrap_or_default()),
