@@ -5,5 +5,6 @@ mod compare;
 mod configurations;
 mod conformance;
 mod fuzz;
+mod runtime;
 mod text;
 mod words;
