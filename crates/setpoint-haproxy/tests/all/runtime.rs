@@ -91,3 +91,16 @@ async fn what_is_printed_after_any_operation_is_accepted_by_haproxy() {
         assert!(Haproxy::check(version, &formatted).unwrap().accepted, "{formatted}");
     }
 }
+
+#[test]
+fn a_formatted_configuration_is_to_haproxy_what_it_was() {
+    let odd = "global\nmaxconn   10\n\n\n\tlog stdout local0 # why\ndefaults\n mode\thttp\n timeout connect 5s\n timeout client 5s\n timeout server 5s\n  backend b # here\r\n\tserver  s1   127.0.0.1:1 \r\n.if 1\n http-request deny if { path \"/a  b\" } # x\n.endif\n";
+    let formatted = String::from_utf8(Document::parse(odd.as_bytes()).formatted().print()).unwrap();
+    assert_ne!(odd, formatted);
+    for version in Version::ALL {
+        for text in [odd, &formatted] {
+            let check = need!(Haproxy::check(version, text));
+            assert!(check.accepted, "{version:?}\n{text}\n{}", check.output);
+        }
+    }
+}
