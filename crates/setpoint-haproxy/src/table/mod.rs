@@ -15,7 +15,7 @@
 //! - **sections**, where the block is for several: their first letters, `-` for those that don't know the line.
 //! - **versions**: `*`, `3.1+`, `-3.2`, `3.1-3.3`, `3.2`. The oldest schema is 3.0, so `-3.1` means 3.0 and 3.1.
 //! - **grammar**: words, values and options; the `grammar` module says what each means. The path of a field is that of the schema.
-//!   A `0` after a type says that a zero is kept in JSON; elsewhere zero means «not there».
+//!   A `0` after a type says that a zero is kept in JSON, `0@3.0` that it is up to a version; elsewhere zero means «not there».
 //!   `= …` is the line that opens the section, and `@server` the place of a section's children of that kind.
 //! - **attributes**: `list=path` for lines that repeat, each an element of that list, whose paths are relative to it;
 //!   `default=value`, or `default@3.1+=value`; `runtime` where HAProxy can change the value without a reload;
@@ -61,7 +61,29 @@ pub fn directives() -> &'static Directives {
 #[derive(Debug)]
 pub(crate) struct FieldInfo {
     path: &'static str,
-    keeps_zero: bool,
+    zero: Zero,
+}
+
+/// What a zero means in JSON, or a flag that is not set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Zero {
+    /// That the field is not there.
+    Dropped,
+    /// Just that.
+    Kept,
+    /// Just that up to a version, and then that the field is not there.
+    KeptUntil(Version),
+}
+
+impl Zero {
+    /// Says whether a version keeps a zero that it is sent.
+    pub(crate) fn is_kept(self, version: Version) -> bool {
+        match self {
+            Self::Dropped => false,
+            Self::Kept => true,
+            Self::KeptUntil(last) => version <= last,
+        }
+    }
 }
 
 /// A row of the table.
@@ -243,7 +265,7 @@ impl Directives {
             }
         }
         let find = |path: &str| {
-            let position = compiled.fields.iter().position(|info| info.path == path && !info.keeps_zero)?;
+            let position = compiled.fields.iter().position(|info| info.path == path && info.zero == Zero::Dropped)?;
             u16::try_from(position).ok().map(Field)
         };
         let names = ObjectKind::ALL.iter().map(|kind| kind.name_path().and_then(&find)).collect();
@@ -275,9 +297,9 @@ impl Directives {
         self.fields.get(usize::from(field.0)).map_or("", |info| info.path)
     }
 
-    /// Says whether JSON keeps a zero of this field; elsewhere zero means that it is not there.
-    pub(crate) fn keeps_zero(&self, field: Field) -> bool {
-        self.fields.get(usize::from(field.0)).is_some_and(|info| info.keeps_zero)
+    /// Says what a zero of this field means in JSON.
+    pub(crate) fn zero(&self, field: Field) -> Zero {
+        self.fields.get(usize::from(field.0)).map_or(Zero::Dropped, |info| info.zero)
     }
 
     /// Finds the field of a kind by its path.

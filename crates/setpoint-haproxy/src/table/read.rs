@@ -372,7 +372,7 @@ fn scalar(ty: &Type, raw: &str, text: &str) -> Option<Value> {
         Type::Int | Type::Count => Value::Int(integer(text)?),
         Type::Time(default) => Value::Int(read_time(text, *default)?),
         Type::Seconds => Value::Int(read_time(text, 1000)? / 1000),
-        Type::Size => Value::Int(read_size(text)?),
+        Type::Size | Type::Bytes => Value::Int(read_size(text)?),
         Type::Kilobytes => Value::Int(read_size(text)? / 1024),
         Type::Commas => Value::List(text.split(',').map(|part| Value::Text(SmolStr::new(part))).collect()),
         Type::Pairs => {
