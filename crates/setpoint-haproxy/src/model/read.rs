@@ -190,7 +190,7 @@ impl SectionReader<'_> {
                 && child.fields.get(field).is_none()
             {
                 // What is listened on without a name is called by its address.
-                child.fields.set(field, Value::Text(SmolStr::new(address.raw)));
+                child.fields.set(field, Value::Text(SmolStr::new(&address.text)));
             }
             self.children.push(child);
             return true;

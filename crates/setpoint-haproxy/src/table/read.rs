@@ -220,7 +220,7 @@ impl<'w> Reader<'w> {
     /// a colon and not a number.
     fn address(&mut self, address: Field, port: Option<Field>, range_end: Option<Field>, brackets: bool) -> Option<()> {
         let word = self.take()?;
-        let raw = word.raw;
+        let raw: &str = &word.text;
         let whole = |reader: &mut Self| {
             reader.fields.set(address, Value::Text(SmolStr::new(raw)));
             Some(())
@@ -236,8 +236,8 @@ impl<'w> Reader<'w> {
         };
         let Some(first) = number(first) else { return whole(self) };
         if !before.is_empty() {
-            let bare = before.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).filter(|_| brackets);
-            self.fields.set(address, Value::Text(SmolStr::new(bare.unwrap_or(before))));
+            let text = if brackets { without_brackets(before) } else { Cow::Borrowed(before) };
+            self.fields.set(address, Value::Text(SmolStr::new(text)));
         }
         self.fields.set(port, Value::Int(first));
         if let (Some(field), Some(last)) = (range_end, last) {
@@ -336,6 +336,16 @@ pub(crate) fn element_value(mut fields: Fields) -> Value {
 fn is_path(address: &str) -> bool {
     address.starts_with('/')
         || ["unix@", "abns@", "abnsz@", "fd@", "sockpair@"].iter().any(|prefix| address.starts_with(prefix))
+}
+
+/// Takes an IPv6 address out of its brackets, also after a prefix such as `ipv6@`.
+fn without_brackets(address: &str) -> Cow<'_, str> {
+    let (prefix, bare) = address.split_at(address.find('@').map_or(0, |at| at + 1));
+    match bare.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')) {
+        Some(inner) if prefix.is_empty() => Cow::Borrowed(inner),
+        Some(inner) => Cow::Owned(format!("{prefix}{inner}")),
+        None => Cow::Borrowed(address),
+    }
 }
 
 /// Joins words with one blank between them, as they are spelled.
