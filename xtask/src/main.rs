@@ -8,6 +8,7 @@ mod bench;
 mod conformance;
 mod console;
 mod exit;
+mod fuzz;
 mod parts;
 mod soak;
 mod test;
@@ -42,6 +43,8 @@ enum Command {
     Conformance(conformance::Args),
     /// Runs random schedules against a model for as long as asked.
     Soak(soak::Args),
+    /// Mutates a corpus of inputs for as long as asked.
+    Fuzz(fuzz::Args),
     /// Starts parts for a person to play with, until Ctrl-C.
     Up(up::Args),
 }
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Conformance(args) => conformance::run(&args),
         Command::Soak(args) => soak::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Up(args) => up::run(&args),
     };
     outcome.unwrap_or_else(|error| {

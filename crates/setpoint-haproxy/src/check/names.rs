@@ -81,11 +81,14 @@ impl Names {
                 names.given.extend(name.clone().map(|name| (*kind, name)));
             }
             if let (SectionKind::Peers, Some(name)) = (section.kind(), &name) {
-                let tables = second_words(section, "table").map(|table| (Name::Table, format!("{name}/{table}")));
+                let tables =
+                    second_words(section, "table").map(|table| (Name::Table, format!("{name}/{table}")));
                 names.given.extend(tables);
             }
             if let Some(name) = name.filter(|_| section.kind().is_proxy()) {
-                names.servers.extend(second_words(section, "server").map(|server| format!("{name}/{server}")));
+                names
+                    .servers
+                    .extend(second_words(section, "server").map(|server| format!("{name}/{server}")));
             }
         }
         // HAProxy makes one by itself from /etc/resolv.conf.

@@ -36,15 +36,49 @@ const PLACES: &[(&str, &str, Place, Name)] = &[
 
 /// The keywords of lines that may end with a condition.
 const CONDITIONED: &[&str] = &[
-    "http-request", "http-response", "http-after-response", "tcp-request", "tcp-response", "quic-initial", "use_backend",
-    "use-server", "redirect", "stick", "force-persist", "ignore-persist", "monitor", "stats", "force-be-switch",
+    "http-request",
+    "http-response",
+    "http-after-response",
+    "tcp-request",
+    "tcp-response",
+    "quic-initial",
+    "use_backend",
+    "use-server",
+    "redirect",
+    "stick",
+    "force-persist",
+    "ignore-persist",
+    "monitor",
+    "stats",
+    "force-be-switch",
 ];
 
 /// The ACLs that HAProxy defines by itself.
 const PREDEFINED: &[&str] = &[
-    "FALSE", "HTTP", "HTTP_1.0", "HTTP_1.1", "HTTP_2.0", "HTTP_3.0", "HTTP_CONTENT", "HTTP_START", "HTTP_URL_ABS",
-    "HTTP_URL_SLASH", "HTTP_URL_STAR", "LOCALHOST", "METH_CONNECT", "METH_DELETE", "METH_GET", "METH_HEAD", "METH_OPTIONS",
-    "METH_POST", "METH_PUT", "METH_TRACE", "RDP_COOKIE", "REQ_CONTENT", "TRUE", "WAIT_END",
+    "FALSE",
+    "HTTP",
+    "HTTP_1.0",
+    "HTTP_1.1",
+    "HTTP_2.0",
+    "HTTP_3.0",
+    "HTTP_CONTENT",
+    "HTTP_START",
+    "HTTP_URL_ABS",
+    "HTTP_URL_SLASH",
+    "HTTP_URL_STAR",
+    "LOCALHOST",
+    "METH_CONNECT",
+    "METH_DELETE",
+    "METH_GET",
+    "METH_HEAD",
+    "METH_OPTIONS",
+    "METH_POST",
+    "METH_PUT",
+    "METH_TRACE",
+    "RDP_COOKIE",
+    "REQ_CONTENT",
+    "TRUE",
+    "WAIT_END",
 ];
 
 /// Looks up every name that is used.
@@ -128,7 +162,8 @@ impl Checker<'_> {
 
     /// Names of servers: `use-server` in its own section, `track` anywhere.
     fn servers(&mut self, line: &Line<'_>, words: &[Word<'_>]) {
-        let own = self.section.name().map(|name| String::from_utf8_lossy(&name).into_owned()).unwrap_or_default();
+        let own =
+            self.section.name().map(|name| String::from_utf8_lossy(&name).into_owned()).unwrap_or_default();
         let named = match words {
             [first, name, ..] if first.is("use-server") => Some(name),
             [first, rest @ ..] if first.is("server") || first.is("default-server") => {
@@ -140,7 +175,8 @@ impl Checker<'_> {
         let name = word.to_str_lossy();
         let path = if name.contains('/') { name.to_string() } else { format!("{own}/{name}") };
         // A template makes servers whose names are not written anywhere.
-        let templated = self.section.lines().any(|line| line.keyword().as_deref() == Some(b"server-template"));
+        let templated =
+            self.section.lines().any(|line| line.keyword().as_deref() == Some(b"server-template"));
         if self.section.kind() != SectionKind::Defaults && !templated && !self.names.has_server(&path) {
             let message = format!("no server is called `{name}`");
             self.say(line, word.column, &name, message, None);
@@ -163,7 +199,8 @@ impl Checker<'_> {
                     if !PREDEFINED.contains(&name) && !self.acls.iter().any(|acl| acl == name) {
                         let message = format!("no ACL is called `{name}` above this line");
                         let acls = self.acls.clone();
-                        let hint = nearest(name, acls.iter().map(String::as_str)).map(|best| format!("did you mean `{best}`?"));
+                        let hint = nearest(name, acls.iter().map(String::as_str))
+                            .map(|best| format!("did you mean `{best}`?"));
                         self.say(line, word.column, name, message, hint);
                     }
                 }
@@ -181,7 +218,9 @@ impl Checker<'_> {
         ] {
             let Some((_, rest)) = text.split_once(function) else { continue };
             let Some((arguments, _)) = rest.split_once(')') else { continue };
-            if let Some(name) = arguments.split(',').nth(argument).map(str::trim).filter(|name| !name.is_empty()) {
+            if let Some(name) =
+                arguments.split(',').nth(argument).map(str::trim).filter(|name| !name.is_empty())
+            {
                 self.name(line, kind, name, word.column);
             }
         }

@@ -73,7 +73,9 @@ impl Document {
         }
         let index = place.ok_or_else(|| ApplyError::NoSection(key.clone()))?;
         match &operation.subject {
-            Subject::Section { new: None, .. } | Subject::Text { new: None, .. } => Ok(self.without_section(index)),
+            Subject::Section { new: None, .. } | Subject::Text { new: None, .. } => {
+                Ok(self.without_section(index))
+            }
             Subject::Section { new: Some(new), .. } => self.with_settings(index, new, cx),
             Subject::Text { new: Some(new), .. } => {
                 let moved = new.kind().is_proxy() && new.from().is_none();
@@ -83,7 +85,10 @@ impl Document {
                     let place = without.zone_end(operation.governor.as_ref());
                     return Ok(without.with_inserted_apart(place, &bytes));
                 }
-                Ok(self.with_section(index, if index + 1 == self.sections().len() { new.bytes() } else { &bytes }))
+                Ok(self.with_section(
+                    index,
+                    if index + 1 == self.sections().len() { new.bytes() } else { &bytes },
+                ))
             }
             Subject::Child { kind, key: child, new, .. } => {
                 self.with_child(index, operation, *kind, child, new.as_ref(), cx)
@@ -98,7 +103,8 @@ impl Document {
                 (ended(new.bytes()).into_owned(), new.from().map(Cow::into_owned))
             }
             Subject::Section { new: Some(new), .. } => {
-                let from = new.get("from").and_then(|value| value.as_str()).map(|from| from.as_bytes().to_vec());
+                let from =
+                    new.get("from").and_then(|value| value.as_str()).map(|from| from.as_bytes().to_vec());
                 (self.written(new, cx)?, from)
             }
             _ => return Err(ApplyError::Nothing(key.clone())),
@@ -128,17 +134,24 @@ impl Document {
             SectionKind::Preamble => 0,
             // Behind what it starts from, and where it governs nothing by its place alone.
             SectionKind::Defaults if key.name.is_some() => {
-                let base = from.and_then(|name| self.find(SectionKind::Defaults, Some(name))).map_or(0, |base| base + 1);
+                let base = from
+                    .and_then(|name| self.find(SectionKind::Defaults, Some(name)))
+                    .map_or(0, |base| base + 1);
                 let next = sections.iter().skip(base).position(|section| is_defaults(section));
                 next.map_or(sections.len(), |next| base + next)
             }
             SectionKind::Defaults => sections.len(),
             kind if kind.is_proxy() => {
-                if from.is_some() { sections.len() } else { self.zone_end(governor) }
+                if from.is_some() {
+                    sections.len()
+                } else {
+                    self.zone_end(governor)
+                }
             }
             kind => {
                 let last = sections.iter().rposition(|section| section.kind() == kind).map(|last| last + 1);
-                let proxies = || sections.iter().position(|section| is_defaults(section) || section.kind().is_proxy());
+                let proxies =
+                    || sections.iter().position(|section| is_defaults(section) || section.kind().is_proxy());
                 last.or_else(proxies).unwrap_or(sections.len())
             }
         }
@@ -147,7 +160,8 @@ impl Document {
     /// The place after the last section that a `defaults` governs by its place.
     fn zone_end(&self, governor: Option<&SectionKey>) -> usize {
         let start = governor.and_then(|key| find(self, key)).map_or(0, |index| index + 1);
-        let next = self.sections().iter().skip(start).position(|section| section.kind() == SectionKind::Defaults);
+        let next =
+            self.sections().iter().skip(start).position(|section| section.kind() == SectionKind::Defaults);
         next.map_or(self.sections().len(), |next| start + next)
     }
 
@@ -164,7 +178,10 @@ impl Document {
             && let Some(before) = self.sections().get(index)
         {
             let mut text = ended(before.bytes()).into_owned();
-            let blank = before.all_lines().last().is_some_and(|line| line.is_ended() && line.raw().trim_ascii().is_empty());
+            let blank = before
+                .all_lines()
+                .last()
+                .is_some_and(|line| line.is_ended() && line.raw().trim_ascii().is_empty());
             if !blank {
                 text.extend_from_slice(end);
                 document = document.with_section(index, &text);
@@ -190,7 +207,9 @@ impl Document {
         let Some(section) = self.sections().get(index) else { return Ok(self.clone()) };
         let model = section_model(section, cx);
         let mut document = self.with_lines(index, &settings(section, &model, new, cx)?);
-        let reads = |document: &Self| document.sections().get(index).and_then(|section| section_model(section, cx).object);
+        let reads = |document: &Self| {
+            document.sections().get(index).and_then(|section| section_model(section, cx).object)
+        };
         if reads(&document).as_ref() != Some(new) {
             // A setting that is spread over several lines: all of them are written anew.
             document = self.with_lines(index, &all_settings(section, &model, new, cx)?);
@@ -262,7 +281,8 @@ fn anew(
     new: &Object,
     write: impl Fn(&Object) -> Result<Vec<u8>, ApplyError>,
 ) -> Result<LineEdit, ApplyError> {
-    let metadata = |object: &Object| directives().metadata_field().and_then(|field| object.fields.get(field).cloned());
+    let metadata =
+        |object: &Object| directives().metadata_field().and_then(|field| object.fields.get(field).cloned());
     if metadata(old) != metadata(new) {
         return Ok(LineEdit::ReplaceAll { line, text: write(new)? });
     }
@@ -309,8 +329,11 @@ fn own_lines(object: &Object, cx: &Context) -> Result<Vec<Vec<u8>>, ApplyError> 
     Ok(text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect())
 }
 
+/// A line by its number, and the canonical lines of what it says.
+type Spoken = (u32, Vec<Vec<u8>>);
+
 /// The lines of a section that say something of the section itself, with what each says when it stands alone.
-fn spoken(section: &Section, model: &SectionModel, cx: &Context) -> Result<Vec<(u32, Vec<Vec<u8>>)>, ApplyError> {
+fn spoken(section: &Section, model: &SectionModel, cx: &Context) -> Result<Vec<Spoken>, ApplyError> {
     let header = section.header().map(|line| line.raw()).unwrap_or_default();
     let mut found = Vec::new();
     for line in section.lines().filter(|line| !line.is_blank()) {
@@ -327,15 +350,24 @@ fn spoken(section: &Section, model: &SectionModel, cx: &Context) -> Result<Vec<(
 
 /// What makes two lines be about the same setting.
 fn subject_words(line: &[u8]) -> Vec<&[u8]> {
-    let mut words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty() && *word != b"no").peekable();
+    let mut words =
+        line.split(|&byte| byte == b' ').filter(|word| !word.is_empty() && *word != b"no").peekable();
     let several = words.peek().is_some_and(|first| {
-        matches!(*first, b"option" | b"timeout" | b"stats" | b"compression" | b"email-alert" | b"hold" | b"monitor")
+        matches!(
+            *first,
+            b"option" | b"timeout" | b"stats" | b"compression" | b"email-alert" | b"hold" | b"monitor"
+        )
     });
     words.take(if several { 2 } else { 1 }).collect()
 }
 
 /// The edits that change only the lines that say something else now.
-fn settings(section: &Section, model: &SectionModel, new: &Object, cx: &Context) -> Result<Vec<LineEdit>, ApplyError> {
+fn settings(
+    section: &Section,
+    model: &SectionModel,
+    new: &Object,
+    cx: &Context,
+) -> Result<Vec<LineEdit>, ApplyError> {
     let mut wanted = own_lines(new, cx)?;
     let mut edits = header_edit(section, model, new, cx)?;
     let mut stale = Vec::new();
@@ -362,7 +394,12 @@ fn settings(section: &Section, model: &SectionModel, new: &Object, cx: &Context)
 }
 
 /// The edits that write all settings of a section anew.
-fn all_settings(section: &Section, model: &SectionModel, new: &Object, cx: &Context) -> Result<Vec<LineEdit>, ApplyError> {
+fn all_settings(
+    section: &Section,
+    model: &SectionModel,
+    new: &Object,
+    cx: &Context,
+) -> Result<Vec<LineEdit>, ApplyError> {
     let mut edits = header_edit(section, model, new, cx)?;
     let first = section.header().map_or(0, |line| line.number()) + 1;
     edits.extend(spoken(section, model, cx)?.into_iter().map(|(line, _)| LineEdit::Delete { line }));
@@ -381,7 +418,12 @@ fn insertions(lines: Vec<Vec<u8>>, model: &SectionModel, before: u32) -> Vec<Lin
 }
 
 /// The edit of the header, if it says something else.
-fn header_edit(section: &Section, model: &SectionModel, new: &Object, cx: &Context) -> Result<Vec<LineEdit>, ApplyError> {
+fn header_edit(
+    section: &Section,
+    model: &SectionModel,
+    new: &Object,
+    cx: &Context,
+) -> Result<Vec<LineEdit>, ApplyError> {
     let (Some(line), Some(old)) = (section.header(), &model.object) else { return Ok(Vec::new()) };
     if old.header(cx)? == new.header(cx)? {
         return Ok(Vec::new());
@@ -391,5 +433,9 @@ fn header_edit(section: &Section, model: &SectionModel, new: &Object, cx: &Conte
 
 /// Bytes that end with a line feed.
 fn ended(bytes: &[u8]) -> Cow<'_, [u8]> {
-    if bytes.is_empty() || bytes.ends_with(b"\n") { Cow::Borrowed(bytes) } else { Cow::Owned([bytes, b"\n"].concat()) }
+    if bytes.is_empty() || bytes.ends_with(b"\n") {
+        Cow::Borrowed(bytes)
+    } else {
+        Cow::Owned([bytes, b"\n"].concat())
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHasher;
 use setpoint_plan::AttributeChange;
 use smol_str::SmolStr;
 
@@ -52,22 +52,34 @@ fn named<'a>(
     equal: &dyn Fn(&Object, &Object) -> bool,
     changes: &mut Vec<ChildChange<'a>>,
 ) {
-    let name = |object: &Object| SmolStr::new(object.name().unwrap_or_default());
-    let held: FxHashMap<SmolStr, &Object> = old.iter().map(|object| (name(object), *object)).collect();
-    let wanted: FxHashMap<SmolStr, &Object> = new.iter().map(|object| (name(object), *object)).collect();
-    let change = |object: &Object, old, new| ChildChange { kind, key: ChildKey::Name(name(object)), old, new };
-    for &object in old {
-        if !wanted.contains_key(&name(object)) {
-            changes.push(change(object, Some(object), None));
+    let (held, wanted) = (by_name(old), by_name(new));
+    for (key, object) in &held {
+        if !wanted.contains_key(key) {
+            changes.push(ChildChange {
+                kind,
+                key: ChildKey::Name(key.0.clone()),
+                old: Some(object),
+                new: None,
+            });
         }
     }
-    for &object in new {
-        match held.get(&name(object)) {
-            Some(old) if equal(old, object) => {}
-            Some(&old) => changes.push(change(object, Some(old), Some(object))),
-            None => changes.push(change(object, None, Some(object))),
+    for (key, object) in &wanted {
+        let old = held.get(key).copied();
+        if !old.is_some_and(|old| equal(old, object)) {
+            changes.push(ChildChange { kind, key: ChildKey::Name(key.0.clone()), old, new: Some(object) });
         }
     }
+}
+
+/// Objects by name; the second of a name is told from the first.
+fn by_name<'a>(objects: &[&'a Object]) -> BTreeMap<(SmolStr, usize), &'a Object> {
+    let mut found = BTreeMap::new();
+    for &object in objects {
+        let name = SmolStr::new(object.name().unwrap_or_default());
+        let nth = found.range((name.clone(), 0)..=(name.clone(), usize::MAX)).count();
+        found.insert((name, nth), object);
+    }
+    found
 }
 
 fn listed<'a>(kind: ObjectKind, old: &[&'a Object], new: &[&'a Object], changes: &mut Vec<ChildChange<'a>>) {
@@ -78,7 +90,12 @@ fn listed<'a>(kind: ObjectKind, old: &[&'a Object], new: &[&'a Object], changes:
         // What stands in the same gap on both sides is the same thing, changed.
         let pairs = from.len().min(to.len());
         for (i, j) in from.clone().zip(to.clone()) {
-            changes.push(ChildChange { kind, key: index(j), old: old.get(i).copied(), new: new.get(j).copied() });
+            changes.push(ChildChange {
+                kind,
+                key: index(j),
+                old: old.get(i).copied(),
+                new: new.get(j).copied(),
+            });
         }
         for i in from.skip(pairs) {
             changes.push(ChildChange { kind, key: index(i), old: old.get(i).copied(), new: None });
@@ -92,7 +109,11 @@ fn listed<'a>(kind: ObjectKind, old: &[&'a Object], new: &[&'a Object], changes:
 /// Whether names that must be unique in their section are not.
 pub(super) fn repeats_a_name(model: &SectionModel) -> bool {
     let mut seen = rustc_hash::FxHashSet::default();
-    model.children.iter().filter(|child| !child.kind.is_ordered()).any(|child| !seen.insert((child.kind, child.name())))
+    model
+        .children
+        .iter()
+        .filter(|child| !child.kind.is_ordered())
+        .any(|child| !seen.insert((child.kind, child.name())))
 }
 
 /// A number that is equal for objects that say the same.
@@ -117,7 +138,9 @@ fn hash_value(value: &Value, hasher: &mut FxHasher) {
         Value::Text(text) => value_words(text).hash(hasher),
         Value::List(values) => {
             values.len().hash(hasher);
-            values.iter().for_each(|value| hash_value(value, hasher));
+            for value in values {
+                hash_value(value, hasher);
+            }
         }
         Value::Object(fields) => hash_fields(fields, hasher),
         Value::Json(json) => json.to_string().hash(hasher),
@@ -152,12 +175,18 @@ pub(super) fn attributes(
     for (field, (old, new)) in fields {
         let same = match (old, new) {
             (Some(old), Some(new)) => old == new,
-            (Some(stated), None) | (None, Some(stated)) => both && assumed(kind, field).as_ref() == Some(stated),
+            (Some(stated), None) | (None, Some(stated)) => {
+                both && assumed(kind, field).as_ref() == Some(stated)
+            }
             (None, None) => true,
         };
         if !same {
             let show = |value: Option<&Value>| value.map(ToString::to_string);
-            changes.push(AttributeChange { attribute: field.path().to_owned(), old: show(old), new: show(new) });
+            changes.push(AttributeChange {
+                attribute: field.path().to_owned(),
+                old: show(old),
+                new: show(new),
+            });
         }
     }
     changes
@@ -181,13 +210,18 @@ pub(super) fn lines(
     counts: &dyn Fn(&Section, &Line<'_>) -> bool,
 ) -> Vec<AttributeChange> {
     let read = |section: Option<&Section>| -> Vec<(Vec<Vec<u8>>, String)> {
-        let all = section.into_iter().flat_map(|section| section.all_lines().map(move |line| (section, line)));
+        let all =
+            section.into_iter().flat_map(|section| section.all_lines().map(move |line| (section, line)));
         all.filter(|(section, line)| !line.is_blank() && counts(section, line))
-            .map(|(_, line)| (line_words(&line), String::from_utf8_lossy(line.raw().trim_ascii()).into_owned()))
+            .map(|(_, line)| {
+                (line_words(&line), String::from_utf8_lossy(line.raw().trim_ascii()).into_owned())
+            })
             .collect()
     };
     let (old, new) = (read(old), read(new));
-    let identities = |lines: &[(Vec<Vec<u8>>, String)]| lines.iter().map(|(words, _)| hash_words(words)).collect::<Vec<_>>();
+    let identities = |lines: &[(Vec<Vec<u8>>, String)]| {
+        lines.iter().map(|(words, _)| hash_words(words)).collect::<Vec<_>>()
+    };
     let mut changes = Vec::new();
     for stretch in align(&identities(&old), &identities(&new)) {
         let Stretch::Gap(from, to) = stretch else { continue };

@@ -88,7 +88,8 @@ fn exact(a: &[(usize, u64)], b: &[(usize, u64)]) -> Vec<(usize, usize)> {
 
 /// The n-th of each in one list stands for the n-th in the other; of these pairs, the longest run that ascends.
 fn ascending(a: &[(usize, u64)], b: &[(usize, u64)]) -> Vec<(usize, usize)> {
-    let mut places: rustc_hash::FxHashMap<u64, std::collections::VecDeque<usize>> = rustc_hash::FxHashMap::default();
+    let mut places: rustc_hash::FxHashMap<u64, std::collections::VecDeque<usize>> =
+        rustc_hash::FxHashMap::default();
     for &(at, id) in b {
         places.entry(id).or_default().push_back(at);
     }
@@ -168,7 +169,10 @@ mod tests {
 
     #[test]
     fn something_put_in_front_is_one_gap() {
-        assert_eq!(align(&[1, 2], &[0, 1, 2]), [Stretch::Gap(0..0, 0..1), Stretch::Same(0, 1), Stretch::Same(1, 2)]);
+        assert_eq!(
+            align(&[1, 2], &[0, 1, 2]),
+            [Stretch::Gap(0..0, 0..1), Stretch::Same(0, 1), Stretch::Same(1, 2)]
+        );
     }
 
     #[test]

@@ -266,7 +266,8 @@ impl<'a> Comparison<'a> {
         }
         let (old, new) = (section_model(held.section, self.cx), section_model(wanted.section, self.cx));
         let textual = text_only(&old, held).or_else(|| text_only(&new, wanted));
-        if textual.is_some_and(|why| why != AsText::Anonymous) || old.object.is_none() || new.object.is_none() {
+        if textual.is_some_and(|why| why != AsText::Anonymous) || old.object.is_none() || new.object.is_none()
+        {
             let why = textual.unwrap_or(AsText::NoModel);
             let all = content::lines(Some(held.section), Some(wanted.section), &|_, _| true);
             if !all.is_empty() || governed_anew {
@@ -274,7 +275,7 @@ impl<'a> Comparison<'a> {
             }
             return;
         }
-        if let Some(why) = self.only_as_text((held, &old), (wanted, &new), governed_anew) {
+        if let Some(why) = only_as_text((held, &old), (wanted, &new), governed_anew) {
             return self.text(why, Some(held), Some(wanted), placed);
         }
         let surroundings = self.surroundings(Some((held, &old)), Some((wanted, &new)), &to);
@@ -297,33 +298,13 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Why a difference between two sections that have models is one of text all the same.
-    fn only_as_text(
-        &self,
-        old: (&Entry<'_>, &SectionModel),
-        new: (&Entry<'_>, &SectionModel),
-        governed_anew: bool,
-    ) -> Option<AsText> {
-        if governed_anew {
-            return Some(AsText::Governor);
-        }
-        if unmodelled(old.0.section, old.1) != unmodelled(new.0.section, new.1) {
-            return Some(AsText::Unmodelled);
-        }
-        let default_servers = |section: &Section| keyword_lines(section, b"default-server");
-        let (before, after) = (default_servers(old.0.section), default_servers(new.0.section));
-        let scattered = misplaced_default_server(old.0.section) || misplaced_default_server(new.0.section);
-        if scattered && (before != after || old.1.children != new.1.children) {
-            return Some(AsText::DefaultServer);
-        }
-        if content::repeats_a_name(old.1) || content::repeats_a_name(new.1) {
-            let differ = old.1.children != new.1.children || old.1.object != new.1.object;
-            return differ.then_some(AsText::Repeated);
-        }
-        None
-    }
-
-    fn text(&mut self, why: AsText, old: Option<&Entry<'_>>, new: Option<&Entry<'_>>, governor: Option<SectionKey>) {
+    fn text(
+        &mut self,
+        why: AsText,
+        old: Option<&Entry<'_>>,
+        new: Option<&Entry<'_>>,
+        governor: Option<SectionKey>,
+    ) {
         let Some(entry) = new.or(old) else { return };
         let action = match (old, new) {
             (None, _) => Action::Create,
@@ -332,12 +313,24 @@ impl<'a> Comparison<'a> {
         };
         let section = |entry: Option<&Entry<'_>>| entry.map(|entry| Arc::clone(entry.section));
         let subject = Subject::Text { old: section(old), new: section(new) };
-        let changes = content::lines(old.map(|entry| &**entry.section), new.map(|entry| &**entry.section), &|_, _| true);
+        let changes =
+            content::lines(old.map(|entry| &**entry.section), new.map(|entry| &**entry.section), &|_, _| {
+                true
+            });
         let runtime = Runtime::no(format!("text is pushed: {}", why.reason()));
         let order = order(action, section_rank(entry.key.kind), entry.index, None, 0);
         let reason = why.reason().to_owned();
         let section = entry.key.clone();
-        self.operations.push(Operation { action, section, subject, governor, changes, reason, runtime, order });
+        self.operations.push(Operation {
+            action,
+            section,
+            subject,
+            governor,
+            changes,
+            reason,
+            runtime,
+            order,
+        });
     }
 
     fn child(
@@ -386,7 +379,16 @@ impl<'a> Comparison<'a> {
             _ => order(action, section_rank(entry.key.kind), entry.index, None, 0),
         };
         let (section, reason) = (entry.key.clone(), reason(action).to_owned());
-        self.operations.push(Operation { action, section, subject, governor, changes, reason, runtime, order });
+        self.operations.push(Operation {
+            action,
+            section,
+            subject,
+            governor,
+            changes,
+            reason,
+            runtime,
+            order,
+        });
     }
 
     fn surroundings<'m>(
@@ -430,6 +432,31 @@ impl<'a> Comparison<'a> {
     }
 }
 
+/// Why a difference between two sections that have models is one of text all the same.
+fn only_as_text(
+    old: (&Entry<'_>, &SectionModel),
+    new: (&Entry<'_>, &SectionModel),
+    governed_anew: bool,
+) -> Option<AsText> {
+    if governed_anew {
+        return Some(AsText::Governor);
+    }
+    if unmodelled(old.0.section, old.1) != unmodelled(new.0.section, new.1) {
+        return Some(AsText::Unmodelled);
+    }
+    let default_servers = |section: &Section| keyword_lines(section, b"default-server");
+    let (before, after) = (default_servers(old.0.section), default_servers(new.0.section));
+    let scattered = misplaced_default_server(old.0.section) || misplaced_default_server(new.0.section);
+    if scattered && (before != after || old.1.children != new.1.children) {
+        return Some(AsText::DefaultServer);
+    }
+    if content::repeats_a_name(old.1) || content::repeats_a_name(new.1) {
+        let differ = old.1.children != new.1.children || old.1.object != new.1.object;
+        return differ.then_some(AsText::Repeated);
+    }
+    None
+}
+
 /// Whether nothing in it speaks to HAProxy: what stands before the first section mostly.
 fn is_silent(section: &Section) -> bool {
     section.kind() == SectionKind::Preamble && section.lines().all(|line| line.is_blank())
@@ -443,7 +470,9 @@ fn text_only(model: &SectionModel, entry: &Entry<'_>) -> Option<AsText> {
         Some(TextOnly::Conditional) => Some(AsText::Conditional),
         Some(TextOnly::Variable) => Some(AsText::Variable),
         Some(TextOnly::Broken) => Some(AsText::Broken),
-        None if entry.key.kind == SectionKind::Defaults && entry.key.name.is_none() => Some(AsText::Anonymous),
+        None if entry.key.kind == SectionKind::Defaults && entry.key.name.is_none() => {
+            Some(AsText::Anonymous)
+        }
         None if entry.key.nth > 0 => Some(AsText::Repeated),
         None => None,
     }
@@ -511,7 +540,7 @@ fn order(action: Action, rank: i32, section: usize, kind: Option<ObjectKind>, pl
     let section = i64::try_from(section).unwrap_or(i64::MAX);
     let kind = kind.map_or(-1, |kind| kind as i32);
     match action {
-        Action::Delete => (0, -rank, section, kind, -place),
+        Action::Delete => (0, -rank, -section, kind, -place),
         Action::Create => (1, rank, section, kind, place),
         Action::Modify | Action::Recreate => (2, rank, section, kind, place),
     }

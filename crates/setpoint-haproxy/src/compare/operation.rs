@@ -126,7 +126,8 @@ impl Operation {
 
     /// Whether it changes a server that stays: what a running HAProxy can often be told.
     pub fn is_server_modification(&self) -> bool {
-        self.action == Action::Modify && matches!(self.subject, Subject::Child { kind: ObjectKind::Server, .. })
+        self.action == Action::Modify
+            && matches!(self.subject, Subject::Child { kind: ObjectKind::Server, .. })
     }
 
     /// The list it works on, if it works on one: operations of one list follow each other in the given order, and never
@@ -142,7 +143,8 @@ impl Operation {
 
     /// The same in the plan envelope.
     pub fn to_plan(&self) -> setpoint_plan::Operation {
-        let section_name = || self.section.name.as_ref().map_or_else(|| self.section.to_string(), ToString::to_string);
+        let section_name =
+            || self.section.name.as_ref().map_or_else(|| self.section.to_string(), ToString::to_string);
         let (name, path) = match &self.subject {
             Subject::Section { .. } => (section_name(), Vec::new()),
             Subject::Child { key, .. } => {

@@ -35,7 +35,9 @@ const ADDABLE_BACKEND: [&str; 4] = ["name", "from", "mode", "guid"];
 /// What is said of a section as a whole.
 pub(super) fn section(action: Action, kind: SectionKind) -> Runtime {
     match (action, kind) {
-        (Action::Delete, SectionKind::Backend) => Runtime::no("what may still be served by it is told by a reload"),
+        (Action::Delete, SectionKind::Backend) => {
+            Runtime::no("what may still be served by it is told by a reload")
+        }
         (Action::Delete, _) => Runtime::no(format!("a {kind} section ends with a reload")),
         (_, kind) => Runtime::no(format!("the settings of a {kind} section are read when HAProxy starts")),
     }
@@ -50,7 +52,8 @@ impl Surroundings<'_> {
         if self.version < Version::V3_4 {
             return Runtime::no("a backend can be added at runtime only from 3.4 on");
         }
-        let more = object.fields.iter().map(|(field, _)| field.path()).find(|path| !ADDABLE_BACKEND.contains(path));
+        let more =
+            object.fields.iter().map(|(field, _)| field.path()).find(|path| !ADDABLE_BACKEND.contains(path));
         match more {
             Some(path) => Runtime::no(format!("a backend that is added at runtime can't have `{path}`")),
             None if object.get("from").is_none() => {

@@ -42,7 +42,8 @@ impl<'a> Side<'a> {
     /// Looks at the sections of a document from `from` to `to`.
     pub(super) fn new(document: &'a Document, from: usize, to: usize) -> Self {
         let mut counts: FxHashMap<(SectionKind, Option<SmolStr>), u32> = FxHashMap::default();
-        let mut side = Self { document, entries: Vec::new(), by_key: FxHashMap::default(), defaults: Vec::new() };
+        let mut side =
+            Self { document, entries: Vec::new(), by_key: FxHashMap::default(), defaults: Vec::new() };
         for (index, section) in document.sections().iter().enumerate() {
             let compared = (from..to).contains(&index);
             // Names are decoded only where they are needed.

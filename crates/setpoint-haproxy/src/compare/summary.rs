@@ -93,7 +93,9 @@ impl DiffSummary {
             _ => &mut names.modified,
         };
         set.insert(name);
-        if let Subject::Child { kind: ObjectKind::Server, key: ChildKey::Name(server), .. } = &operation.subject {
+        if let Subject::Child { kind: ObjectKind::Server, key: ChildKey::Name(server), .. } =
+            &operation.subject
+        {
             let backend = key.name.as_ref().map_or_else(|| key.to_string(), ToString::to_string);
             let servers = match operation.action {
                 Action::Create => &mut self.servers.added,

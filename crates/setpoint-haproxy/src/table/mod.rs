@@ -397,6 +397,10 @@ impl Directives {
 
     /// Returns the value that a field has in a version where no line sets it, if the table says.
     pub fn default(&self, kind: ObjectKind, field: Field, version: Version) -> Option<crate::model::Value> {
+        let mut implied = self.rows(kind, version).filter_map(|row| row.implied.as_ref());
+        if let Some((_, value)) = implied.find(|(held, _)| *held == field) {
+            return Some(value.clone());
+        }
         let row =
             self.rows(kind, version).find(|row| !row.defaults.is_empty() && mentions(&row.items, field))?;
         let (_, text) = row.defaults.iter().find(|(versions, _)| versions.contains(version))?;

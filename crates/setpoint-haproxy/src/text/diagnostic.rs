@@ -83,7 +83,13 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// Says what is wrong with some text of a line; `first_line` is the line of the file its section begins with.
-    pub fn new(problem: Problem, first_line: u32, line: &Line<'_>, at: (u32, &[u8]), message: impl Into<String>) -> Self {
+    pub fn new(
+        problem: Problem,
+        first_line: u32,
+        line: &Line<'_>,
+        at: (u32, &[u8]),
+        message: impl Into<String>,
+    ) -> Self {
         let (column, text) = at;
         Self {
             severity: Severity::Error,
@@ -224,7 +230,7 @@ impl Reader {
             let hint = Cow::Borrowed("divide the line: many keywords may be repeated");
             self.say(Problem::TooManyWords, line, (word.column, word.raw), message, hint);
         }
-        if let Some(word) = line.words().find(|word| word.text.is_empty()) {
+        if let Some(word) = line.empty_word() {
             let message = "an empty word ends the line for HAProxy; newer versions refuse it";
             let (first_line, place) = (self.before.saturating_add(1), (word.column, word.raw));
             self.found.push(Diagnostic::new(Problem::EmptyWord, first_line, line, place, message).warning());
@@ -244,11 +250,27 @@ impl Reader {
                     .map_or("it is kept as it is, up to the next section".into(), |best| {
                         format!("did you mean `{best}`?").into()
                     });
-                self.say(Problem::UnknownSection, line, place, format!("unknown section `{name}`"), Some(hint));
+                let message = format!("unknown section `{name}`");
+                let found = Diagnostic::new(
+                    Problem::UnknownSection,
+                    self.before.saturating_add(1),
+                    line,
+                    place,
+                    message,
+                );
+                // Whether HAProxy reads it is for the condition to say.
+                let found = if section.is_conditional() { found.warning() } else { found };
+                self.found.push(Diagnostic { hint: Some(hint), ..found });
             }
             (_, None) if kind.needs_name() => {
                 let message = format!("`{kind}` without a name");
-                self.say(Problem::MissingName, line, place, message, Cow::from(format!("write `{kind} NAME`")));
+                self.say(
+                    Problem::MissingName,
+                    line,
+                    place,
+                    message,
+                    Cow::from(format!("write `{kind} NAME`")),
+                );
             }
             (_, Some(name)) if !kind.is_enterprise() && !section.is_conditional() => {
                 let name = name.into_owned();
@@ -277,7 +299,8 @@ impl Reader {
             }
             Directive::Message => None,
             Directive::Unknown => {
-                let hint = Cow::Borrowed("there are .if, .elif, .else, .endif, .diag, .notice, .warning and .alert");
+                let hint =
+                    Cow::Borrowed("there are .if, .elif, .else, .endif, .diag, .notice, .warning and .alert");
                 self.say(Problem::UnknownDirective, line, place, format!("unknown directive `{text}`"), hint);
                 None
             }
@@ -307,7 +330,9 @@ impl Reader {
         let (Some(prefix), Some(word)) = (words.next(), words.next()) else { return };
         if !word.variable && !NEGATABLE.contains(&&*word.text) {
             let message = format!("`{}` can't stand before `{}`", prefix.to_str_lossy(), word.to_str_lossy());
-            let hint = Cow::Borrowed("`no` and `default` stand before `option`, `log` and a few keywords of `global`");
+            let hint = Cow::Borrowed(
+                "`no` and `default` stand before `option`, `log` and a few keywords of `global`",
+            );
             self.say(Problem::BadPrefix, line, (prefix.column, prefix.raw), message, hint);
         }
     }

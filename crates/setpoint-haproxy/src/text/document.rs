@@ -190,12 +190,15 @@ enum Class {
     Directive(Directive),
     Header(SectionKind),
     /// A line of the section; whether it is indented.
-    Content { indented: bool },
+    Content {
+        indented: bool,
+    },
 }
 
 impl Parser {
     fn new(surroundings: Option<Surroundings>) -> Self {
-        let Surroundings { depth, indented } = surroundings.unwrap_or(Surroundings { depth: 0, indented: false });
+        let Surroundings { depth, indented } =
+            surroundings.unwrap_or(Surroundings { depth: 0, indented: false });
         let open = Open {
             start: 0,
             first_line: 0,
@@ -248,9 +251,19 @@ impl Parser {
                 self.open.conditional |= directive.is_conditional();
             }
             Class::Header(kind) => {
-                let own = Lead { start: at, line: number, depth: self.depth, conditional: false, before: self.open.conditional };
+                let own = Lead {
+                    start: at,
+                    line: number,
+                    depth: self.depth,
+                    conditional: false,
+                    before: self.open.conditional,
+                };
                 // What a file begins with speaks of the file, not of its first section.
-                let lead = self.lead.take().filter(|lead| lead.start > 0 || lead.conditional || !self.from_start).unwrap_or(own);
+                let lead = self
+                    .lead
+                    .take()
+                    .filter(|lead| lead.start > 0 || lead.conditional || !self.from_start)
+                    .unwrap_or(own);
                 self.open.conditional = lead.before;
                 self.close(bytes, lead.start, lead.line);
                 self.open = Open {
@@ -301,7 +314,8 @@ impl Parser {
         if let Some(directive) = Directive::from_word(&word.text) {
             return Class::Directive(directive);
         }
-        let stands_out = !indented && self.indented && (self.open.kind != SectionKind::Preamble || !self.from_start);
+        let stands_out =
+            !indented && self.indented && (self.open.kind != SectionKind::Preamble || !self.from_start);
         if stands_out && !word.quoted && is_name(&word.text) && !is_keyword(&word.text) {
             return Class::Header(SectionKind::Unknown);
         }

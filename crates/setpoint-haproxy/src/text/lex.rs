@@ -100,23 +100,11 @@ impl<'a> Words<'a> {
         self.at
     }
 
-    fn word_at(&self, span: &Span) -> Word<'a> {
-        let raw = self.line.get(span.start..span.end).unwrap_or_default();
-        let plain = span.error.is_some() || !(span.quoted || span.escaped);
-        Word {
-            text: if plain { Cow::Borrowed(raw) } else { Cow::Owned(decode(raw)) },
-            raw,
-            column: u32::try_from(span.start).unwrap_or(u32::MAX).saturating_add(1),
-            quoted: span.quoted,
-            variable: span.variable,
-        }
-    }
-
     /// Whether a word with content comes after `at`; remembers where.
     fn content_follows(&mut self, at: usize) -> bool {
         let mut next = at;
         while let Some(span) = scan(self.line, next) {
-            if !self.word_at(&span).text.is_empty() {
+            if !word(self.line, &span).text.is_empty() {
                 self.filled = span.start;
                 return true;
             }
@@ -131,13 +119,26 @@ impl<'a> Iterator for Words<'a> {
 
     fn next(&mut self) -> Option<Word<'a>> {
         let span = scan(self.line, self.at)?;
-        let word = self.word_at(&span);
+        let found = word(self.line, &span);
         self.at = span.end;
-        if word.text.is_empty() && span.start >= self.filled && !self.content_follows(span.end) {
+        if found.text.is_empty() && span.start >= self.filled && !self.content_follows(span.end) {
             self.at = self.line.len();
             return None;
         }
-        Some(word)
+        Some(found)
+    }
+}
+
+/// Decodes a word of a line.
+pub(crate) fn word<'a>(line: &'a [u8], span: &Span) -> Word<'a> {
+    let raw = line.get(span.start..span.end).unwrap_or_default();
+    let plain = span.error.is_some() || !(span.quoted || span.escaped);
+    Word {
+        text: if plain { Cow::Borrowed(raw) } else { Cow::Owned(decode(raw)) },
+        raw,
+        column: u32::try_from(span.start).unwrap_or(u32::MAX).saturating_add(1),
+        quoted: span.quoted,
+        variable: span.variable,
     }
 }
 
@@ -184,8 +185,7 @@ pub(crate) fn scan(line: &[u8], at: usize) -> Option<Span> {
         }
         match (byte, quote) {
             (b'\0', _) => break Some(LexError { kind: LexErrorKind::Nul, at }),
-            (b'\r', _) => break None,
-            (b'#', None) => break None,
+            (b'\r', _) | (b'#', None) => break None,
             (b'"' | b'\'', None) => {
                 quote = Some((byte, at));
                 span.quoted = true;
@@ -213,9 +213,7 @@ pub(crate) fn scan(line: &[u8], at: usize) -> Option<Span> {
             _ => at += 1,
         }
     };
-    span.error = failed.or_else(|| {
-        quote.map(|(_, at)| LexError { kind: LexErrorKind::UnmatchedQuote, at })
-    });
+    span.error = failed.or_else(|| quote.map(|(_, at)| LexError { kind: LexErrorKind::UnmatchedQuote, at }));
     // What follows an error can't be read: it is one word, up to the end of the line.
     span.end = if span.error.is_some() { trimmed_end(line).max(start) } else { at };
     Some(span)
@@ -360,19 +358,18 @@ pub(crate) fn expanded<'a>(line: &'a [u8], environment: &Environment<'_>) -> Vec
     let mut at = 0;
     while let Some(span) = scan(line, at) {
         at = span.end;
-        let word = Words::new(line).word_at(&span);
+        let word = word(line, &span);
         if !span.variable || span.error.is_some() {
             all.push(word);
             continue;
         }
         let texts = decode_with(word.raw, Some(environment));
         let several = texts.len() > 1;
-        all.extend(
-            texts
-                .into_iter()
-                .filter(|text| !(several && text.is_empty()))
-                .map(|text| Word { text: Cow::Owned(text), variable: false, ..word.clone() }),
-        );
+        all.extend(texts.into_iter().filter(|text| !(several && text.is_empty())).map(|text| Word {
+            text: Cow::Owned(text),
+            variable: false,
+            ..word.clone()
+        }));
     }
     while all.last().is_some_and(|word| word.text.is_empty()) {
         all.pop();
@@ -421,7 +418,7 @@ mod tests {
     fn blanks_separate_words_and_a_hash_ends_the_line_also_in_mid_word() {
         assert_eq!(words("  server\ts1 \x0b10.0.0.1:80#old one"), ["server", "s1", "10.0.0.1:80"]);
         assert_eq!(words("# all of it"), [""; 0]);
-        assert_eq!(words(r##"a "b # c" 'd#' \# e"##), ["a", "b # c", "d#", "#", "e"]);
+        assert_eq!(words(r#"a "b # c" 'd#' \# e"#), ["a", "b # c", "d#", "#", "e"]);
     }
 
     #[test]
@@ -443,7 +440,8 @@ mod tests {
         let found: Vec<_> = Words::new(line).map(|word| word.variable).collect();
         assert_eq!(found, [false, false, false, true, true, true]);
         let set = |name: &[u8]| (name == b"E").then(|| b" one  two ".to_vec());
-        let texts: Vec<_> = expanded(line, &set).iter().map(|word| word.to_str_lossy().into_owned()).collect();
+        let texts: Vec<_> =
+            expanded(line, &set).iter().map(|word| word.to_str_lossy().into_owned()).collect();
         assert_eq!(texts, ["a", "$A", "$B", "", "x yz", "one", "two"]);
     }
 
@@ -475,7 +473,9 @@ mod tests {
 
     #[test]
     fn what_is_quoted_reads_back_as_it_was() {
-        for text in ["", "plain", "two words", "a#b", "it's", "\"", "\\", "$x", "${x} y", "a\tb\nc\rd", "\\x41"] {
+        for text in
+            ["", "plain", "two words", "a#b", "it's", "\"", "\\", "$x", "${x} y", "a\tb\nc\rd", "\\x41"]
+        {
             let line = [b"k ", &*quote(text.as_bytes()), b" end"].concat();
             let read: Vec<_> = Words::new(&line).collect();
             assert_eq!((read.len(), &*read[1].text), (3, text.as_bytes()), "{text:?}");

@@ -98,6 +98,19 @@ impl<'a> Line<'a> {
         self.keyword().and_then(|word| Directive::from_word(&word))
     }
 
+    /// The first word after the keyword that is empty, also at the end.
+    pub(crate) fn empty_word(&self) -> Option<Word<'a>> {
+        let mut at = lex::scan(self.raw, 0)?.end;
+        while let Some(span) = lex::scan(self.raw, at) {
+            let word = lex::word(self.raw, &span);
+            if word.text.is_empty() {
+                return Some(word);
+            }
+            at = span.end;
+        }
+        None
+    }
+
     /// What makes the line unreadable, if anything does.
     pub fn error(&self) -> Option<LexError> {
         let mut at = 0;

@@ -1,8 +1,9 @@
 //! What leads from one configuration to another. The scenarios of the founding document bear its names.
 
 use proptest::prelude::*;
-use setpoint_haproxy::compare::{CompareError, Diff, Subject, compare};
+use setpoint_haproxy::compare::{CompareError, Diff, Operation, Subject, compare};
 use setpoint_haproxy::model::{Context, ObjectKind, Version};
+use setpoint_haproxy::table;
 use setpoint_haproxy::text::Document;
 use setpoint_plan::Action;
 
@@ -76,8 +77,8 @@ fn delete_operations_precede_creates() {
         "backend a\n  server s2 10.0.0.2:80\n  retries 3\nbackend new\n",
     );
     let actions: Vec<Action> = diff.operations().iter().map(|operation| operation.action).collect();
-    use Action::{Create, Delete, Modify};
-    assert_eq!(actions, [Delete, Delete, Create, Create, Modify]);
+    let (create, delete) = (Action::Create, Action::Delete);
+    assert_eq!(actions, [delete, delete, create, create, Action::Modify]);
     assert_eq!(
         told(&diff),
         ["- backend a: server s1", "- backend old", "+ backend new", "+ backend a: server s2", "~ backend a"]
@@ -86,7 +87,10 @@ fn delete_operations_precede_creates() {
 
 #[test]
 fn parent_created_before_child() {
-    let diff = diff("global\n", "global\nfrontend f\n  bind :80 name b\n  acl a src 10.0.0.1\n  http-request deny if a\n");
+    let diff = diff(
+        "global\n",
+        "global\nfrontend f\n  bind :80 name b\n  acl a src 10.0.0.1\n  http-request deny if a\n",
+    );
     let expected =
         ["+ frontend f", "+ frontend f: bind b", "+ frontend f: acl 0", "+ frontend f: http_request_rule 0"];
     assert_eq!(told(&diff), expected);
@@ -107,8 +111,10 @@ fn has_changes_false_when_no_operations() {
 #[test]
 fn structural_operations_excludes_server_modifications() {
     let backend = |weights: [u8; 3], retries: u8, rules: u8| {
-        let servers: String =
-            (1..).zip(weights).map(|(n, weight)| format!("  server s{n} 10.0.0.{n}:80 weight {weight}\n")).collect();
+        let servers: String = (1..)
+            .zip(weights)
+            .map(|(n, weight)| format!("  server s{n} 10.0.0.{n}:80 weight {weight}\n"))
+            .collect();
         let rules: String = (0..rules).map(|n| format!("  http-request set-header X-{n} y\n")).collect();
         format!("backend b\n  retries {retries}\n{rules}{servers}")
     };
@@ -171,7 +177,7 @@ fn deletes_go_from_the_end_and_creates_from_the_beginning() {
     let diff = diff(&rules("1a2b3"), &rules("ab456"));
     assert_eq!(told(&diff).first().unwrap(), "- frontend f: http_request_rule 2");
     assert_eq!(applied(&rules("1a2b3"), &rules("ab456")), rules("ab456"));
-    let groups: std::collections::BTreeSet<_> = diff.operations().iter().map(|operation| operation.group()).collect();
+    let groups: std::collections::BTreeSet<_> = diff.operations().iter().map(Operation::group).collect();
     assert_eq!(groups, [Some("frontend f http_request_rule_list".to_owned())].into());
 }
 
@@ -212,8 +218,14 @@ fn text_that_means_the_same_gives_no_operation() {
     for (a, b) in [
         ("backend b\n  timeout server 1s\n", "backend b\n\n\ttimeout   server 1000 \r\n"),
         ("backend b\n  option redispatch\n  retries 3\n", "backend b\n  retries 3\n  option redispatch\n"),
-        ("backend b\n  server a 10.0.0.1:1\n  server b 10.0.0.2:2\n", "backend b\n  server b 10.0.0.2:2\n  server a 10.0.0.1:1\n"),
-        ("backend b\n  server a 10.0.0.1:1 check weight 2\n", "backend b\n  server a 10.0.0.1:1 weight 2 check\n"),
+        (
+            "backend b\n  server a 10.0.0.1:1\n  server b 10.0.0.2:2\n",
+            "backend b\n  server b 10.0.0.2:2\n  server a 10.0.0.1:1\n",
+        ),
+        (
+            "backend b\n  server a 10.0.0.1:1 check weight 2\n",
+            "backend b\n  server a 10.0.0.1:1 weight 2 check\n",
+        ),
         ("backend a\nbackend b\n", "\"backend\" b\n# above\nbackend a\n"),
         ("defaults d\n  retries 2\nbackend b\n", "defaults d\n  retries 2\nbackend b from d\n"),
         ("listen l\n  bind :80\n", "listen l  # comment\n\tbind   :80\n"),
@@ -239,13 +251,21 @@ fn what_no_model_carries_is_a_text_operation() {
     for (a, b, reason) in [
         ("listen l\n  bind :80\n", "listen l\n  bind :81\n", "there is no model of such a section"),
         ("waf-global\n  a\n", "waf-global\n  b\n", "there is no model of such a section"),
-        ("backend b\n  novelty 1\n", "backend b\n  novelty 2\n", "lines that the model does not cover differ"),
+        (
+            "backend b\n  novelty 1\n",
+            "backend b\n  novelty 2\n",
+            "lines that the model does not cover differ",
+        ),
         (
             "backend b\n  .if 1\n  retries 1\n  .endif\n",
             "backend b\n  .if 1\n  retries 2\n  .endif\n",
             "a conditional stands in it or around it",
         ),
-        ("backend b\n  acl a src \"$A\"\n", "backend b\n  acl a src \"$B\"\n", "it expands a variable that is not known"),
+        (
+            "backend b\n  acl a src \"$A\"\n",
+            "backend b\n  acl a src \"$B\"\n",
+            "it expands a variable that is not known",
+        ),
         (
             "backend b\n  default-server check\n  default-server inter 1s\n  server s 10.0.0.1:1\n",
             "backend b\n  default-server check\n  default-server inter 2s\n  server s 10.0.0.1:1\n",
@@ -289,14 +309,18 @@ fn verdict(version: Version, current: &str, desired: &str) -> Result<(), String>
 fn each_operation_says_whether_a_running_haproxy_can_be_told() {
     let backend = |balance: &str, servers: &str| format!("backend b\n  balance {balance}\n{servers}");
     let s1 = "  server s1 10.0.0.1:80\n";
-    let change = |balance: &str, to: &str| verdict(Version::V3_4, &backend(balance, s1), &backend(balance, to));
+    let change =
+        |balance: &str, to: &str| verdict(Version::V3_4, &backend(balance, s1), &backend(balance, to));
     let add = |version, balance: &str, server: &str| {
         verdict(version, &backend(balance, s1), &backend(balance, &format!("{s1}  server {server}\n")))
     };
     for server in ["s1 10.0.0.2:80", "s1 10.0.0.1:81", "s1 10.0.0.1:80 weight 7", "s1 10.0.0.1:80 disabled"] {
         assert_eq!(change("roundrobin", &format!("  server {server}\n")), Ok(()), "{server}");
     }
-    assert_eq!(change("static-rr", "  server s1 10.0.0.1:80 weight 7\n"), Err("`balance static-rr` is static".into()));
+    assert_eq!(
+        change("static-rr", "  server s1 10.0.0.1:80 weight 7\n"),
+        Err("`balance static-rr` is static".into())
+    );
     assert_eq!(change("source", "  server s1 10.0.0.2:80\n"), Ok(()), "an address is no weight");
     assert!(change("source", "  server s1 10.0.0.1:80 weight 7\n").is_err());
     assert!(change("source\n  hash-type consistent", "  server s1 10.0.0.1:80 weight 7\n").is_ok());
@@ -318,7 +342,10 @@ fn each_operation_says_whether_a_running_haproxy_can_be_told() {
     };
     assert_eq!(remove(""), Ok(()));
     assert_eq!(remove("  use-server s2 if TRUE\n"), Err("a `use-server` rule names it".into()));
-    assert_eq!(remove("backend c\n  server x 10.0.0.1:80 track b/s2\n"), Err("another server tracks it".into()));
+    assert_eq!(
+        remove("backend c\n  server x 10.0.0.1:80 track b/s2\n"),
+        Err("another server tracks it".into())
+    );
     let new = |version, backend: &str| {
         let base = "defaults d\n  mode http\n";
         verdict(version, base, &format!("{base}backend {backend}"))
@@ -331,7 +358,9 @@ fn each_operation_says_whether_a_running_haproxy_can_be_told() {
 
 #[test]
 fn a_setting_of_the_governing_defaults_counts_for_the_verdict() {
-    let text = |weight: u8| format!("defaults\n  balance static-rr\nbackend b\n  server s 10.0.0.1:1 weight {weight}\n");
+    let text = |weight: u8| {
+        format!("defaults\n  balance static-rr\nbackend b\n  server s 10.0.0.1:1 weight {weight}\n")
+    };
     assert!(verdict(Version::V3_4, &text(1), &text(2)).is_err());
     let text = |servers: &str| format!("backend b\n  default-server init-addr none\n{servers}");
     assert!(verdict(Version::V3_4, &text(""), &text("  server s 10.0.0.1:1\n")).is_err());
@@ -339,7 +368,8 @@ fn a_setting_of_the_governing_defaults_counts_for_the_verdict() {
 
 #[test]
 fn a_target_may_narrow_the_verdict() {
-    let mut diff = diff("backend b\n  server s 10.0.0.1:1 weight 1\n", "backend b\n  server s 10.0.0.1:1 weight 2\n");
+    let mut diff =
+        diff("backend b\n  server s 10.0.0.1:1 weight 1\n", "backend b\n  server s 10.0.0.1:1 weight 2\n");
     assert!(diff.is_possible_at_runtime());
     diff.narrow(|operation| operation.is_server_modification().then(|| "it is asleep".to_owned()));
     assert_eq!(diff.operations()[0].runtime, setpoint_plan::Runtime::no("it is asleep"));
@@ -350,7 +380,7 @@ fn a_target_may_narrow_the_verdict() {
 #[test]
 fn all_that_is_not_changed_stays_byte_for_byte() {
     let current = "# top\nglobal\n\tdaemon\n\n# ours\nbackend   b  # here\n\tmode    http\n\n\tbalance   roundrobin   # fair\n\tserver s1 10.0.0.1:80  # one\n\t# the end\n\nbackend c\n";
-    let desired = "global\n daemon\nbackend b\n mode http\n balance leastconn\n retries 3\n server s1 10.0.0.1:80 # one\n server s2 10.0.0.2:80\nbackend c\n";
+    let desired = "global\n daemon\nbackend b # here\n mode http\n balance leastconn\n retries 3\n server s1 10.0.0.1:80 # one\n server s2 10.0.0.2:80\nbackend c\n";
     let expected = "# top\nglobal\n\tdaemon\n\n# ours\nbackend   b  # here\n\tmode    http\n\n\tbalance leastconn   # fair\n\tretries 3\n\tserver s1 10.0.0.1:80  # one\n\tserver s2 10.0.0.2:80\n\t# the end\n\nbackend c\n";
     assert_eq!(applied(current, desired), expected);
 }
@@ -374,7 +404,34 @@ fn a_new_acl_stands_before_the_rules() {
 fn a_section_stays_with_the_defaults_that_govern_it() {
     let current = "defaults\n  retries 1\nbackend a\ndefaults\n  retries 2\nbackend b\n";
     let desired = "defaults\n  retries 1\nbackend a\nbackend n\ndefaults\n  retries 2\nbackend b\n";
-    assert_eq!(applied(current, desired), "defaults\n  retries 1\nbackend a\n\nbackend n\n\ndefaults\n  retries 2\nbackend b\n");
+    assert_eq!(
+        applied(current, desired),
+        "defaults\n  retries 1\nbackend a\n\nbackend n\n\ndefaults\n  retries 2\nbackend b\n"
+    );
+}
+
+#[test]
+fn sections_without_a_name_go_from_the_last_to_the_first() {
+    let current = "global\ndefaults\ndefaults\n  retries 1\n";
+    assert_eq!(told(&diff(current, "global\n")), ["- text of defaults #2", "- text of defaults"]);
+    assert_eq!(applied(current, "global\n"), "global\n");
+}
+
+#[test]
+fn names_that_repeat_are_compared_as_text_and_only_if_they_differ() {
+    let text = |port: u16| format!("frontend f\n  bind :80 name p\n  bind :{port} name p\n");
+    assert_eq!(told(&diff(&text(81), &text(81).replace("  ", "\t"))), [""; 0]);
+    assert_eq!(told(&diff(&text(81), &text(82))), ["~ text of frontend f"]);
+}
+
+#[test]
+fn a_default_stated_or_not_is_the_same_unless_defaults_say_otherwise() {
+    let (stated, silent) = ("backend b\n  balance roundrobin\n", "backend b\n");
+    assert_eq!(told(&diff_for(Version::V3_2, stated, silent)), [""; 0]);
+    // From 3.3 on another algorithm is the default.
+    assert_eq!(told(&diff_for(Version::V3_4, stated, silent)), ["~ backend b"]);
+    let governed = |text: &str| format!("defaults\n  balance source\n{text}");
+    assert_eq!(told(&diff_for(Version::V3_2, &governed(stated), &governed(silent))), ["~ backend b"]);
 }
 
 // Properties
@@ -389,7 +446,8 @@ fn meaning(text: &str) -> Vec<String> {
         let model = setpoint_haproxy::model::section_model(section, &cx);
         let name = model.name.clone().unwrap_or_default();
         if model.kind == setpoint_haproxy::text::SectionKind::Defaults {
-            governor = format!("{name}/{}", all.iter().filter(|said| said.starts_with("defaults ")).count());
+            let unnamed = all.iter().filter(|said| said.starts_with("defaults  ")).count();
+            governor = if name.is_empty() { format!("#{unnamed}") } else { name.to_string() };
         }
         let mut children: Vec<String> = model
             .children
@@ -398,15 +456,31 @@ fn meaning(text: &str) -> Vec<String> {
             .map(|child| format!("{} {}", child.kind, child.to_json()))
             .collect();
         children.sort();
-        let mut kinds: std::collections::BTreeMap<ObjectKind, Vec<String>> = std::collections::BTreeMap::new();
+        let mut kinds: std::collections::BTreeMap<ObjectKind, Vec<String>> =
+            std::collections::BTreeMap::new();
         for child in model.children.iter().filter(|child| child.kind.is_ordered()) {
             kinds.entry(child.kind).or_default().push(child.to_json().to_string());
         }
         let own = match &model.object {
-            Some(object) => object.to_json().to_string(),
-            None => section.lines().flat_map(|line| line.words().map(|word| word.to_str_lossy().into_owned()).collect::<Vec<_>>()).collect(),
+            Some(object) => {
+                // Stated or not, a default is the same; where `defaults` govern, `compare` itself tells.
+                let mut object = object.clone();
+                for (field, value) in &object.clone().fields {
+                    if table::directives().default(object.kind, *field, cx.version).as_ref() == Some(value) {
+                        object.fields.remove(*field);
+                    }
+                }
+                object.to_json().to_string()
+            }
+            None => section
+                .lines()
+                .flat_map(|line| {
+                    line.words().map(|word| word.to_str_lossy().into_owned()).collect::<Vec<_>>()
+                })
+                .collect(),
         };
-        let implicit = if model.kind.is_proxy() && section.from().is_none() { governor.clone() } else { String::new() };
+        let implicit =
+            if model.kind.is_proxy() && section.from().is_none() { governor.clone() } else { String::new() };
         all.push(format!("{} {name} {own} {children:?} {kinds:?} {implicit}", model.kind));
     }
     all.sort();
@@ -414,8 +488,6 @@ fn meaning(text: &str) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
-
     #[test]
     fn applied_in_order_the_operations_give_exactly_what_is_desired(current in any::configuration(), desired in any::configuration()) {
         let result = applied(&current, &desired);
@@ -464,5 +536,8 @@ fn a_mixed_configuration_reaches_any_of_its_parts() {
 fn operations_carry_the_objects_of_the_api() {
     let diff = diff("backend b\n", "backend b\n  server s 10.0.0.1:80 weight 5\n");
     let Subject::Child { new: Some(new), .. } = &diff.operations()[0].subject else { panic!("not a child") };
-    assert_eq!(new.to_json(), serde_json::json!({"name": "s", "address": "10.0.0.1", "port": 80, "weight": 5}));
+    assert_eq!(
+        new.to_json(),
+        serde_json::json!({"name": "s", "address": "10.0.0.1", "port": 80, "weight": 5})
+    );
 }

@@ -10,15 +10,51 @@ pub(crate) mod any {
     /// A line that is like one of a configuration, or almost.
     pub(crate) fn line() -> impl Strategy<Value = Vec<u8>> {
         let words = prop::sample::select(vec![
-            "backend", "frontend", "defaults", "global", "listen", "\"backend\"", "from", "server", "bind", "mode",
-            "http-request", "deny", "if", "acl", "b", "s1", "10.0.0.1:80", "#", "# comment", ".if", ".else", ".endif",
-            "nonsense", "\"two words\"", "'single'", "\"${VAR}\"", "\\x41", "\\", "\"", "a#b", "no", "option", "httplog",
-            "program", "waf-global", "1s", "", "\u{0}", "é",
+            "backend",
+            "frontend",
+            "defaults",
+            "global",
+            "listen",
+            "\"backend\"",
+            "from",
+            "server",
+            "bind",
+            "mode",
+            "http-request",
+            "deny",
+            "if",
+            "acl",
+            "b",
+            "s1",
+            "10.0.0.1:80",
+            "#",
+            "# comment",
+            ".if",
+            ".else",
+            ".endif",
+            "nonsense",
+            "\"two words\"",
+            "'single'",
+            "\"${VAR}\"",
+            "\\x41",
+            "\\",
+            "\"",
+            "a#b",
+            "no",
+            "option",
+            "httplog",
+            "program",
+            "waf-global",
+            "1s",
+            "",
+            "\u{0}",
+            "é",
         ]);
         let blanks = prop::sample::select(vec![" ", "  ", "\t", "", "    ", "\x0b"]);
         let ends = prop::sample::select(vec!["\n", "\n", "\n", "\r\n", "\r", ""]);
         (prop::collection::vec((blanks, words), 0..6), ends).prop_map(|(words, end)| {
-            let mut line: Vec<u8> = words.into_iter().flat_map(|(blank, word)| [blank, word]).collect::<String>().into();
+            let mut line: Vec<u8> =
+                words.into_iter().flat_map(|(blank, word)| [blank, word]).collect::<String>().into();
             line.extend(end.bytes());
             line
         })
@@ -76,13 +112,20 @@ pub(crate) mod any {
     }
 
     fn global() -> impl Strategy<Value = String> {
-        some(vec!["daemon", "maxconn 100", "maxconn 200", "nbthread 4", "log stdout local0", "user haproxy"], 4)
-            .prop_map(|lines| format!("global\n{lines}"))
+        some(
+            vec!["daemon", "maxconn 100", "maxconn 200", "nbthread 4", "log stdout local0", "user haproxy"],
+            4,
+        )
+        .prop_map(|lines| format!("global\n{lines}"))
     }
 
     fn defaults() -> impl Strategy<Value = String> {
-        let header = prop::sample::select(vec!["defaults", "defaults d1", "defaults d2", "defaults d2 from d1"]);
-        let lines = some(vec!["mode http", "mode tcp", "retries 2", "retries 3", "timeout client 5s", "option httplog"], 3);
+        let header =
+            prop::sample::select(vec!["defaults", "defaults d1", "defaults d2", "defaults d2 from d1"]);
+        let lines = some(
+            vec!["mode http", "mode tcp", "retries 2", "retries 3", "timeout client 5s", "option httplog"],
+            3,
+        );
         (header, lines).prop_map(|(header, lines)| format!("{header}\n{lines}"))
     }
 
@@ -100,7 +143,12 @@ pub(crate) mod any {
                 5,
             )
         };
-        let acls = || list(vec!["acl a src 10.0.0.1", "acl a src 10.0.0.2", "acl b path_beg /b", "acl b path_beg /c"], 4);
+        let acls = || {
+            list(
+                vec!["acl a src 10.0.0.1", "acl a src 10.0.0.2", "acl b path_beg /b", "acl b path_beg /c"],
+                4,
+            )
+        };
         let servers = some(
             vec![
                 "server s1 10.0.0.1:80",
@@ -114,20 +162,34 @@ pub(crate) mod any {
         let own = || {
             some(
                 vec![
-                    "mode http", "mode tcp", "retries 1", "timeout server 7s", "timeout server 9s", "option httplog",
-                    "option redispatch", "maxconn 5", "timeout client 3s", "log-format \"%ci %r\"",
+                    "mode http",
+                    "mode tcp",
+                    "retries 1",
+                    "timeout server 7s",
+                    "timeout server 9s",
+                    "option httplog",
+                    "option redispatch",
+                    "maxconn 5",
+                    "timeout client 3s",
+                    "log-format \"%ci %r\"",
                 ],
                 4,
             )
         };
-        let balance = some(vec!["balance roundrobin", "balance leastconn", "balance uri whole", "default-server check"], 2);
-        let backend = (prop::sample::select(vec!["b1", "b2", "b3"]), from(), own(), balance, acls(), rules(), servers)
-            .prop_map(|(name, from, own, balance, acls, rules, servers)| {
-                format!("backend {name}{from}\n{own}{balance}{acls}{rules}{servers}")
-            });
+        let balance = some(
+            vec!["balance roundrobin", "balance leastconn", "balance uri whole", "default-server check"],
+            2,
+        );
+        let backend =
+            (prop::sample::select(vec!["b1", "b2", "b3"]), from(), own(), balance, acls(), rules(), servers)
+                .prop_map(|(name, from, own, balance, acls, rules, servers)| {
+                    format!("backend {name}{from}\n{own}{balance}{acls}{rules}{servers}")
+                });
         let binds = some(vec!["bind :80 name p", "bind :81 name p", "bind :443 ssl crt x.pem name s"], 2);
         let frontend = (prop::sample::select(vec!["f1", "f2"]), from(), own(), binds, acls(), rules())
-            .prop_map(|(name, from, own, binds, acls, rules)| format!("frontend {name}{from}\n{binds}{own}{acls}{rules}"));
+            .prop_map(|(name, from, own, binds, acls, rules)| {
+                format!("frontend {name}{from}\n{binds}{own}{acls}{rules}")
+            });
         prop_oneof![3 => backend, 2 => frontend]
     }
 

@@ -22,10 +22,47 @@ const CORPUS: &[&[u8]] = &[
 
 /// What mutations put in.
 const TOKENS: &[&[u8]] = &[
-    b"\n", b"\r\n", b"\0", b"\"", b"'", b"\\", b"\\x", b"${", b"}", b"${A[*]}", b"#", b" ", b"\t", b".if 1\n", b".endif\n",
-    b"backend b\n", b"\nbackend", b"defaults\n", b"from", b"no ", b"option ", b"server s1 10.0.0.1:80 ", b"acl a ",
-    b"http-request ", b"if ", b"{ }", b"99999999999999999999", b"-1", b"1s", b"\xff\xfe", b"default-server ", b"listen l\n",
-    b"timeout ", b"bind :80 ", b"log ", b"tcp-check ", b"stick-table ", b"%[", b"(", b")", b",",
+    b"\n",
+    b"\r\n",
+    b"\0",
+    b"\"",
+    b"'",
+    b"\\",
+    b"\\x",
+    b"${",
+    b"}",
+    b"${A[*]}",
+    b"#",
+    b" ",
+    b"\t",
+    b".if 1\n",
+    b".endif\n",
+    b"backend b\n",
+    b"\nbackend",
+    b"defaults\n",
+    b"from",
+    b"no ",
+    b"option ",
+    b"server s1 10.0.0.1:80 ",
+    b"acl a ",
+    b"http-request ",
+    b"if ",
+    b"{ }",
+    b"99999999999999999999",
+    b"-1",
+    b"1s",
+    b"\xff\xfe",
+    b"default-server ",
+    b"listen l\n",
+    b"timeout ",
+    b"bind :80 ",
+    b"log ",
+    b"tcp-check ",
+    b"stick-table ",
+    b"%[",
+    b"(",
+    b")",
+    b",",
 ];
 
 struct Random(u64);
@@ -91,14 +128,20 @@ fn exercise(bytes: &[u8], seed: u64) {
     }
     for section in document.sections() {
         for line in section.all_lines() {
-            let _ = (line.comment(), line.error(), line.words().count(), line.expanded(&|name| Some(name.to_vec())));
+            let _ = (
+                line.comment(),
+                line.error(),
+                line.words().count(),
+                line.expanded(&|name| Some(name.to_vec())),
+            );
         }
     }
     if !document.sections().is_empty() {
         let index = random.below(document.sections().len());
         let line = u32::try_from(random.below(40)).unwrap();
         let text = TOKENS[random.below(TOKENS.len())].to_vec();
-        let edited = document.with_lines(index, &[LineEdit::Insert { before: line, text }, LineEdit::Delete { line }]);
+        let edited =
+            document.with_lines(index, &[LineEdit::Insert { before: line, text }, LineEdit::Delete { line }]);
         assert_eq!(Document::parse(&edited.print()).print(), edited.print());
     }
 }

@@ -1,9 +1,9 @@
 //! The crate as its callers use it, and beside the real HAProxy.
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::format_collect, reason = "tests")]
 
-mod conformance;
 mod compare;
 mod configurations;
+mod conformance;
 mod fuzz;
 mod text;
 mod words;

@@ -70,7 +70,7 @@ fn every_section_is_found_with_its_name() {
     assert_eq!(found[0], (SectionKind::Preamble, None));
     assert_eq!(found[1], (SectionKind::Global, None));
     assert_eq!(found[3], (SectionKind::Defaults, Some("strict".to_owned())));
-    assert_eq!(found.len(), 21);
+    assert_eq!(found.len(), 20);
     assert!(found.iter().all(|(kind, _)| *kind != SectionKind::Unknown));
     assert!(Document::parse(MIXED.as_bytes()).diagnostics().is_empty());
 }
@@ -78,7 +78,9 @@ fn every_section_is_found_with_its_name() {
 #[test]
 fn quoted_and_indented_keywords_open_sections() {
     let expected = [(SectionKind::Backend, Some("b".to_owned()))];
-    for text in ["\"backend\" b\n", "   backend b\n", "b'ack'end \"b\" # c\n", "backend b#c\n", "\x0bbackend\tb\r\n"] {
+    for text in
+        ["\"backend\" b\n", "   backend b\n", "b'ack'end \"b\" # c\n", "backend b#c\n", "\x0bbackend\tb\r\n"]
+    {
         assert_eq!(kinds(text), expected, "{text:?}");
     }
 }
@@ -86,7 +88,8 @@ fn quoted_and_indented_keywords_open_sections() {
 #[test]
 fn enterprise_sections_are_sections_of_their_own() {
     let text = "backend b\n  mode http\nwaf-profile w\n  rules-file x\nbackend c\nudp-lb u\n  bind x\n";
-    let names: Vec<_> = kinds(text).into_iter().map(|(kind, name)| (kind.to_string(), name.unwrap())).collect();
+    let names: Vec<_> =
+        kinds(text).into_iter().map(|(kind, name)| (kind.to_string(), name.unwrap())).collect();
     let expected = [("backend", "b"), ("waf-profile", "w"), ("backend", "c"), ("udp-lb", "u")];
     assert_eq!(names, expected.map(|(kind, name)| (kind.to_owned(), name.to_owned())));
 }
@@ -120,10 +123,11 @@ fn an_unknown_section_is_never_taken_for_a_part_of_its_neighbour() {
 
 #[test]
 fn a_broken_file_yields_all_its_errors() {
-    let text = "stray\nbackend\n  acl a \"b\n  x \\xZ\n.endif\n.wrong\nbackend b\nbackend b\n  no server s\n  .if 1\nend";
+    let text = "stray\nbackend\n  acl a \"b\n  x \\xZ\n.endif\n.wrong\nbackend b\nbackend b\n  no server s\nbackend c\n  .if 1\nend";
     let found = Document::parse(text.as_bytes()).diagnostics();
     let lines: Vec<_> = found.iter().map(|found| (found.line, found.column)).collect();
-    let expected = [(1, 1), (2, 1), (3, 9), (4, 5), (5, 1), (6, 1), (8, 1), (9, 3), (10, 3), (11, 4)];
+    let expected =
+        [(1, 1), (2, 1), (3, 9), (4, 5), (5, 1), (6, 1), (8, 1), (9, 3), (11, 3), (12, 1), (12, 4)];
     assert_eq!(lines, expected, "{found:#?}");
 }
 
@@ -136,7 +140,7 @@ fn comments_right_above_a_header_belong_to_it_and_those_of_the_file_do_not() {
     assert_eq!(bytes, expected.map(str::as_bytes));
     let header = document.sections()[2].header().unwrap();
     assert_eq!((header.number(), document.first_line(2)), (2, 6));
-    assert_eq!(document.without_section(2).print(), text[..text.find("# of b").unwrap()].as_bytes());
+    assert_eq!(document.without_section(2).print(), &text.as_bytes()[..text.find("# of b").unwrap()]);
 }
 
 #[test]
@@ -152,7 +156,8 @@ fn what_is_written_into_a_section_has_its_style() {
     let document = Document::parse(b"backend a\r\n\tmode http\r\n\r\nbackend b\n  mode http\n\n# end\n");
     let line = LineEdit::Insert { before: u32::MAX, text: b"retries 3".to_vec() };
     let edited = document.with_lines(0, std::slice::from_ref(&line)).with_lines(1, &[line]);
-    let expected = "backend a\r\n\tmode http\r\n\tretries 3\r\n\r\nbackend b\n  mode http\n  retries 3\n\n# end\n";
+    let expected =
+        "backend a\r\n\tmode http\r\n\tretries 3\r\n\r\nbackend b\n  mode http\n  retries 3\n\n# end\n";
     assert_eq!(String::from_utf8(edited.print()).unwrap(), expected);
 }
 
@@ -173,6 +178,54 @@ fn variables_are_expanded_where_they_are_known() {
         b"FLAGS" => Some(b"check  backup".to_vec()),
         _ => None,
     };
-    let words: Vec<_> = line.expanded(&environment).iter().map(|word| word.to_str_lossy().into_owned()).collect();
+    let words: Vec<_> =
+        line.expanded(&environment).iter().map(|word| word.to_str_lossy().into_owned()).collect();
     assert_eq!(words, ["server", "s", "10.0.0.1:80", "check", "backup", "${NO}"]);
+}
+
+/// All words of a text, line by line, without lines that have none.
+fn words(document: &Document) -> Vec<Vec<Vec<u8>>> {
+    let lines = document.sections().iter().flat_map(|section| {
+        section
+            .all_lines()
+            .map(|line| line.words().map(|word| word.raw.to_vec()).collect())
+            .collect::<Vec<Vec<_>>>()
+    });
+    lines.filter(|words| !words.is_empty()).collect()
+}
+
+/// All comments of a text.
+fn comments(document: &Document) -> Vec<Vec<u8>> {
+    let lines = document.sections().iter().flat_map(|section| {
+        section
+            .all_lines()
+            .filter_map(|line| line.comment().map(|text| text.trim_ascii_end().to_vec()))
+            .collect::<Vec<_>>()
+    });
+    lines.collect()
+}
+
+proptest! {
+    #[test]
+    fn formatting_keeps_words_comments_and_sections_and_is_done_once(text in any::text()) {
+        let document = Document::parse(&text);
+        let formatted = document.formatted();
+        let broken = document.sections().iter().any(|section| section.all_lines().any(|line| line.error().is_some()));
+        if !broken && !text.contains(&b'\r') {
+            prop_assert_eq!(words(&formatted), words(&document));
+            prop_assert_eq!(comments(&formatted), comments(&document));
+            let kinds = |document: &Document| {
+                let all = document.sections().iter().filter(|section| !section.all_lines().all(|line| line.is_blank()));
+                all.map(|section| (section.kind(), section.is_conditional())).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(kinds(&formatted), kinds(&document));
+            prop_assert_eq!(formatted.formatted().print(), formatted.print());
+        }
+    }
+}
+
+#[test]
+fn a_backslash_never_gets_a_blank_to_escape() {
+    let text = b"backend b\n  acl a path \\\t/x\n";
+    assert_eq!(Document::parse(text).formatted().print(), text);
 }

@@ -1,0 +1,1 @@
+//! `setpoint haproxy coverage`: how much of HAProxy's language the model covers.
