@@ -138,13 +138,13 @@ impl Compiler {
                 self.error(line, "no such kind of child");
                 return;
             };
-            self.out.rows.push(Row { child: Some(child), ..Row::new(owners, versions, line) });
+            self.out.rows.push(Row { child: Some(child), ..Row::new(owners, versions) });
             return;
         }
         let mut tokens = grammar.split_whitespace();
         let mut items = self.items(&mut tokens, "", line).0;
         resolve_stops(&mut items, &[]);
-        let mut row = Row { is_header, items, ..Row::new(owners, versions, line) };
+        let mut row = Row { is_header, items, ..Row::new(owners, versions) };
         for attribute in attributes.split_whitespace() {
             match attribute.split_once('=') {
                 Some(("list", path)) => row.list = Some(self.field(path, Zero::Dropped)),

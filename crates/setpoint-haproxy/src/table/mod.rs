@@ -112,8 +112,6 @@ pub(crate) struct Row {
     pub(crate) defaults: Vec<(Versions, &'static str)>,
     /// Rows of one family are forms of the same directive: the last one that is read wins, one is written.
     pub(crate) family: usize,
-    /// The row as it is written in the table.
-    pub(crate) source: &'static str,
 }
 
 /// What a second line of a directive does to the first.
@@ -128,7 +126,7 @@ pub(crate) enum Repeat {
 }
 
 impl Row {
-    fn new(owners: Vec<ObjectKind>, versions: Versions, source: &'static str) -> Self {
+    fn new(owners: Vec<ObjectKind>, versions: Versions) -> Self {
         Self {
             owners,
             versions,
@@ -144,7 +142,6 @@ impl Row {
             runtime: false,
             defaults: Vec::new(),
             family: 0,
-            source,
         }
     }
 
@@ -166,11 +163,11 @@ impl Row {
     }
 }
 
-/// The rows of a line's first word.
+/// The rows of a line's first word, each with the versions in which its kind of section may hold such a line.
 #[derive(Debug, Default)]
 struct FirstWord {
-    by_second: FxHashMap<&'static str, Vec<usize>>,
-    others: Vec<usize>,
+    by_second: FxHashMap<&'static str, Vec<(usize, Versions)>>,
+    others: Vec<(usize, Versions)>,
 }
 
 /// What is known of one kind of object.
@@ -239,13 +236,13 @@ impl Directives {
             for position in &own {
                 let Some(row) = compiled.rows.get(*position) else { continue };
                 match row.child {
-                    None => index(&mut by_word, row, *position),
+                    None => index(&mut by_word, row, *position, Versions::ALL),
                     Some(child) => {
                         for position in
                             kinds.get(child as usize).map(|kind| kind.rows.as_slice()).unwrap_or_default()
                         {
-                            if let Some(row) = compiled.rows.get(*position) {
-                                index(&mut by_word, row, *position);
+                            if let Some(child) = compiled.rows.get(*position) {
+                                index(&mut by_word, child, *position, row.versions);
                             }
                         }
                     }
@@ -369,17 +366,15 @@ impl Directives {
         section: ObjectKind,
         first: &str,
         second: Option<&str>,
+        version: Version,
     ) -> impl Iterator<Item = &Row> {
         let by_word = self.kinds.get(section as usize).and_then(|kind| kind.by_word.get(first));
         let by_second = by_word.zip(second).and_then(|(word, second)| word.by_second.get(cut(second)));
         let others = by_word.map(|word| word.others.as_slice()).unwrap_or_default();
         let rows = by_second.map(Vec::as_slice).unwrap_or_default().iter().chain(others);
-        rows.filter_map(|row| self.rows.get(*row))
-    }
-
-    /// Says whether a section of a kind may hold children of another in a version.
-    pub(crate) fn holds(&self, section: ObjectKind, child: ObjectKind, version: Version) -> bool {
-        self.rows(section, version).any(|row| row.child == Some(child))
+        rows.filter(move |(_, here)| here.contains(version))
+            .filter_map(|(row, _)| self.rows.get(*row))
+            .filter(move |row| row.versions.contains(version))
     }
 
     /// Returns the fields of a family.
@@ -578,7 +573,7 @@ fn collect_slots(items: &[Item], fields: &[FieldInfo], shape: &mut Shape) {
 }
 
 /// Enters a row under the first words of its line.
-fn index(by_word: &mut FxHashMap<&'static str, FirstWord>, row: &Row, position: usize) {
+fn index(by_word: &mut FxHashMap<&'static str, FirstWord>, row: &Row, position: usize, here: Versions) {
     let Some(first) = row.items.first().and_then(first_word).filter(|_| row.direction != Direction::Write)
     else {
         return;
@@ -591,8 +586,8 @@ fn index(by_word: &mut FxHashMap<&'static str, FirstWord>, row: &Row, position: 
         _ => None,
     };
     match second {
-        Some(second) => word.by_second.entry(cut(second)).or_default().push(position),
-        None => word.others.push(position),
+        Some(second) => word.by_second.entry(cut(second)).or_default().push((position, here)),
+        None => word.others.push((position, here)),
     }
 }
 

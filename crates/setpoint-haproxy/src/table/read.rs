@@ -12,7 +12,7 @@ use crate::model::{Field, Fields, Value, Version};
 /// One word of a line: as it is spelled, and as it is meant.
 #[derive(Clone, Debug)]
 pub(crate) struct Token<'a> {
-    pub(crate) raw: &'a str,
+    pub(crate) raw: Cow<'a, str>,
     pub(crate) text: Cow<'a, str>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn read_row(row: &Row, words: &[Token<'_>], negated: bool, version: V
         negated,
         negation_used: false,
         version,
-        fields: Fields::with_capacity(row.items.len()),
+        fields: Fields::with_capacity(words.len()),
     };
     let complete =
         reader.items(&row.items) && reader.position == words.len() && (!negated || reader.negation_used);
@@ -107,7 +107,7 @@ impl<'w> Reader<'w> {
                 if let Some((field, value)) = constant {
                     self.fields.set(*field, Value::Text(SmolStr::new_static(value)));
                 }
-                self.pieces(pieces, word.raw)
+                self.pieces(pieces, &word.raw)
             }
             Item::Value { field, ty, stops } => self.value(*field, ty, stops).is_some(),
             Item::Address { address, port, range_end, brackets } => {
@@ -196,7 +196,7 @@ impl<'w> Reader<'w> {
             Type::Words => {
                 let words = self.words.get(self.position..).filter(|words| !words.is_empty())?;
                 self.position = self.words.len();
-                Value::List(words.iter().map(|word| Value::Text(SmolStr::new(word.raw))).collect())
+                Value::List(words.iter().map(|word| Value::Text(SmolStr::new(&word.raw))).collect())
             }
             Type::Ints => {
                 let words = self.words.get(self.position..).filter(|words| !words.is_empty())?;
@@ -207,7 +207,7 @@ impl<'w> Reader<'w> {
             }
             ty => {
                 let word = self.peek()?;
-                let value = scalar(ty, word.raw, &word.text)?;
+                let value = scalar(ty, &word.raw, &word.text)?;
                 self.position += 1;
                 value
             }
@@ -351,14 +351,14 @@ fn without_brackets(address: &str) -> Cow<'_, str> {
 /// Joins words with one blank between them, as they are spelled.
 fn join(words: &[Token<'_>]) -> SmolStr {
     match words {
-        [word] => SmolStr::new(word.raw),
+        [word] => SmolStr::new(&word.raw),
         words => {
             let mut joined = String::with_capacity(words.iter().map(|word| word.raw.len() + 1).sum());
             for (position, word) in words.iter().enumerate() {
                 if position > 0 {
                     joined.push(' ');
                 }
-                joined.push_str(word.raw);
+                joined.push_str(&word.raw);
             }
             SmolStr::new(joined)
         }
