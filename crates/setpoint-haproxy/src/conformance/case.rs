@@ -188,8 +188,9 @@ impl ModelCase {
         };
         let own = written.as_deref().unwrap_or_default();
         let read = self.read.as_ref().map(|read| {
-            let lines =
-                if section == ObjectKind::Global && !text_differs { own } else { recorded.as_slice() };
+            let header = own.first().filter(|_| changed).cloned();
+            let all: Vec<String> = header.into_iter().chain(recorded.iter().cloned()).collect();
+            let lines = if changed && !text_differs { own } else { all.as_slice() };
             let ours = match self.child.as_deref() {
                 Some(child) => read_child(section, child_by_name(child), lines, &cx),
                 None => read_section(section, lines, self.full_section, &cx),

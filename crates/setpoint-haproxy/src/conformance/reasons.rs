@@ -40,6 +40,14 @@ pub const REASONS: &[Reason] = &[
         applies: |difference| difference.lost,
     },
     Reason {
+        name: "zeros",
+        why: "The original shows a zero for what is not there.",
+        applies: |difference| {
+            let same = |(theirs, ours): &(Json, Json)| without_zeros(theirs) == without_zeros(ours);
+            difference.text.is_none() && difference.read.as_ref().is_some_and(same)
+        },
+    },
+    Reason {
         name: "kept",
         why: "What the model writes holds more of what was sent than what the original writes.",
         applies: keeps_more,
@@ -97,14 +105,6 @@ pub const REASONS: &[Reason] = &[
         applies: |difference| difference.read.as_ref().is_some_and(|(theirs, ours)| unquoted(theirs) == unquoted(ours)),
     },
     Reason {
-        name: "zeros",
-        why: "The original shows a zero for what is not there.",
-        applies: |difference| {
-            let same = |(theirs, ours): &(Json, Json)| without_zeros(theirs) == without_zeros(ours);
-            difference.text.is_none() && difference.read.as_ref().is_some_and(same)
-        },
-    },
-    Reason {
         name: "twice",
         why: "The original writes a line twice.",
         applies: |difference| {
@@ -122,6 +122,32 @@ pub const REASONS: &[Reason] = &[
             let headers: Vec<&String> =
                 difference.recorded.iter().filter(|line| line.starts_with(|c: char| c.is_ascii_alphabetic())).collect();
             headers.iter().enumerate().any(|(position, line)| headers.iter().skip(position + 1).any(|other| other == line))
+        },
+    },
+    Reason {
+        name: "ignored-zero",
+        why: "The original ignores a property altogether (`id` of a template, and up to 3.1 of a proxy), zero or not.",
+        applies: |difference| {
+            let words = |lines: &[String]| lines.iter().flat_map(|line| line.split_whitespace()).map(str::to_owned).collect::<Vec<_>>();
+            matches!(&difference.text, Some((theirs, Ok(ours))) if {
+                let ours = words(ours).join(" ");
+                ours.ends_with(" id 0") && ours.trim_end_matches(" id 0") == words(theirs).join(" ")
+            })
+        },
+    },
+    Reason {
+        name: "tls-tickets",
+        why: "In 3.2 the original writes `no-tls-tickets tls-tickets`, which says both.",
+        applies: |difference| difference.recorded.iter().any(|line| line.contains("no-tls-tickets tls-tickets")),
+    },
+    Reason {
+        name: "gpt-value",
+        why: "The original does not write the value of `sc-set-gpt0` in a `tcp-request`, nor that of some `set-var-fmt`.",
+        applies: |difference| {
+            difference.recorded.iter().any(|line| {
+                let line = line.trim_end();
+                line.ends_with(')') && (line.contains(" sc-set-gpt0(") || line.contains(" set-var-fmt("))
+            })
         },
     },
     Reason {
@@ -155,6 +181,7 @@ pub const REASONS: &[Reason] = &[
 fn leaves(json: &Json, into: &mut Vec<String>) {
     match json {
         Json::String(text) => into.push(text.clone()),
+        Json::Number(number) if number.as_i64() == Some(0) => {}
         Json::Number(number) => into.push(number.to_string()),
         Json::Array(values) => values.iter().for_each(|value| leaves(value, into)),
         Json::Object(properties) => properties.values().for_each(|value| leaves(value, into)),
@@ -186,7 +213,7 @@ fn is_unwritten(difference: &Difference) -> bool {
         leaves(json, &mut all);
         all.len()
     };
-    difference.kind == super::Kind::Model && said(theirs, &difference.recorded) < count(theirs) && contains(theirs, ours)
+    difference.kind == super::Kind::Model && !ours.is_null() && said(theirs, &difference.recorded) < count(theirs) && contains(theirs, ours)
 }
 
 /// Says whether one JSON holds all that another does.

@@ -5,7 +5,7 @@ use smol_str::SmolStr;
 
 use super::{Context, Fields, Object, ObjectKind, SectionModel, Value, Version};
 use crate::table::grammar::Type;
-use crate::table::{Shape, Slot, directives};
+use crate::table::{Shape, Slot, Zero, directives};
 
 /// Says why an object can't be made of JSON, or its text not be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,7 +73,7 @@ impl Object {
         };
         let mut object = Self::new(kind);
         if let Some(shape) = directives().shape(kind) {
-            read_properties(kind, shape, properties, "", &mut object.fields)?;
+            read_properties(kind, cx.version, shape, properties, "", &mut object.fields)?;
         }
         if !keeps_metadata(kind, cx.version)
             && let Some(field) = directives().metadata_field()
@@ -140,13 +140,7 @@ impl SectionModel {
 }
 
 /// Sets the fields that some properties stand for.
-fn read_properties(
-    kind: ObjectKind,
-    shape: &Shape,
-    properties: &Map<String, Json>,
-    prefix: &str,
-    into: &mut Fields,
-) -> Result<(), ModelError> {
+fn read_properties(kind: ObjectKind, version: Version, shape: &Shape, properties: &Map<String, Json>, prefix: &str, into: &mut Fields) -> Result<(), ModelError> {
     for (name, json) in properties {
         let path = format!("{prefix}{name}");
         match (shape.slots.get(path.as_str()), json) {
@@ -159,7 +153,7 @@ fn read_properties(
             (Some(Slot::Value(field, ty)), json) => {
                 let value = read_value(kind, &path, ty, json)?;
                 let dropped = match &value {
-                    Value::Int(0) | Value::Bool(false) => !directives().keeps_zero(*field),
+                    Value::Int(0) | Value::Bool(false) => !directives().zero(*field).is_kept(version),
                     Value::Text(text) => text.is_empty(),
                     _ => false,
                 };
@@ -182,7 +176,7 @@ fn read_properties(
                         return Err(wrong(kind, &path, "a list of objects", json));
                     };
                     let mut fields = Fields::new();
-                    read_properties(kind, element, properties, "", &mut fields)?;
+                    read_properties(kind, version, element, properties, "", &mut fields)?;
                     elements.push(Value::Object(fields));
                 }
                 if !elements.is_empty() {
@@ -192,7 +186,7 @@ fn read_properties(
             (Some(Slot::Values(_) | Slot::Objects(..)), json) => {
                 return Err(wrong(kind, &path, "a list", json));
             }
-            (None, Json::Object(nested)) => read_properties(kind, shape, nested, &format!("{path}."), into)?,
+            (None, Json::Object(nested)) => read_properties(kind, version, shape, nested, &format!("{path}."), into)?,
             (None, _) => {}
         }
     }
@@ -206,13 +200,13 @@ fn wrong(kind: ObjectKind, path: &str, needed: &'static str, found: &Json) -> Mo
 /// Reads a value that the schema says is of a type.
 fn read_value(kind: ObjectKind, path: &str, ty: &Type, json: &Json) -> Result<Value, ModelError> {
     let needed = match (ty, json) {
-        (Type::Int | Type::Count | Type::Time(_) | Type::Seconds | Type::Size | Type::Kilobytes, Json::Number(number)) => {
+        (Type::Int | Type::Count | Type::Time(_) | Type::Seconds | Type::Size | Type::Bytes | Type::Kilobytes, Json::Number(number)) => {
             match number.as_i64() {
                 Some(number) => return Ok(Value::Int(number)),
                 None => "a whole number",
             }
         }
-        (Type::Int | Type::Count | Type::Time(_) | Type::Seconds | Type::Size | Type::Kilobytes, _) => "a number",
+        (Type::Int | Type::Count | Type::Time(_) | Type::Seconds | Type::Size | Type::Bytes | Type::Kilobytes, _) => "a number",
         (Type::Flag | Type::Set | Type::Unset | Type::Switch, Json::Bool(flag)) => return Ok(Value::Bool(*flag)),
         (Type::Flag | Type::Set | Type::Unset | Type::Switch, _) => "true or false",
         (_, Json::String(text)) => return Ok(Value::Text(SmolStr::new(text))),
@@ -236,7 +230,7 @@ fn read_any(kind: ObjectKind, path: &str, json: &Json) -> Result<Value, ModelErr
 fn write_properties(fields: &Fields) -> Map<String, Json> {
     let mut properties = Map::new();
     for (field, value) in fields {
-        let Some(json) = write_value(value, directives().keeps_zero(*field)) else { continue };
+        let Some(json) = write_value(value, directives().zero(*field) != Zero::Dropped) else { continue };
         insert(&mut properties, field.path(), json);
     }
     properties

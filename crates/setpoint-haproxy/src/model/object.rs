@@ -190,6 +190,15 @@ impl Fields {
     }
 }
 
+impl IntoIterator for Fields {
+    type Item = (Field, Value);
+    type IntoIter = std::vec::IntoIter<(Field, Value)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 impl<'a> IntoIterator for &'a Fields {
     type Item = &'a (Field, Value);
     type IntoIter = std::slice::Iter<'a, (Field, Value)>;

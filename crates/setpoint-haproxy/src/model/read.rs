@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use super::{Context, Model, Object, ObjectKind, SectionModel, TextOnly, Value};
 use crate::table::read::{Token, element_value, read_row};
 use crate::table::{Repeat, Row, directives};
-use crate::text::{Document, Line, Section, SectionKind, Word};
+use crate::text::{Document, Line, MAX_WORDS, Section, SectionKind, Word};
 
 /// Reads what a document says.
 ///
@@ -47,13 +47,21 @@ pub fn section_model(section: &Section, cx: &Context) -> SectionModel {
         read.text_only = Some(TextOnly::Conditional);
         return read;
     }
-    let mut reader =
-        SectionReader { kind, cx, object: Object::new(kind), children: Vec::new(), unmodelled: Vec::new() };
+    let mut reader = SectionReader {
+        kind,
+        cx,
+        object: Object::new(kind),
+        children: Vec::new(),
+        unmodelled: Vec::new(),
+        tokens: Vec::with_capacity(16),
+    };
+    let mut is_header = section.header().is_some();
     for line in section.header().into_iter().chain(section.lines()) {
-        if let Err(reason) = reader.line(&line, section) {
+        if let Err(reason) = reader.line(&line, is_header) {
             read.text_only = Some(reason);
             return read;
         }
+        is_header = false;
     }
     read.object = Some(reader.object);
     read.children = reader.children;
@@ -94,31 +102,45 @@ pub(crate) fn section_kind(kind: ObjectKind) -> SectionKind {
     SECTIONS.iter().find(|(_, object)| *object == kind).map_or(SectionKind::Unknown, |(section, _)| *section)
 }
 
-struct SectionReader<'c> {
+struct SectionReader<'s> {
     kind: ObjectKind,
-    cx: &'c Context,
+    cx: &'s Context,
     object: Object,
     children: Vec<Object>,
     unmodelled: Vec<u32>,
+    /// The words of the line at hand; kept so that its memory is used again.
+    tokens: Vec<Token<'s>>,
 }
 
-impl SectionReader<'_> {
-    fn line(&mut self, line: &Line<'_>, section: &Section) -> Result<(), TextOnly> {
-        let mut words: smallvec::SmallVec<[Word<'_>; 16]> = line.words().collect();
-        if words.is_empty() {
-            return Ok(());
-        }
-        if words.iter().any(|word| word.variable) {
-            words = self.expanded(line)?.into();
-        }
-        let tokens: Option<smallvec::SmallVec<[Token<'_>; 16]>> = words.iter().map(token).collect();
-        let read = tokens.is_some_and(|tokens| {
-            if section.header().is_some_and(|header| header.number() == line.number()) {
-                self.header(line, &tokens)
-            } else {
-                self.directive(line, &tokens)
+impl<'s> SectionReader<'s> {
+    fn line(&mut self, line: &Line<'s>, is_header: bool) -> Result<(), TextOnly> {
+        let mut tokens = std::mem::take(&mut self.tokens);
+        tokens.clear();
+        let mut is_text = true;
+        let mut variable = false;
+        let mut quoted = false;
+        for word in line.words() {
+            variable |= word.variable;
+            quoted |= word.quoted;
+            match token(word) {
+                Some(token) => tokens.push(token),
+                None => is_text = false,
             }
-        });
+        }
+        if (quoted || tokens.len() > MAX_WORDS) && line.error().is_some() {
+            return Err(TextOnly::Broken);
+        }
+        if variable {
+            tokens.clear();
+            let words = self.expanded(line)?.into_iter().map(token);
+            words.for_each(|token| match token {
+                Some(token) => tokens.push(token),
+                None => is_text = false,
+            });
+        }
+        let read = tokens.is_empty()
+            || (is_text && if is_header { self.header(line, &tokens) } else { self.directive(line, &tokens) });
+        self.tokens = tokens;
         if !read {
             self.unmodelled.push(line.number());
         }
@@ -144,8 +166,8 @@ impl SectionReader<'_> {
         else {
             return false;
         };
-        for (field, value) in &fields {
-            self.object.fields.set(*field, value.clone());
+        for (field, value) in fields {
+            self.object.fields.set(field, value);
         }
         self.object.line = line.number();
         let metadata = self.metadata(row, line);
@@ -169,18 +191,13 @@ impl SectionReader<'_> {
     fn read(&mut self, line: &Line<'_>, tokens: &[Token<'_>], negated: bool) -> bool {
         let version = self.cx.version;
         let (Some(first), second) = (tokens.first(), tokens.get(1)) else { return false };
-        let candidates =
-            directives().candidates(self.kind, &first.text, second.map(|word| word.text.as_ref()));
-        for row in candidates.filter(|row| row.versions.contains(version)) {
+        let second = second.map(|word| word.text.as_ref());
+        for row in directives().candidates(self.kind, &first.text, second, version) {
             let Some(fields) = read_row(row, tokens, negated, version) else { continue };
             if row.owners.contains(&self.kind) {
                 return self.own(row, line, fields);
             }
-            let Some(kind) =
-                row.owners.first().copied().filter(|kind| directives().holds(self.kind, *kind, version))
-            else {
-                continue;
-            };
+            let Some(kind) = row.owners.first().copied() else { continue };
             let mut child = Object { kind, fields, line: line.number() };
             if let Some((field, value)) = directives().metadata_field().zip(self.metadata(row, line)) {
                 child.fields.set(field, value);
@@ -190,7 +207,7 @@ impl SectionReader<'_> {
                 && child.fields.get(field).is_none()
             {
                 // What is listened on without a name is called by its address.
-                child.fields.set(field, Value::Text(SmolStr::new(address.raw)));
+                child.fields.set(field, Value::Text(SmolStr::new(&address.text)));
             }
             self.children.push(child);
             return true;
@@ -226,8 +243,8 @@ impl SectionReader<'_> {
                 }
             }
         }
-        for (field, value) in &fields {
-            self.object.fields.set(*field, value.clone());
+        for (field, value) in fields {
+            self.object.fields.set(field, value);
         }
         if let Some((field, value)) = row.metadata.zip(comment_metadata(line)) {
             self.object.fields.set(field, value);
@@ -244,6 +261,8 @@ impl SectionReader<'_> {
 
 /// Reads a comment as metadata: JSON as it is, anything else as `comment`.
 fn comment_metadata(line: &Line<'_>) -> Option<Value> {
+    // Most lines have none, which is seen without splitting them.
+    memchr::memchr(b'#', line.raw())?;
     let comment = std::str::from_utf8(line.comment()?).ok()?;
     let text = comment.trim_start_matches('#').trim();
     if text.is_empty() {
@@ -257,13 +276,14 @@ fn comment_metadata(line: &Line<'_>) -> Option<Value> {
 }
 
 /// Makes a token of a word; one that is not UTF-8 can't be in JSON.
-fn token<'w>(word: &'w Word<'_>) -> Option<Token<'w>> {
+fn token<'w>(word: Word<'w>) -> Option<Token<'w>> {
     let raw = std::str::from_utf8(word.raw).ok()?;
-    let text = match &word.text {
+    let text = match word.text {
         Cow::Borrowed(text) if text.len() == raw.len() => Cow::Borrowed(raw),
-        text => Cow::Borrowed(std::str::from_utf8(text).ok()?),
+        Cow::Borrowed(text) => Cow::Borrowed(std::str::from_utf8(text).ok()?),
+        Cow::Owned(text) => Cow::Owned(String::from_utf8(text).ok()?),
     };
     // What a variable stood for is spelled as its value, not as its name.
-    let raw = if word.variable { std::str::from_utf8(&word.text).ok()? } else { raw };
+    let raw = if word.variable || raw.contains("${") { Cow::Owned(text.clone().into_owned()) } else { Cow::Borrowed(raw) };
     Some(Token { raw, text })
 }

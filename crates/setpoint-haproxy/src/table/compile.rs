@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::grammar::{Direction, Entry, Item, Options, Piece, Type, Versions, resolve_stops};
-use super::{FieldInfo, Repeat, Row};
+use super::{FieldInfo, Repeat, Row, Zero};
 use crate::model::{Field, ObjectKind, Version};
 
 /// What the blocks of the table hold, in the order in which they stand there.
@@ -21,8 +21,8 @@ pub(super) struct Compiled {
 pub(super) fn compile(sources: &[&'static str]) -> Compiled {
     let mut compiler = Compiler::default();
     // Every object can have these, whatever rows it has.
-    compiler.field("metadata", false);
-    compiler.field(".", false);
+    compiler.field("metadata", Zero::Dropped);
+    compiler.field(".", Zero::Dropped);
     for source in sources {
         compiler.collect_params(source);
     }
@@ -35,7 +35,7 @@ pub(super) fn compile(sources: &[&'static str]) -> Compiled {
 #[derive(Default)]
 struct Compiler {
     out: Compiled,
-    by_path: FxHashMap<(&'static str, bool), Field>,
+    by_path: FxHashMap<(&'static str, Zero), Field>,
     params: FxHashMap<&'static str, Vec<&'static str>>,
     /// The names of the blocks being included, so that one that includes itself is an error.
     including: Vec<&'static str>,
@@ -138,17 +138,17 @@ impl Compiler {
                 self.error(line, "no such kind of child");
                 return;
             };
-            self.out.rows.push(Row { child: Some(child), ..Row::new(owners, versions, line) });
+            self.out.rows.push(Row { child: Some(child), ..Row::new(owners, versions) });
             return;
         }
         let mut tokens = grammar.split_whitespace();
         let mut items = self.items(&mut tokens, "", line).0;
         resolve_stops(&mut items, &[]);
-        let mut row = Row { is_header, items, ..Row::new(owners, versions, line) };
+        let mut row = Row { is_header, items, ..Row::new(owners, versions) };
         for attribute in attributes.split_whitespace() {
             match attribute.split_once('=') {
-                Some(("list", path)) => row.list = Some(self.field(path, false)),
-                Some(("meta", path)) => row.metadata = Some(self.field(path, false)),
+                Some(("list", path)) => row.list = Some(self.field(path, Zero::Dropped)),
+                Some(("meta", path)) => row.metadata = Some(self.field(path, Zero::Dropped)),
                 Some(("default", value)) => row.defaults.push((Versions::ALL, value)),
                 Some((key, value)) if key.starts_with("default@") => {
                     let range = self.versions(key.trim_start_matches("default@"), line);
@@ -177,7 +177,7 @@ impl Compiler {
             fields.into_iter().map(|field| (field, super::path_of(&self.out.fields, field))).collect();
         paths
             .into_iter()
-            .map(|(field, path)| (field, self.field(&format!("{prefix}{path}"), false)))
+            .map(|(field, path)| (field, self.field(&format!("{prefix}{path}"), Zero::Dropped)))
             .collect()
     }
 
@@ -223,15 +223,15 @@ impl Compiler {
     }
 
     /// Interns a path. Whether a zero is kept belongs to the identity of a field.
-    fn field(&mut self, path: &str, keeps_zero: bool) -> Field {
-        if let Some((_, field)) = self.by_path.get_key_value(&(path, keeps_zero)) {
+    fn field(&mut self, path: &str, zero: Zero) -> Field {
+        if let Some((_, field)) = self.by_path.get_key_value(&(path, zero)) {
             return *field;
         }
         // Once for each path while the table is read: paths live as long as the table, which is for ever.
         let path: &'static str = Box::leak(path.to_owned().into_boxed_str());
         let field = Field(u16::try_from(self.out.fields.len()).unwrap_or(u16::MAX));
-        self.out.fields.push(FieldInfo { path, keeps_zero });
-        self.by_path.insert((path, keeps_zero), field);
+        self.out.fields.push(FieldInfo { path, zero });
+        self.by_path.insert((path, zero), field);
         field
     }
 
@@ -254,7 +254,7 @@ impl Compiler {
                     let inner = self.items(&mut inner.iter().copied(), inner_prefix, line).0;
                     items.push(match list {
                         Some(path) => Item::Repeat {
-                            field: self.field(&format!("{prefix}{path}"), false),
+                            field: self.field(&format!("{prefix}{path}"), Zero::Dropped),
                             items: inner,
                         },
                         None => Item::Optional(inner),
@@ -289,8 +289,8 @@ impl Compiler {
                 "}" | "/" => return (items, Some(token)),
                 token if token.starts_with("?if") || token.starts_with("!if") => {
                     let own = token.get(3..).unwrap_or_default().trim_start_matches(':');
-                    let cond = self.field(&format!("{prefix}{own}cond"), false);
-                    let test = self.field(&format!("{prefix}{own}cond_test"), false);
+                    let cond = self.field(&format!("{prefix}{own}cond"), Zero::Dropped);
+                    let test = self.field(&format!("{prefix}{own}cond_test"), Zero::Dropped);
                     items.push(Item::Condition { cond, test, required: token.starts_with('!') });
                 }
                 token if token.starts_with('%') => {
@@ -336,7 +336,7 @@ impl Compiler {
                     None if attribute == "write" => entry.direction = Direction::Write,
                     // What it holds are the fields of an element, which have no prefix.
                     Some(("list", path)) => {
-                        entry.list = Some(self.field(&format!("{prefix}{path}"), false));
+                        entry.list = Some(self.field(&format!("{prefix}{path}"), Zero::Dropped));
                         entry.items = self.items(&mut grammar.split_whitespace(), "", row).0;
                     }
                     _ => self.error(row, "an attribute is not understood"),
@@ -357,7 +357,7 @@ impl Compiler {
         }
         let (constant, pattern) = match token.split_once('=') {
             Some((path, word)) if !path.contains('<') && !path.is_empty() => {
-                (Some(self.field(&format!("{prefix}{path}"), false)), word)
+                (Some(self.field(&format!("{prefix}{path}"), Zero::Dropped)), word)
             }
             _ => (None, token),
         };
@@ -380,8 +380,8 @@ impl Compiler {
                 self.error(line, "a value is not closed");
                 break;
             };
-            let (path, ty, keeps_zero) = self.typed(inner, line);
-            pieces.push(Piece::Value { field: self.field(&format!("{prefix}{path}"), keeps_zero), ty });
+            let (path, ty, zero) = self.typed(inner, line);
+            pieces.push(Piece::Value { field: self.field(&format!("{prefix}{path}"), zero), ty });
             rest = after;
         }
         if !rest.is_empty() {
@@ -399,20 +399,24 @@ impl Compiler {
         let brackets = inner.ends_with(":address6");
         if let Some(paths) = inner.strip_suffix(":address6").or_else(|| inner.strip_suffix(":address")) {
             let mut paths = paths.split(',').map(|path| format!("{prefix}{path}"));
-            let address = self.field(&paths.next().unwrap_or_default(), false);
-            let port = paths.next().map(|path| self.field(&path, false));
-            let range_end = paths.next().map(|path| self.field(&path, false));
+            let address = self.field(&paths.next().unwrap_or_default(), Zero::Dropped);
+            let port = paths.next().map(|path| self.field(&path, Zero::Dropped));
+            let range_end = paths.next().map(|path| self.field(&path, Zero::Dropped));
             return Item::Address { address, port, range_end, brackets };
         }
-        let (path, ty, keeps_zero) = self.typed(inner, line);
+        let (path, ty, zero) = self.typed(inner, line);
         let path = if path == "." { path.to_owned() } else { format!("{prefix}{path}") };
-        Item::Value { field: self.field(&path, keeps_zero), ty, stops: Vec::new() }
+        Item::Value { field: self.field(&path, zero), ty, stops: Vec::new() }
     }
 
-    /// Reads `path:type`. A `0` at the end of a type says that a zero is kept in JSON.
-    fn typed(&mut self, inner: &'static str, line: &str) -> (&'static str, Type, bool) {
+    /// Reads `path:type`. A `0` at the end of a type says that a zero is kept in JSON, `0@3.0` that it is up to a version.
+    fn typed(&mut self, inner: &'static str, line: &str) -> (&'static str, Type, Zero) {
         let (path, name) = inner.split_once(':').unwrap_or((inner, "word"));
-        let (name, keeps_zero) = name.strip_suffix('0').map_or((name, false), |name| (name, true));
+        let (name, zero) = match (name.split_once("0@"), name.strip_suffix('0')) {
+            (Some((name, until)), _) => (name, until.parse().map_or(Zero::Kept, Zero::KeptUntil)),
+            (None, Some(name)) => (name, Zero::Kept),
+            (None, None) => (name, Zero::Dropped),
+        };
         let ty = match name {
             "word" => Type::Word,
             "name" => Type::Name,
@@ -422,6 +426,7 @@ impl Compiler {
             "s" => Type::Time(1000),
             "seconds" => Type::Seconds,
             "size" => Type::Size,
+            "bytes" => Type::Bytes,
             "kb" => Type::Kilobytes,
             "rest" => Type::Rest,
             "expr" => Type::Expr,
@@ -444,7 +449,7 @@ impl Compiler {
                 Type::Word
             }
         };
-        (path, ty, keeps_zero)
+        (path, ty, zero)
     }
 }
 

@@ -42,6 +42,8 @@ pub(crate) enum Type {
     Seconds,
     /// A size in bytes.
     Size,
+    /// A size in bytes, written without unit.
+    Bytes,
     /// A size in kilobytes, written in bytes.
     Kilobytes,
     /// All words that are left.

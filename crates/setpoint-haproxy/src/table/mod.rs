@@ -15,7 +15,7 @@
 //! - **sections**, where the block is for several: their first letters, `-` for those that don't know the line.
 //! - **versions**: `*`, `3.1+`, `-3.2`, `3.1-3.3`, `3.2`. The oldest schema is 3.0, so `-3.1` means 3.0 and 3.1.
 //! - **grammar**: words, values and options; the `grammar` module says what each means. The path of a field is that of the schema.
-//!   A `0` after a type says that a zero is kept in JSON; elsewhere zero means «not there».
+//!   A `0` after a type says that a zero is kept in JSON, `0@3.0` that it is up to a version; elsewhere zero means «not there».
 //!   `= …` is the line that opens the section, and `@server` the place of a section's children of that kind.
 //! - **attributes**: `list=path` for lines that repeat, each an element of that list, whose paths are relative to it;
 //!   `default=value`, or `default@3.1+=value`; `runtime` where HAProxy can change the value without a reload;
@@ -61,7 +61,29 @@ pub fn directives() -> &'static Directives {
 #[derive(Debug)]
 pub(crate) struct FieldInfo {
     path: &'static str,
-    keeps_zero: bool,
+    zero: Zero,
+}
+
+/// What a zero means in JSON, or a flag that is not set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Zero {
+    /// That the field is not there.
+    Dropped,
+    /// Just that.
+    Kept,
+    /// Just that up to a version, and then that the field is not there.
+    KeptUntil(Version),
+}
+
+impl Zero {
+    /// Says whether a version keeps a zero that it is sent.
+    pub(crate) fn is_kept(self, version: Version) -> bool {
+        match self {
+            Self::Dropped => false,
+            Self::Kept => true,
+            Self::KeptUntil(last) => version <= last,
+        }
+    }
 }
 
 /// A row of the table.
@@ -90,8 +112,6 @@ pub(crate) struct Row {
     pub(crate) defaults: Vec<(Versions, &'static str)>,
     /// Rows of one family are forms of the same directive: the last one that is read wins, one is written.
     pub(crate) family: usize,
-    /// The row as it is written in the table.
-    pub(crate) source: &'static str,
 }
 
 /// What a second line of a directive does to the first.
@@ -106,7 +126,7 @@ pub(crate) enum Repeat {
 }
 
 impl Row {
-    fn new(owners: Vec<ObjectKind>, versions: Versions, source: &'static str) -> Self {
+    fn new(owners: Vec<ObjectKind>, versions: Versions) -> Self {
         Self {
             owners,
             versions,
@@ -122,7 +142,6 @@ impl Row {
             runtime: false,
             defaults: Vec::new(),
             family: 0,
-            source,
         }
     }
 
@@ -144,11 +163,11 @@ impl Row {
     }
 }
 
-/// The rows of a line's first word.
+/// The rows of a line's first word, each with the versions in which its kind of section may hold such a line.
 #[derive(Debug, Default)]
 struct FirstWord {
-    by_second: FxHashMap<&'static str, Vec<usize>>,
-    others: Vec<usize>,
+    by_second: FxHashMap<&'static str, Vec<(usize, Versions)>>,
+    others: Vec<(usize, Versions)>,
 }
 
 /// What is known of one kind of object.
@@ -217,13 +236,13 @@ impl Directives {
             for position in &own {
                 let Some(row) = compiled.rows.get(*position) else { continue };
                 match row.child {
-                    None => index(&mut by_word, row, *position),
+                    None => index(&mut by_word, row, *position, Versions::ALL),
                     Some(child) => {
                         for position in
                             kinds.get(child as usize).map(|kind| kind.rows.as_slice()).unwrap_or_default()
                         {
-                            if let Some(row) = compiled.rows.get(*position) {
-                                index(&mut by_word, row, *position);
+                            if let Some(child) = compiled.rows.get(*position) {
+                                index(&mut by_word, child, *position, row.versions);
                             }
                         }
                     }
@@ -243,7 +262,7 @@ impl Directives {
             }
         }
         let find = |path: &str| {
-            let position = compiled.fields.iter().position(|info| info.path == path && !info.keeps_zero)?;
+            let position = compiled.fields.iter().position(|info| info.path == path && info.zero == Zero::Dropped)?;
             u16::try_from(position).ok().map(Field)
         };
         let names = ObjectKind::ALL.iter().map(|kind| kind.name_path().and_then(&find)).collect();
@@ -275,9 +294,9 @@ impl Directives {
         self.fields.get(usize::from(field.0)).map_or("", |info| info.path)
     }
 
-    /// Says whether JSON keeps a zero of this field; elsewhere zero means that it is not there.
-    pub(crate) fn keeps_zero(&self, field: Field) -> bool {
-        self.fields.get(usize::from(field.0)).is_some_and(|info| info.keeps_zero)
+    /// Says what a zero of this field means in JSON.
+    pub(crate) fn zero(&self, field: Field) -> Zero {
+        self.fields.get(usize::from(field.0)).map_or(Zero::Dropped, |info| info.zero)
     }
 
     /// Finds the field of a kind by its path.
@@ -347,17 +366,15 @@ impl Directives {
         section: ObjectKind,
         first: &str,
         second: Option<&str>,
+        version: Version,
     ) -> impl Iterator<Item = &Row> {
         let by_word = self.kinds.get(section as usize).and_then(|kind| kind.by_word.get(first));
         let by_second = by_word.zip(second).and_then(|(word, second)| word.by_second.get(cut(second)));
         let others = by_word.map(|word| word.others.as_slice()).unwrap_or_default();
         let rows = by_second.map(Vec::as_slice).unwrap_or_default().iter().chain(others);
-        rows.filter_map(|row| self.rows.get(*row))
-    }
-
-    /// Says whether a section of a kind may hold children of another in a version.
-    pub(crate) fn holds(&self, section: ObjectKind, child: ObjectKind, version: Version) -> bool {
-        self.rows(section, version).any(|row| row.child == Some(child))
+        rows.filter(move |(_, here)| here.contains(version))
+            .filter_map(|(row, _)| self.rows.get(*row))
+            .filter(move |row| row.versions.contains(version))
     }
 
     /// Returns the fields of a family.
@@ -556,7 +573,7 @@ fn collect_slots(items: &[Item], fields: &[FieldInfo], shape: &mut Shape) {
 }
 
 /// Enters a row under the first words of its line.
-fn index(by_word: &mut FxHashMap<&'static str, FirstWord>, row: &Row, position: usize) {
+fn index(by_word: &mut FxHashMap<&'static str, FirstWord>, row: &Row, position: usize, here: Versions) {
     let Some(first) = row.items.first().and_then(first_word).filter(|_| row.direction != Direction::Write)
     else {
         return;
@@ -569,8 +586,8 @@ fn index(by_word: &mut FxHashMap<&'static str, FirstWord>, row: &Row, position: 
         _ => None,
     };
     match second {
-        Some(second) => word.by_second.entry(cut(second)).or_default().push(position),
-        None => word.others.push(position),
+        Some(second) => word.by_second.entry(cut(second)).or_default().push((position, here)),
+        None => word.others.push((position, here)),
     }
 }
 

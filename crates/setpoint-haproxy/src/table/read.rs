@@ -12,7 +12,7 @@ use crate::model::{Field, Fields, Value, Version};
 /// One word of a line: as it is spelled, and as it is meant.
 #[derive(Clone, Debug)]
 pub(crate) struct Token<'a> {
-    pub(crate) raw: &'a str,
+    pub(crate) raw: Cow<'a, str>,
     pub(crate) text: Cow<'a, str>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn read_row(row: &Row, words: &[Token<'_>], negated: bool, version: V
         negated,
         negation_used: false,
         version,
-        fields: Fields::with_capacity(row.items.len()),
+        fields: Fields::with_capacity(words.len()),
     };
     let complete =
         reader.items(&row.items) && reader.position == words.len() && (!negated || reader.negation_used);
@@ -107,7 +107,7 @@ impl<'w> Reader<'w> {
                 if let Some((field, value)) = constant {
                     self.fields.set(*field, Value::Text(SmolStr::new_static(value)));
                 }
-                self.pieces(pieces, word.raw)
+                self.pieces(pieces, &word.raw)
             }
             Item::Value { field, ty, stops } => self.value(*field, ty, stops).is_some(),
             Item::Address { address, port, range_end, brackets } => {
@@ -196,7 +196,7 @@ impl<'w> Reader<'w> {
             Type::Words => {
                 let words = self.words.get(self.position..).filter(|words| !words.is_empty())?;
                 self.position = self.words.len();
-                Value::List(words.iter().map(|word| Value::Text(SmolStr::new(word.raw))).collect())
+                Value::List(words.iter().map(|word| Value::Text(SmolStr::new(&word.raw))).collect())
             }
             Type::Ints => {
                 let words = self.words.get(self.position..).filter(|words| !words.is_empty())?;
@@ -207,7 +207,7 @@ impl<'w> Reader<'w> {
             }
             ty => {
                 let word = self.peek()?;
-                let value = scalar(ty, word.raw, &word.text)?;
+                let value = scalar(ty, &word.raw, &word.text)?;
                 self.position += 1;
                 value
             }
@@ -220,7 +220,7 @@ impl<'w> Reader<'w> {
     /// a colon and not a number.
     fn address(&mut self, address: Field, port: Option<Field>, range_end: Option<Field>, brackets: bool) -> Option<()> {
         let word = self.take()?;
-        let raw = word.raw;
+        let raw: &str = &word.text;
         let whole = |reader: &mut Self| {
             reader.fields.set(address, Value::Text(SmolStr::new(raw)));
             Some(())
@@ -236,8 +236,8 @@ impl<'w> Reader<'w> {
         };
         let Some(first) = number(first) else { return whole(self) };
         if !before.is_empty() {
-            let bare = before.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).filter(|_| brackets);
-            self.fields.set(address, Value::Text(SmolStr::new(bare.unwrap_or(before))));
+            let text = if brackets { without_brackets(before) } else { Cow::Borrowed(before) };
+            self.fields.set(address, Value::Text(SmolStr::new(text)));
         }
         self.fields.set(port, Value::Int(first));
         if let (Some(field), Some(last)) = (range_end, last) {
@@ -338,17 +338,27 @@ fn is_path(address: &str) -> bool {
         || ["unix@", "abns@", "abnsz@", "fd@", "sockpair@"].iter().any(|prefix| address.starts_with(prefix))
 }
 
+/// Takes an IPv6 address out of its brackets, also after a prefix such as `ipv6@`.
+fn without_brackets(address: &str) -> Cow<'_, str> {
+    let (prefix, bare) = address.split_at(address.find('@').map_or(0, |at| at + 1));
+    match bare.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')) {
+        Some(inner) if prefix.is_empty() => Cow::Borrowed(inner),
+        Some(inner) => Cow::Owned(format!("{prefix}{inner}")),
+        None => Cow::Borrowed(address),
+    }
+}
+
 /// Joins words with one blank between them, as they are spelled.
 fn join(words: &[Token<'_>]) -> SmolStr {
     match words {
-        [word] => SmolStr::new(word.raw),
+        [word] => SmolStr::new(&word.raw),
         words => {
             let mut joined = String::with_capacity(words.iter().map(|word| word.raw.len() + 1).sum());
             for (position, word) in words.iter().enumerate() {
                 if position > 0 {
                     joined.push(' ');
                 }
-                joined.push_str(word.raw);
+                joined.push_str(&word.raw);
             }
             SmolStr::new(joined)
         }
@@ -372,7 +382,7 @@ fn scalar(ty: &Type, raw: &str, text: &str) -> Option<Value> {
         Type::Int | Type::Count => Value::Int(integer(text)?),
         Type::Time(default) => Value::Int(read_time(text, *default)?),
         Type::Seconds => Value::Int(read_time(text, 1000)? / 1000),
-        Type::Size => Value::Int(read_size(text)?),
+        Type::Size | Type::Bytes => Value::Int(read_size(text)?),
         Type::Kilobytes => Value::Int(read_size(text)? / 1024),
         Type::Commas => Value::List(text.split(',').map(|part| Value::Text(SmolStr::new(part))).collect()),
         Type::Pairs => {

@@ -211,9 +211,10 @@ impl Writer<'_> {
             (self.fields.get(address).and_then(Value::as_str), number(port), number(range_end));
         let word = match (address, port, range_end) {
             (None, None, _) => return false,
-            (Some(address), Some(_), _) if brackets && address.parse::<std::net::Ipv6Addr>().is_ok() => {
+            (Some(address), Some(port), range_end) if brackets && is_ipv6(address) => {
+                let (prefix, bare) = address.split_at(address.find('@').map_or(0, |at| at + 1));
                 let range = range_end.map(|end| format!("-{end}")).unwrap_or_default();
-                format!("[{address}]:{}{range}", port.unwrap_or_default())
+                format!("{prefix}[{bare}]:{port}{range}")
             }
             (address, None, _) => address.unwrap_or_default().to_owned(),
             (address, Some(port), None) => format!("{}:{port}", address.unwrap_or_default()),
@@ -223,6 +224,12 @@ impl Writer<'_> {
         self.word(&one_word(&word));
         true
     }
+}
+
+/// Says whether an address is an IPv6 one, perhaps after a prefix such as `ipv6@`.
+fn is_ipv6(address: &str) -> bool {
+    let bare = address.split_once('@').map_or(address, |(_, bare)| bare);
+    bare.parse::<std::net::Ipv6Addr>().is_ok()
 }
 
 /// Hands out the fields of an element of a list; a value without a name is at the path `.`.
