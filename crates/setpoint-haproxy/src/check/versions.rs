@@ -7,23 +7,21 @@ use crate::keywords::{self, Knowledge};
 use crate::model::Version;
 use crate::text::{Diagnostic, Document, Line, Problem, Section, SectionKind, Word, nearest};
 
-/// Sections that not every version knows: since when, until when, and from when on it is warned of.
-const SECTIONS: &[(SectionKind, Version, Version, Option<Version>)] = &[
-    (SectionKind::CrtStore, Version::V3_0, Version::LATEST, None),
-    (SectionKind::Traces, Version::V3_1, Version::LATEST, None),
-    (SectionKind::LogProfile, Version::V3_1, Version::LATEST, None),
-    (SectionKind::Acme, Version::V3_2, Version::LATEST, None),
-    (SectionKind::Healthcheck, Version::V3_4, Version::LATEST, None),
-    (SectionKind::Program, Version::V2_6, Version::V3_2, Some(Version::V3_1)),
-];
-
 /// Lines that HAProxy warns of: their first words, since when, and what to write instead.
 const DEPRECATED: &[(&str, Version, &str)] = &[
     ("dispatch", Version::V3_3, "a `server` with the same address does the same"),
     ("transparent", Version::V3_3, "a `server` with the address 0.0.0.0 does the same"),
     ("option transparent", Version::V3_3, "a `server` with the address 0.0.0.0 does the same"),
-    ("option accept-invalid-http-request", Version::V3_0, "write `option accept-unsafe-violations-in-http-request`"),
-    ("option accept-invalid-http-response", Version::V3_0, "write `option accept-unsafe-violations-in-http-response`"),
+    (
+        "option accept-invalid-http-request",
+        Version::V3_0,
+        "write `option accept-unsafe-violations-in-http-request`",
+    ),
+    (
+        "option accept-invalid-http-response",
+        Version::V3_0,
+        "write `option accept-unsafe-violations-in-http-response`",
+    ),
     ("master-worker", Version::V3_3, "start HAProxy with `-W` or `-Ws`"),
     ("tune.quic.cc.cubic.min-losses", Version::V3_3, "write `tune.quic.fe.cc.cubic-min-losses`"),
     ("tune.quic.cc-hystart", Version::V3_3, "write `tune.quic.fe.cc.hystart`"),
@@ -68,30 +66,47 @@ struct Checker<'a> {
 impl Checker<'_> {
     fn header(&mut self) {
         let kind = self.section.kind();
-        let row = SECTIONS.iter().find(|row| row.0 == kind);
-        let (Some(version), Some(row), Some(header)) = (self.version, row, self.section.header()) else { return };
+        let (Some(version), Some(header)) = (self.version, self.section.header()) else { return };
         let Some(keyword) = header.words().next() else { return };
-        if version < row.1 {
-            let message = format!("`{kind}` sections exist from HAProxy {} on", row.1);
+        let (first, last) = keywords::versions_of(kind);
+        if version < first {
+            let message = format!("`{kind}` sections exist from HAProxy {first} on");
             self.say(Problem::TooNew, &header, &keyword, message, None);
-        } else if version > row.2 {
-            let message = format!("HAProxy {version} knows no `{kind}` sections; {} was the last that did", row.2);
+        } else if version > last {
+            let message =
+                format!("HAProxy {version} knows no `{kind}` sections; {last} was the last that did");
             self.say(Problem::Removed, &header, &keyword, message, None);
-        } else if row.3.is_some_and(|since| version >= since) {
+        } else if kind == SectionKind::Program && version >= Version::V3_1 {
             let message = format!("`{kind}` sections are deprecated in HAProxy {version}");
-            self.say(Problem::Deprecated, &header, &keyword, message, None);
+            self.say(
+                Problem::Deprecated,
+                &header,
+                &keyword,
+                message,
+                Some("let a service manager run it".into()),
+            );
         }
     }
 
     fn line(&mut self, line: &Line<'_>) {
         let mut words = line.words().skip_while(|word| word.is("no") || word.is("default"));
-        let Some(word) = words.next().filter(|word| !word.variable && word.raw.first() != Some(&b'[')) else { return };
+        let Some(word) = words.next().filter(|word| !word.variable && word.raw.first() != Some(&b'[')) else {
+            return;
+        };
         let text = word.to_str_lossy().into_owned();
         let kind = self.section.kind();
+        let (first, last) = keywords::versions_of(kind);
+        if self.version.is_some_and(|version| version < first || version > last) {
+            // The section as a whole has been named.
+            return;
+        }
         // Any version will do where none was asked for.
         let known = match self.version {
             Some(version) => keywords::knowledge(kind, &text, version),
-            None if Version::ALL.iter().any(|any| keywords::knowledge(kind, &text, *any) == Knowledge::Known) => {
+            None if Version::ALL
+                .iter()
+                .any(|any| keywords::knowledge(kind, &text, *any) == Knowledge::Known) =>
+            {
                 Knowledge::Known
             }
             None => Knowledge::Unknown,
@@ -101,7 +116,8 @@ impl Checker<'_> {
             Knowledge::Known => {}
             Knowledge::Unknown => {
                 let message = format!("unknown keyword `{text}` in a `{kind}` section");
-                let hint = nearest(&text, keywords::of(kind, newest)).map(|best| format!("did you mean `{best}`?").into());
+                let hint = nearest(&text, keywords::of(kind, newest))
+                    .map(|best| format!("did you mean `{best}`?").into());
                 self.say(Problem::UnknownKeyword, line, &word, message, hint);
             }
             Knowledge::NotYet(since) => {
@@ -123,7 +139,14 @@ impl Checker<'_> {
         }
     }
 
-    fn say(&mut self, problem: Problem, line: &Line<'_>, word: &Word<'_>, message: String, hint: Option<Cow<'static, str>>) {
+    fn say(
+        &mut self,
+        problem: Problem,
+        line: &Line<'_>,
+        word: &Word<'_>,
+        message: String,
+        hint: Option<Cow<'static, str>>,
+    ) {
         let diagnostic = Diagnostic::new(problem, self.first_line, line, (word.column, word.raw), message);
         // Whether HAProxy reads it is for the condition to say.
         let warns = problem == Problem::Deprecated || self.section.is_conditional();

@@ -14,12 +14,16 @@
 //! assert_eq!(knowledge(SectionKind::Global, "cpu-policy", Version::V2_6), Knowledge::NotYet(Version::V3_2));
 //! ```
 
+mod coverage;
+
 use std::sync::LazyLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::model::Version;
 use crate::text::SectionKind;
+
+pub use coverage::{Coverage, coverage};
 
 /// What a version knows of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +43,22 @@ pub const ASKED: [Version; 4] = [Version::V2_6, Version::V3_0, Version::V3_2, Ve
 
 /// From which version to which a word is known, of those that were asked.
 type Range = (Version, Version);
+
+/// The sections that not every version knows: the first that does, and the last.
+const SECTIONS: [(SectionKind, Range); 6] = [
+    (SectionKind::CrtStore, (Version::V3_0, Version::LATEST)),
+    (SectionKind::Traces, (Version::V3_1, Version::LATEST)),
+    (SectionKind::LogProfile, (Version::V3_1, Version::LATEST)),
+    (SectionKind::Acme, (Version::V3_2, Version::LATEST)),
+    (SectionKind::Healthcheck, (Version::V3_4, Version::LATEST)),
+    (SectionKind::Program, (Version::V2_6, Version::V3_2)),
+];
+
+/// The first and the last version that knows a section.
+pub fn versions_of(section: SectionKind) -> (Version, Version) {
+    let row = SECTIONS.iter().find(|(kind, _)| *kind == section);
+    row.map_or((Version::V2_6, Version::LATEST), |(_, range)| *range)
+}
 
 struct Keywords {
     by_section: FxHashMap<SectionKind, Vec<(&'static str, Range)>>,
@@ -89,7 +109,9 @@ pub fn knowledge(section: SectionKind, word: &str, version: Version) -> Knowledg
 /// The words that a version knows as the beginning of a line in a section, sorted.
 pub fn of(section: SectionKind, version: Version) -> impl Iterator<Item = &'static str> {
     let words = KEYWORDS.by_section.get(&section).map(Vec::as_slice).unwrap_or_default();
-    words.iter().filter(move |(_, (first, last))| (*first..=*last).contains(&version)).map(|(word, _)| *word)
+    let known = move |range: &Range| (range.0..=range.1).contains(&version);
+    let words = if known(&versions_of(section)) { words } else { &[] };
+    words.iter().filter(move |(_, range)| known(range)).map(|(word, _)| *word)
 }
 
 /// Whether some section of some version has lines that begin with this word.

@@ -262,7 +262,8 @@ impl Directives {
             }
         }
         let find = |path: &str| {
-            let position = compiled.fields.iter().position(|info| info.path == path && info.zero == Zero::Dropped)?;
+            let position =
+                compiled.fields.iter().position(|info| info.path == path && info.zero == Zero::Dropped)?;
             u16::try_from(position).ok().map(Field)
         };
         let names = ObjectKind::ALL.iter().map(|kind| kind.name_path().and_then(&find)).collect();
@@ -375,6 +376,15 @@ impl Directives {
         rows.filter(move |(_, here)| here.contains(version))
             .filter_map(|(row, _)| self.rows.get(*row))
             .filter(move |row| row.versions.contains(version))
+    }
+
+    /// Says whether some row describes lines of a section that begin with a word.
+    pub(crate) fn knows(&self, section: ObjectKind, word: &str, version: Version) -> bool {
+        let by_word = self.kinds.get(section as usize).and_then(|kind| kind.by_word.get(word));
+        let rows = by_word.into_iter().flat_map(|word| word.by_second.values().flatten().chain(&word.others));
+        rows.filter(|(_, here)| here.contains(version))
+            .filter_map(|(row, _)| self.rows.get(*row))
+            .any(|row| row.versions.contains(version))
     }
 
     /// Returns the fields of a family.

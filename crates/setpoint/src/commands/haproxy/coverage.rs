@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde::Serialize;
+use setpoint_haproxy::keywords::{ASKED, Coverage, coverage};
 use setpoint_haproxy::model::{Context, Version, section_model};
-use setpoint_haproxy::text::Document;
+use setpoint_haproxy::text::{Document, SectionKind};
 
 use super::{name, read};
 use crate::cli::HaproxyCoverageArgs;
@@ -23,6 +24,9 @@ struct Lines {
 }
 
 pub(crate) fn run(args: &HaproxyCoverageArgs) -> Result<u8, CliError> {
+    if args.files.is_empty() {
+        return keywords(args);
+    }
     let version = args.version.unwrap_or(Version::LATEST);
     for path in &args.files {
         let counted = count(&name(path), &read(path)?, version);
@@ -33,6 +37,52 @@ pub(crate) fn run(args: &HaproxyCoverageArgs) -> Result<u8, CliError> {
         }
     }
     Ok(0)
+}
+
+/// The keywords of each section and version.
+fn keywords(args: &HaproxyCoverageArgs) -> Result<u8, CliError> {
+    let versions: Vec<Version> = args.version.map_or_else(|| ASKED.to_vec(), |version| vec![version]);
+    let rows: Vec<Vec<Coverage>> = versions.iter().map(|version| coverage(*version)).collect();
+    if args.json {
+        rows.iter().flatten().try_for_each(print_json)?;
+        return Ok(0);
+    }
+    let mut out = format!("{:<18}", "section");
+    for version in &versions {
+        // Writing to a string can't fail.
+        let _ = write!(out, "{:>16}", version.as_str());
+    }
+    out.push('\n');
+    let mut sections: Vec<SectionKind> = rows.iter().flatten().map(|row| row.section).collect();
+    sections.sort_unstable();
+    sections.dedup();
+    for section in sections {
+        let _ = write!(out, "{:<18}", section.to_string());
+        for rows in &rows {
+            let row = rows.iter().find(|row| row.section == section);
+            let cell = row.map_or_else(|| "–".to_owned(), |row| cell(row.modelled, row.keywords));
+            let _ = write!(out, "{cell:>16}");
+        }
+        out.push('\n');
+    }
+    let _ = write!(out, "{:<18}", "all");
+    for rows in &rows {
+        let (modelled, keywords) =
+            rows.iter().fold((0, 0), |sum, row| (sum.0 + row.modelled, sum.1 + row.keywords));
+        let _ = write!(out, "{:>16}", cell(modelled, keywords));
+    }
+    out.push('\n');
+    if args.version.is_some() {
+        for row in rows.iter().flatten().filter(|row| !row.missing.is_empty() && row.modelled > 0) {
+            let _ = writeln!(out, "\nnot modelled in {}: {}", row.section, row.missing.join(" "));
+        }
+    }
+    print(&out)?;
+    Ok(0)
+}
+
+fn cell(part: usize, whole: usize) -> String {
+    format!("{part}/{whole} {}", percent(part, whole))
 }
 
 fn count(file: &str, document: &Document, version: Version) -> Vec<Lines> {
