@@ -1,9 +1,11 @@
 //! What a version does not know, no longer knows, or warns of.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
+use crate::keywords::{self, Knowledge};
 use crate::model::Version;
-use crate::text::{Diagnostic, Document, Problem, SectionKind};
+use crate::text::{Diagnostic, Document, Line, Problem, Section, SectionKind, Word, nearest};
 
 /// Sections that not every version knows: since when, until when, and from when on it is warned of.
 const SECTIONS: &[(SectionKind, Version, Version, Option<Version>)] = &[
@@ -15,6 +17,31 @@ const SECTIONS: &[(SectionKind, Version, Version, Option<Version>)] = &[
     (SectionKind::Program, Version::V2_6, Version::V3_2, Some(Version::V3_1)),
 ];
 
+/// Lines that HAProxy warns of: their first words, since when, and what to write instead.
+const DEPRECATED: &[(&str, Version, &str)] = &[
+    ("dispatch", Version::V3_3, "a `server` with the same address does the same"),
+    ("transparent", Version::V3_3, "a `server` with the address 0.0.0.0 does the same"),
+    ("option transparent", Version::V3_3, "a `server` with the address 0.0.0.0 does the same"),
+    ("option accept-invalid-http-request", Version::V3_0, "write `option accept-unsafe-violations-in-http-request`"),
+    ("option accept-invalid-http-response", Version::V3_0, "write `option accept-unsafe-violations-in-http-response`"),
+    ("master-worker", Version::V3_3, "start HAProxy with `-W` or `-Ws`"),
+    ("tune.quic.cc.cubic.min-losses", Version::V3_3, "write `tune.quic.fe.cc.cubic-min-losses`"),
+    ("tune.quic.cc-hystart", Version::V3_3, "write `tune.quic.fe.cc.hystart`"),
+    ("tune.quic.max-frame-loss", Version::V3_3, "write `tune.quic.fe.cc.max-frame-loss`"),
+    ("tune.quic.frontend.default-max-window-size", Version::V3_3, "write `tune.quic.fe.cc.max-win-size`"),
+    ("tune.quic.reorder-ratio", Version::V3_3, "write `tune.quic.fe.cc.reorder-ratio`"),
+    ("tune.quic.frontend.max-idle-timeout", Version::V3_3, "write `tune.quic.fe.max-idle-timeout`"),
+    ("tune.quic.frontend.glitches-threshold", Version::V3_3, "write `tune.quic.fe.sec.glitches-threshold`"),
+    ("tune.quic.retry-threshold", Version::V3_3, "write `tune.quic.fe.sec.retry-threshold`"),
+    ("tune.quic.socket-owner", Version::V3_3, "write `tune.quic.fe.sock-per-conn`"),
+    ("tune.quic.frontend.stream-data-ratio", Version::V3_3, "write `tune.quic.fe.stream.data-ratio`"),
+    ("tune.quic.frontend.max-streams-bidi", Version::V3_3, "write `tune.quic.fe.stream.max-concurrent`"),
+    ("tune.quic.frontend.max-data-size", Version::V3_3, "write `tune.quic.fe.stream.rxbuf`"),
+    ("tune.quic.disable-tx-pacing", Version::V3_3, "write `tune.quic.fe.tx.pacing`"),
+    ("tune.quic.disable-udp-gso", Version::V3_3, "write `tune.quic.fe.tx.udp-gso`"),
+    ("tune.quic.frontend.max-tx-mem", Version::V3_3, "write `tune.quic.mem.tx-max`"),
+];
+
 /// Looks up every section and every keyword.
 pub(super) fn check(document: &Document, version: Option<Version>, found: &mut Vec<Diagnostic>) {
     if version.is_some_and(|version| version >= Version::V3_3) {
@@ -22,26 +49,86 @@ pub(super) fn check(document: &Document, version: Option<Version>, found: &mut V
     }
     let mut first_line = 1_u32;
     for section in document.sections() {
-        let row = SECTIONS.iter().find(|row| row.0 == section.kind());
-        if let (Some(version), Some(row), Some(header)) = (version, row, section.header())
-            && let Some(keyword) = header.words().next()
-        {
-            let place = (keyword.column, keyword.raw);
-            let kind = section.kind();
-            let say = |problem, message| Diagnostic::new(problem, first_line, &header, place, message);
-            if version < row.1 {
-                found
-                    .push(say(Problem::TooNew, format!("`{kind}` sections exist from HAProxy {} on", row.1)));
-            } else if version > row.2 {
-                let message =
-                    format!("HAProxy {version} knows no `{kind}` sections; {} was the last that did", row.2);
-                found.push(say(Problem::Removed, message));
-            } else if row.3.is_some_and(|since| version >= since) {
-                let message = format!("`{kind}` sections are deprecated in HAProxy {version}");
-                found.push(say(Problem::Deprecated, message).warning());
-            }
+        let mut checker = Checker { section, version, first_line, found };
+        checker.header();
+        for line in section.lines().filter(|line| line.directive().is_none() && line.error().is_none()) {
+            checker.line(&line);
         }
         first_line = first_line.saturating_add(section.line_count());
+    }
+}
+
+struct Checker<'a> {
+    section: &'a Section,
+    version: Option<Version>,
+    first_line: u32,
+    found: &'a mut Vec<Diagnostic>,
+}
+
+impl Checker<'_> {
+    fn header(&mut self) {
+        let kind = self.section.kind();
+        let row = SECTIONS.iter().find(|row| row.0 == kind);
+        let (Some(version), Some(row), Some(header)) = (self.version, row, self.section.header()) else { return };
+        let Some(keyword) = header.words().next() else { return };
+        if version < row.1 {
+            let message = format!("`{kind}` sections exist from HAProxy {} on", row.1);
+            self.say(Problem::TooNew, &header, &keyword, message, None);
+        } else if version > row.2 {
+            let message = format!("HAProxy {version} knows no `{kind}` sections; {} was the last that did", row.2);
+            self.say(Problem::Removed, &header, &keyword, message, None);
+        } else if row.3.is_some_and(|since| version >= since) {
+            let message = format!("`{kind}` sections are deprecated in HAProxy {version}");
+            self.say(Problem::Deprecated, &header, &keyword, message, None);
+        }
+    }
+
+    fn line(&mut self, line: &Line<'_>) {
+        let mut words = line.words().skip_while(|word| word.is("no") || word.is("default"));
+        let Some(word) = words.next().filter(|word| !word.variable && word.raw.first() != Some(&b'[')) else { return };
+        let text = word.to_str_lossy().into_owned();
+        let kind = self.section.kind();
+        // Any version will do where none was asked for.
+        let known = match self.version {
+            Some(version) => keywords::knowledge(kind, &text, version),
+            None if Version::ALL.iter().any(|any| keywords::knowledge(kind, &text, *any) == Knowledge::Known) => {
+                Knowledge::Known
+            }
+            None => Knowledge::Unknown,
+        };
+        let newest = self.version.unwrap_or(Version::LATEST);
+        match known {
+            Knowledge::Known => {}
+            Knowledge::Unknown => {
+                let message = format!("unknown keyword `{text}` in a `{kind}` section");
+                let hint = nearest(&text, keywords::of(kind, newest)).map(|best| format!("did you mean `{best}`?").into());
+                self.say(Problem::UnknownKeyword, line, &word, message, hint);
+            }
+            Knowledge::NotYet(since) => {
+                let message = format!("HAProxy {newest} does not know `{text}` yet; {since} does");
+                self.say(Problem::TooNew, line, &word, message, None);
+            }
+            Knowledge::NoLonger(last) => {
+                let message = format!("HAProxy {newest} has removed `{text}`; {last} still knew it");
+                self.say(Problem::Removed, line, &word, message, None);
+            }
+        }
+        let two = words.next().map(|second| format!("{text} {}", second.to_str_lossy())).unwrap_or_default();
+        let deprecated = DEPRECATED.iter().find(|row| row.0 == text || row.0 == two);
+        if let (Some(version), Some(row)) = (self.version, deprecated)
+            && version >= row.1
+        {
+            let message = format!("`{}` is deprecated in HAProxy {version}", row.0);
+            self.say(Problem::Deprecated, line, &word, message, Some(row.2.into()));
+        }
+    }
+
+    fn say(&mut self, problem: Problem, line: &Line<'_>, word: &Word<'_>, message: String, hint: Option<Cow<'static, str>>) {
+        let diagnostic = Diagnostic::new(problem, self.first_line, line, (word.column, word.raw), message);
+        // Whether HAProxy reads it is for the condition to say.
+        let warns = problem == Problem::Deprecated || self.section.is_conditional();
+        let diagnostic = if warns { diagnostic.warning() } else { diagnostic };
+        self.found.push(Diagnostic { hint, ..diagnostic });
     }
 }
 

@@ -38,8 +38,8 @@ pub(super) fn section(action: Action, kind: SectionKind) -> Runtime {
         (Action::Delete, SectionKind::Backend) => {
             Runtime::no("what may still be served by it is told by a reload")
         }
-        (Action::Delete, _) => Runtime::no(format!("a {kind} section ends with a reload")),
-        (_, kind) => Runtime::no(format!("the settings of a {kind} section are read when HAProxy starts")),
+        (Action::Delete, _) => Runtime::no(format!("`{kind}` sections go with a reload")),
+        (_, kind) => Runtime::no(format!("settings of `{kind}` are read when HAProxy starts")),
     }
 }
 
@@ -47,7 +47,7 @@ impl Surroundings<'_> {
     /// What is said of a section that is new.
     pub(super) fn new_section(&self, kind: SectionKind, object: &Object) -> Runtime {
         if kind != SectionKind::Backend {
-            return Runtime::no(format!("a {kind} section begins with a reload"));
+            return Runtime::no(format!("`{kind}` sections come with a reload"));
         }
         if self.version < Version::V3_4 {
             return Runtime::no("a backend can be added at runtime only from 3.4 on");
@@ -69,7 +69,7 @@ impl Surroundings<'_> {
             (ObjectKind::Server, Some(_), Some(new)) => self.set_server(new, changes),
             (ObjectKind::Server, None, Some(new)) => self.add_server(new),
             (ObjectKind::Server, Some(old), None) => self.delete_server(old),
-            (kind, ..) => Some(format!("a {} is read when HAProxy starts", kind.model().replace('_', " "))),
+            (kind, ..) => Some(format!("{} are read when HAProxy starts", plural(kind))),
         };
         refused.map_or(Runtime::Yes, Runtime::no)
     }
@@ -163,7 +163,8 @@ impl Surroundings<'_> {
 
     /// A setting of the section, or of the `defaults` that govern it.
     fn setting(&self, path: &str) -> Option<&Value> {
-        let own = self.new.or(self.old).and_then(|model| model.object.as_ref());
+        // What runs is what counts.
+        let own = self.old.or(self.new).and_then(|model| model.object.as_ref());
         own.into_iter().chain(&self.defaults).find_map(|object| object.get(path))
     }
 
@@ -177,6 +178,15 @@ impl Surroundings<'_> {
         let path = field.path();
         let governed = kind.is_section() && self.defaults.iter().any(|object| object.get(path).is_some());
         if governed { None } else { directives().default(kind, field, self.version) }
+    }
+}
+
+/// What objects of a kind are called.
+fn plural(kind: ObjectKind) -> String {
+    let name = kind.model().replace('_', " ");
+    match name.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{name}s"),
     }
 }
 

@@ -6,10 +6,10 @@ use memchr::memchr;
 
 use super::diagnostic::{self, Diagnostic};
 use super::directive::Directive;
-use super::keywords::is_keyword;
 use super::kind::SectionKind;
 use super::lex::{self, Words};
 use super::section::{Section, Shape};
+use crate::keywords::is_keyword;
 
 /// A configuration: its sections, in the order in which they are written.
 ///

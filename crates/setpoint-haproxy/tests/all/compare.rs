@@ -506,6 +506,13 @@ proptest! {
     }
 
     #[test]
+    fn formatting_never_changes_what_is_meant(text in any::configuration()) {
+        let formatted = String::from_utf8(Document::parse(text.as_bytes()).formatted().print()).unwrap();
+        prop_assert_eq!(told(&diff(&text, &formatted)), [""; 0]);
+        prop_assert_eq!(meaning(&text), meaning(&formatted));
+    }
+
+    #[test]
     fn any_two_texts_can_be_compared_and_applied_without_panic(a in any::text(), b in any::text()) {
         let cx = Context::default();
         let (a, b) = (Document::parse(&a), Document::parse(&b));

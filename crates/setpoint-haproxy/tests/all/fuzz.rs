@@ -6,6 +6,9 @@
 
 use std::time::{Duration, Instant};
 
+use setpoint_haproxy::check::{Checks, check};
+use setpoint_haproxy::compare::compare;
+use setpoint_haproxy::model::{Context, Version, model};
 use setpoint_haproxy::text::{Document, LineEdit};
 
 /// How long one input may take: no input here is larger than some kilobytes.
@@ -79,7 +82,11 @@ impl Random {
 
 fn input(seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
-    let mut bytes = CORPUS[random.below(CORPUS.len())].to_vec();
+    let bytes = CORPUS[random.below(CORPUS.len())].to_vec();
+    mutated(bytes, &mut random)
+}
+
+fn mutated(mut bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
     for _ in 0..=random.below(12) {
         let (a, b) = (random.below(bytes.len() + 1), random.below(bytes.len() + 1));
         let (from, to) = (a.min(b), a.max(b).min(a.min(b) + 400));
@@ -146,6 +153,32 @@ fn exercise(bytes: &[u8], seed: u64) {
     }
 }
 
+/// Everything that can be done with two texts.
+fn exercise_both(bytes: &[u8], seed: u64) {
+    let cx = Context::new(Version::ALL[Random(seed ^ 7).below(Version::ALL.len())]);
+    let document = Document::parse(bytes);
+    let _ = check(&document, &Checks { version: Some(cx.version) });
+    let formatted = document.formatted();
+    assert_eq!(Document::parse(&formatted.print()).print(), formatted.print());
+    for section in &model(&document, &cx).sections {
+        let mut text = Vec::new();
+        if section.write(&cx, &mut text).is_ok() {
+            let _ = section.object.as_ref().map(|object| object.to_json());
+        }
+    }
+    // Another mutation of the same file, so that they have something in common.
+    let other = Document::parse(&mutated(bytes.to_vec(), &mut Random(seed ^ 0x5555)));
+    let Ok(diff) = compare(&document, &other, &cx) else { return };
+    let _ = diff.plan("fuzz").to_string();
+    let mut result = document;
+    for operation in diff.operations().iter().take(200) {
+        if let Ok(next) = result.apply(operation, &cx) {
+            result = next;
+        }
+    }
+    assert_eq!(Document::parse(&result.print()).print(), result.print());
+}
+
 fn seconds() -> Option<Duration> {
     std::env::var("SETPOINT_FUZZ_SECONDS").ok()?.parse().ok().map(Duration::from_secs)
 }
@@ -164,7 +197,10 @@ fn mutated_configurations_are_read_without_panic_hang_or_loss() {
         }
         let bytes = input(seed);
         let begun = Instant::now();
-        let outcome = std::panic::catch_unwind(|| exercise(&bytes, seed));
+        let outcome = std::panic::catch_unwind(|| {
+            exercise(&bytes, seed);
+            exercise_both(&bytes, seed);
+        });
         let took = begun.elapsed();
         if outcome.is_err() || took > PATIENCE {
             let kept = std::env::temp_dir().join(format!("setpoint-fuzz-{seed}.cfg"));

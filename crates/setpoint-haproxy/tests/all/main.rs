@@ -1,9 +1,11 @@
 //! The crate as its callers use it, and beside the real HAProxy.
 #![expect(clippy::unwrap_used, clippy::panic, clippy::format_collect, reason = "tests")]
 
+mod check;
 mod compare;
 mod configurations;
 mod conformance;
 mod fuzz;
+mod runtime;
 mod text;
 mod words;
