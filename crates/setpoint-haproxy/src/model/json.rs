@@ -166,7 +166,7 @@ fn read_properties(kind: ObjectKind, version: Version, shape: &Shape, properties
                     values.iter().map(|json| read_any(kind, &path, json)).collect();
                 let values = values?;
                 if !values.is_empty() {
-                    into.set(*field, Value::List(values));
+                    into.set(*field, Value::List(values.into_boxed_slice()));
                 }
             }
             (Some(Slot::Objects(field, element)), Json::Array(values)) => {
@@ -177,10 +177,10 @@ fn read_properties(kind: ObjectKind, version: Version, shape: &Shape, properties
                     };
                     let mut fields = Fields::new();
                     read_properties(kind, version, element, properties, "", &mut fields)?;
-                    elements.push(Value::Object(fields));
+                    elements.push(Value::Object(Box::new(fields)));
                 }
                 if !elements.is_empty() {
-                    into.set(*field, Value::List(elements));
+                    into.set(*field, Value::List(elements.into_boxed_slice()));
                 }
             }
             (Some(Slot::Values(_) | Slot::Objects(..)), json) => {

@@ -34,7 +34,7 @@ impl fmt::Display for Field {
 
 /// Holds the value of a field.
 ///
-/// Values compare by what they mean to HAProxy: times are milliseconds and sizes bytes whatever they were written as,
+/// It is kept small, as there are many: what is long is behind a pointer. Values compare by what they mean to HAProxy: times are milliseconds and sizes bytes whatever they were written as,
 /// and a text is equal to the same text in quotes.
 #[derive(Clone, Debug)]
 pub enum Value {
@@ -45,9 +45,9 @@ pub enum Value {
     /// A text, as it is spelled in the configuration, with the quotes it has there.
     Text(SmolStr),
     /// Several values in order.
-    List(Vec<Value>),
+    List(Box<[Value]>),
     /// An object in a list, by its fields.
-    Object(Fields),
+    Object(Box<Fields>),
     /// A free structure: the metadata of an object, or a map from names to values.
     Json(Box<serde_json::Value>),
 }
@@ -162,10 +162,12 @@ impl Fields {
         match self.0.binary_search_by_key(&field, |(held, _)| *held) {
             Ok(position) => {
                 if let Some((_, Value::List(values))) = self.0.get_mut(position) {
-                    values.push(value);
+                    let mut longer = std::mem::take(values).into_vec();
+                    longer.push(value);
+                    *values = longer.into_boxed_slice();
                 }
             }
-            Err(position) => self.0.insert(position, (field, Value::List(vec![value]))),
+            Err(position) => self.0.insert(position, (field, Value::List(Box::new([value])))),
         }
     }
 
@@ -242,5 +244,15 @@ impl PartialEq for Object {
     /// Compares what objects say; where they stand does not matter.
     fn eq(&self, other: &Self) -> bool {
         self.kind == other.kind && self.fields == other.fields
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_takes_no_more_than_a_short_text() {
+        assert_eq!(size_of::<Value>(), size_of::<SmolStr>());
     }
 }

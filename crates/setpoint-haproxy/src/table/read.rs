@@ -203,7 +203,7 @@ impl<'w> Reader<'w> {
                 let numbers: Option<Vec<Value>> =
                     words.iter().map(|word| integer(&word.text).map(Value::Int)).collect();
                 self.position = self.words.len();
-                Value::List(numbers?)
+                Value::List(numbers?.into_boxed_slice())
             }
             ty => {
                 let word = self.peek()?;
@@ -328,7 +328,7 @@ impl<'w> Reader<'w> {
 pub(crate) fn element_value(mut fields: Fields) -> Value {
     match super::directives().own_field().and_then(|own| fields.remove(own)) {
         Some(value) => value,
-        None => Value::Object(fields),
+        None => Value::Object(Box::new(fields)),
     }
 }
 
