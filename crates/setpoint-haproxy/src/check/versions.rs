@@ -103,17 +103,19 @@ impl Checker<'_> {
         // Any version will do where none was asked for.
         let known = match self.version {
             Some(version) => keywords::knowledge(kind, &text, version),
-            None if Version::ALL
-                .iter()
-                .any(|any| keywords::knowledge(kind, &text, *any) == Knowledge::Known) =>
-            {
-                Knowledge::Known
+            None => {
+                let mut all = Version::ALL.iter().map(|any| keywords::knowledge(kind, &text, *any));
+                all.find(|known| matches!(known, Knowledge::Known | Knowledge::Ignored))
+                    .unwrap_or(Knowledge::Unknown)
             }
-            None => Knowledge::Unknown,
         };
         let newest = self.version.unwrap_or(Version::LATEST);
         match known {
             Knowledge::Known => {}
+            Knowledge::Ignored => {
+                let message = format!("`{text}` has no effect in a `{kind}` section");
+                self.say(Problem::NoEffect, line, &word, message, None);
+            }
             Knowledge::Unknown => {
                 let message = format!("unknown keyword `{text}` in a `{kind}` section");
                 let hint = nearest(&text, keywords::of(kind, newest))
@@ -149,7 +151,8 @@ impl Checker<'_> {
     ) {
         let diagnostic = Diagnostic::new(problem, self.first_line, line, (word.column, word.raw), message);
         // Whether HAProxy reads it is for the condition to say.
-        let warns = problem == Problem::Deprecated || self.section.is_conditional();
+        let warns =
+            matches!(problem, Problem::Deprecated | Problem::NoEffect) || self.section.is_conditional();
         let diagnostic = if warns { diagnostic.warning() } else { diagnostic };
         self.found.push(Diagnostic { hint, ..diagnostic });
     }

@@ -23,7 +23,7 @@ fn same(version: Version) -> model::Version {
 /// A proxy in which rules may stand.
 fn frontend(lines: &str) -> String {
     format!(
-        "defaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\nbackend there\n  server s1 127.0.0.1:1\nfrontend f\n  bind 127.0.0.1:8080\n{lines}"
+        "defaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\nbackend there\n  server s1 127.0.0.1:1 check\nfrontend f\n  bind 127.0.0.1:8080\n{lines}"
     )
 }
 
@@ -128,5 +128,19 @@ fn what_is_deprecated_is_warned_of_as_haproxy_warns() {
         assert_eq!(said, [(Severity::Warning, Problem::Deprecated)], "{text:?}: {found:#?}");
         let output = need!(Haproxy::check(version, text)).output;
         assert!(output.contains("deprecated"), "{version:?} does not warn of {text:?}: {output}");
+    }
+}
+
+#[test]
+fn what_has_no_effect_in_a_section_is_warned_of_as_haproxy_warns() {
+    for text in ["frontend f\n  bind 127.0.0.1:8080\n  balance roundrobin\n", "backend b\n  monitor-uri /\n"]
+    {
+        let found = found(text, None);
+        let said: Vec<_> = found.iter().map(|found| (found.severity, found.problem)).collect();
+        assert_eq!(said, [(Severity::Warning, Problem::NoEffect)], "{text:?}: {found:#?}");
+        for version in Version::ALL {
+            let check = need!(Haproxy::check(version, text));
+            assert!(check.output.contains("ignored because"), "{version:?}: {text:?}: {}", check.output);
+        }
     }
 }
