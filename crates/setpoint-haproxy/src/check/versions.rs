@@ -101,13 +101,12 @@ impl Checker<'_> {
             return;
         }
         // Any version will do where none was asked for.
-        let known = match self.version {
-            Some(version) => keywords::knowledge(kind, &text, version),
-            None => {
-                let mut all = Version::ALL.iter().map(|any| keywords::knowledge(kind, &text, *any));
-                all.find(|known| matches!(known, Knowledge::Known | Knowledge::Ignored))
-                    .unwrap_or(Knowledge::Unknown)
-            }
+        let known = if let Some(version) = self.version {
+            keywords::knowledge(kind, &text, version)
+        } else {
+            let mut all = Version::ALL.iter().map(|any| keywords::knowledge(kind, &text, *any));
+            let known = all.find(|known| matches!(known, Knowledge::Known | Knowledge::Ignored));
+            known.unwrap_or(Knowledge::Unknown)
         };
         let newest = self.version.unwrap_or(Version::LATEST);
         match known {

@@ -15,7 +15,7 @@ use crate::report::{print, print_json};
 
 /// How many lines of a kind of section of one file are modelled.
 #[derive(Debug, Serialize)]
-struct Lines {
+struct Counted {
     file: String,
     version: String,
     section: String,
@@ -85,7 +85,7 @@ fn cell(part: usize, whole: usize) -> String {
     format!("{part}/{whole} {}", percent(part, whole))
 }
 
-fn count(file: &str, document: &Document, version: Version) -> Vec<Lines> {
+fn count(file: &str, document: &Document, version: Version) -> Vec<Counted> {
     let cx = Context::new(version);
     let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for section in document.sections().iter().filter(|section| section.header().is_some()) {
@@ -97,7 +97,7 @@ fn count(file: &str, document: &Document, version: Version) -> Vec<Lines> {
         let entry = counts.entry(section.kind().to_string()).or_default();
         *entry = (entry.0 + lines, entry.1 + modelled);
     }
-    let line = |(section, (lines, modelled))| Lines {
+    let line = |(section, (lines, modelled))| Counted {
         file: file.to_owned(),
         version: version.to_string(),
         section,
@@ -107,9 +107,9 @@ fn count(file: &str, document: &Document, version: Version) -> Vec<Lines> {
     counts.into_iter().map(line).collect()
 }
 
-fn table(file: &str, version: Version, counted: &[Lines]) -> String {
+fn table(file: &str, version: Version, counted: &[Counted]) -> String {
     let mut out = format!("{:<18}{:>8}{:>10}\n", "section", "lines", "modelled");
-    for Lines { section, lines, modelled, .. } in counted {
+    for Counted { section, lines, modelled, .. } in counted {
         // Writing to a string can't fail.
         let _ = writeln!(out, "{section:<18}{lines:>8}{modelled:>10}  {}", percent(*modelled, *lines));
     }
@@ -119,5 +119,5 @@ fn table(file: &str, version: Version, counted: &[Lines]) -> String {
 }
 
 fn percent(part: usize, whole: usize) -> String {
-    if whole == 0 { "–".to_owned() } else { format!("{:>3}%", part * 100 / whole) }
+    (part * 100).checked_div(whole).map_or_else(|| "–".to_owned(), |percent| format!("{percent:>3}%"))
 }
