@@ -22,8 +22,16 @@ const DEPRECATED: &[(&str, Version, &str)] = &[
     ("dispatch", Version::V3_3, "a `server` with the same address does the same"),
     ("transparent", Version::V3_3, "a `server` with the address 0.0.0.0 does the same"),
     ("option transparent", Version::V3_3, "a `server` with the address 0.0.0.0 does the same"),
-    ("option accept-invalid-http-request", Version::V3_0, "write `option accept-unsafe-violations-in-http-request`"),
-    ("option accept-invalid-http-response", Version::V3_0, "write `option accept-unsafe-violations-in-http-response`"),
+    (
+        "option accept-invalid-http-request",
+        Version::V3_0,
+        "write `option accept-unsafe-violations-in-http-request`",
+    ),
+    (
+        "option accept-invalid-http-response",
+        Version::V3_0,
+        "write `option accept-unsafe-violations-in-http-response`",
+    ),
     ("master-worker", Version::V3_3, "start HAProxy with `-W` or `-Ws`"),
     ("tune.quic.cc.cubic.min-losses", Version::V3_3, "write `tune.quic.fe.cc.cubic-min-losses`"),
     ("tune.quic.cc-hystart", Version::V3_3, "write `tune.quic.fe.cc.hystart`"),
@@ -69,13 +77,16 @@ impl Checker<'_> {
     fn header(&mut self) {
         let kind = self.section.kind();
         let row = SECTIONS.iter().find(|row| row.0 == kind);
-        let (Some(version), Some(row), Some(header)) = (self.version, row, self.section.header()) else { return };
+        let (Some(version), Some(row), Some(header)) = (self.version, row, self.section.header()) else {
+            return;
+        };
         let Some(keyword) = header.words().next() else { return };
         if version < row.1 {
             let message = format!("`{kind}` sections exist from HAProxy {} on", row.1);
             self.say(Problem::TooNew, &header, &keyword, message, None);
         } else if version > row.2 {
-            let message = format!("HAProxy {version} knows no `{kind}` sections; {} was the last that did", row.2);
+            let message =
+                format!("HAProxy {version} knows no `{kind}` sections; {} was the last that did", row.2);
             self.say(Problem::Removed, &header, &keyword, message, None);
         } else if row.3.is_some_and(|since| version >= since) {
             let message = format!("`{kind}` sections are deprecated in HAProxy {version}");
@@ -85,13 +96,18 @@ impl Checker<'_> {
 
     fn line(&mut self, line: &Line<'_>) {
         let mut words = line.words().skip_while(|word| word.is("no") || word.is("default"));
-        let Some(word) = words.next().filter(|word| !word.variable && word.raw.first() != Some(&b'[')) else { return };
+        let Some(word) = words.next().filter(|word| !word.variable && word.raw.first() != Some(&b'[')) else {
+            return;
+        };
         let text = word.to_str_lossy().into_owned();
         let kind = self.section.kind();
         // Any version will do where none was asked for.
         let known = match self.version {
             Some(version) => keywords::knowledge(kind, &text, version),
-            None if Version::ALL.iter().any(|any| keywords::knowledge(kind, &text, *any) == Knowledge::Known) => {
+            None if Version::ALL
+                .iter()
+                .any(|any| keywords::knowledge(kind, &text, *any) == Knowledge::Known) =>
+            {
                 Knowledge::Known
             }
             None => Knowledge::Unknown,
@@ -101,7 +117,8 @@ impl Checker<'_> {
             Knowledge::Known => {}
             Knowledge::Unknown => {
                 let message = format!("unknown keyword `{text}` in a `{kind}` section");
-                let hint = nearest(&text, keywords::of(kind, newest)).map(|best| format!("did you mean `{best}`?").into());
+                let hint = nearest(&text, keywords::of(kind, newest))
+                    .map(|best| format!("did you mean `{best}`?").into());
                 self.say(Problem::UnknownKeyword, line, &word, message, hint);
             }
             Knowledge::NotYet(since) => {
@@ -123,7 +140,14 @@ impl Checker<'_> {
         }
     }
 
-    fn say(&mut self, problem: Problem, line: &Line<'_>, word: &Word<'_>, message: String, hint: Option<Cow<'static, str>>) {
+    fn say(
+        &mut self,
+        problem: Problem,
+        line: &Line<'_>,
+        word: &Word<'_>,
+        message: String,
+        hint: Option<Cow<'static, str>>,
+    ) {
         let diagnostic = Diagnostic::new(problem, self.first_line, line, (word.column, word.raw), message);
         // Whether HAProxy reads it is for the condition to say.
         let warns = problem == Problem::Deprecated || self.section.is_conditional();

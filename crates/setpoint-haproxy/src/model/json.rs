@@ -140,7 +140,14 @@ impl SectionModel {
 }
 
 /// Sets the fields that some properties stand for.
-fn read_properties(kind: ObjectKind, version: Version, shape: &Shape, properties: &Map<String, Json>, prefix: &str, into: &mut Fields) -> Result<(), ModelError> {
+fn read_properties(
+    kind: ObjectKind,
+    version: Version,
+    shape: &Shape,
+    properties: &Map<String, Json>,
+    prefix: &str,
+    into: &mut Fields,
+) -> Result<(), ModelError> {
     for (name, json) in properties {
         let path = format!("{prefix}{name}");
         match (shape.slots.get(path.as_str()), json) {
@@ -186,7 +193,9 @@ fn read_properties(kind: ObjectKind, version: Version, shape: &Shape, properties
             (Some(Slot::Values(_) | Slot::Objects(..)), json) => {
                 return Err(wrong(kind, &path, "a list", json));
             }
-            (None, Json::Object(nested)) => read_properties(kind, version, shape, nested, &format!("{path}."), into)?,
+            (None, Json::Object(nested)) => {
+                read_properties(kind, version, shape, nested, &format!("{path}."), into)?
+            }
             (None, _) => {}
         }
     }
@@ -200,14 +209,32 @@ fn wrong(kind: ObjectKind, path: &str, needed: &'static str, found: &Json) -> Mo
 /// Reads a value that the schema says is of a type.
 fn read_value(kind: ObjectKind, path: &str, ty: &Type, json: &Json) -> Result<Value, ModelError> {
     let needed = match (ty, json) {
-        (Type::Int | Type::Count | Type::Time(_) | Type::Seconds | Type::Size | Type::Bytes | Type::Kilobytes, Json::Number(number)) => {
-            match number.as_i64() {
-                Some(number) => return Ok(Value::Int(number)),
-                None => "a whole number",
-            }
+        (
+            Type::Int
+            | Type::Count
+            | Type::Time(_)
+            | Type::Seconds
+            | Type::Size
+            | Type::Bytes
+            | Type::Kilobytes,
+            Json::Number(number),
+        ) => match number.as_i64() {
+            Some(number) => return Ok(Value::Int(number)),
+            None => "a whole number",
+        },
+        (
+            Type::Int
+            | Type::Count
+            | Type::Time(_)
+            | Type::Seconds
+            | Type::Size
+            | Type::Bytes
+            | Type::Kilobytes,
+            _,
+        ) => "a number",
+        (Type::Flag | Type::Set | Type::Unset | Type::Switch, Json::Bool(flag)) => {
+            return Ok(Value::Bool(*flag));
         }
-        (Type::Int | Type::Count | Type::Time(_) | Type::Seconds | Type::Size | Type::Bytes | Type::Kilobytes, _) => "a number",
-        (Type::Flag | Type::Set | Type::Unset | Type::Switch, Json::Bool(flag)) => return Ok(Value::Bool(*flag)),
         (Type::Flag | Type::Set | Type::Unset | Type::Switch, _) => "true or false",
         (_, Json::String(text)) => return Ok(Value::Text(SmolStr::new(text))),
         _ => "a text",

@@ -81,7 +81,10 @@ pub(crate) enum Type {
 impl Type {
     /// Says whether a value of this type takes no word.
     pub(crate) fn is_silent(&self) -> bool {
-        matches!(self, Self::Flag | Self::Set | Self::Unset | Self::Otherwise(_) | Self::Toggle | Self::Always(_))
+        matches!(
+            self,
+            Self::Flag | Self::Set | Self::Unset | Self::Otherwise(_) | Self::Toggle | Self::Always(_)
+        )
     }
 }
 

@@ -28,12 +28,15 @@
 //! are written.
 
 mod compile;
+mod coverage;
 pub(crate) mod grammar;
 pub(crate) mod read;
 pub(crate) mod units;
 pub(crate) mod write;
 
 use std::sync::LazyLock;
+
+pub use coverage::{Coverage, coverage};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -262,7 +265,8 @@ impl Directives {
             }
         }
         let find = |path: &str| {
-            let position = compiled.fields.iter().position(|info| info.path == path && info.zero == Zero::Dropped)?;
+            let position =
+                compiled.fields.iter().position(|info| info.path == path && info.zero == Zero::Dropped)?;
             u16::try_from(position).ok().map(Field)
         };
         let names = ObjectKind::ALL.iter().map(|kind| kind.name_path().and_then(&find)).collect();
@@ -375,6 +379,19 @@ impl Directives {
         rows.filter(move |(_, here)| here.contains(version))
             .filter_map(|(row, _)| self.rows.get(*row))
             .filter(move |row| row.versions.contains(version))
+    }
+
+    /// Returns the words that begin a line of a section in a version.
+    fn first_words(&self, section: ObjectKind, version: Version) -> impl Iterator<Item = &'static str> {
+        let by_word = self.kinds.get(section as usize).map(|kind| &kind.by_word);
+        by_word.into_iter().flatten().filter_map(move |(word, first)| {
+            let mut rows = first.by_second.values().flatten().chain(&first.others);
+            rows.any(|(row, here)| {
+                here.contains(version)
+                    && self.rows.get(*row).is_some_and(|row| row.versions.contains(version))
+            })
+            .then_some(*word)
+        })
     }
 
     /// Returns the fields of a family.

@@ -218,7 +218,13 @@ impl<'w> Reader<'w> {
 
     /// Reads `address`, `address:port`, `address:first-last`, `:port`; a path has no port, and neither has what is after
     /// a colon and not a number.
-    fn address(&mut self, address: Field, port: Option<Field>, range_end: Option<Field>, brackets: bool) -> Option<()> {
+    fn address(
+        &mut self,
+        address: Field,
+        port: Option<Field>,
+        range_end: Option<Field>,
+        brackets: bool,
+    ) -> Option<()> {
         let word = self.take()?;
         let raw: &str = &word.text;
         let whole = |reader: &mut Self| {
@@ -404,7 +410,14 @@ fn scalar(ty: &Type, raw: &str, text: &str) -> Option<Value> {
             _ => return None,
         },
         Type::OneOf(words) => Value::Text(SmolStr::new_static(words.iter().find(|word| **word == text)?)),
-        Type::Words | Type::Ints | Type::Flag | Type::Set | Type::Unset | Type::Otherwise(_) | Type::Toggle | Type::Always(_) => return None,
+        Type::Words
+        | Type::Ints
+        | Type::Flag
+        | Type::Set
+        | Type::Unset
+        | Type::Otherwise(_)
+        | Type::Toggle
+        | Type::Always(_) => return None,
     })
 }
 

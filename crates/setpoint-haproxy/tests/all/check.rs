@@ -22,7 +22,9 @@ fn same(version: Version) -> model::Version {
 
 /// A proxy in which rules may stand.
 fn frontend(lines: &str) -> String {
-    format!("defaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\nbackend there\n  server s1 127.0.0.1:1\nfrontend f\n  bind 127.0.0.1:8080\n{lines}")
+    format!(
+        "defaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\nbackend there\n  server s1 127.0.0.1:1\nfrontend f\n  bind 127.0.0.1:8080\n{lines}"
+    )
 }
 
 #[test]
@@ -80,8 +82,14 @@ fn a_mixed_configuration_is_fine_for_the_versions_that_know_its_sections() {
 fn unknown_keywords_are_found_with_a_hint() {
     let found = found("backend b\n  balanec roundrobin\n  no optoin httpclose\n  mode http\n", None);
     let said: Vec<_> = found.iter().map(|found| (found.to_string(), found.hint.as_deref())).collect();
-    assert_eq!(said[0], ("2:3: unknown keyword `balanec` in a `backend` section".to_owned(), Some("did you mean `balance`?")));
-    assert!(found.iter().any(|found| found.problem == Problem::UnknownKeyword && found.line == 3), "{found:#?}");
+    assert_eq!(
+        said[0],
+        ("2:3: unknown keyword `balanec` in a `backend` section".to_owned(), Some("did you mean `balance`?"))
+    );
+    assert!(
+        found.iter().any(|found| found.problem == Problem::UnknownKeyword && found.line == 3),
+        "{found:#?}"
+    );
 }
 
 #[test]
@@ -94,7 +102,11 @@ fn what_a_version_removed_or_does_not_know_yet_is_named() {
         ("frontend x\n  bind 127.0.0.1:8080\nbackend x\n", Version::V3_4, Problem::DuplicateSection),
     ] {
         let found = found(text, Some(same(version)));
-        assert_eq!(found.iter().map(|found| found.problem).collect::<Vec<_>>(), [problem], "{text:?}: {found:#?}");
+        assert_eq!(
+            found.iter().map(|found| found.problem).collect::<Vec<_>>(),
+            [problem],
+            "{text:?}: {found:#?}"
+        );
         let check = need!(Haproxy::check(version, text));
         assert!(!check.accepted, "{version:?} accepts {text:?}");
     }

@@ -56,15 +56,24 @@ async fn servers_change_and_come_at_runtime_exactly_where_the_comparator_says_so
             assert_eq!(verdict(version, &current, &weighted), done, "{version:?} {balance}: {answer}");
 
             let moved = current.replace("127.0.0.1:1", "127.0.0.2:2");
-            let answer = haproxy.runtime(&format!("set server b{index}/s1 addr 127.0.0.2 port 2")).await.unwrap();
-            assert_eq!(verdict(version, &current, &moved), answer.contains("changed"), "{version:?} {balance}: {answer}");
+            let answer =
+                haproxy.runtime(&format!("set server b{index}/s1 addr 127.0.0.2 port 2")).await.unwrap();
+            assert_eq!(
+                verdict(version, &current, &moved),
+                answer.contains("changed"),
+                "{version:?} {balance}: {answer}"
+            );
 
             for (name, server) in [("s2", "127.0.0.1:3"), ("s3", "127.0.0.1:4 cookie c")] {
                 let desired = backend(index, balance, &format!("  server {name} {server}\n"));
                 let add = format!("experimental-mode on; add server b{index}/{name} {server}");
                 let answer = haproxy.runtime(&add).await.unwrap();
                 let done = answer.contains("New server registered");
-                assert_eq!(verdict(version, &current, &desired), done, "{version:?} {balance} {server}: {answer}");
+                assert_eq!(
+                    verdict(version, &current, &desired),
+                    done,
+                    "{version:?} {balance} {server}: {answer}"
+                );
             }
             // A name that happens to be known at that instant is not promised.
             let named = backend(index, balance, "  server s4 localhost:5\n");
