@@ -69,6 +69,9 @@ pub struct TextCase {
     pub haproxy_ok: Option<bool>,
 }
 
+/// The lines that the model writes, or why it refuses to.
+pub type Written = Result<Vec<String>, String>;
+
 /// What differs in a case.
 #[derive(Clone, Debug)]
 pub struct Difference {
@@ -87,7 +90,7 @@ pub struct Difference {
     /// What was sent, or an empty object where that is not known.
     pub sent: Json,
     /// The recorded text and ours, where they differ.
-    pub text: Option<(Vec<String>, Result<Vec<String>, String>)>,
+    pub text: Option<(Vec<String>, Written)>,
     /// The recorded text.
     pub recorded: Vec<String>,
     /// What was recorded as read and what we read, where they differ.
@@ -166,7 +169,7 @@ impl ModelCase {
     }
 
     /// Writes what was sent, as the recordings show it: children are indented. `None` where there is no model for it.
-    pub fn write(&self, version: Version) -> Option<Result<Vec<String>, String>> {
+    pub fn write(&self, version: Version) -> Option<Written> {
         let cx = Context::new(version);
         match self.child.as_deref() {
             // It is an element of its section's own list.

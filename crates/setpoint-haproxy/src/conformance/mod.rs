@@ -15,7 +15,7 @@ pub mod reasons;
 
 use std::collections::BTreeMap;
 
-pub use case::{Difference, Kind, ModelCase, TextCase};
+pub use case::{Difference, Kind, ModelCase, TextCase, Written};
 pub use reasons::{REASONS, Reason};
 
 use crate::model::Version;

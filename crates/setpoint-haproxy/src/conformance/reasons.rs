@@ -114,7 +114,11 @@ pub const REASONS: &[Reason] = &[
         applies: |difference| {
             matches!(&difference.text, Some((theirs, Ok(ours))) if {
                 let mut once: Vec<&String> = Vec::new();
-                theirs.iter().for_each(|line| if !once.contains(&line) { once.push(line) });
+                for line in theirs {
+                    if !once.contains(&line) {
+                        once.push(line);
+                    }
+                }
                 once.len() < theirs.len() && once.len() == ours.len() && once.iter().all(|line| ours.contains(line))
             })
         },

@@ -96,18 +96,15 @@ impl SectionModel {
         let mut properties = write_properties(&object.fields);
         for child in &self.children {
             let collection = child.kind.collection_in(object.kind, cx.version).to_owned();
-            match child.name().filter(|_| !child.kind.is_ordered() && collection != "loads") {
-                Some(name) => {
-                    let named = properties.entry(collection).or_insert_with(|| Json::Object(Map::new()));
-                    if let Some(named) = named.as_object_mut() {
-                        named.insert(name.to_owned(), child.to_json());
-                    }
+            if let Some(name) = child.name().filter(|_| !child.kind.is_ordered() && collection != "loads") {
+                let named = properties.entry(collection).or_insert_with(|| Json::Object(Map::new()));
+                if let Some(named) = named.as_object_mut() {
+                    named.insert(name.to_owned(), child.to_json());
                 }
-                None => {
-                    let listed = properties.entry(collection).or_insert_with(|| Json::Array(Vec::new()));
-                    if let Some(listed) = listed.as_array_mut() {
-                        listed.push(child.to_json());
-                    }
+            } else {
+                let listed = properties.entry(collection).or_insert_with(|| Json::Array(Vec::new()));
+                if let Some(listed) = listed.as_array_mut() {
+                    listed.push(child.to_json());
                 }
             }
         }
@@ -194,7 +191,7 @@ fn read_properties(
                 return Err(wrong(kind, &path, "a list", json));
             }
             (None, Json::Object(nested)) => {
-                read_properties(kind, version, shape, nested, &format!("{path}."), into)?
+                read_properties(kind, version, shape, nested, &format!("{path}."), into)?;
             }
             (None, _) => {}
         }

@@ -279,7 +279,7 @@ fn comment_metadata(line: &Line<'_>) -> Option<Value> {
 }
 
 /// Makes a token of a word; one that is not UTF-8 can't be in JSON.
-fn token<'w>(word: Word<'w>) -> Option<Token<'w>> {
+fn token(word: Word<'_>) -> Option<Token<'_>> {
     let raw = std::str::from_utf8(word.raw).ok()?;
     let text = match word.text {
         Cow::Borrowed(text) if text.len() == raw.len() => Cow::Borrowed(raw),

@@ -175,9 +175,8 @@ impl<'w> Reader<'w> {
             }
             Type::Set => Value::Bool(true),
             Type::Unset => Value::Bool(false),
-            Type::Otherwise(value) => Value::Text(SmolStr::new_static(value)),
             Type::Once if self.fields.get(field).is_some() => return None,
-            Type::Always(value) => Value::Text(SmolStr::new_static(value)),
+            Type::Always(value) | Type::Otherwise(value) => Value::Text(SmolStr::new_static(value)),
             Type::Rest => {
                 let words = self.words.get(self.position..).filter(|words| !words.is_empty())?;
                 self.position = self.words.len();
@@ -280,20 +279,19 @@ impl<'w> Reader<'w> {
                 .filter(|entry| entry.versions.contains(version));
             let Some(first) = fitting.next() else { return };
             let position = self.position;
-            let mut found = match fitting.clone().next() {
+            let mut found = if fitting.clone().next().is_none() {
                 // What has begun must end where there is no other way to read it.
-                None => self.entry(first),
-                Some(_) => {
-                    let saved = self.fields.clone();
-                    std::iter::once(first).chain(fitting).any(|entry| {
-                        let found = self.entry(entry);
-                        if !found {
-                            self.fields.restore(&saved);
-                            self.position = position;
-                        }
-                        found
-                    })
-                }
+                self.entry(first)
+            } else {
+                let saved = self.fields.clone();
+                std::iter::once(first).chain(fitting).any(|entry| {
+                    let found = self.entry(entry);
+                    if !found {
+                        self.fields.restore(&saved);
+                        self.position = position;
+                    }
+                    found
+                })
             };
             found &= self.position > position;
             if !found {

@@ -160,7 +160,7 @@ impl Writer<'_> {
             match piece {
                 Piece::Literal(literal) => word.push_str(literal),
                 Piece::Value { ty: Type::Count, field } if self.fields.get(*field).is_none() => {
-                    word.push('0')
+                    word.push('0');
                 }
                 Piece::Value { field, ty } => word.push_str(&spell(ty, self.fields.get(*field)?)?),
             }

@@ -10,9 +10,9 @@ use setpoint_haproxy::table::directives;
 
 pub(crate) fn recording(version: Version, kind: &str) -> String {
     let file = format!("tests/data/recordings/{version}.{kind}.jsonl.gz");
-    let compressed = std::fs::File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file)).expect(&file);
+    let compressed = std::fs::File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file)).unwrap();
     let mut text = String::new();
-    flate2::read::GzDecoder::new(compressed).read_to_string(&mut text).expect(&file);
+    flate2::read::GzDecoder::new(compressed).read_to_string(&mut text).unwrap();
     text
 }
 

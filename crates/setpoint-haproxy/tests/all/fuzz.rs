@@ -163,7 +163,7 @@ fn exercise_both(bytes: &[u8], seed: u64) {
     for section in &model(&document, &cx).sections {
         let mut text = Vec::new();
         if section.write(&cx, &mut text).is_ok() {
-            let _ = section.object.as_ref().map(|object| object.to_json());
+            let _ = section.object.as_ref().map(setpoint_haproxy::model::Object::to_json);
         }
     }
     // Another mutation of the same file, so that they have something in common.
