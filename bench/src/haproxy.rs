@@ -314,10 +314,7 @@ fn configuration(n: u32, mixed: bool) -> String {
     }
     for backend in 0..n {
         // Writing to a string can't fail.
-        let _ = writeln!(
-            text,
-            "backend backend_{backend:05}\n    balance roundrobin"
-        );
+        let _ = writeln!(text, "backend backend_{backend:05}\n    balance roundrobin");
         if mixed {
             text.push_str(
                 "    # what the team asked for\n    option httpchk GET /health\n    acl is_api path_beg /api /v1 /v2\n    acl from_inside src 10.0.0.0/8 192.168.0.0/16\n    http-request set-header X-Forwarded-Proto https if { ssl_fc }\n    http-request deny deny_status 403 if is_api !from_inside\n    http-response set-header Strict-Transport-Security \"max-age=31536000; includeSubDomains\"\n    stick-table type ip size 100k expire 30m store http_req_rate(10s)\n    timeout server 1m\n    cookie SRV insert indirect nocache\n    default-server inter 2s fall 3 rise 2\n",

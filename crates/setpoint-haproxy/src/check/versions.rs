@@ -7,16 +7,6 @@ use crate::keywords::{self, Knowledge};
 use crate::model::Version;
 use crate::text::{Diagnostic, Document, Line, Problem, Section, SectionKind, Word, nearest};
 
-/// Sections that not every version knows: since when, until when, and from when on it is warned of.
-const SECTIONS: &[(SectionKind, Version, Version, Option<Version>)] = &[
-    (SectionKind::CrtStore, Version::V3_0, Version::LATEST, None),
-    (SectionKind::Traces, Version::V3_1, Version::LATEST, None),
-    (SectionKind::LogProfile, Version::V3_1, Version::LATEST, None),
-    (SectionKind::Acme, Version::V3_2, Version::LATEST, None),
-    (SectionKind::Healthcheck, Version::V3_4, Version::LATEST, None),
-    (SectionKind::Program, Version::V2_6, Version::V3_2, Some(Version::V3_1)),
-];
-
 /// Lines that HAProxy warns of: their first words, since when, and what to write instead.
 const DEPRECATED: &[(&str, Version, &str)] = &[
     ("dispatch", Version::V3_3, "a `server` with the same address does the same"),
@@ -76,21 +66,25 @@ struct Checker<'a> {
 impl Checker<'_> {
     fn header(&mut self) {
         let kind = self.section.kind();
-        let row = SECTIONS.iter().find(|row| row.0 == kind);
-        let (Some(version), Some(row), Some(header)) = (self.version, row, self.section.header()) else {
-            return;
-        };
+        let (Some(version), Some(header)) = (self.version, self.section.header()) else { return };
         let Some(keyword) = header.words().next() else { return };
-        if version < row.1 {
-            let message = format!("`{kind}` sections exist from HAProxy {} on", row.1);
+        let (first, last) = keywords::versions_of(kind);
+        if version < first {
+            let message = format!("`{kind}` sections exist from HAProxy {first} on");
             self.say(Problem::TooNew, &header, &keyword, message, None);
-        } else if version > row.2 {
+        } else if version > last {
             let message =
-                format!("HAProxy {version} knows no `{kind}` sections; {} was the last that did", row.2);
+                format!("HAProxy {version} knows no `{kind}` sections; {last} was the last that did");
             self.say(Problem::Removed, &header, &keyword, message, None);
-        } else if row.3.is_some_and(|since| version >= since) {
+        } else if kind == SectionKind::Program && version >= Version::V3_1 {
             let message = format!("`{kind}` sections are deprecated in HAProxy {version}");
-            self.say(Problem::Deprecated, &header, &keyword, message, None);
+            self.say(
+                Problem::Deprecated,
+                &header,
+                &keyword,
+                message,
+                Some("let a service manager run it".into()),
+            );
         }
     }
 
@@ -101,20 +95,26 @@ impl Checker<'_> {
         };
         let text = word.to_str_lossy().into_owned();
         let kind = self.section.kind();
+        let (first, last) = keywords::versions_of(kind);
+        if self.version.is_some_and(|version| version < first || version > last) {
+            // The section as a whole has been named.
+            return;
+        }
         // Any version will do where none was asked for.
-        let known = match self.version {
-            Some(version) => keywords::knowledge(kind, &text, version),
-            None if Version::ALL
-                .iter()
-                .any(|any| keywords::knowledge(kind, &text, *any) == Knowledge::Known) =>
-            {
-                Knowledge::Known
-            }
-            None => Knowledge::Unknown,
+        let known = if let Some(version) = self.version {
+            keywords::knowledge(kind, &text, version)
+        } else {
+            let mut all = Version::ALL.iter().map(|any| keywords::knowledge(kind, &text, *any));
+            let known = all.find(|known| matches!(known, Knowledge::Known | Knowledge::Ignored));
+            known.unwrap_or(Knowledge::Unknown)
         };
         let newest = self.version.unwrap_or(Version::LATEST);
         match known {
             Knowledge::Known => {}
+            Knowledge::Ignored => {
+                let message = format!("`{text}` has no effect in a `{kind}` section");
+                self.say(Problem::NoEffect, line, &word, message, None);
+            }
             Knowledge::Unknown => {
                 let message = format!("unknown keyword `{text}` in a `{kind}` section");
                 let hint = nearest(&text, keywords::of(kind, newest))
@@ -150,7 +150,8 @@ impl Checker<'_> {
     ) {
         let diagnostic = Diagnostic::new(problem, self.first_line, line, (word.column, word.raw), message);
         // Whether HAProxy reads it is for the condition to say.
-        let warns = problem == Problem::Deprecated || self.section.is_conditional();
+        let warns =
+            matches!(problem, Problem::Deprecated | Problem::NoEffect) || self.section.is_conditional();
         let diagnostic = if warns { diagnostic.warning() } else { diagnostic };
         self.found.push(Diagnostic { hint, ..diagnostic });
     }

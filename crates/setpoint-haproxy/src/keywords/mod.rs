@@ -14,6 +14,8 @@
 //! assert_eq!(knowledge(SectionKind::Global, "cpu-policy", Version::V2_6), Knowledge::NotYet(Version::V3_2));
 //! ```
 
+mod coverage;
+
 use std::sync::LazyLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -21,11 +23,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::model::Version;
 use crate::text::SectionKind;
 
+pub use coverage::{Coverage, coverage};
+
 /// What a version knows of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Knowledge {
     /// It may begin a line.
     Known,
+    /// It may begin a line, is warned of, and has no effect in this section.
+    Ignored,
     /// Only later versions know it; the oldest of those that were asked.
     NotYet(Version),
     /// Only earlier versions know it; the newest of those that were asked.
@@ -40,13 +46,32 @@ pub const ASKED: [Version; 4] = [Version::V2_6, Version::V3_0, Version::V3_2, Ve
 /// From which version to which a word is known, of those that were asked.
 type Range = (Version, Version);
 
+/// A word, the versions that know it, and whether it has an effect.
+type Entry = (&'static str, Range, bool);
+
+/// The sections that not every version knows: the first that does, and the last.
+const SECTIONS: [(SectionKind, Range); 6] = [
+    (SectionKind::CrtStore, (Version::V3_0, Version::LATEST)),
+    (SectionKind::Traces, (Version::V3_1, Version::LATEST)),
+    (SectionKind::LogProfile, (Version::V3_1, Version::LATEST)),
+    (SectionKind::Acme, (Version::V3_2, Version::LATEST)),
+    (SectionKind::Healthcheck, (Version::V3_4, Version::LATEST)),
+    (SectionKind::Program, (Version::V2_6, Version::V3_2)),
+];
+
+/// The first and the last version that knows a section.
+pub fn versions_of(section: SectionKind) -> (Version, Version) {
+    let row = SECTIONS.iter().find(|(kind, _)| *kind == section);
+    row.map_or((Version::V2_6, Version::LATEST), |(_, range)| *range)
+}
+
 struct Keywords {
-    by_section: FxHashMap<SectionKind, Vec<(&'static str, Range)>>,
+    by_section: FxHashMap<SectionKind, Vec<Entry>>,
     all: FxHashSet<&'static str>,
 }
 
 static KEYWORDS: LazyLock<Keywords> = LazyLock::new(|| {
-    let mut by_section: FxHashMap<SectionKind, Vec<(&'static str, Range)>> = FxHashMap::default();
+    let mut by_section: FxHashMap<SectionKind, Vec<Entry>> = FxHashMap::default();
     let mut all = FxHashSet::default();
     let mut section = None;
     for line in include_str!("keywords.txt").lines() {
@@ -54,12 +79,13 @@ static KEYWORDS: LazyLock<Keywords> = LazyLock::new(|| {
             section = SectionKind::from_keyword(name.as_bytes());
             continue;
         }
+        let (line, effective) = line.strip_suffix(" ignored").map_or((line, true), |line| (line, false));
         let mut words = line.split(' ').filter(|word| !word.is_empty() && !line.starts_with('#'));
         let (Some(section), Some(word)) = (section, words.next()) else { continue };
         let version = |text: Option<&str>| text.and_then(|text| text.parse().ok());
         let first = version(words.next()).unwrap_or(Version::V2_6);
         let last = version(words.next()).unwrap_or(Version::LATEST);
-        by_section.entry(section).or_default().push((word, (first, last)));
+        by_section.entry(section).or_default().push((word, (first, last), effective));
         all.insert(word);
     }
     for words in by_section.values_mut() {
@@ -73,23 +99,27 @@ static KEYWORDS: LazyLock<Keywords> = LazyLock::new(|| {
 /// Of a version that was not asked, what both its neighbours don't know is not known.
 pub fn knowledge(section: SectionKind, word: &str, version: Version) -> Knowledge {
     let Some(words) = KEYWORDS.by_section.get(&section) else { return Knowledge::Known };
-    let Ok(place) = words.binary_search_by_key(&word, |(held, _)| held) else { return Knowledge::Unknown };
-    let Some((_, (first, last))) = words.get(place) else { return Knowledge::Unknown };
+    let Ok(place) = words.binary_search_by_key(&word, |(held, ..)| held) else { return Knowledge::Unknown };
+    let Some((_, (first, last), effective)) = words.get(place) else { return Knowledge::Unknown };
     let after = ASKED.into_iter().find(|asked| *asked >= version).unwrap_or(Version::LATEST);
     let before = ASKED.into_iter().rev().find(|asked| *asked <= version).unwrap_or(Version::V2_6);
     if after < *first {
         Knowledge::NotYet(*first)
     } else if before > *last {
         Knowledge::NoLonger(*last)
-    } else {
+    } else if *effective {
         Knowledge::Known
+    } else {
+        Knowledge::Ignored
     }
 }
 
-/// The words that a version knows as the beginning of a line in a section, sorted.
+/// The words that a version knows as the beginning of a line in a section, and that have an effect there; sorted.
 pub fn of(section: SectionKind, version: Version) -> impl Iterator<Item = &'static str> {
     let words = KEYWORDS.by_section.get(&section).map(Vec::as_slice).unwrap_or_default();
-    words.iter().filter(move |(_, (first, last))| (*first..=*last).contains(&version)).map(|(word, _)| *word)
+    let known = move |range: &Range| (range.0..=range.1).contains(&version);
+    let words = if known(&versions_of(section)) { words } else { &[] };
+    words.iter().filter(move |(_, range, effective)| *effective && known(range)).map(|(word, ..)| *word)
 }
 
 /// Whether some section of some version has lines that begin with this word.

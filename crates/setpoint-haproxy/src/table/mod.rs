@@ -28,15 +28,12 @@
 //! are written.
 
 mod compile;
-mod coverage;
 pub(crate) mod grammar;
 pub(crate) mod read;
 pub(crate) mod units;
 pub(crate) mod write;
 
 use std::sync::LazyLock;
-
-pub use coverage::{Coverage, coverage};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -381,17 +378,13 @@ impl Directives {
             .filter(move |row| row.versions.contains(version))
     }
 
-    /// Returns the words that begin a line of a section in a version.
-    fn first_words(&self, section: ObjectKind, version: Version) -> impl Iterator<Item = &'static str> {
-        let by_word = self.kinds.get(section as usize).map(|kind| &kind.by_word);
-        by_word.into_iter().flatten().filter_map(move |(word, first)| {
-            let mut rows = first.by_second.values().flatten().chain(&first.others);
-            rows.any(|(row, here)| {
-                here.contains(version)
-                    && self.rows.get(*row).is_some_and(|row| row.versions.contains(version))
-            })
-            .then_some(*word)
-        })
+    /// Says whether some row describes lines of a section that begin with a word.
+    pub(crate) fn knows(&self, section: ObjectKind, word: &str, version: Version) -> bool {
+        let by_word = self.kinds.get(section as usize).and_then(|kind| kind.by_word.get(word));
+        let rows = by_word.into_iter().flat_map(|word| word.by_second.values().flatten().chain(&word.others));
+        rows.filter(|(_, here)| here.contains(version))
+            .filter_map(|(row, _)| self.rows.get(*row))
+            .any(|row| row.versions.contains(version))
     }
 
     /// Returns the fields of a family.

@@ -59,6 +59,7 @@ pub enum Problem {
     Removed,
     Deprecated,
     TooNew,
+    NoEffect,
 }
 
 /// One thing that is wrong with a file.

@@ -23,7 +23,7 @@ fn same(version: Version) -> model::Version {
 /// A proxy in which rules may stand.
 fn frontend(lines: &str) -> String {
     format!(
-        "defaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\nbackend there\n  server s1 127.0.0.1:1\nfrontend f\n  bind 127.0.0.1:8080\n{lines}"
+        "defaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\nbackend there\n  server s1 127.0.0.1:1 check\nfrontend f\n  bind 127.0.0.1:8080\n{lines}"
     )
 }
 
@@ -61,7 +61,7 @@ fn a_name_that_nothing_bears_is_found_and_haproxy_refuses_it() {
 #[test]
 fn names_that_are_there_are_not_complained_of() {
     let text = frontend(
-        "  acl a src 10.0.0.1\n  http-request deny if a or { path /x } !a\n  http-request deny if METH_GET\n  http-request set-header if if a\n  use_backend %[path] if a\n  default_backend there\nbackend b\n  server s 127.0.0.1:1 track there/s1\n",
+        "  acl a src 10.0.0.1\n  http-request deny if a or { path /x } !a\n  http-request deny if METH_GET\n  http-request set-header X if if a\n  use_backend %[path] if a\n  default_backend there\nbackend b\n  server s 127.0.0.1:1 track there/s1\n",
     );
     assert_eq!(found(&text, None), []);
     for version in Version::ALL {
@@ -128,5 +128,19 @@ fn what_is_deprecated_is_warned_of_as_haproxy_warns() {
         assert_eq!(said, [(Severity::Warning, Problem::Deprecated)], "{text:?}: {found:#?}");
         let output = need!(Haproxy::check(version, text)).output;
         assert!(output.contains("deprecated"), "{version:?} does not warn of {text:?}: {output}");
+    }
+}
+
+#[test]
+fn what_has_no_effect_in_a_section_is_warned_of_as_haproxy_warns() {
+    for text in ["frontend f\n  bind 127.0.0.1:8080\n  balance roundrobin\n", "backend b\n  monitor-uri /\n"]
+    {
+        let found = found(text, None);
+        let said: Vec<_> = found.iter().map(|found| (found.severity, found.problem)).collect();
+        assert_eq!(said, [(Severity::Warning, Problem::NoEffect)], "{text:?}: {found:#?}");
+        for version in Version::ALL {
+            let check = need!(Haproxy::check(version, text));
+            assert!(check.output.contains("ignored because"), "{version:?}: {text:?}: {}", check.output);
+        }
     }
 }

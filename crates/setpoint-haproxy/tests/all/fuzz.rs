@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use setpoint_haproxy::check::{Checks, check};
 use setpoint_haproxy::compare::compare;
-use setpoint_haproxy::model::{Context, Version, model};
+use setpoint_haproxy::model::{Context, Object, Version, model};
 use setpoint_haproxy::text::{Document, LineEdit};
 
 /// How long one input may take: no input here is larger than some kilobytes.
@@ -163,7 +163,7 @@ fn exercise_both(bytes: &[u8], seed: u64) {
     for section in &model(&document, &cx).sections {
         let mut text = Vec::new();
         if section.write(&cx, &mut text).is_ok() {
-            let _ = section.object.as_ref().map(setpoint_haproxy::model::Object::to_json);
+            let _ = section.object.as_ref().map(Object::to_json);
         }
     }
     // Another mutation of the same file, so that they have something in common.

@@ -100,7 +100,9 @@ fn diff_shows_the_operations_and_what_a_running_haproxy_can_be_told() {
 #[test]
 fn diff_says_by_its_exit_code_whether_there_is_something_to_do_if_asked() {
     let sandbox = sandbox();
-    let code = |desired: &str| sandbox.run(&["haproxy", "diff", "--detailed-exitcode", "current.cfg", desired]).code();
+    let code = |desired: &str| {
+        sandbox.run(&["haproxy", "diff", "--detailed-exitcode", "current.cfg", desired]).code()
+    };
     assert_eq!((code("current.cfg"), code("desired.cfg"), code("missing.cfg")), (0, 2, 1));
 }
 
@@ -172,7 +174,12 @@ fn fmt_leaves_a_broken_file_alone() {
     let sandbox = sandbox();
     let ran = sandbox.run(&["haproxy", "fmt", "wrong.cfg"]);
     assert_eq!(ran.code(), 1);
-    assert!(ran.err().starts_with("error: wrong.cfg:7:31: a quote that is not closed; it is left as it is\nhint: "), "{}", ran.err());
+    assert!(
+        ran.err()
+            .starts_with("error: wrong.cfg:7:31: a quote that is not closed; it is left as it is\nhint: "),
+        "{}",
+        ran.err()
+    );
     assert_eq!(sandbox.read("wrong.cfg"), WRONG);
 }
 
@@ -188,4 +195,21 @@ fn a_version_that_nobody_knows_is_a_usage_error() {
 fn coverage_of_a_file_counts_its_lines() {
     let sandbox = sandbox();
     insta::assert_snapshot!("coverage_file", sandbox.ok(&["haproxy", "coverage", "current.cfg"]));
+}
+
+#[test]
+fn coverage_counts_the_keywords_of_each_section_and_version() {
+    let sandbox = sandbox();
+    let table = sandbox.ok(&["haproxy", "coverage"]);
+    let header: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(header, ["section", "2.6", "3.0", "3.2", "3.4"]);
+    let rows = sandbox.ok(&["haproxy", "coverage", "--json", "--for", "3.4"]);
+    let rows: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(rows.len() >= 19, "{rows:?}");
+    for row in &rows {
+        let missing = row["missing"].as_array().unwrap().len() as u64;
+        assert_eq!(row["modelled"].as_u64().unwrap() + missing, row["keywords"].as_u64().unwrap(), "{row}");
+    }
+    let mailers = rows.iter().find(|row| row["section"] == "mailers").unwrap();
+    assert_eq!((&mailers["keywords"], &mailers["modelled"]), (&2.into(), &2.into()));
 }
