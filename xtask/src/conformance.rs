@@ -80,7 +80,9 @@ fn recording(folder: &Path, version: Version, kind: &str) -> Result<Option<Strin
     let compressed = folder.join(format!("{version}.{kind}.jsonl.gz"));
     let mut text = String::new();
     if plain.exists() {
-        File::open(&plain).and_then(|mut file| file.read_to_string(&mut text)).with_context(|| plain.display().to_string())?;
+        File::open(&plain)
+            .and_then(|mut file| file.read_to_string(&mut text))
+            .with_context(|| plain.display().to_string())?;
     } else if compressed.exists() {
         let file = File::open(&compressed).with_context(|| compressed.display().to_string())?;
         GzDecoder::new(file).read_to_string(&mut text).with_context(|| compressed.display().to_string())?;
@@ -106,10 +108,16 @@ fn print_json(report: &Report) {
 }
 
 fn print_table(report: &Report) {
-    println!("{:<6} {:<8} {:<22} {:>7} {:>7} {:>9} {:>8}", "kind", "version", "section", "cases", "agree", "reasoned", "differ");
+    println!(
+        "{:<6} {:<8} {:<22} {:>7} {:>7} {:>9} {:>8}",
+        "kind", "version", "section", "cases", "agree", "reasoned", "differ"
+    );
     let row = |kind: &str, version: &str, section: &str, count: &Count| {
         let differ = count.cases - count.agree - count.reasoned;
-        println!("{kind:<6} {version:<8} {section:<22} {:>7} {:>7} {:>9} {differ:>8}", count.cases, count.agree, count.reasoned);
+        println!(
+            "{kind:<6} {version:<8} {section:<22} {:>7} {:>7} {:>9} {differ:>8}",
+            count.cases, count.agree, count.reasoned
+        );
     };
     for ((kind, version, section), count) in &report.counts {
         row(&kind.to_string(), version.as_str(), section, count);

@@ -69,6 +69,9 @@ pub struct TextCase {
     pub haproxy_ok: Option<bool>,
 }
 
+/// The lines that the model writes, or why it refuses to.
+pub type Written = Result<Vec<String>, String>;
+
 /// What differs in a case.
 #[derive(Clone, Debug)]
 pub struct Difference {
@@ -87,7 +90,7 @@ pub struct Difference {
     /// What was sent, or an empty object where that is not known.
     pub sent: Json,
     /// The recorded text and ours, where they differ.
-    pub text: Option<(Vec<String>, Result<Vec<String>, String>)>,
+    pub text: Option<(Vec<String>, Written)>,
     /// The recorded text.
     pub recorded: Vec<String>,
     /// What was recorded as read and what we read, where they differ.
@@ -123,8 +126,19 @@ const BASE: [&str; 7] = [
 ];
 
 /// The keywords of children that have names.
-const NAMED: [&str; 11] =
-    ["bind", "dgram-bind", "group", "load", "mailer", "nameserver", "peer", "server", "server-template", "table", "user"];
+const NAMED: [&str; 11] = [
+    "bind",
+    "dgram-bind",
+    "group",
+    "load",
+    "mailer",
+    "nameserver",
+    "peer",
+    "server",
+    "server-template",
+    "table",
+    "user",
+];
 
 /// Finds the kind of a section by its name in the recordings.
 fn section_by_name(name: &str) -> Option<ObjectKind> {
@@ -154,6 +168,22 @@ impl ModelCase {
         self.haproxy_ok == Some(true) || self.haproxy_ok_other.is_some()
     }
 
+    /// Writes what was sent, as the recordings show it: children are indented. `None` where there is no model for it.
+    pub fn write(&self, version: Version) -> Option<Written> {
+        let cx = Context::new(version);
+        match self.child.as_deref() {
+            // It is an element of its section's own list.
+            Some("entries") => None,
+            Some(child) => Some(write_child(child_by_name(child)?, &self.sent, &cx)),
+            None => Some(write_section(section_by_name(&self.section)?, &self.sent, &cx)),
+        }
+    }
+
+    /// Returns the keyword that opens the section that the case is about.
+    pub fn section_keyword(&self) -> Option<&'static str> {
+        section_by_name(&self.section).map(section_keyword)
+    }
+
     /// Says whether the recorded text means what was sent, as the model reads it.
     fn reads_as_sent(&self, version: Version) -> bool {
         let (Some(section), Some(lines)) = (section_by_name(&self.section), &self.text) else { return false };
@@ -170,11 +200,7 @@ impl ModelCase {
         let recorded = self.text.clone().filter(|_| self.status < 300)?;
         let cx = Context::new(version);
         let section = section_by_name(&self.section)?;
-        let written = match self.child.as_deref() {
-            Some("entries") => return None,
-            Some(child) => write_child(child_by_name(child)?, &self.sent, &cx),
-            None => write_section(section, &self.sent, &cx),
-        };
+        let written = self.write(version)?;
         // A section that was there already is changed: what is new are its lines.
         let is_new = recorded.first().is_some_and(|line| !line.starts_with(' '));
         let changed = self.child.is_none() && !is_new;
@@ -197,7 +223,8 @@ impl ModelCase {
             };
             (tidied(read), ours.as_ref().map_or(Json::Null, tidied))
         });
-        let kept = |json: Option<Json>| json.is_some_and(|json| without_zeros(&json) == without_zeros(&self.sent));
+        let kept =
+            |json: Option<Json>| json.is_some_and(|json| without_zeros(&json) == without_zeros(&self.sent));
         let lost = !kept(self.read.clone()) && {
             let lines = if text_differs || changed { own } else { recorded.as_slice() };
             kept(match self.child.as_deref() {
@@ -241,11 +268,7 @@ fn write_section(kind: ObjectKind, sent: &Json, cx: &Context) -> Result<Vec<Stri
 
 /// Leaves out the lines that were there before.
 fn without_base(lines: &[String], recorded: &[String]) -> Vec<String> {
-    lines
-        .iter()
-        .filter(|line| recorded.contains(line) || !BASE.contains(&line.trim()))
-        .cloned()
-        .collect()
+    lines.iter().filter(|line| recorded.contains(line) || !BASE.contains(&line.trim())).cloned().collect()
 }
 
 /// Says whether lines are the same but for blanks: the original leaves some where a value is missing.
@@ -366,8 +389,13 @@ impl TextCase {
                 })
                 .collect();
             let read_by_us = match read {
-                Json::Array(_) => Json::Array(of_kind.iter().map(|model| tidied(&model.to_json(&cx))).collect()),
-                _ => of_kind.first().map_or_else(|| Json::Object(serde_json::Map::new()), |model| tidied(&model.to_json(&cx))),
+                Json::Array(_) => {
+                    Json::Array(of_kind.iter().map(|model| tidied(&model.to_json(&cx))).collect())
+                }
+                _ => of_kind.first().map_or_else(
+                    || Json::Object(serde_json::Map::new()),
+                    |model| tidied(&model.to_json(&cx)),
+                ),
             };
             theirs.insert(collection.clone(), by_name(tidied(read)));
             ours.insert(collection.clone(), by_name(read_by_us));
@@ -385,7 +413,8 @@ impl TextCase {
             section: section.clone(),
             child: None,
             accepted: self.haproxy_ok.or(written.map(ModelCase::is_accepted)),
-            sent: written.map_or_else(|| Json::Object(serde_json::Map::new()), |written| written.sent.clone()),
+            sent: written
+                .map_or_else(|| Json::Object(serde_json::Map::new()), |written| written.sent.clone()),
             text: None,
             recorded: self.config.lines().map(str::to_owned).collect(),
             unmodelled: unmodelled.collect(),

@@ -15,7 +15,7 @@ pub mod reasons;
 
 use std::collections::BTreeMap;
 
-pub use case::{Difference, Kind, ModelCase, TextCase};
+pub use case::{Difference, Kind, ModelCase, TextCase, Written};
 pub use reasons::{REASONS, Reason};
 
 use crate::model::Version;
@@ -117,6 +117,7 @@ impl Report {
 /// Reads the cases of a recording. `$D` stands for a folder: no variable of HAProxy's is meant.
 fn lines<C: serde::de::DeserializeOwned>(text: &str) -> impl Iterator<Item = Result<C, ReplayError>> {
     text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(|(line, text)| {
-        serde_json::from_str(&text.replace("$D", "/rec")).map_err(|source| ReplayError::NotACase { line: line + 1, source })
+        serde_json::from_str(&text.replace("$D", "/rec"))
+            .map_err(|source| ReplayError::NotACase { line: line + 1, source })
     })
 }

@@ -92,7 +92,9 @@ pub const REASONS: &[Reason] = &[
         name: "set-query",
         why: "The format of `set-query`, and in 3.0 of `set-uri`, is in `hdr_format` for the original, and not in the \
               property that the schema has for it.",
-        applies: |difference| difference.recorded.iter().any(|line| line.contains("set-query ") || line.contains("set-uri ")),
+        applies: |difference| {
+            difference.recorded.iter().any(|line| line.contains("set-query ") || line.contains("set-uri "))
+        },
     },
     Reason {
         name: "seconds",
@@ -102,7 +104,9 @@ pub const REASONS: &[Reason] = &[
     Reason {
         name: "quotes",
         why: "The original sometimes keeps the quotes of a word and sometimes not; to HAProxy it is the same word.",
-        applies: |difference| difference.read.as_ref().is_some_and(|(theirs, ours)| unquoted(theirs) == unquoted(ours)),
+        applies: |difference| {
+            difference.read.as_ref().is_some_and(|(theirs, ours)| unquoted(theirs) == unquoted(ours))
+        },
     },
     Reason {
         name: "twice",
@@ -110,7 +114,11 @@ pub const REASONS: &[Reason] = &[
         applies: |difference| {
             matches!(&difference.text, Some((theirs, Ok(ours))) if {
                 let mut once: Vec<&String> = Vec::new();
-                theirs.iter().for_each(|line| if !once.contains(&line) { once.push(line) });
+                for line in theirs {
+                    if !once.contains(&line) {
+                        once.push(line);
+                    }
+                }
                 once.len() < theirs.len() && once.len() == ours.len() && once.iter().all(|line| ours.contains(line))
             })
         },
@@ -119,26 +127,23 @@ pub const REASONS: &[Reason] = &[
         name: "sections",
         why: "Of two sections of the same name the original merges the lines, or keeps the last.",
         applies: |difference| {
-            let headers: Vec<&String> =
-                difference.recorded.iter().filter(|line| line.starts_with(|c: char| c.is_ascii_alphabetic())).collect();
-            headers.iter().enumerate().any(|(position, line)| headers.iter().skip(position + 1).any(|other| other == line))
-        },
-    },
-    Reason {
-        name: "ignored-zero",
-        why: "The original ignores a property altogether (`id` of a template, and up to 3.1 of a proxy), zero or not.",
-        applies: |difference| {
-            let words = |lines: &[String]| lines.iter().flat_map(|line| line.split_whitespace()).map(str::to_owned).collect::<Vec<_>>();
-            matches!(&difference.text, Some((theirs, Ok(ours))) if {
-                let ours = words(ours).join(" ");
-                ours.ends_with(" id 0") && ours.trim_end_matches(" id 0") == words(theirs).join(" ")
-            })
+            let headers: Vec<&String> = difference
+                .recorded
+                .iter()
+                .filter(|line| line.starts_with(|c: char| c.is_ascii_alphabetic()))
+                .collect();
+            headers
+                .iter()
+                .enumerate()
+                .any(|(position, line)| headers.iter().skip(position + 1).any(|other| other == line))
         },
     },
     Reason {
         name: "tls-tickets",
         why: "In 3.2 the original writes `no-tls-tickets tls-tickets`, which says both.",
-        applies: |difference| difference.recorded.iter().any(|line| line.contains("no-tls-tickets tls-tickets")),
+        applies: |difference| {
+            difference.recorded.iter().any(|line| line.contains("no-tls-tickets tls-tickets"))
+        },
     },
     Reason {
         name: "gpt-value",
@@ -154,12 +159,15 @@ pub const REASONS: &[Reason] = &[
         name: "unnamed",
         why: "The original gives names to `defaults` that have none.",
         applies: |difference| {
-            difference.read.as_ref().is_some_and(|(theirs, _)| theirs.to_string().contains("unnamed_defaults_"))
+            difference
+                .read
+                .as_ref()
+                .is_some_and(|(theirs, _)| theirs.to_string().contains("unnamed_defaults_"))
         },
     },
     Reason {
         name: "empty",
-        why: "An empty text, structure or element, or one of nothing but zeros, says nothing; the original writes a keyword \
+        why: "An empty text, structure or element says nothing; the original writes a keyword \
               without a value for it.",
         applies: |difference| has_nothing(&difference.sent) || has_bare_lines(difference),
     },
@@ -197,7 +205,11 @@ fn said(json: &Json, lines: &[String]) -> usize {
     let text = lines.iter().map(decoded).chain(lines.iter().cloned()).collect::<Vec<_>>().join("\n");
     let parts: Vec<&str> = text.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let number = |leaf: &str| leaf.bytes().all(|byte| byte.is_ascii_digit());
-    all.iter().filter(|leaf| if number(leaf) { parts.contains(&leaf.as_str()) } else { text.contains(leaf.as_str()) }).count()
+    all.iter()
+        .filter(
+            |leaf| if number(leaf) { parts.contains(&leaf.as_str()) } else { text.contains(leaf.as_str()) },
+        )
+        .count()
 }
 
 /// Says whether our text says more of what was sent.
@@ -213,7 +225,10 @@ fn is_unwritten(difference: &Difference) -> bool {
         leaves(json, &mut all);
         all.len()
     };
-    difference.kind == super::Kind::Model && !ours.is_null() && said(theirs, &difference.recorded) < count(theirs) && contains(theirs, ours)
+    difference.kind == super::Kind::Model
+        && !ours.is_null()
+        && said(theirs, &difference.recorded) < count(theirs)
+        && contains(theirs, ours)
 }
 
 /// Says whether one JSON holds all that another does.
@@ -223,7 +238,8 @@ fn contains(whole: &Json, part: &Json) -> bool {
             part.iter().all(|(name, part)| whole.get(name).is_some_and(|whole| contains(whole, part)))
         }
         (Json::Array(whole), Json::Array(part)) => {
-            part.len() <= whole.len() && part.iter().all(|part| whole.iter().any(|whole| contains(whole, part)))
+            part.len() <= whole.len()
+                && part.iter().all(|part| whole.iter().any(|whole| contains(whole, part)))
         }
         (_, Json::Null) => true,
         (whole, part) => whole == part,
@@ -235,7 +251,9 @@ fn unquoted(json: &Json) -> Json {
     match json {
         Json::String(text) => Json::from(split(text).map_or_else(|| text.clone(), |words| words.join(" "))),
         Json::Array(values) => Json::Array(values.iter().map(unquoted).collect()),
-        Json::Object(properties) => Json::Object(properties.iter().map(|(name, value)| (name.clone(), unquoted(value))).collect()),
+        Json::Object(properties) => {
+            Json::Object(properties.iter().map(|(name, value)| (name.clone(), unquoted(value))).collect())
+        }
         json => json.clone(),
     }
 }
@@ -249,7 +267,10 @@ fn is_in_seconds(difference: &Difference) -> bool {
                 theirs.as_i64().zip(ours.as_i64()).is_some_and(|(theirs, ours)| theirs * 1000 == ours)
             }
             (Json::Object(theirs), Json::Object(ours)) => {
-                theirs.len() == ours.len() && theirs.iter().all(|(name, theirs)| ours.get(name).is_some_and(|ours| read(theirs, ours)))
+                theirs.len() == ours.len()
+                    && theirs
+                        .iter()
+                        .all(|(name, theirs)| ours.get(name).is_some_and(|ours| read(theirs, ours)))
             }
             (Json::Array(theirs), Json::Array(ours)) => {
                 theirs.len() == ours.len() && theirs.iter().zip(ours).all(|(theirs, ours)| read(theirs, ours))
@@ -258,14 +279,16 @@ fn is_in_seconds(difference: &Difference) -> bool {
         }
     }
     let written = |(theirs, ours): (&str, &str)| {
-        theirs == ours || theirs.parse().is_ok_and(|milliseconds: i64| read_time(ours, 1) == Some(milliseconds))
+        theirs == ours
+            || theirs.parse().is_ok_and(|milliseconds: i64| read_time(ours, 1) == Some(milliseconds))
     };
     let text = match &difference.text {
         None => true,
         Some((_, Err(_))) => false,
         Some((theirs, Ok(ours))) => {
             let (theirs, ours) = (theirs.join(" "), ours.join(" "));
-            let (theirs, ours): (Vec<_>, Vec<_>) = (theirs.split_whitespace().collect(), ours.split_whitespace().collect());
+            let (theirs, ours): (Vec<_>, Vec<_>) =
+                (theirs.split_whitespace().collect(), ours.split_whitespace().collect());
             theirs.len() == ours.len() && theirs.into_iter().zip(ours).all(written)
         }
     };
@@ -297,7 +320,10 @@ fn differs_in_tls_versions(difference: &Difference) -> bool {
     let Some((theirs, Ok(ours))) = &difference.text else { return false };
     let others = |lines: &[String]| {
         let words = lines.iter().flat_map(|line| line.split_whitespace());
-        words.filter(|word| !word.starts_with("no-tlsv1") && *word != "no-sslv3").map(str::to_owned).collect::<Vec<_>>()
+        words
+            .filter(|word| !word.starts_with("no-tlsv1") && *word != "no-sslv3")
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     others(theirs) == others(ours)
 }
@@ -313,12 +339,14 @@ fn has_bare_lines(difference: &Difference) -> bool {
 fn has_nothing(json: &Json) -> bool {
     let says_nothing = |json: &Json| match json {
         Json::String(text) => text.is_empty(),
-        json @ Json::Object(_) => without_zeros(json).as_object().is_some_and(serde_json::Map::is_empty),
+        Json::Object(properties) => properties.is_empty(),
         _ => false,
     };
     match json {
         Json::Array(values) => values.iter().any(|value| says_nothing(value) || has_nothing(value)),
-        Json::Object(properties) => properties.values().any(|value| says_nothing(value) || has_nothing(value)),
+        Json::Object(properties) => {
+            properties.values().any(|value| says_nothing(value) || has_nothing(value))
+        }
         _ => false,
     }
 }
@@ -339,7 +367,8 @@ fn is_several_words(difference: &Difference) -> bool {
     let Some((theirs, ours)) = &difference.read else { return false };
     let mut found = false;
     differing_texts(theirs, ours, "", &mut |name, text| {
-        found |= split(text).is_none() || (text.contains(' ') && one_word(text) != text && !directives().takes_words(name));
+        found |= split(text).is_none()
+            || (text.contains(' ') && one_word(text) != text && !directives().takes_words(name));
     });
     found
 }

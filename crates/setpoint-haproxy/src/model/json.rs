@@ -96,18 +96,15 @@ impl SectionModel {
         let mut properties = write_properties(&object.fields);
         for child in &self.children {
             let collection = child.kind.collection_in(object.kind, cx.version).to_owned();
-            match child.name().filter(|_| !child.kind.is_ordered() && collection != "loads") {
-                Some(name) => {
-                    let named = properties.entry(collection).or_insert_with(|| Json::Object(Map::new()));
-                    if let Some(named) = named.as_object_mut() {
-                        named.insert(name.to_owned(), child.to_json());
-                    }
+            if let Some(name) = child.name().filter(|_| !child.kind.is_ordered() && collection != "loads") {
+                let named = properties.entry(collection).or_insert_with(|| Json::Object(Map::new()));
+                if let Some(named) = named.as_object_mut() {
+                    named.insert(name.to_owned(), child.to_json());
                 }
-                None => {
-                    let listed = properties.entry(collection).or_insert_with(|| Json::Array(Vec::new()));
-                    if let Some(listed) = listed.as_array_mut() {
-                        listed.push(child.to_json());
-                    }
+            } else {
+                let listed = properties.entry(collection).or_insert_with(|| Json::Array(Vec::new()));
+                if let Some(listed) = listed.as_array_mut() {
+                    listed.push(child.to_json());
                 }
             }
         }
@@ -140,7 +137,14 @@ impl SectionModel {
 }
 
 /// Sets the fields that some properties stand for.
-fn read_properties(kind: ObjectKind, version: Version, shape: &Shape, properties: &Map<String, Json>, prefix: &str, into: &mut Fields) -> Result<(), ModelError> {
+fn read_properties(
+    kind: ObjectKind,
+    version: Version,
+    shape: &Shape,
+    properties: &Map<String, Json>,
+    prefix: &str,
+    into: &mut Fields,
+) -> Result<(), ModelError> {
     for (name, json) in properties {
         let path = format!("{prefix}{name}");
         match (shape.slots.get(path.as_str()), json) {
@@ -186,7 +190,9 @@ fn read_properties(kind: ObjectKind, version: Version, shape: &Shape, properties
             (Some(Slot::Values(_) | Slot::Objects(..)), json) => {
                 return Err(wrong(kind, &path, "a list", json));
             }
-            (None, Json::Object(nested)) => read_properties(kind, version, shape, nested, &format!("{path}."), into)?,
+            (None, Json::Object(nested)) => {
+                read_properties(kind, version, shape, nested, &format!("{path}."), into)?;
+            }
             (None, _) => {}
         }
     }
@@ -200,14 +206,32 @@ fn wrong(kind: ObjectKind, path: &str, needed: &'static str, found: &Json) -> Mo
 /// Reads a value that the schema says is of a type.
 fn read_value(kind: ObjectKind, path: &str, ty: &Type, json: &Json) -> Result<Value, ModelError> {
     let needed = match (ty, json) {
-        (Type::Int | Type::Count | Type::Time(_) | Type::Seconds | Type::Size | Type::Bytes | Type::Kilobytes, Json::Number(number)) => {
-            match number.as_i64() {
-                Some(number) => return Ok(Value::Int(number)),
-                None => "a whole number",
-            }
+        (
+            Type::Int
+            | Type::Count
+            | Type::Time(_)
+            | Type::Seconds
+            | Type::Size
+            | Type::Bytes
+            | Type::Kilobytes,
+            Json::Number(number),
+        ) => match number.as_i64() {
+            Some(number) => return Ok(Value::Int(number)),
+            None => "a whole number",
+        },
+        (
+            Type::Int
+            | Type::Count
+            | Type::Time(_)
+            | Type::Seconds
+            | Type::Size
+            | Type::Bytes
+            | Type::Kilobytes,
+            _,
+        ) => "a number",
+        (Type::Flag | Type::Set | Type::Unset | Type::Switch, Json::Bool(flag)) => {
+            return Ok(Value::Bool(*flag));
         }
-        (Type::Int | Type::Count | Type::Time(_) | Type::Seconds | Type::Size | Type::Bytes | Type::Kilobytes, _) => "a number",
-        (Type::Flag | Type::Set | Type::Unset | Type::Switch, Json::Bool(flag)) => return Ok(Value::Bool(*flag)),
         (Type::Flag | Type::Set | Type::Unset | Type::Switch, _) => "true or false",
         (_, Json::String(text)) => return Ok(Value::Text(SmolStr::new(text))),
         _ => "a text",

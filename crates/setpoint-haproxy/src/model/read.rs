@@ -139,7 +139,8 @@ impl<'s> SectionReader<'s> {
             });
         }
         let read = tokens.is_empty()
-            || (is_text && if is_header { self.header(line, &tokens) } else { self.directive(line, &tokens) });
+            || (is_text
+                && if is_header { self.header(line, &tokens) } else { self.directive(line, &tokens) });
         self.tokens = tokens;
         if !read {
             self.unmodelled.push(line.number());
@@ -236,7 +237,9 @@ impl<'s> SectionReader<'s> {
         }
         match row.repeat {
             Repeat::Merge => {}
-            Repeat::Once if fields.iter().any(|(field, _)| self.object.fields.get(*field).is_some()) => return false,
+            Repeat::Once if fields.iter().any(|(field, _)| self.object.fields.get(*field).is_some()) => {
+                return false;
+            }
             Repeat::Once | Repeat::Replace => {
                 for field in table.family(row.family) {
                     self.object.fields.remove(*field);
@@ -276,7 +279,7 @@ fn comment_metadata(line: &Line<'_>) -> Option<Value> {
 }
 
 /// Makes a token of a word; one that is not UTF-8 can't be in JSON.
-fn token<'w>(word: Word<'w>) -> Option<Token<'w>> {
+fn token(word: Word<'_>) -> Option<Token<'_>> {
     let raw = std::str::from_utf8(word.raw).ok()?;
     let text = match word.text {
         Cow::Borrowed(text) if text.len() == raw.len() => Cow::Borrowed(raw),
@@ -284,6 +287,10 @@ fn token<'w>(word: Word<'w>) -> Option<Token<'w>> {
         Cow::Owned(text) => Cow::Owned(String::from_utf8(text).ok()?),
     };
     // What a variable stood for is spelled as its value, not as its name.
-    let raw = if word.variable || raw.contains("${") { Cow::Owned(text.clone().into_owned()) } else { Cow::Borrowed(raw) };
+    let raw = if word.variable || raw.contains("${") {
+        Cow::Owned(text.clone().into_owned())
+    } else {
+        Cow::Borrowed(raw)
+    };
     Some(Token { raw, text })
 }

@@ -81,7 +81,10 @@ pub(crate) enum Type {
 impl Type {
     /// Says whether a value of this type takes no word.
     pub(crate) fn is_silent(&self) -> bool {
-        matches!(self, Self::Flag | Self::Set | Self::Unset | Self::Otherwise(_) | Self::Toggle | Self::Always(_))
+        matches!(
+            self,
+            Self::Flag | Self::Set | Self::Unset | Self::Otherwise(_) | Self::Toggle | Self::Always(_)
+        )
     }
 }
 
@@ -182,8 +185,7 @@ pub(crate) fn cut(word: &str) -> &str {
 /// Returns the literal that an item starts with.
 pub(crate) fn first_word(item: &Item) -> Option<&'static str> {
     match item {
-        Item::Literal(word) => Some(word),
-        Item::Constant { word, .. } => Some(word),
+        Item::Literal(word) | Item::Constant { word, .. } => Some(word),
         Item::Pattern { pieces, .. } => match pieces.first() {
             Some(Piece::Literal(text)) => Some(text),
             _ => None,

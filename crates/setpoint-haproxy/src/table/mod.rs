@@ -427,8 +427,7 @@ fn mentions(items: &[Item], field: Field) -> bool {
 ///
 /// A family has the same fixed words at the start, and then the same field.
 fn number_families(rows: &mut [Row]) -> Vec<Vec<Field>> {
-    let mut numbers: FxHashMap<(Vec<ObjectKind>, Vec<&'static str>, Option<Field>), usize> =
-        FxHashMap::default();
+    let mut numbers = FxHashMap::default();
     let mut families: Vec<FxHashSet<Field>> = Vec::new();
     for row in rows {
         let mut words = Vec::new();
@@ -468,7 +467,7 @@ fn collect_fields(items: &[Item], into: &mut Vec<Field>) {
         match item {
             Item::Literal(_) => {}
             Item::Constant { field, .. } | Item::Value { field, .. } | Item::Repeat { field, .. } => {
-                into.push(*field)
+                into.push(*field);
             }
             Item::Pattern { constant, pieces } => {
                 into.extend(constant.map(|(field, _)| field));

@@ -175,9 +175,8 @@ impl<'w> Reader<'w> {
             }
             Type::Set => Value::Bool(true),
             Type::Unset => Value::Bool(false),
-            Type::Otherwise(value) => Value::Text(SmolStr::new_static(value)),
             Type::Once if self.fields.get(field).is_some() => return None,
-            Type::Always(value) => Value::Text(SmolStr::new_static(value)),
+            Type::Always(value) | Type::Otherwise(value) => Value::Text(SmolStr::new_static(value)),
             Type::Rest => {
                 let words = self.words.get(self.position..).filter(|words| !words.is_empty())?;
                 self.position = self.words.len();
@@ -218,7 +217,13 @@ impl<'w> Reader<'w> {
 
     /// Reads `address`, `address:port`, `address:first-last`, `:port`; a path has no port, and neither has what is after
     /// a colon and not a number.
-    fn address(&mut self, address: Field, port: Option<Field>, range_end: Option<Field>, brackets: bool) -> Option<()> {
+    fn address(
+        &mut self,
+        address: Field,
+        port: Option<Field>,
+        range_end: Option<Field>,
+        brackets: bool,
+    ) -> Option<()> {
         let word = self.take()?;
         let raw: &str = &word.text;
         let whole = |reader: &mut Self| {
@@ -274,20 +279,19 @@ impl<'w> Reader<'w> {
                 .filter(|entry| entry.versions.contains(version));
             let Some(first) = fitting.next() else { return };
             let position = self.position;
-            let mut found = match fitting.clone().next() {
+            let mut found = if fitting.clone().next().is_none() {
                 // What has begun must end where there is no other way to read it.
-                None => self.entry(first),
-                Some(_) => {
-                    let saved = self.fields.clone();
-                    std::iter::once(first).chain(fitting).any(|entry| {
-                        let found = self.entry(entry);
-                        if !found {
-                            self.fields.restore(&saved);
-                            self.position = position;
-                        }
-                        found
-                    })
-                }
+                self.entry(first)
+            } else {
+                let saved = self.fields.clone();
+                std::iter::once(first).chain(fitting).any(|entry| {
+                    let found = self.entry(entry);
+                    if !found {
+                        self.fields.restore(&saved);
+                        self.position = position;
+                    }
+                    found
+                })
             };
             found &= self.position > position;
             if !found {
@@ -404,7 +408,14 @@ fn scalar(ty: &Type, raw: &str, text: &str) -> Option<Value> {
             _ => return None,
         },
         Type::OneOf(words) => Value::Text(SmolStr::new_static(words.iter().find(|word| **word == text)?)),
-        Type::Words | Type::Ints | Type::Flag | Type::Set | Type::Unset | Type::Otherwise(_) | Type::Toggle | Type::Always(_) => return None,
+        Type::Words
+        | Type::Ints
+        | Type::Flag
+        | Type::Set
+        | Type::Unset
+        | Type::Otherwise(_)
+        | Type::Toggle
+        | Type::Always(_) => return None,
     })
 }
 

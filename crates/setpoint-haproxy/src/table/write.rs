@@ -77,7 +77,9 @@ impl Writer<'_> {
                 true
             }
             Item::Value { field, ty, .. } => self.value(*field, ty),
-            Item::Address { address, port, range_end, brackets } => self.address(*address, *port, *range_end, *brackets),
+            Item::Address { address, port, range_end, brackets } => {
+                self.address(*address, *port, *range_end, *brackets)
+            }
             Item::Optional(items) => {
                 self.attempt(items);
                 true
@@ -137,8 +139,13 @@ impl Writer<'_> {
         let Some(Value::List(values)) = self.fields.get(list) else { return Some(0) };
         for value in values {
             let text = with_element(value, |element| {
-                let mut writer =
-                    Writer { fields: element, version: self.version, negated: false, said: 0, out: String::new() };
+                let mut writer = Writer {
+                    fields: element,
+                    version: self.version,
+                    negated: false,
+                    said: 0,
+                    out: String::new(),
+                };
                 writer.items(items).then_some(writer.out)
             })?;
             self.said += 1;
@@ -152,7 +159,9 @@ impl Writer<'_> {
         for piece in pieces {
             match piece {
                 Piece::Literal(literal) => word.push_str(literal),
-                Piece::Value { ty: Type::Count, field } if self.fields.get(*field).is_none() => word.push('0'),
+                Piece::Value { ty: Type::Count, field } if self.fields.get(*field).is_none() => {
+                    word.push('0');
+                }
                 Piece::Value { field, ty } => word.push_str(&spell(ty, self.fields.get(*field)?)?),
             }
         }
@@ -163,7 +172,9 @@ impl Writer<'_> {
         match (ty, self.fields.get(field)) {
             (Type::Set, value) => return matches!(value, Some(Value::Bool(true))),
             (Type::Unset, value) => return !matches!(value, Some(Value::Bool(true))),
-            (Type::Otherwise(expected), value) => return value.is_none_or(|value| value.as_str() == Some(expected)),
+            (Type::Otherwise(expected), value) => {
+                return value.is_none_or(|value| value.as_str() == Some(expected));
+            }
             _ => {}
         }
         self.said += 1;
@@ -204,7 +215,13 @@ impl Writer<'_> {
         true
     }
 
-    fn address(&mut self, address: Field, port: Option<Field>, range_end: Option<Field>, brackets: bool) -> bool {
+    fn address(
+        &mut self,
+        address: Field,
+        port: Option<Field>,
+        range_end: Option<Field>,
+        brackets: bool,
+    ) -> bool {
         let number =
             |field: Option<Field>| field.and_then(|field| self.fields.get(field)).and_then(Value::as_int);
         let (address, port, range_end) =

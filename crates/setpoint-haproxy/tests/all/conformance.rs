@@ -8,11 +8,11 @@ use setpoint_haproxy::conformance::Report;
 use setpoint_haproxy::model::Version;
 use setpoint_haproxy::table::directives;
 
-fn recording(version: Version, kind: &str) -> String {
+pub(crate) fn recording(version: Version, kind: &str) -> String {
     let file = format!("tests/data/recordings/{version}.{kind}.jsonl.gz");
-    let compressed = std::fs::File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file)).expect(&file);
+    let compressed = std::fs::File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file)).unwrap();
     let mut text = String::new();
-    flate2::read::GzDecoder::new(compressed).read_to_string(&mut text).expect(&file);
+    flate2::read::GzDecoder::new(compressed).read_to_string(&mut text).unwrap();
     text
 }
 
@@ -25,7 +25,11 @@ fn agrees(version: Version) {
     for difference in report.differences.iter().take(20) {
         writeln!(differences, "{difference:#?}").unwrap();
     }
-    assert!(report.differences.is_empty(), "{} differences, such as\n{differences}", report.differences.len());
+    assert!(
+        report.differences.is_empty(),
+        "{} differences, such as\n{differences}",
+        report.differences.len()
+    );
 }
 
 #[test]
