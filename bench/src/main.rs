@@ -12,6 +12,7 @@
 mod case;
 mod engine;
 mod floor;
+mod haproxy;
 mod host;
 mod measure;
 mod part;
@@ -29,7 +30,7 @@ use case::Case;
 #[command(version)]
 struct Cli {
     /// What is measured.
-    #[arg(required_unless_present = "case")]
+    #[arg(required_unless_present_any = ["case", "haproxy_case"])]
     bench: Option<Bench>,
     /// The cases to run; all if none is named.
     #[arg(value_name = "CASE")]
@@ -43,6 +44,9 @@ struct Cli {
     /// Measures one case in this very process and prints the sample.
     #[arg(long, hide = true, value_enum, requires = "n", conflicts_with = "bench")]
     case: Option<Case>,
+    /// Measures one case of HAProxy configurations in this very process and prints the sample.
+    #[arg(long, hide = true, value_enum, requires = "n", conflicts_with_all = ["bench", "case"])]
+    haproxy_case: Option<haproxy::HaproxyCase>,
     /// The number of items of that case.
     #[arg(long, hide = true)]
     n: Option<u32>,
@@ -55,6 +59,8 @@ enum Bench {
     Engine,
     /// The command on real files.
     Host,
+    /// HAProxy configurations: parsing, modelling, comparing.
+    Haproxy,
 }
 
 fn main() -> ExitCode {
@@ -72,9 +78,16 @@ fn run(cli: &Cli) -> Result<()> {
         println!("{}", serde_json::to_string(&measure::sample(case, n)?)?);
         return Ok(());
     }
+    if let (Some(case), Some(n)) = (cli.haproxy_case, cli.n) {
+        println!("{}", serde_json::to_string(&haproxy::sample(case, n)?)?);
+        return Ok(());
+    }
     ensure!(cli.scale.is_finite() && cli.scale > 0.0, "--scale must be a number above 0");
     if let Some(Bench::Host) = cli.bench {
         return host::run(&chosen::<host::HostCase>(&cli.cases), cli.json, cli.scale);
+    }
+    if let Some(Bench::Haproxy) = cli.bench {
+        return haproxy::run(&chosen::<haproxy::HaproxyCase>(&cli.cases), cli.json, cli.scale);
     }
     let cases = chosen::<Case>(&cli.cases);
     let mut report = report::Report::new(cli.json);

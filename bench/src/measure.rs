@@ -101,7 +101,7 @@ fn sample_apart(case: Case, n: u32) -> Result<Sample> {
 }
 
 /// The most memory this process has had in use so far.
-fn peak_rss_bytes() -> Result<u64> {
+pub(crate) fn peak_rss_bytes() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status").context("can't read /proc/self/status")?;
     parse_peak(&status)
 }

@@ -9,7 +9,7 @@ use crate::{exit, workspace};
 /// Arguments of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to measure: `engine` or `host`.
+    /// What to measure: `engine`, `host` or `haproxy`.
     name: String,
     /// The cases to run; all if none is named.
     #[arg(value_name = "CASE")]

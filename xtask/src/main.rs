@@ -5,8 +5,10 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line talks to the terminal")]
 
 mod bench;
+mod conformance;
 mod console;
 mod exit;
+mod fuzz;
 mod parts;
 mod soak;
 mod test;
@@ -37,8 +39,12 @@ enum Command {
     RunTest(test::limited::Args),
     /// Measures with optimisation, each case in a process of its own.
     Bench(bench::Args),
+    /// Holds what is built to recordings of the original.
+    Conformance(conformance::Args),
     /// Runs random schedules against a model for as long as asked.
     Soak(soak::Args),
+    /// Mutates a corpus of inputs for as long as asked.
+    Fuzz(fuzz::Args),
     /// Starts parts for a person to play with, until Ctrl-C.
     Up(up::Args),
 }
@@ -49,7 +55,9 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::RunTest(args) => test::limited::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Conformance(args) => conformance::run(&args),
         Command::Soak(args) => soak::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Up(args) => up::run(&args),
     };
     outcome.unwrap_or_else(|error| {

@@ -4,7 +4,7 @@
 //! how long to go on, and shows what it says while it runs.
 
 use std::io::{BufRead, BufReader};
-use std::process::{ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -41,7 +41,7 @@ impl Soak {
     }
 }
 
-fn parse_minutes(text: &str) -> Result<Duration> {
+pub(crate) fn parse_minutes(text: &str) -> Result<Duration> {
     let minutes: f64 = text.parse()?;
     match Duration::try_from_secs_f64((minutes * 60.0).ceil()) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
@@ -57,12 +57,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         .args(["test", "--release", "--package", package, "--test", binary])
         .args(["--", "--exact", test, "--nocapture"])
         .env("SETPOINT_SOAK_SECONDS", args.minutes.as_secs().to_string())
-        .env_remove("SETPOINT_SEED")
-        .stdout(Stdio::piped());
+        .env_remove("SETPOINT_SEED");
     if let Some(seed) = args.seed {
         command.env("SETPOINT_SEED", seed.to_string());
     }
-    let mut child = command.spawn().context("can't run `cargo test`")?;
+    one_test(command, package, test)
+}
+
+/// Runs one test and shows what it says. A run in which the test was not found is a failure.
+pub(crate) fn one_test(mut command: Command, package: &str, test: &str) -> Result<ExitCode> {
+    let mut child = command.stdout(Stdio::piped()).spawn().context("can't run `cargo test`")?;
     let mut ran = false;
     if let Some(output) = child.stdout.take() {
         for line in BufReader::new(output).lines() {

@@ -80,6 +80,37 @@ pub struct Operation {
     /// preceded by its deletion.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub temporary: bool,
+    /// The group it belongs to: operations of one group are never carried out at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Whether it can be carried out on what is running; none where the question does not arise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<Runtime>,
+}
+
+/// Whether an operation can be carried out on what is running, or only by loading a configuration anew.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "possible", rename_all = "lowercase")]
+pub enum Runtime {
+    /// What is running can be told.
+    Yes,
+    /// It takes effect with a reload.
+    No {
+        /// Why.
+        why: String,
+    },
+}
+
+impl Runtime {
+    /// It takes effect with a reload, for this reason.
+    pub fn no(why: impl Into<String>) -> Self {
+        Self::No { why: why.into() }
+    }
+
+    /// Whether what is running can be told.
+    pub fn is_possible(&self) -> bool {
+        matches!(self, Self::Yes)
+    }
 }
 
 impl Operation {
@@ -94,6 +125,8 @@ impl Operation {
             detail: Vec::new(),
             after: Vec::new(),
             temporary: false,
+            group: None,
+            runtime: None,
         }
     }
 

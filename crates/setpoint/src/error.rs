@@ -93,6 +93,25 @@ pub(crate) enum CliError {
         /// Why.
         source: io::Error,
     },
+    /// A configuration can't be read.
+    #[error("can't read {}: {source}", .path.display())]
+    Configuration {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A configuration has errors, and is left alone.
+    #[error("{file}:{first}; it is left as it is")]
+    Broken {
+        /// The file.
+        file: String,
+        /// The first error.
+        first: String,
+    },
+    /// Two configurations can't be compared.
+    #[error(transparent)]
+    Compare(#[from] setpoint_haproxy::compare::CompareError),
     /// The directory to keep already holds something.
     #[error("{} is not empty", .0.display())]
     NotEmpty(PathBuf),
@@ -163,6 +182,7 @@ impl CliError {
             Self::Stale(_) => "stale",
             Self::NoSuchRun(_) | Self::NoRun => "history",
             Self::Incomplete(_) | Self::Reconcile(_) => "incomplete",
+            Self::Configuration { .. } | Self::Broken { .. } | Self::Compare(_) => "configuration",
             _ => "failed",
         }
     }
@@ -194,6 +214,10 @@ impl CliError {
             Self::Incomplete(_) => Some(
                 "`setpoint explain ITEM` says why an item is as it is; the next `setpoint apply` goes on",
             ),
+            Self::Broken { .. } => Some("`setpoint haproxy check` shows all errors"),
+            Self::Compare(_) => {
+                Some("name the current file first, then the desired one; neither may be empty")
+            }
             Self::NotEmpty(_) => Some("name a directory that does not exist yet, or an empty one"),
             Self::Directory { .. } => Some("name a directory that you may write to"),
             Self::Temporary(_) => {

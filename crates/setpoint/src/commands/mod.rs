@@ -4,6 +4,7 @@ pub(crate) mod apply;
 pub(crate) mod destroy;
 pub(crate) mod explain;
 pub(crate) mod graph;
+pub(crate) mod haproxy;
 pub(crate) mod help;
 pub(crate) mod history;
 pub(crate) mod plan;

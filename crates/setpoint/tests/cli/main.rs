@@ -3,6 +3,7 @@
 
 mod alone;
 mod change;
+mod haproxy;
 mod memory;
 mod readme;
 mod sandbox;

@@ -37,3 +37,24 @@ fn the_manifest_of_everything_is_a_good_one() {
     sandbox.write("token.txt", "secret");
     assert_eq!(sandbox.ok(&["validate"]), "site: 8 items declared, nothing wrong.\n");
 }
+
+/// The HAProxy part: each file is called as its first line says, and each command prints what is shown.
+#[test]
+fn the_haproxy_commands_print_what_is_shown() {
+    let sandbox = crate::sandbox::Sandbox::new("");
+    for file in blocks("haproxy") {
+        let name = file.lines().next().unwrap().trim_start_matches("# ");
+        sandbox.write(name, &format!("{file}\n"));
+    }
+    let mut commands = 0;
+    for block in blocks("console") {
+        for session in block.split("$ setpoint ").skip(1) {
+            let (command, shown) = session.split_once('\n').unwrap_or((session, ""));
+            let args: Vec<&str> = command.split(' ').collect();
+            let printed = sandbox.run(&args).out();
+            assert_eq!(printed.trim_end(), shown.trim_end(), "setpoint {command}");
+            commands += 1;
+        }
+    }
+    assert!(commands >= 4, "the README shows each command");
+}

@@ -1,0 +1,574 @@
+//! What leads from one configuration to another.
+//!
+//! ```text
+//! current ─┐                      ┌─ written alike ─▶ nothing
+//!          ├─ sections by key ────┼─ modelled ──────▶ fields, named children, lists by longest common subsequence
+//! desired ─┘                      └─ text only ─────▶ words
+//!                                          │
+//!                                          ▼
+//!                        operations in a safe order, each with its verdict ─▶ plan, summary, Document::apply
+//! ```
+//!
+//! Only sections that are not written alike are split into words, and only those that differ are modelled.
+//!
+//! ```
+//! use setpoint_haproxy::compare::compare;
+//! use setpoint_haproxy::model::Context;
+//! use setpoint_haproxy::text::Document;
+//!
+//! let current = Document::parse(b"backend web\n  balance roundrobin\n  server s1 10.0.0.1:80 weight 10\n");
+//! let desired = Document::parse(b"backend web\n  balance   roundrobin # same\n  server s1 10.0.0.1:80 weight 20\n");
+//! let diff = compare(&current, &desired, &Context::default())?;
+//! assert_eq!(diff.operations().len(), 1);
+//! assert_eq!(diff.operations()[0].to_string(), "~ backend web: server s1");
+//! assert_eq!(diff.operations()[0].changes[0].to_string(), "weight: 10 → 20");
+//! assert!(diff.operations()[0].runtime.is_possible());
+//! # Ok::<(), setpoint_haproxy::compare::CompareError>(())
+//! ```
+
+mod apply;
+mod content;
+mod lcs;
+mod operation;
+mod runtime;
+mod sections;
+mod summary;
+
+use std::sync::Arc;
+
+use setpoint_plan::{Action, AttributeChange, Plan, Runtime};
+
+use crate::model::{Context, Field, Object, ObjectKind, SectionModel, Value, section_model};
+use crate::text::{Document, Section, SectionKind};
+use content::ChildChange;
+use sections::{Entry, Governor, Side};
+
+pub use apply::ApplyError;
+pub use operation::{ChildKey, Operation, OrderKey, SectionKey, Subject};
+pub use summary::{DiffSummary, Names, Servers};
+
+/// Why two configurations can't be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompareError {
+    /// There is no current configuration.
+    #[error("there is no current configuration to compare with")]
+    NoCurrent,
+    /// There is no desired configuration.
+    #[error("there is no desired configuration to compare with")]
+    NoDesired,
+    /// The desired configuration has no section.
+    #[error("the desired configuration has no section: that would delete everything")]
+    EmptyDesired,
+}
+
+/// The operations that lead from one configuration to another, in an order that is safe to follow.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Diff {
+    operations: Vec<Operation>,
+    summary: DiffSummary,
+}
+
+impl Diff {
+    /// The operations, in the order in which they are to be applied.
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// The same in numbers and names.
+    pub fn summary(&self) -> &DiffSummary {
+        &self.summary
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+    }
+
+    /// Whether all of it can be told to a running HAProxy.
+    pub fn is_possible_at_runtime(&self) -> bool {
+        self.operations.iter().all(|operation| operation.runtime.is_possible())
+    }
+
+    /// Lets a target that can do less at runtime say so: `refuses` gives the reason why it can't do an operation.
+    pub fn narrow(&mut self, refuses: impl Fn(&Operation) -> Option<String>) {
+        for operation in &mut self.operations {
+            if operation.runtime.is_possible()
+                && let Some(why) = refuses(operation)
+            {
+                operation.runtime = Runtime::no(why);
+            }
+        }
+    }
+
+    /// The same in the plan envelope.
+    ///
+    /// An operation comes after the one before it in its list, and a child after the creation of its section.
+    pub fn plan(&self, subject: impl Into<String>) -> Plan {
+        let mut plan = Plan::new(subject);
+        let mut last_in_group = std::collections::HashMap::new();
+        let mut created = std::collections::HashMap::new();
+        for (position, operation) in self.operations.iter().enumerate() {
+            let mut planned = operation.to_plan();
+            planned.after.extend(created.get(&operation.section).copied());
+            if let Some(group) = operation.group() {
+                planned.after.extend(last_in_group.insert(group, position));
+            }
+            if operation.action == Action::Create && !matches!(operation.subject, Subject::Child { .. }) {
+                created.insert(operation.section.clone(), position);
+            }
+            planned.after.sort_unstable();
+            planned.after.dedup();
+            plan.push(planned);
+        }
+        plan
+    }
+}
+
+/// Compares two configurations.
+///
+/// # Errors
+///
+/// A missing side is an error, and so is a desired configuration without any section: never is it taken for the wish to
+/// delete everything.
+pub fn compare<'a>(
+    current: impl Into<Option<&'a Document>>,
+    desired: impl Into<Option<&'a Document>>,
+    cx: &Context,
+) -> Result<Diff, CompareError> {
+    let current = current.into().ok_or(CompareError::NoCurrent)?;
+    let desired = desired.into().ok_or(CompareError::NoDesired)?;
+    if desired.sections().iter().all(|section| section.kind() == SectionKind::Preamble) {
+        return Err(CompareError::EmptyDesired);
+    }
+    let (prefix, suffix) = sections::alike(current, desired);
+    let side = |document: &'a Document| Side::new(document, prefix, document.sections().len() - suffix);
+    let (old, new) = (side(current), side(desired));
+    let mut comparison = Comparison { old: &old, new: &new, cx, operations: Vec::new() };
+    comparison.run();
+    let mut operations = comparison.operations;
+    operations.sort_by_key(|operation| operation.order);
+    let summary = DiffSummary::of(&operations);
+    Ok(Diff { operations, summary })
+}
+
+/// Why a section is compared as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AsText {
+    NoModel,
+    Conditional,
+    Variable,
+    Broken,
+    Unmodelled,
+    DefaultServer,
+    Governor,
+    Repeated,
+    Anonymous,
+}
+
+impl AsText {
+    fn reason(self) -> &'static str {
+        match self {
+            Self::NoModel => "there is no model of such a section",
+            Self::Conditional => "a conditional stands in it or around it",
+            Self::Variable => "it expands a variable that is not known",
+            Self::Broken => "some of it can't be read",
+            Self::Unmodelled => "lines that the model does not cover differ",
+            Self::DefaultServer => "`default-server` lines differ in more than one place",
+            Self::Governor => "another `defaults` section governs it by its place",
+            Self::Repeated => "a name in it is used more than once",
+            Self::Anonymous => "a `defaults` section without a name comes or goes",
+        }
+    }
+}
+
+/// Why a modelled section is changed, made or taken away, in the words that all plans use.
+fn reason(action: Action) -> &'static str {
+    match action {
+        Action::Create => "it is intended and not there",
+        Action::Delete => "it is there and not intended",
+        Action::Modify | Action::Recreate => "its state differs from the intended one",
+    }
+}
+
+struct Comparison<'a> {
+    old: &'a Side<'a>,
+    new: &'a Side<'a>,
+    cx: &'a Context,
+    operations: Vec<Operation>,
+}
+
+impl<'a> Comparison<'a> {
+    fn run(&mut self) {
+        let (old, new) = (self.old, self.new);
+        for entry in &old.entries {
+            if new.get(&entry.key).is_none() {
+                self.delete(entry);
+            }
+        }
+        for entry in &new.entries {
+            match old.get(&entry.key) {
+                None => self.create(entry),
+                Some(held) => self.update(held, entry),
+            }
+        }
+    }
+
+    fn delete(&mut self, entry: &Entry<'_>) {
+        if is_silent(entry.section) {
+            return;
+        }
+        let model = section_model(entry.section, self.cx);
+        let Some(old) = model.object.clone().filter(|_| text_only(&model, entry).is_none()) else {
+            let why = text_only(&model, entry).unwrap_or(AsText::NoModel);
+            return self.text(why, Some(entry), None, None);
+        };
+        let runtime = runtime::section(Action::Delete, entry.key.kind);
+        let subject = Subject::Section { old: Some(old), new: None };
+        self.push(Action::Delete, entry, subject, Vec::new(), None, runtime);
+    }
+
+    fn create(&mut self, entry: &Entry<'_>) {
+        if is_silent(entry.section) {
+            return;
+        }
+        let governor = self.new.governor(entry);
+        let placed = governor.key.clone().filter(|_| !governor.named);
+        let model = section_model(entry.section, self.cx);
+        let textual = text_only(&model, entry).or_else(|| unlike_the_model(entry.section, &model));
+        let Some(new) = model.object.as_ref().filter(|_| textual.is_none()) else {
+            return self.text(textual.unwrap_or(AsText::NoModel), None, Some(entry), placed);
+        };
+        let surroundings = self.surroundings(None, Some((entry, &model)), &governor);
+        let runtime = surroundings.new_section(entry.key.kind, new);
+        let changes = content::attributes(None, Some(new), &|_, _| None);
+        let subject = Subject::Section { old: None, new: Some(new.clone()) };
+        self.push(Action::Create, entry, subject, changes, placed, runtime.clone());
+        let empty = SectionModel { children: Vec::new(), ..model.clone() };
+        for change in content::children(&empty, &model, &|_, _| false) {
+            let runtime = if runtime.is_possible() {
+                surroundings.child(&change, &[])
+            } else {
+                Runtime::no("its section is new, and comes with a reload")
+            };
+            self.child(entry, &change, &|_, _| None, runtime);
+        }
+    }
+
+    fn update(&mut self, held: &Entry<'_>, wanted: &Entry<'_>) {
+        let (from, to) = (self.old.governor(held), self.new.governor(wanted));
+        let placed = to.key.clone().filter(|_| !to.named);
+        let governed_anew = from.key != to.key && !to.named;
+        if Arc::ptr_eq(held.section, wanted.section) || held.section.same_bytes(wanted.section) {
+            if governed_anew {
+                self.text(AsText::Governor, Some(held), Some(wanted), placed);
+            }
+            return;
+        }
+        let (old, new) = (section_model(held.section, self.cx), section_model(wanted.section, self.cx));
+        let textual = text_only(&old, held).or_else(|| text_only(&new, wanted));
+        if textual.is_some_and(|why| why != AsText::Anonymous) || old.object.is_none() || new.object.is_none()
+        {
+            let why = textual.unwrap_or(AsText::NoModel);
+            let all = content::lines(Some(held.section), Some(wanted.section), &|_, _| true);
+            if !all.is_empty() || governed_anew {
+                self.text(why, Some(held), Some(wanted), placed);
+            }
+            return;
+        }
+        if let Some(why) = only_as_text((held, &old), (wanted, &new), governed_anew) {
+            return self.text(why, Some(held), Some(wanted), placed);
+        }
+        let surroundings = self.surroundings(Some((held, &old)), Some((wanted, &new)), &to);
+        let assumed = |kind: ObjectKind, field: Field| surroundings.assumed(kind, field);
+        let mut changes = content::attributes(old.object.as_ref(), new.object.as_ref(), &assumed);
+        if from.key == to.key {
+            // Named or not, it is the same.
+            changes.retain(|change| change.attribute != "from");
+        }
+        if !changes.is_empty() {
+            let runtime = runtime::section(Action::Modify, wanted.key.kind);
+            let subject = Subject::Section { old: old.object.clone(), new: new.object.clone() };
+            self.push(Action::Modify, wanted, subject, changes, placed, runtime);
+        }
+        let equal = |a: &Object, b: &Object| content::attributes(Some(a), Some(b), &assumed).is_empty();
+        for change in content::children(&old, &new, &equal) {
+            let changes = content::attributes(change.old, change.new, &assumed);
+            let runtime = surroundings.child(&change, &changes);
+            self.child(wanted, &change, &assumed, runtime);
+        }
+    }
+
+    fn text(
+        &mut self,
+        why: AsText,
+        old: Option<&Entry<'_>>,
+        new: Option<&Entry<'_>>,
+        governor: Option<SectionKey>,
+    ) {
+        let Some(entry) = new.or(old) else { return };
+        let action = match (old, new) {
+            (None, _) => Action::Create,
+            (_, None) => Action::Delete,
+            _ => Action::Modify,
+        };
+        let section = |entry: Option<&Entry<'_>>| entry.map(|entry| Arc::clone(entry.section));
+        let subject = Subject::Text { old: section(old), new: section(new) };
+        let changes =
+            content::lines(old.map(|entry| &**entry.section), new.map(|entry| &**entry.section), &|_, _| {
+                true
+            });
+        let runtime = Runtime::no(format!("text is pushed: {}", why.reason()));
+        let order = order(action, section_rank(entry.key.kind), entry.index, None, 0);
+        let reason = why.reason().to_owned();
+        let section = entry.key.clone();
+        self.operations.push(Operation {
+            action,
+            section,
+            subject,
+            governor,
+            changes,
+            reason,
+            runtime,
+            order,
+        });
+    }
+
+    fn child(
+        &mut self,
+        entry: &Entry<'_>,
+        change: &ChildChange<'_>,
+        assumed: &dyn Fn(ObjectKind, Field) -> Option<Value>,
+        runtime: Runtime,
+    ) {
+        let action = match (change.old, change.new) {
+            (None, _) => Action::Create,
+            (_, None) => Action::Delete,
+            _ => Action::Modify,
+        };
+        let changes = match action {
+            Action::Delete => Vec::new(),
+            _ => content::attributes(change.old, change.new, assumed),
+        };
+        let subject = Subject::Child {
+            kind: change.kind,
+            key: change.key.clone(),
+            old: change.old.cloned(),
+            new: change.new.cloned(),
+        };
+        self.push(action, entry, subject, changes, None, runtime);
+    }
+
+    fn push(
+        &mut self,
+        action: Action,
+        entry: &Entry<'_>,
+        subject: Subject,
+        changes: Vec<AttributeChange>,
+        governor: Option<SectionKey>,
+        runtime: Runtime,
+    ) {
+        let order = match &subject {
+            Subject::Child { kind, key, old, new } => {
+                let line = new.as_ref().or(old.as_ref()).map_or(0, |object| i64::from(object.line));
+                let place = match key {
+                    ChildKey::Index(index) => i64::from(*index),
+                    ChildKey::Name(_) => line,
+                };
+                order(action, child_rank(*kind), entry.index, Some(*kind), place)
+            }
+            _ => order(action, section_rank(entry.key.kind), entry.index, None, 0),
+        };
+        let (section, reason) = (entry.key.clone(), reason(action).to_owned());
+        self.operations.push(Operation {
+            action,
+            section,
+            subject,
+            governor,
+            changes,
+            reason,
+            runtime,
+            order,
+        });
+    }
+
+    fn surroundings<'m>(
+        &self,
+        old: Option<(&Entry<'_>, &'m SectionModel)>,
+        new: Option<(&Entry<'_>, &'m SectionModel)>,
+        governor: &Governor,
+    ) -> runtime::Surroundings<'m>
+    where
+        'a: 'm,
+    {
+        let backend = new.or(old).and_then(|(entry, _)| entry.key.name.clone());
+        runtime::Surroundings {
+            version: self.cx.version,
+            backend,
+            old: old.map(|(_, model)| model),
+            new: new.map(|(_, model)| model),
+            defaults: self.defaults_of(governor),
+            documents: [self.old.document, self.new.document],
+        }
+    }
+
+    /// The `defaults` that govern a section, nearest first.
+    fn defaults_of(&self, governor: &Governor) -> Vec<Object> {
+        let mut found = Vec::new();
+        let mut next = governor.key.clone();
+        // No chain is longer than there are sections; one that bites its tail ends there.
+        let mut left = self.new.document.sections().len();
+        while let Some(section) = next.take().and_then(|key| self.new.defaults(&key))
+            && left > 0
+        {
+            left -= 1;
+            found.extend(section_model(section, self.cx).object);
+            next = section.from().map(|name| SectionKey {
+                kind: SectionKind::Defaults,
+                name: Some(String::from_utf8_lossy(&name).into()),
+                nth: 0,
+            });
+        }
+        found
+    }
+}
+
+/// Why a difference between two sections that have models is one of text all the same.
+fn only_as_text(
+    old: (&Entry<'_>, &SectionModel),
+    new: (&Entry<'_>, &SectionModel),
+    governed_anew: bool,
+) -> Option<AsText> {
+    if governed_anew {
+        return Some(AsText::Governor);
+    }
+    if unmodelled(old.0.section, old.1) != unmodelled(new.0.section, new.1) {
+        return Some(AsText::Unmodelled);
+    }
+    let default_servers = |section: &Section| keyword_lines(section, b"default-server");
+    let (before, after) = (default_servers(old.0.section), default_servers(new.0.section));
+    let scattered = misplaced_default_server(old.0.section) || misplaced_default_server(new.0.section);
+    if scattered && (before != after || old.1.children != new.1.children) {
+        return Some(AsText::DefaultServer);
+    }
+    if content::repeats_a_name(old.1) || content::repeats_a_name(new.1) {
+        let differ = old.1.children != new.1.children || old.1.object != new.1.object;
+        return differ.then_some(AsText::Repeated);
+    }
+    None
+}
+
+/// Whether nothing in it speaks to HAProxy: what stands before the first section mostly.
+fn is_silent(section: &Section) -> bool {
+    section.kind() == SectionKind::Preamble && section.lines().all(|line| line.is_blank())
+}
+
+/// Why a section is text only by itself.
+fn text_only(model: &SectionModel, entry: &Entry<'_>) -> Option<AsText> {
+    use crate::model::TextOnly;
+    match model.text_only {
+        Some(TextOnly::NoModel) => Some(AsText::NoModel),
+        Some(TextOnly::Conditional) => Some(AsText::Conditional),
+        Some(TextOnly::Variable) => Some(AsText::Variable),
+        Some(TextOnly::Broken) => Some(AsText::Broken),
+        None if entry.key.kind == SectionKind::Defaults && entry.key.name.is_none() => {
+            Some(AsText::Anonymous)
+        }
+        None if entry.key.nth > 0 => Some(AsText::Repeated),
+        None => None,
+    }
+}
+
+/// Why a section can't be made from its model alone.
+fn unlike_the_model(section: &Section, model: &SectionModel) -> Option<AsText> {
+    if !model.unmodelled.is_empty() {
+        Some(AsText::Unmodelled)
+    } else if misplaced_default_server(section) {
+        Some(AsText::DefaultServer)
+    } else if content::repeats_a_name(model) {
+        Some(AsText::Repeated)
+    } else {
+        None
+    }
+}
+
+/// The words of the lines that the model does not cover, each with how many of its family stand before it: among
+/// rules, that matters.
+fn unmodelled(section: &Section, model: &SectionModel) -> Vec<(usize, Vec<Vec<u8>>)> {
+    if model.unmodelled.is_empty() {
+        return Vec::new();
+    }
+    let listed = model.children.iter().filter(|child| child.kind.is_ordered()).map(|child| child.line);
+    let listed: rustc_hash::FxHashSet<u32> = listed.collect();
+    let mut families: rustc_hash::FxHashMap<Vec<u8>, usize> = rustc_hash::FxHashMap::default();
+    let mut found = Vec::new();
+    for line in section.lines() {
+        let words: Vec<Vec<u8>> = line.words().map(|word| word.raw.to_vec()).collect();
+        let Some(first) = words.first() else { continue };
+        let before = families.entry(first.clone()).or_default();
+        let place = *before;
+        if model.unmodelled.contains(&line.number()) {
+            found.push((place, words));
+        } else if listed.contains(&line.number()) {
+            *before += 1;
+        }
+    }
+    // Lines about different things may stand in any order.
+    found.sort_by(|(_, a), (_, b)| a.first().cmp(&b.first()));
+    found
+}
+
+fn keyword_lines(section: &Section, keyword: &[u8]) -> Vec<Vec<Vec<u8>>> {
+    let lines = section.lines().filter(|line| line.keyword().as_deref() == Some(keyword));
+    lines.map(|line| line.words().map(|word| word.text.into_owned()).collect()).collect()
+}
+
+/// Whether `default-server` is written more than once, or after a server, which it then does not speak of.
+fn misplaced_default_server(section: &Section) -> bool {
+    let (mut servers, mut defaults) = (0, 0);
+    for line in section.lines() {
+        match line.keyword().as_deref() {
+            Some(b"server" | b"server-template") => servers += 1,
+            Some(b"default-server") => {
+                defaults += 1;
+                if servers > 0 || defaults > 1 {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+fn order(action: Action, rank: i32, section: usize, kind: Option<ObjectKind>, place: i64) -> OrderKey {
+    let section = i64::try_from(section).unwrap_or(i64::MAX);
+    let kind = kind.map_or(-1, |kind| kind as i32);
+    match action {
+        Action::Delete => (0, -rank, -section, kind, -place),
+        Action::Create => (1, rank, section, kind, place),
+        Action::Modify | Action::Recreate => (2, rank, section, kind, place),
+    }
+}
+
+/// What others may refer to comes before what refers to it.
+fn section_rank(kind: SectionKind) -> i32 {
+    match kind {
+        SectionKind::Preamble => 0,
+        SectionKind::Global => 5,
+        SectionKind::Defaults => 20,
+        SectionKind::HttpErrors => 15,
+        SectionKind::Backend => 30,
+        SectionKind::Frontend | SectionKind::Listen => 35,
+        _ => 10,
+    }
+}
+
+fn child_rank(kind: ObjectKind) -> i32 {
+    match kind {
+        ObjectKind::Acl => 50,
+        kind if kind.is_ordered() => 60,
+        // Users name groups, and nothing else that has a name refers to its like.
+        ObjectKind::Group => 40,
+        _ => 41,
+    }
+}

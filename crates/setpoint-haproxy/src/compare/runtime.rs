@@ -1,0 +1,198 @@
+//! Whether a running HAProxy can be told, and if not, why.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use memchr::memmem;
+use setpoint_plan::{Action, AttributeChange, Runtime};
+use smol_str::SmolStr;
+
+use super::content::ChildChange;
+use crate::model::{Field, Object, ObjectKind, SectionModel, Value, Version};
+use crate::table::directives;
+use crate::text::{Document, SectionKind};
+
+/// What is around an operation and decides over it.
+#[derive(Debug)]
+pub(super) struct Surroundings<'a> {
+    pub(super) version: Version,
+    /// The name of the section.
+    pub(super) backend: Option<SmolStr>,
+    pub(super) old: Option<&'a SectionModel>,
+    pub(super) new: Option<&'a SectionModel>,
+    /// The `defaults` that govern the section, nearest first.
+    pub(super) defaults: Vec<Object>,
+    /// Both sides.
+    pub(super) documents: [&'a Document; 2],
+}
+
+/// The fields of a server that `set server` changes.
+const SETTABLE: [&str; 4] = ["weight", "address", "port", "maintenance"];
+
+/// The fields that a backend made with `add backend` may have.
+const ADDABLE_BACKEND: [&str; 4] = ["name", "from", "mode", "guid"];
+
+/// What is said of a section as a whole.
+pub(super) fn section(action: Action, kind: SectionKind) -> Runtime {
+    match (action, kind) {
+        (Action::Delete, SectionKind::Backend) => {
+            Runtime::no("what may still be served by it is told by a reload")
+        }
+        (Action::Delete, _) => Runtime::no(format!("`{kind}` sections go with a reload")),
+        (_, kind) => Runtime::no(format!("settings of `{kind}` are read when HAProxy starts")),
+    }
+}
+
+impl Surroundings<'_> {
+    /// What is said of a section that is new.
+    pub(super) fn new_section(&self, kind: SectionKind, object: &Object) -> Runtime {
+        if kind != SectionKind::Backend {
+            return Runtime::no(format!("`{kind}` sections come with a reload"));
+        }
+        if self.version < Version::V3_4 {
+            return Runtime::no("a backend can be added at runtime only from 3.4 on");
+        }
+        let more =
+            object.fields.iter().map(|(field, _)| field.path()).find(|path| !ADDABLE_BACKEND.contains(path));
+        match more {
+            Some(path) => Runtime::no(format!("a backend that is added at runtime can't have `{path}`")),
+            None if object.get("from").is_none() => {
+                Runtime::no("a backend that is added at runtime must name its `defaults` with `from`")
+            }
+            None => Runtime::Yes,
+        }
+    }
+
+    /// What is said of a child.
+    pub(super) fn child(&self, change: &ChildChange<'_>, changes: &[AttributeChange]) -> Runtime {
+        let refused = match (change.kind, change.old, change.new) {
+            (ObjectKind::Server, Some(_), Some(new)) => self.set_server(new, changes),
+            (ObjectKind::Server, None, Some(new)) => self.add_server(new),
+            (ObjectKind::Server, Some(old), None) => self.delete_server(old),
+            (kind, ..) => Some(format!("{} are read when HAProxy starts", plural(kind))),
+        };
+        refused.map_or(Runtime::Yes, Runtime::no)
+    }
+
+    fn set_server(&self, new: &Object, changes: &[AttributeChange]) -> Option<String> {
+        if let Some(change) = changes.iter().find(|change| !SETTABLE.contains(&&*change.attribute)) {
+            return Some(format!("`{}` of a server can't be changed at runtime", change.attribute));
+        }
+        let touches = |attribute: &str| changes.iter().any(|change| change.attribute == attribute);
+        if touches("weight") {
+            let refused = self.static_balance();
+            if refused.is_some() {
+                return refused;
+            }
+        }
+        if touches("address") || touches("port") {
+            if !has_ip_address(new) {
+                return Some("a server's address can be changed at runtime only to an IP address".to_owned());
+            }
+            if touches("port") && new.get("port").is_none() {
+                return Some("a server's port can't be taken away at runtime".to_owned());
+            }
+            if self.of_server(new, "resolvers").is_some() {
+                return Some("its address comes from a resolver".to_owned());
+            }
+        }
+        None
+    }
+
+    fn add_server(&self, new: &Object) -> Option<String> {
+        if let Some(refused) = self.static_balance() {
+            return Some(refused);
+        }
+        for (path, word) in [("resolvers", "resolvers"), ("init-addr", "init-addr")] {
+            if self.of_server(new, path).is_some() {
+                return Some(format!("a server with `{word}` can't be added at runtime"));
+            }
+        }
+        if !has_ip_address(new) {
+            return Some("a server whose address is a name can't be added at runtime".to_owned());
+        }
+        if self.version < Version::V3_0 && self.of_server(new, "cookie").is_some() {
+            return Some("a server with `cookie` can be added at runtime only from 3.0 on".to_owned());
+        }
+        None
+    }
+
+    fn delete_server(&self, old: &Object) -> Option<String> {
+        let name = old.name().unwrap_or_default();
+        let rules = self.old.into_iter().chain(self.new).flat_map(|model| &model.children);
+        let mut rules = rules.filter(|child| child.kind == ObjectKind::ServerSwitchingRule);
+        if rules.any(|rule| rule.get("target_server").and_then(Value::as_str) == Some(name)) {
+            return Some("a `use-server` rule names it".to_owned());
+        }
+        let tracked = format!("{}/{name}", self.backend.as_deref().unwrap_or_default());
+        self.is_tracked(&tracked, name).then(|| "another server tracks it".to_owned())
+    }
+
+    /// Whether a server of either side tracks one, which it names alone if both are in the same backend.
+    fn is_tracked(&self, tracked: &str, name: &str) -> bool {
+        let own = self.backend.as_deref().map(str::as_bytes);
+        let finder = memmem::Finder::new(b"track");
+        self.documents.iter().flat_map(|document| document.sections()).any(|section| {
+            finder.find(section.bytes()).is_some() && {
+                let here = section.name().as_deref() == own;
+                section.lines().any(|line| {
+                    let words: Vec<_> = line.words().collect();
+                    words.windows(2).any(|pair| match pair {
+                        [track, target] => {
+                            track.is("track") && (target.is(tracked) || here && target.is(name))
+                        }
+                        _ => false,
+                    })
+                })
+            }
+        })
+    }
+
+    /// Why servers can't come and weights can't change, if the algorithm is a static one.
+    fn static_balance(&self) -> Option<String> {
+        let text = |path: &str| self.setting(path).and_then(|value| value.as_str().map(ToOwned::to_owned));
+        let algorithm = text("balance.algorithm")?;
+        let dynamic = match algorithm.as_str() {
+            "roundrobin" | "leastconn" | "first" | "random" => true,
+            "static-rr" => false,
+            // Hashes.
+            _ => text("hash_type.method").as_deref() == Some("consistent"),
+        };
+        (!dynamic).then(|| format!("`balance {algorithm}` is static"))
+    }
+
+    /// A setting of the section, or of the `defaults` that govern it.
+    fn setting(&self, path: &str) -> Option<&Value> {
+        // What runs is what counts.
+        let own = self.old.or(self.new).and_then(|model| model.object.as_ref());
+        own.into_iter().chain(&self.defaults).find_map(|object| object.get(path))
+    }
+
+    /// A setting of a server, or of the `default-server` that it starts from.
+    fn of_server<'o>(&'o self, server: &'o Object, path: &str) -> Option<&'o Value> {
+        server.get(path).or_else(|| self.setting(&format!("default_server.{path}")))
+    }
+
+    /// What holds where a section says nothing: this version's default, unless a `defaults` says something.
+    pub(super) fn assumed(&self, kind: ObjectKind, field: Field) -> Option<Value> {
+        let path = field.path();
+        let governed = kind.is_section() && self.defaults.iter().any(|object| object.get(path).is_some());
+        if governed { None } else { directives().default(kind, field, self.version) }
+    }
+}
+
+/// What objects of a kind are called.
+fn plural(kind: ObjectKind) -> String {
+    let name = kind.model().replace('_', " ");
+    match name.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{name}s"),
+    }
+}
+
+/// Whether there is nothing to resolve.
+fn has_ip_address(server: &Object) -> bool {
+    let address = server.get("address").and_then(Value::as_str).unwrap_or_default();
+    let address = address.trim_start_matches("ipv4@").trim_start_matches("ipv6@");
+    IpAddr::from_str(address.trim_matches(['[', ']'])).is_ok()
+}

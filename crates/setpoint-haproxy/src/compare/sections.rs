@@ -1,0 +1,143 @@
+//! Which section is which, and which `defaults` governs it.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
+
+use super::operation::SectionKey;
+use crate::text::{Document, Governed, Section, SectionKind};
+
+/// A section of one side.
+#[derive(Clone, Debug)]
+pub(super) struct Entry<'a> {
+    pub(super) key: SectionKey,
+    pub(super) section: &'a Arc<Section>,
+    /// The place in its document.
+    pub(super) index: usize,
+    /// The last `defaults` before it: what governs it unless it names another.
+    pub(super) before: Option<usize>,
+}
+
+/// The sections of one document that have to be compared.
+#[derive(Debug)]
+pub(super) struct Side<'a> {
+    pub(super) document: &'a Document,
+    pub(super) entries: Vec<Entry<'a>>,
+    by_key: FxHashMap<SectionKey, usize>,
+    /// All `defaults` of the document by place, also those that need not be compared.
+    defaults: Vec<(usize, SectionKey)>,
+}
+
+/// What governs a section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Governor {
+    /// The `defaults` section; none if there is none.
+    pub(super) key: Option<SectionKey>,
+    /// Whether the section names it.
+    pub(super) named: bool,
+}
+
+impl<'a> Side<'a> {
+    /// Looks at the sections of a document from `from` to `to`.
+    pub(super) fn new(document: &'a Document, from: usize, to: usize) -> Self {
+        let mut counts: FxHashMap<(SectionKind, Option<SmolStr>), u32> = FxHashMap::default();
+        let mut side =
+            Self { document, entries: Vec::new(), by_key: FxHashMap::default(), defaults: Vec::new() };
+        for (index, section) in document.sections().iter().enumerate() {
+            let compared = (from..to).contains(&index);
+            // Names are decoded only where they are needed.
+            if !compared && section.kind() != SectionKind::Defaults {
+                continue;
+            }
+            let key = key_of(section, &mut counts);
+            let before = side.defaults.len().checked_sub(1);
+            if section.kind() == SectionKind::Defaults {
+                side.defaults.push((index, key.clone()));
+            }
+            if compared {
+                side.by_key.insert(key.clone(), side.entries.len());
+                side.entries.push(Entry { key, section, index, before });
+            }
+        }
+        side
+    }
+
+    pub(super) fn get(&self, key: &SectionKey) -> Option<&Entry<'a>> {
+        self.entries.get(*self.by_key.get(key)?)
+    }
+
+    /// What governs a section.
+    pub(super) fn governor(&self, entry: &Entry<'_>) -> Governor {
+        if entry.section.kind().governed() == Governed::No {
+            return Governor { key: None, named: false };
+        }
+        if let Some(name) = entry.section.from() {
+            let name = SmolStr::new(String::from_utf8_lossy(&name));
+            let key = SectionKey { kind: SectionKind::Defaults, name: Some(name), nth: 0 };
+            return Governor { key: Some(key), named: true };
+        }
+        // A `defaults` without `from` starts from nothing.
+        let before = (entry.section.kind() != SectionKind::Defaults).then_some(entry.before).flatten();
+        let key = before.and_then(|before| self.defaults.get(before)).map(|(_, key)| key.clone());
+        Governor { key, named: false }
+    }
+
+    /// The last `defaults` before a place of the document.
+    pub(super) fn governor_before(&self, index: usize) -> Option<SectionKey> {
+        self.defaults.iter().rev().find(|(place, _)| *place < index).map(|(_, key)| key.clone())
+    }
+
+    /// A `defaults` section of the document.
+    pub(super) fn defaults(&self, key: &SectionKey) -> Option<&'a Arc<Section>> {
+        let (index, _) = self.defaults.iter().find(|(_, held)| held == key)?;
+        self.document.sections().get(*index)
+    }
+}
+
+/// The key of a section that comes after those that were counted.
+fn key_of(section: &Section, counts: &mut FxHashMap<(SectionKind, Option<SmolStr>), u32>) -> SectionKey {
+    let name = name_of(section);
+    let count = counts.entry((section.kind(), name.clone())).or_default();
+    let nth = *count;
+    *count += 1;
+    SectionKey { kind: section.kind(), name, nth }
+}
+
+fn name_of(section: &Section) -> Option<SmolStr> {
+    if section.kind() == SectionKind::Unknown {
+        let words: Vec<String> =
+            section.header()?.words().map(|word| word.to_str_lossy().into_owned()).collect();
+        return Some(words.join(" ").into());
+    }
+    section.name().map(|name| SmolStr::new(String::from_utf8_lossy(&name)))
+}
+
+/// The place of a section in a document.
+pub(super) fn find(document: &Document, key: &SectionKey) -> Option<usize> {
+    let mut before = 0;
+    for (index, section) in document.sections().iter().enumerate() {
+        if section.kind() == key.kind && name_of(section) == key.name {
+            if before == key.nth {
+                return Some(index);
+            }
+            before += 1;
+        }
+    }
+    None
+}
+
+/// How many sections at the beginning and at the end are written alike on both sides.
+pub(super) fn alike(a: &Document, b: &Document) -> (usize, usize) {
+    let same = |(a, b): &(&Arc<Section>, &Arc<Section>)| Arc::ptr_eq(a, b) || a.same_bytes(b);
+    let (a, b) = (a.sections(), b.sections());
+    let prefix = a.iter().zip(b).take_while(same).count();
+    let rest = a.len().min(b.len()) - prefix;
+    let suffix = a.iter().rev().zip(b.iter().rev()).take(rest).take_while(same).count();
+    // A `defaults` that comes, goes or moves may govern all that follows it.
+    let middle = |list: &[Arc<Section>]| {
+        let inner = list.get(prefix..list.len() - suffix).unwrap_or_default();
+        inner.iter().any(|section| section.kind() == SectionKind::Defaults)
+    };
+    if middle(a) || middle(b) { (prefix, 0) } else { (prefix, suffix) }
+}

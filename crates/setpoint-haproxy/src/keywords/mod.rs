@@ -1,0 +1,151 @@
+//! The words that may begin a line, by section and version.
+//!
+//! The list was made by asking HAProxy 2.6, 3.0, 3.2 and 3.4 of each word whether a section knows it (`haproxy -c` says
+//! «unknown keyword» if not). `keywords.txt` holds a block for each section, and after a word the versions that know it,
+//! if not all of these do.
+//!
+//! ```
+//! use setpoint_haproxy::keywords::{Knowledge, knowledge};
+//! use setpoint_haproxy::model::Version;
+//! use setpoint_haproxy::text::SectionKind;
+//!
+//! assert_eq!(knowledge(SectionKind::Backend, "balance", Version::V2_6), Knowledge::Known);
+//! assert_eq!(knowledge(SectionKind::Backend, "balacne", Version::V2_6), Knowledge::Unknown);
+//! assert_eq!(knowledge(SectionKind::Global, "cpu-policy", Version::V2_6), Knowledge::NotYet(Version::V3_2));
+//! ```
+
+mod coverage;
+
+use std::sync::LazyLock;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::model::Version;
+use crate::text::SectionKind;
+
+pub use coverage::{Coverage, coverage};
+
+/// What a version knows of a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Knowledge {
+    /// It may begin a line.
+    Known,
+    /// It may begin a line, is warned of, and has no effect in this section.
+    Ignored,
+    /// Only later versions know it; the oldest of those that were asked.
+    NotYet(Version),
+    /// Only earlier versions know it; the newest of those that were asked.
+    NoLonger(Version),
+    /// No version knows it.
+    Unknown,
+}
+
+/// The versions that were asked.
+pub const ASKED: [Version; 4] = [Version::V2_6, Version::V3_0, Version::V3_2, Version::V3_4];
+
+/// From which version to which a word is known, of those that were asked.
+type Range = (Version, Version);
+
+/// A word, the versions that know it, and whether it has an effect.
+type Entry = (&'static str, Range, bool);
+
+/// The sections that not every version knows: the first that does, and the last.
+const SECTIONS: [(SectionKind, Range); 6] = [
+    (SectionKind::CrtStore, (Version::V3_0, Version::LATEST)),
+    (SectionKind::Traces, (Version::V3_1, Version::LATEST)),
+    (SectionKind::LogProfile, (Version::V3_1, Version::LATEST)),
+    (SectionKind::Acme, (Version::V3_2, Version::LATEST)),
+    (SectionKind::Healthcheck, (Version::V3_4, Version::LATEST)),
+    (SectionKind::Program, (Version::V2_6, Version::V3_2)),
+];
+
+/// The first and the last version that knows a section.
+pub fn versions_of(section: SectionKind) -> (Version, Version) {
+    let row = SECTIONS.iter().find(|(kind, _)| *kind == section);
+    row.map_or((Version::V2_6, Version::LATEST), |(_, range)| *range)
+}
+
+struct Keywords {
+    by_section: FxHashMap<SectionKind, Vec<Entry>>,
+    all: FxHashSet<&'static str>,
+}
+
+static KEYWORDS: LazyLock<Keywords> = LazyLock::new(|| {
+    let mut by_section: FxHashMap<SectionKind, Vec<Entry>> = FxHashMap::default();
+    let mut all = FxHashSet::default();
+    let mut section = None;
+    for line in include_str!("keywords.txt").lines() {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            section = SectionKind::from_keyword(name.as_bytes());
+            continue;
+        }
+        let (line, effective) = line.strip_suffix(" ignored").map_or((line, true), |line| (line, false));
+        let mut words = line.split(' ').filter(|word| !word.is_empty() && !line.starts_with('#'));
+        let (Some(section), Some(word)) = (section, words.next()) else { continue };
+        let version = |text: Option<&str>| text.and_then(|text| text.parse().ok());
+        let first = version(words.next()).unwrap_or(Version::V2_6);
+        let last = version(words.next()).unwrap_or(Version::LATEST);
+        by_section.entry(section).or_default().push((word, (first, last), effective));
+        all.insert(word);
+    }
+    for words in by_section.values_mut() {
+        words.sort_unstable();
+    }
+    Keywords { by_section, all }
+});
+
+/// What a version knows of a word as the beginning of a line in a section.
+///
+/// Of a version that was not asked, what both its neighbours don't know is not known.
+pub fn knowledge(section: SectionKind, word: &str, version: Version) -> Knowledge {
+    let Some(words) = KEYWORDS.by_section.get(&section) else { return Knowledge::Known };
+    let Ok(place) = words.binary_search_by_key(&word, |(held, ..)| held) else { return Knowledge::Unknown };
+    let Some((_, (first, last), effective)) = words.get(place) else { return Knowledge::Unknown };
+    let after = ASKED.into_iter().find(|asked| *asked >= version).unwrap_or(Version::LATEST);
+    let before = ASKED.into_iter().rev().find(|asked| *asked <= version).unwrap_or(Version::V2_6);
+    if after < *first {
+        Knowledge::NotYet(*first)
+    } else if before > *last {
+        Knowledge::NoLonger(*last)
+    } else if *effective {
+        Knowledge::Known
+    } else {
+        Knowledge::Ignored
+    }
+}
+
+/// The words that a version knows as the beginning of a line in a section, and that have an effect there; sorted.
+pub fn of(section: SectionKind, version: Version) -> impl Iterator<Item = &'static str> {
+    let words = KEYWORDS.by_section.get(&section).map(Vec::as_slice).unwrap_or_default();
+    let known = move |range: &Range| (range.0..=range.1).contains(&version);
+    let words = if known(&versions_of(section)) { words } else { &[] };
+    words.iter().filter(move |(_, range, effective)| *effective && known(range)).map(|(word, ..)| *word)
+}
+
+/// Whether some section of some version has lines that begin with this word.
+pub fn is_keyword(word: &[u8]) -> bool {
+    let prefix = matches!(word, b"no" | b"default");
+    prefix || std::str::from_utf8(word).is_ok_and(|word| KEYWORDS.all.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_section_with_a_schema_has_its_words_and_none_opens_a_section() {
+        for kind in SectionKind::all().filter(|kind| !kind.is_enterprise()) {
+            let words: Vec<_> = Version::ALL.into_iter().flat_map(|version| of(kind, version)).collect();
+            assert!(!words.is_empty(), "{kind}");
+            let opening = words.iter().find(|word| SectionKind::from_keyword(word.as_bytes()).is_some());
+            assert_eq!(opening, None, "{kind}");
+        }
+    }
+
+    #[test]
+    fn between_versions_that_were_asked_both_neighbours_count() {
+        let since = Knowledge::NotYet(Version::V3_2);
+        assert_eq!(knowledge(SectionKind::Global, "cpu-policy", Version::V3_0), since);
+        assert_eq!(knowledge(SectionKind::Global, "cpu-policy", Version::V3_1), Knowledge::Known);
+    }
+}

@@ -1,0 +1,288 @@
+//! Between objects and the API's JSON.
+
+use serde_json::{Map, Value as Json};
+use smol_str::SmolStr;
+
+use super::{Context, Fields, Object, ObjectKind, SectionModel, Value, Version};
+use crate::table::grammar::Type;
+use crate::table::{Shape, Slot, Zero, directives};
+
+/// Says why an object can't be made of JSON, or its text not be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// What should be an object is something else.
+    #[error("{kind}: an object is needed, not {found}")]
+    NotAnObject {
+        /// The kind of object.
+        kind: ObjectKind,
+        /// What there is.
+        found: String,
+    },
+    /// A property has a value of the wrong type.
+    #[error("{kind}: {path} can't be {found}: {needed} is needed")]
+    WrongType {
+        /// The kind of object.
+        kind: ObjectKind,
+        /// The property.
+        path: String,
+        /// What it needs.
+        needed: &'static str,
+        /// What there is.
+        found: String,
+    },
+    /// No row of the table can write the object: something is missing, or a value is none that HAProxy knows.
+    #[error("{kind}: HAProxy {version} has no line for {object}")]
+    Incomplete {
+        /// The kind of object.
+        kind: ObjectKind,
+        /// The version it was written for.
+        version: Version,
+        /// The object, as JSON.
+        object: String,
+    },
+}
+
+/// Says whether a version keeps the comments of such objects as their metadata.
+///
+/// Servers have it since 3.0, all other objects since 3.2.
+pub(crate) fn keeps_metadata(kind: ObjectKind, version: Version) -> bool {
+    match kind {
+        ObjectKind::Server => true,
+        _ => version >= Version::V3_2,
+    }
+}
+
+impl Object {
+    /// Makes an object of the API's JSON. Properties that the model does not know are ignored, as the API does.
+    ///
+    /// ```
+    /// use setpoint_haproxy::model::{Context, Object, ObjectKind};
+    ///
+    /// let json = serde_json::json!({ "name": "s1", "address": "192.0.2.1", "port": 80, "check": "enabled" });
+    /// let server = Object::from_json(ObjectKind::Server, &json, &Context::default())?;
+    /// assert_eq!(server.to_json(), json);
+    ///
+    /// let mut text = Vec::new();
+    /// server.write(&Context::default(), &mut text)?;
+    /// assert_eq!(text, b"server s1 192.0.2.1:80 check\n");
+    /// # Ok::<(), setpoint_haproxy::model::ModelError>(())
+    /// ```
+    pub fn from_json(kind: ObjectKind, json: &Json, cx: &Context) -> Result<Self, ModelError> {
+        let Some(properties) = json.as_object() else {
+            return Err(ModelError::NotAnObject { kind, found: json.to_string() });
+        };
+        let mut object = Self::new(kind);
+        if let Some(shape) = directives().shape(kind) {
+            read_properties(kind, cx.version, shape, properties, "", &mut object.fields)?;
+        }
+        if !keeps_metadata(kind, cx.version)
+            && let Some(field) = directives().metadata_field()
+        {
+            object.fields.remove(field);
+        }
+        Ok(object)
+    }
+
+    /// Returns the object as the API shows it.
+    pub fn to_json(&self) -> Json {
+        Json::Object(write_properties(&self.fields))
+    }
+}
+
+impl SectionModel {
+    /// Returns the section with all that stands in it, as the API shows it with `full_section=true`.
+    pub fn to_json(&self, cx: &Context) -> Json {
+        let Some(object) = &self.object else { return Json::Object(Map::new()) };
+        let mut properties = write_properties(&object.fields);
+        for child in &self.children {
+            let collection = child.kind.collection_in(object.kind, cx.version).to_owned();
+            if let Some(name) = child.name().filter(|_| !child.kind.is_ordered() && collection != "loads") {
+                let named = properties.entry(collection).or_insert_with(|| Json::Object(Map::new()));
+                if let Some(named) = named.as_object_mut() {
+                    named.insert(name.to_owned(), child.to_json());
+                }
+            } else {
+                let listed = properties.entry(collection).or_insert_with(|| Json::Array(Vec::new()));
+                if let Some(listed) = listed.as_array_mut() {
+                    listed.push(child.to_json());
+                }
+            }
+        }
+        Json::Object(properties)
+    }
+
+    /// Makes a section of the API's JSON, with the children that stand in it.
+    pub fn from_json(kind: ObjectKind, json: &Json, cx: &Context) -> Result<Self, ModelError> {
+        let object = Object::from_json(kind, json, cx)?;
+        let mut children = Vec::new();
+        for child in directives().written(kind, cx.version).filter_map(|row| row.child) {
+            match json.get(child.collection_in(kind, cx.version)) {
+                Some(Json::Array(listed)) => {
+                    for json in listed {
+                        children.push(Object::from_json(child, json, cx)?);
+                    }
+                }
+                Some(Json::Object(named)) => {
+                    for json in named.values() {
+                        children.push(Object::from_json(child, json, cx)?);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let name = object.name().map(SmolStr::new);
+        let kind = super::read::section_kind(kind);
+        Ok(Self { kind, name, object: Some(object), children, unmodelled: Vec::new(), text_only: None })
+    }
+}
+
+/// Sets the fields that some properties stand for.
+fn read_properties(
+    kind: ObjectKind,
+    version: Version,
+    shape: &Shape,
+    properties: &Map<String, Json>,
+    prefix: &str,
+    into: &mut Fields,
+) -> Result<(), ModelError> {
+    for (name, json) in properties {
+        let path = format!("{prefix}{name}");
+        match (shape.slots.get(path.as_str()), json) {
+            (_, Json::Null) => {}
+            (Some(Slot::Json(field)), json) => {
+                if json.as_object().is_none_or(|object| !object.is_empty()) {
+                    into.set(*field, Value::Json(Box::new(json.clone())));
+                }
+            }
+            (Some(Slot::Value(field, ty)), json) => {
+                let value = read_value(kind, &path, ty, json)?;
+                let dropped = match &value {
+                    Value::Int(0) | Value::Bool(false) => !directives().zero(*field).is_kept(version),
+                    Value::Text(text) => text.is_empty(),
+                    _ => false,
+                };
+                if !dropped {
+                    into.set(*field, value);
+                }
+            }
+            (Some(Slot::Values(field)), Json::Array(values)) => {
+                let values: Result<Vec<Value>, ModelError> =
+                    values.iter().map(|json| read_any(kind, &path, json)).collect();
+                let values = values?;
+                if !values.is_empty() {
+                    into.set(*field, Value::List(values.into_boxed_slice()));
+                }
+            }
+            (Some(Slot::Objects(field, element)), Json::Array(values)) => {
+                let mut elements = Vec::with_capacity(values.len());
+                for json in values {
+                    let Some(properties) = json.as_object() else {
+                        return Err(wrong(kind, &path, "a list of objects", json));
+                    };
+                    let mut fields = Fields::new();
+                    read_properties(kind, version, element, properties, "", &mut fields)?;
+                    elements.push(Value::Object(Box::new(fields)));
+                }
+                if !elements.is_empty() {
+                    into.set(*field, Value::List(elements.into_boxed_slice()));
+                }
+            }
+            (Some(Slot::Values(_) | Slot::Objects(..)), json) => {
+                return Err(wrong(kind, &path, "a list", json));
+            }
+            (None, Json::Object(nested)) => {
+                read_properties(kind, version, shape, nested, &format!("{path}."), into)?;
+            }
+            (None, _) => {}
+        }
+    }
+    Ok(())
+}
+
+fn wrong(kind: ObjectKind, path: &str, needed: &'static str, found: &Json) -> ModelError {
+    ModelError::WrongType { kind, path: path.to_owned(), needed, found: found.to_string() }
+}
+
+/// Reads a value that the schema says is of a type.
+fn read_value(kind: ObjectKind, path: &str, ty: &Type, json: &Json) -> Result<Value, ModelError> {
+    let needed = match (ty, json) {
+        (
+            Type::Int
+            | Type::Count
+            | Type::Time(_)
+            | Type::Seconds
+            | Type::Size
+            | Type::Bytes
+            | Type::Kilobytes,
+            Json::Number(number),
+        ) => match number.as_i64() {
+            Some(number) => return Ok(Value::Int(number)),
+            None => "a whole number",
+        },
+        (
+            Type::Int
+            | Type::Count
+            | Type::Time(_)
+            | Type::Seconds
+            | Type::Size
+            | Type::Bytes
+            | Type::Kilobytes,
+            _,
+        ) => "a number",
+        (Type::Flag | Type::Set | Type::Unset | Type::Switch, Json::Bool(flag)) => {
+            return Ok(Value::Bool(*flag));
+        }
+        (Type::Flag | Type::Set | Type::Unset | Type::Switch, _) => "true or false",
+        (_, Json::String(text)) => return Ok(Value::Text(SmolStr::new(text))),
+        _ => "a text",
+    };
+    Err(wrong(kind, path, needed, json))
+}
+
+/// Reads an element of a list of bare values.
+fn read_any(kind: ObjectKind, path: &str, json: &Json) -> Result<Value, ModelError> {
+    match json {
+        Json::String(text) => Ok(Value::Text(SmolStr::new(text))),
+        Json::Number(number) => {
+            number.as_i64().map(Value::Int).ok_or_else(|| wrong(kind, path, "a whole number", json))
+        }
+        json => Err(wrong(kind, path, "a text", json)),
+    }
+}
+
+/// Turns fields into properties, nested as their paths say.
+fn write_properties(fields: &Fields) -> Map<String, Json> {
+    let mut properties = Map::new();
+    for (field, value) in fields {
+        let Some(json) = write_value(value, directives().zero(*field) != Zero::Dropped) else { continue };
+        insert(&mut properties, field.path(), json);
+    }
+    properties
+}
+
+/// Puts a property at its path, into structures that are made on the way.
+fn insert(properties: &mut Map<String, Json>, path: &str, json: Json) {
+    let Some((outer, inner)) = path.split_once('.') else {
+        properties.insert(path.to_owned(), json);
+        return;
+    };
+    let nested = properties.entry(outer.to_owned()).or_insert_with(|| Json::Object(Map::new()));
+    if let Json::Object(nested) = nested {
+        insert(nested, inner, json);
+    }
+}
+
+/// Turns a value into JSON; what means «not there» is left out.
+fn write_value(value: &Value, keeps_zero: bool) -> Option<Json> {
+    Some(match value {
+        Value::Int(0) | Value::Bool(false) if !keeps_zero => return None,
+        Value::Bool(flag) => Json::Bool(*flag),
+        Value::Int(number) => Json::from(*number),
+        Value::Text(text) => Json::from(text.as_str()),
+        Value::List(values) => {
+            Json::Array(values.iter().filter_map(|value| write_value(value, true)).collect())
+        }
+        Value::Object(fields) => Json::Object(write_properties(fields)),
+        Value::Json(json) => (**json).clone(),
+    })
+}

@@ -1,0 +1,72 @@
+//! The typed model: the Dataplane API's own objects, read from text and written back.
+//!
+//! ```text
+//!                 ┌──────────── the table of directives ────────────┐
+//!                 ▼                                                 ▼
+//!  Document ──model()──▶ Model: sections with their objects ──write──▶ canonical text
+//!                                   ▲          │
+//!                             from_json      to_json
+//!                                   │          ▼
+//!                            the API's JSON, as its schemas say
+//! ```
+//!
+//! An [`Object`] is a sparse list of fields with values; JSON is made only when someone asks for it. What a section
+//! contains and the table does not know is never lost: its lines are [`unmodelled`](SectionModel::unmodelled).
+
+mod context;
+mod json;
+mod kind;
+mod object;
+mod read;
+pub(crate) mod spelling;
+mod write;
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+pub use context::{Context, Edition, UnknownVersion, Version};
+pub use json::ModelError;
+pub use kind::{ObjectKind, Order};
+pub use object::{Field, Fields, Object, Value};
+pub(crate) use read::section_object;
+pub use read::{model, section_model};
+
+use crate::text::SectionKind;
+
+/// Says why a section is compared and pushed as text only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TextOnly {
+    /// The API has no model of such a section: `listen`, and what only the enterprise edition knows.
+    NoModel,
+    /// A conditional such as `.if` stands in it or around it.
+    Conditional,
+    /// It expands a variable whose value is not known.
+    Variable,
+    /// It can't be read: a word is broken, or a line is too long.
+    Broken,
+}
+
+/// Holds what a whole document says, section by section in the order of the text.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    /// The sections, as many and in the same order as in the document.
+    pub sections: Vec<Arc<SectionModel>>,
+}
+
+/// Holds what one section says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SectionModel {
+    /// The kind of section.
+    pub kind: SectionKind,
+    /// The name after the keyword.
+    pub name: Option<SmolStr>,
+    /// The section's own settings. A section without a model has none.
+    pub object: Option<Object>,
+    /// What stands in it, in the order of the text.
+    pub children: Vec<Object>,
+    /// The lines that the model does not cover, by their number within the section.
+    pub unmodelled: Vec<u32>,
+    /// Why this section is text only, if it is.
+    pub text_only: Option<TextOnly>,
+}

@@ -1,0 +1,179 @@
+//! From model to text: the canonical printer.
+
+use super::json::{ModelError, keeps_metadata};
+use super::{Context, Object, ObjectKind, SectionModel, Value};
+use crate::table::grammar::Direction;
+use crate::table::write::{with_element, write_row};
+use crate::table::{Row, directives};
+
+impl Object {
+    /// Writes the canonical line of an object, or all lines of a section's own, without the one that opens it; each ends
+    /// with a line feed and none is indented.
+    pub fn write(&self, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
+        if self.kind.is_section() {
+            for line in own_lines(self, cx) {
+                push(out, "", &line);
+            }
+            return Ok(());
+        }
+        let line = self.line(cx)?;
+        push(out, "", &line);
+        Ok(())
+    }
+
+    /// Writes the line that opens a section.
+    pub fn header(&self, cx: &Context) -> Result<String, ModelError> {
+        let rows = directives().headers(self.kind, cx.version);
+        self.first(rows, cx)
+    }
+
+    /// Writes the line of a child.
+    fn line(&self, cx: &Context) -> Result<String, ModelError> {
+        if matches!(self.kind, ObjectKind::Bind | ObjectKind::DgramBind)
+            && let (Some(name), Some(field)) = (self.name(), directives().name_field(self.kind))
+        {
+            // A name that is only the address is not written: it was made of it.
+            let mut nameless = self.clone();
+            nameless.fields.remove(field);
+            if let Ok(line) = nameless.first(directives().rows(self.kind, cx.version), cx)
+                && line.split(' ').nth(1) == Some(name)
+            {
+                return Ok(line);
+            }
+        }
+        self.first(directives().rows(self.kind, cx.version), cx)
+    }
+
+    /// Writes by the first row that can, with the comment that the object keeps.
+    fn first<'t>(&self, mut rows: impl Iterator<Item = &'t Row>, cx: &Context) -> Result<String, ModelError> {
+        let line = rows.find_map(|row| {
+            if row.direction == Direction::Read { None } else { write_row(row, &self.fields, cx.version) }
+        });
+        let mut line = line.ok_or_else(|| ModelError::Incomplete {
+            kind: self.kind,
+            version: cx.version,
+            object: self.to_json().to_string(),
+        })?;
+        let metadata = directives().metadata_field().and_then(|field| self.fields.get(field));
+        if keeps_metadata(self.kind, cx.version) {
+            append_comment(&mut line, metadata);
+        }
+        Ok(line)
+    }
+}
+
+impl SectionModel {
+    /// Writes the canonical text of the section: the line that opens it, and below it its own lines and its children,
+    /// indented, in the order that the API writes them.
+    ///
+    /// ```
+    /// use setpoint_haproxy::model::{Context, ObjectKind, SectionModel};
+    ///
+    /// let json = serde_json::json!({
+    ///     "name": "web", "mode": "http", "connect_timeout": 5000,
+    ///     "servers": { "s1": { "name": "s1", "address": "192.0.2.1", "port": 80 } },
+    /// });
+    /// let cx = Context::default();
+    /// let mut text = Vec::new();
+    /// SectionModel::from_json(ObjectKind::Backend, &json, &cx)?.write(&cx, &mut text)?;
+    /// assert_eq!(text, b"backend web\n  mode http\n  timeout connect 5s\n  server s1 192.0.2.1:80\n");
+    /// # Ok::<(), setpoint_haproxy::model::ModelError>(())
+    /// ```
+    pub fn write(&self, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
+        let Some(object) = &self.object else { return Ok(()) };
+        push(out, "", &object.header(cx)?);
+        let mut families = Vec::new();
+        let mut lists = Vec::new();
+        for row in directives().written(object.kind, cx.version) {
+            match row.child {
+                Some(kind) => {
+                    for child in self.children.iter().filter(|child| child.kind == kind) {
+                        push(out, "  ", &child.line(cx)?);
+                    }
+                }
+                None => {
+                    for line in row_lines(row, object, cx, &mut families, &mut lists) {
+                        push(out, "  ", &line);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes all lines of a section's own.
+fn own_lines(object: &Object, cx: &Context) -> Vec<String> {
+    let mut families = Vec::new();
+    let mut lists = Vec::new();
+    let rows = directives().written(object.kind, cx.version).filter(|row| row.child.is_none());
+    rows.flat_map(|row| row_lines(row, object, cx, &mut families, &mut lists)).collect()
+}
+
+/// Writes what one row says of a section. Of a family one row is written, and of a list all elements at once.
+fn row_lines(
+    row: &Row,
+    object: &Object,
+    cx: &Context,
+    families: &mut Vec<usize>,
+    lists: &mut Vec<super::Field>,
+) -> Vec<String> {
+    if row.direction == Direction::Read || (row.list.is_none() && families.contains(&row.family)) {
+        return Vec::new();
+    }
+    let Some(list) = row.list else {
+        if !is_implied(row, object) {
+            return Vec::new();
+        }
+        let Some(mut line) = write_row(row, &object.fields, cx.version) else { return Vec::new() };
+        append_comment(&mut line, row.metadata.and_then(|field| object.fields.get(field)));
+        families.push(row.family);
+        return vec![line];
+    };
+    if lists.contains(&list) {
+        return Vec::new();
+    }
+    lists.push(list);
+    let Some(Value::List(elements)) = object.fields.get(list) else { return Vec::new() };
+    families.push(row.family);
+    let write_element = |element: &Value| {
+        with_element(element, |fields| {
+            let rows = directives()
+                .rows(object.kind, cx.version)
+                .filter(|row| row.list == Some(list) && row.direction != Direction::Read);
+            let mut rows = rows;
+            rows.find_map(|row| {
+                let mut line = write_row(row, fields, cx.version)?;
+                append_comment(&mut line, row.metadata.and_then(|field| fields.get(field)));
+                Some(line)
+            })
+        })
+    };
+    elements.iter().filter_map(write_element).collect()
+}
+
+/// Says whether a row may be written: one that only implies its value is if something else in the same structure is said.
+fn is_implied(row: &Row, object: &Object) -> bool {
+    let Some((field, _)) = &row.implied else { return true };
+    match field.path().rsplit_once('.') {
+        None => true,
+        Some((structure, _)) => object
+            .fields
+            .iter()
+            .any(|(held, _)| held.path().strip_prefix(structure).is_some_and(|rest| rest.starts_with('.'))),
+    }
+}
+
+/// Appends what an object keeps of its comment.
+fn append_comment(line: &mut String, metadata: Option<&Value>) {
+    if let Some(Value::Json(json)) = metadata {
+        line.push_str(" # ");
+        line.push_str(&json.to_string());
+    }
+}
+
+fn push(out: &mut Vec<u8>, indentation: &str, line: &str) {
+    out.extend_from_slice(indentation.as_bytes());
+    out.extend_from_slice(line.as_bytes());
+    out.push(b'\n');
+}

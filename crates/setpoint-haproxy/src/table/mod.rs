@@ -1,0 +1,613 @@
+//! The one table of directives: what HAProxy's lines say in terms of the Dataplane API's models.
+//!
+//! The table is text, in `rows/*.txt`, one row for each form of a line:
+//!
+//! ```text
+//! [defaults frontend backend]
+//! dfb *      mode <mode>                                  ; default=tcp
+//! d-b 3.2+   option http-drop-request-trailers <http-drop-request-trailers:toggle>
+//!
+//! sections   versions   the grammar of the line           ; attributes
+//! ```
+//!
+//! Adding a keyword is adding a row. The columns:
+//!
+//! - **sections**, where the block is for several: their first letters, `-` for those that don't know the line.
+//! - **versions**: `*`, `3.1+`, `-3.2`, `3.1-3.3`, `3.2`. The oldest schema is 3.0, so `-3.1` means 3.0 and 3.1.
+//! - **grammar**: words, values and options; the `grammar` module says what each means. The path of a field is that of the schema.
+//!   A `0` after a type says that a zero is kept in JSON, `0@3.0` that it is up to a version; elsewhere zero means «not there».
+//!   `= …` is the line that opens the section, and `@server` the place of a section's children of that kind.
+//! - **attributes**: `list=path` for lines that repeat, each an element of that list, whose paths are relative to it;
+//!   `default=value`, or `default@3.1+=value`; `runtime` where HAProxy can change the value without a reload;
+//!   `meta=path` where the comment of the line is kept in that field; `read` for a form that is read but written as another,
+//!   `write` for one that is read as another; `mirror=prefix.` where the API shows the first element of a list a second time;
+//!   `merge` where a second line adds to the first instead of replacing it, `once` where the schema has no place for it;
+//!   `implied=value` for what is written where nothing is said of it, but of something else in the same structure.
+//!
+//! Blocks `[params name]` hold options that several lines share, and `[order section]` the order in which a section's lines
+//! are written.
+
+mod compile;
+pub(crate) mod grammar;
+pub(crate) mod read;
+pub(crate) mod units;
+pub(crate) mod write;
+
+use std::sync::LazyLock;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::model::{Field, ObjectKind, Version};
+use grammar::{Direction, Item, Piece, Type, Versions, cut, first_word};
+
+/// The text of the table.
+const SOURCES: [&str; 7] = [
+    include_str!("rows/global.txt"),
+    include_str!("rows/proxies.txt"),
+    include_str!("rows/servers.txt"),
+    include_str!("rows/binds.txt"),
+    include_str!("rows/rules.txt"),
+    include_str!("rows/checks.txt"),
+    include_str!("rows/sections.txt"),
+];
+
+/// Returns the table; it is read once.
+pub fn directives() -> &'static Directives {
+    static DIRECTIVES: LazyLock<Directives> = LazyLock::new(Directives::read);
+    &DIRECTIVES
+}
+
+/// What is known of a field apart from any object.
+#[derive(Debug)]
+pub(crate) struct FieldInfo {
+    path: &'static str,
+    zero: Zero,
+}
+
+/// What a zero means in JSON, or a flag that is not set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Zero {
+    /// That the field is not there.
+    Dropped,
+    /// Just that.
+    Kept,
+    /// Just that up to a version, and then that the field is not there.
+    KeptUntil(Version),
+}
+
+impl Zero {
+    /// Says whether a version keeps a zero that it is sent.
+    pub(crate) fn is_kept(self, version: Version) -> bool {
+        match self {
+            Self::Dropped => false,
+            Self::Kept => true,
+            Self::KeptUntil(last) => version <= last,
+        }
+    }
+}
+
+/// A row of the table.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// Whose line this is.
+    pub(crate) owners: Vec<ObjectKind>,
+    pub(crate) versions: Versions,
+    /// Whether it opens the section.
+    pub(crate) is_header: bool,
+    /// A row that only says where children of a kind stand.
+    pub(crate) child: Option<ObjectKind>,
+    pub(crate) items: Vec<Item>,
+    /// The list of which each such line is an element.
+    pub(crate) list: Option<Field>,
+    /// The field that keeps the comment of the line.
+    pub(crate) metadata: Option<Field>,
+    pub(crate) direction: Direction,
+    /// What a second such line does.
+    pub(crate) repeat: Repeat,
+    /// For a list whose first element the API shows a second time: the fields of an element, and of its double.
+    pub(crate) mirror: Vec<(Field, Field)>,
+    /// What a field holds where nothing is said of it, but of what it belongs to.
+    pub(crate) implied: Option<(Field, crate::model::Value)>,
+    pub(crate) runtime: bool,
+    pub(crate) defaults: Vec<(Versions, &'static str)>,
+    /// Rows of one family are forms of the same directive: the last one that is read wins, one is written.
+    pub(crate) family: usize,
+}
+
+/// What a second line of a directive does to the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// It takes its place.
+    Replace,
+    /// It adds to it: `default-server`.
+    Merge,
+    /// It stands beside it, which the schema can't say: it is not modelled.
+    Once,
+}
+
+impl Row {
+    fn new(owners: Vec<ObjectKind>, versions: Versions) -> Self {
+        Self {
+            owners,
+            versions,
+            is_header: false,
+            child: None,
+            items: Vec::new(),
+            list: None,
+            metadata: None,
+            direction: Direction::Both,
+            repeat: Repeat::Replace,
+            mirror: Vec::new(),
+            implied: None,
+            runtime: false,
+            defaults: Vec::new(),
+            family: 0,
+        }
+    }
+
+    /// Says whether it is nothing but fixed words.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.items.iter().all(|item| matches!(item, Item::Literal(_)))
+    }
+
+    /// Returns the fixed words it starts with, at most two.
+    pub(crate) fn keyword(&self) -> String {
+        let words: Vec<&str> = self
+            .items
+            .iter()
+            .map_while(first_word)
+            .map(|word| cut(word).trim_end_matches('.'))
+            .take(2)
+            .collect();
+        words.join(" ")
+    }
+}
+
+/// The rows of a line's first word, each with the versions in which its kind of section may hold such a line.
+#[derive(Debug, Default)]
+struct FirstWord {
+    by_second: FxHashMap<&'static str, Vec<(usize, Versions)>>,
+    others: Vec<(usize, Versions)>,
+}
+
+/// What is known of one kind of object.
+#[derive(Debug, Default)]
+struct Kind {
+    /// Its rows, as they stand in the table.
+    rows: Vec<usize>,
+    header: Vec<usize>,
+    /// For a section: its own rows and its children, in the order in which they are written.
+    written: Vec<usize>,
+    /// For a section: all rows of it and of its children by the first words of the line.
+    by_word: FxHashMap<&'static str, FirstWord>,
+    shape: Shape,
+}
+
+/// The properties of an object: what JSON may say of it.
+#[derive(Debug, Default)]
+pub(crate) struct Shape {
+    pub(crate) slots: FxHashMap<&'static str, Slot>,
+}
+
+/// A property.
+#[derive(Debug)]
+pub(crate) enum Slot {
+    /// A value of its own.
+    Value(Field, Type),
+    /// A list of values.
+    Values(Field),
+    /// A list of objects.
+    Objects(Field, Shape),
+    /// A free structure.
+    Json(Field),
+}
+
+/// The table of directives, ready for use.
+#[derive(Debug)]
+pub struct Directives {
+    fields: Vec<FieldInfo>,
+    rows: Vec<Row>,
+    kinds: Vec<Kind>,
+    /// The fields of each family: a line that is read again replaces all of them.
+    families: Vec<Vec<Field>>,
+    names: Vec<Option<Field>>,
+    metadata: Option<Field>,
+    own: Option<Field>,
+    errors: Vec<String>,
+}
+
+impl Directives {
+    fn read() -> Self {
+        let mut compiled = compile::compile(&SOURCES);
+        let families = number_families(&mut compiled.rows);
+        let mut kinds: Vec<Kind> = ObjectKind::ALL.iter().map(|_| Kind::default()).collect();
+        for (position, row) in compiled.rows.iter().enumerate() {
+            for owner in &row.owners {
+                if let Some(kind) = kinds.get_mut(*owner as usize) {
+                    if row.is_header { &mut kind.header } else { &mut kind.rows }.push(position);
+                    collect_shape(row, &compiled.fields, &mut kind.shape);
+                }
+            }
+        }
+        for section in ObjectKind::ALL.iter().copied().filter(|kind| kind.is_section()) {
+            let own: Vec<usize> =
+                kinds.get(section as usize).map(|kind| kind.rows.clone()).unwrap_or_default();
+            let mut by_word: FxHashMap<&'static str, FirstWord> = FxHashMap::default();
+            for position in &own {
+                let Some(row) = compiled.rows.get(*position) else { continue };
+                match row.child {
+                    None => index(&mut by_word, row, *position, Versions::ALL),
+                    Some(child) => {
+                        for position in
+                            kinds.get(child as usize).map(|kind| kind.rows.as_slice()).unwrap_or_default()
+                        {
+                            if let Some(child) = compiled.rows.get(*position) {
+                                index(&mut by_word, child, *position, row.versions);
+                            }
+                        }
+                    }
+                }
+            }
+            let order =
+                compiled.orders.iter().find(|(kind, _)| *kind == section).map(|(_, order)| order.as_slice());
+            let mut written = own;
+            if let Some(order) = order {
+                written.sort_by_key(|position| {
+                    compiled.rows.get(*position).map_or(usize::MAX, |row| place(row, order))
+                });
+            }
+            if let Some(kind) = kinds.get_mut(section as usize) {
+                kind.by_word = by_word;
+                kind.written = written;
+            }
+        }
+        let find = |path: &str| {
+            let position =
+                compiled.fields.iter().position(|info| info.path == path && info.zero == Zero::Dropped)?;
+            u16::try_from(position).ok().map(Field)
+        };
+        let names = ObjectKind::ALL.iter().map(|kind| kind.name_path().and_then(&find)).collect();
+        let (metadata, own) = (find("metadata"), find("."));
+        if let Some(metadata) = metadata {
+            for kind in &mut kinds {
+                kind.shape.slots.insert("metadata", Slot::Json(metadata));
+            }
+        }
+        Self {
+            fields: compiled.fields,
+            rows: compiled.rows,
+            kinds,
+            families,
+            names,
+            metadata,
+            own,
+            errors: compiled.errors,
+        }
+    }
+
+    /// Lists what is wrong with the table. It is empty, as a test asserts.
+    pub fn errors(&self) -> &[String] {
+        &self.errors
+    }
+
+    /// Returns the path of a field.
+    pub fn field_path(&self, field: Field) -> &'static str {
+        self.fields.get(usize::from(field.0)).map_or("", |info| info.path)
+    }
+
+    /// Says what a zero of this field means in JSON.
+    pub(crate) fn zero(&self, field: Field) -> Zero {
+        self.fields.get(usize::from(field.0)).map_or(Zero::Dropped, |info| info.zero)
+    }
+
+    /// Finds the field of a kind by its path.
+    pub fn field(&self, kind: ObjectKind, path: &str) -> Option<Field> {
+        match self.shape(kind)?.slots.get(path)? {
+            Slot::Value(field, _) | Slot::Values(field) | Slot::Objects(field, _) | Slot::Json(field) => {
+                Some(*field)
+            }
+        }
+    }
+
+    /// Returns the field that names objects of a kind.
+    pub fn name_field(&self, kind: ObjectKind) -> Option<Field> {
+        self.names.get(kind as usize).copied().flatten()
+    }
+
+    /// Says whether a property of this name can hold several words.
+    pub(crate) fn takes_words(&self, name: &str) -> bool {
+        fn any(shape: &Shape, name: &str) -> bool {
+            shape.slots.iter().any(|(path, slot)| {
+                let named = path.rsplit('.').next() == Some(name);
+                match slot {
+                    Slot::Value(_, ty) => named && matches!(ty, Type::Rest | Type::Expr),
+                    Slot::Objects(_, element) => any(element, name),
+                    Slot::Values(_) | Slot::Json(_) => false,
+                }
+            })
+        }
+        name == "cond_test" || self.kinds.iter().any(|kind| any(&kind.shape, name))
+    }
+
+    /// Returns the field that keeps the comment of an object.
+    pub(crate) fn metadata_field(&self) -> Option<Field> {
+        self.metadata
+    }
+
+    /// Returns the field of an element that is a bare value.
+    pub(crate) fn own_field(&self) -> Option<Field> {
+        self.own
+    }
+
+    pub(crate) fn shape(&self, kind: ObjectKind) -> Option<&Shape> {
+        self.kinds.get(kind as usize).map(|kind| &kind.shape)
+    }
+
+    /// Returns the rows of a kind that a version knows, without those that open it.
+    pub(crate) fn rows(&self, kind: ObjectKind, version: Version) -> impl Iterator<Item = &Row> {
+        let rows = self.kinds.get(kind as usize).map(|kind| kind.rows.as_slice()).unwrap_or_default();
+        rows.iter().filter_map(|row| self.rows.get(*row)).filter(move |row| row.versions.contains(version))
+    }
+
+    /// Returns the rows that open a section.
+    pub(crate) fn headers(&self, kind: ObjectKind, version: Version) -> impl Iterator<Item = &Row> {
+        let rows = self.kinds.get(kind as usize).map(|kind| kind.header.as_slice()).unwrap_or_default();
+        rows.iter().filter_map(|row| self.rows.get(*row)).filter(move |row| row.versions.contains(version))
+    }
+
+    /// Returns the rows of a section and the places of its children, in the order in which they are written.
+    pub(crate) fn written(&self, kind: ObjectKind, version: Version) -> impl Iterator<Item = &Row> {
+        let rows = self.kinds.get(kind as usize).map(|kind| kind.written.as_slice()).unwrap_or_default();
+        rows.iter().filter_map(|row| self.rows.get(*row)).filter(move |row| row.versions.contains(version))
+    }
+
+    /// Returns the rows that may describe a line of a section, by its first two words.
+    pub(crate) fn candidates(
+        &self,
+        section: ObjectKind,
+        first: &str,
+        second: Option<&str>,
+        version: Version,
+    ) -> impl Iterator<Item = &Row> {
+        let by_word = self.kinds.get(section as usize).and_then(|kind| kind.by_word.get(first));
+        let by_second = by_word.zip(second).and_then(|(word, second)| word.by_second.get(cut(second)));
+        let others = by_word.map(|word| word.others.as_slice()).unwrap_or_default();
+        let rows = by_second.map(Vec::as_slice).unwrap_or_default().iter().chain(others);
+        rows.filter(move |(_, here)| here.contains(version))
+            .filter_map(|(row, _)| self.rows.get(*row))
+            .filter(move |row| row.versions.contains(version))
+    }
+
+    /// Says whether some row describes lines of a section that begin with a word.
+    pub(crate) fn knows(&self, section: ObjectKind, word: &str, version: Version) -> bool {
+        let by_word = self.kinds.get(section as usize).and_then(|kind| kind.by_word.get(word));
+        let rows = by_word.into_iter().flat_map(|word| word.by_second.values().flatten().chain(&word.others));
+        rows.filter(|(_, here)| here.contains(version))
+            .filter_map(|(row, _)| self.rows.get(*row))
+            .any(|row| row.versions.contains(version))
+    }
+
+    /// Returns the fields of a family.
+    pub(crate) fn family(&self, family: usize) -> &[Field] {
+        self.families.get(family).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Says whether HAProxy can change this field of such an object without a reload.
+    pub fn is_runtime(&self, kind: ObjectKind, field: Field) -> bool {
+        let rows = self.kinds.get(kind as usize).map(|kind| kind.rows.as_slice()).unwrap_or_default();
+        rows.iter()
+            .filter_map(|row| self.rows.get(*row))
+            .any(|row| row.runtime && mentions(&row.items, field))
+    }
+
+    /// Returns the value that a field has in a version where no line sets it, if the table says.
+    pub fn default(&self, kind: ObjectKind, field: Field, version: Version) -> Option<crate::model::Value> {
+        let mut implied = self.rows(kind, version).filter_map(|row| row.implied.as_ref());
+        if let Some((_, value)) = implied.find(|(held, _)| *held == field) {
+            return Some(value.clone());
+        }
+        let row =
+            self.rows(kind, version).find(|row| !row.defaults.is_empty() && mentions(&row.items, field))?;
+        let (_, text) = row.defaults.iter().find(|(versions, _)| versions.contains(version))?;
+        let Some(Slot::Value(_, ty)) = self.shape(kind)?.slots.get(self.field_path(field)) else {
+            return None;
+        };
+        read::default_value(ty, text)
+    }
+}
+
+/// Says whether some items set a field.
+fn mentions(items: &[Item], field: Field) -> bool {
+    let mut fields = Vec::new();
+    collect_fields(items, &mut fields);
+    fields.contains(&field)
+}
+
+/// Numbers the families of rows, and returns the fields of each.
+///
+/// A family has the same fixed words at the start, and then the same field.
+fn number_families(rows: &mut [Row]) -> Vec<Vec<Field>> {
+    let mut numbers = FxHashMap::default();
+    let mut families: Vec<FxHashSet<Field>> = Vec::new();
+    for row in rows {
+        let mut words = Vec::new();
+        let mut first = None;
+        for item in &row.items {
+            match item {
+                Item::Literal(word) => words.push(*word),
+                Item::Constant { field, .. }
+                | Item::Pattern { constant: Some((field, _)), .. }
+                | Item::Value { field, .. }
+                | Item::Address { address: field, .. } => {
+                    first = Some(*field);
+                    break;
+                }
+                _ => break,
+            }
+        }
+        let next = families.len();
+        let number = *numbers.entry((row.owners.clone(), words, first)).or_insert(next);
+        if number == next {
+            families.push(FxHashSet::default());
+        }
+        row.family = number;
+        let mut fields = Vec::new();
+        collect_fields(&row.items, &mut fields);
+        if let Some(family) = families.get_mut(number) {
+            family.extend(fields);
+            family.extend(row.metadata);
+        }
+    }
+    families.into_iter().map(|family| family.into_iter().collect()).collect()
+}
+
+/// Collects the fields that some items set.
+fn collect_fields(items: &[Item], into: &mut Vec<Field>) {
+    for item in items {
+        match item {
+            Item::Literal(_) => {}
+            Item::Constant { field, .. } | Item::Value { field, .. } | Item::Repeat { field, .. } => {
+                into.push(*field);
+            }
+            Item::Pattern { constant, pieces } => {
+                into.extend(constant.map(|(field, _)| field));
+                into.extend(pieces.iter().filter_map(|piece| match piece {
+                    Piece::Value { field, .. } => Some(*field),
+                    Piece::Literal(_) => None,
+                }));
+            }
+            Item::Address { address, port, range_end, .. } => {
+                into.push(*address);
+                into.extend(port);
+                into.extend(range_end);
+            }
+            Item::Optional(items) => collect_fields(items, into),
+            Item::Options(options) => {
+                for entry in &options.entries {
+                    match entry.list {
+                        Some(list) => into.push(list),
+                        None => collect_fields(&entry.items, into),
+                    }
+                }
+            }
+            Item::Condition { cond, test, .. } => into.extend([*cond, *test]),
+        }
+    }
+}
+
+/// Returns the path of a field while the table is still being read.
+fn path_of(fields: &[FieldInfo], field: Field) -> &'static str {
+    fields.get(usize::from(field.0)).map_or("", |info| info.path)
+}
+
+/// Adds what a row says of an object to its shape.
+fn collect_shape(row: &Row, fields: &[FieldInfo], shape: &mut Shape) {
+    let metadata = row.metadata.map(|field| (path_of(fields, field), Slot::Json(field)));
+    let Some(list) = row.list else {
+        shape.slots.extend(metadata);
+        return collect_slots(&row.items, fields, shape);
+    };
+    let slot =
+        shape.slots.entry(path_of(fields, list)).or_insert_with(|| Slot::Objects(list, Shape::default()));
+    if let Slot::Objects(_, element) = slot {
+        collect_slots(&row.items, fields, element);
+        element.slots.extend(metadata);
+        if element.slots.contains_key(".") {
+            *slot = Slot::Values(list);
+        }
+    }
+}
+
+/// Makes the property of a list from what its elements have.
+fn list_slot(list: Field, element: Shape) -> Slot {
+    if element.slots.contains_key(".") { Slot::Values(list) } else { Slot::Objects(list, element) }
+}
+
+/// Adds the fields of some items to a shape.
+fn collect_slots(items: &[Item], fields: &[FieldInfo], shape: &mut Shape) {
+    let text = |shape: &mut Shape, field: Field| {
+        shape.slots.entry(path_of(fields, field)).or_insert(Slot::Value(field, Type::Word));
+    };
+    for item in items {
+        match item {
+            Item::Literal(_) => {}
+            Item::Constant { field, .. } => text(shape, *field),
+            Item::Pattern { constant, pieces } => {
+                if let Some((field, _)) = constant {
+                    text(shape, *field);
+                }
+                for piece in pieces {
+                    if let Piece::Value { field, ty } = piece {
+                        shape.slots.insert(path_of(fields, *field), Slot::Value(*field, ty.clone()));
+                    }
+                }
+            }
+            Item::Value { field, ty, .. } => {
+                let slot = match ty {
+                    Type::Words | Type::Ints | Type::Commas => Slot::Values(*field),
+                    Type::Pairs => Slot::Json(*field),
+                    ty => Slot::Value(*field, ty.clone()),
+                };
+                shape.slots.insert(path_of(fields, *field), slot);
+            }
+            Item::Address { address, port, range_end, .. } => {
+                text(shape, *address);
+                for field in port.iter().chain(range_end) {
+                    shape.slots.insert(path_of(fields, *field), Slot::Value(*field, Type::Int));
+                }
+            }
+            Item::Optional(items) => collect_slots(items, fields, shape),
+            Item::Options(options) => {
+                for entry in &options.entries {
+                    let Some(list) = entry.list else {
+                        collect_slots(&entry.items, fields, shape);
+                        continue;
+                    };
+                    let mut element = Shape::default();
+                    collect_slots(&entry.items, fields, &mut element);
+                    shape.slots.insert(path_of(fields, list), list_slot(list, element));
+                }
+            }
+            Item::Repeat { field, items } => {
+                let mut element = Shape::default();
+                collect_slots(items, fields, &mut element);
+                shape.slots.insert(path_of(fields, *field), list_slot(*field, element));
+            }
+            Item::Condition { cond, test, .. } => {
+                text(shape, *cond);
+                text(shape, *test);
+            }
+        }
+    }
+}
+
+/// Enters a row under the first words of its line.
+fn index(by_word: &mut FxHashMap<&'static str, FirstWord>, row: &Row, position: usize, here: Versions) {
+    let Some(first) = row.items.first().and_then(first_word).filter(|_| row.direction != Direction::Write)
+    else {
+        return;
+    };
+    let word = by_word.entry(cut(first)).or_default();
+    let second = match row.items.get(1) {
+        Some(item @ (Item::Literal(_) | Item::Constant { .. })) => first_word(item),
+        // Only what ends at a parenthesis can be looked up: `lua.` and `track-sc` are the start of a longer word.
+        Some(item @ Item::Pattern { .. }) => first_word(item).filter(|word| word.contains('(')),
+        _ => None,
+    };
+    match second {
+        Some(second) => word.by_second.entry(cut(second)).or_default().push((position, here)),
+        None => word.others.push((position, here)),
+    }
+}
+
+/// Returns where a row stands in the order of a section; what the order does not name comes last.
+fn place(row: &Row, order: &[&'static str]) -> usize {
+    let keyword = match row.child {
+        Some(child) => format!("@{}", child.model()),
+        None => row.keyword(),
+    };
+    let named = |entry: &&'static str| {
+        keyword.strip_prefix(*entry).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    };
+    order.iter().position(named).unwrap_or(usize::MAX)
+}

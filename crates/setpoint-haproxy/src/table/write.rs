@@ -1,0 +1,295 @@
+//! From fields to words: walks along the items of a row and writes what the fields say, in canonical spelling.
+
+use super::Row;
+use super::grammar::{Direction, Entry, Item, Piece, Type, first_word};
+use super::units::{write_size, write_time};
+use crate::model::spelling::{one_word, split, words};
+use crate::model::{Field, Fields, Value, Version};
+
+/// Writes the line that a row makes of some fields; `None` if something is missing that the row needs.
+pub(crate) fn write_row(row: &Row, fields: &Fields, version: Version) -> Option<String> {
+    let with_implied = row.implied.as_ref().and_then(|(field, value)| {
+        fields.get(*field).is_none().then(|| {
+            let mut fields = fields.clone();
+            fields.set(*field, value.clone());
+            fields
+        })
+    });
+    let mut writer = Writer {
+        fields: with_implied.as_ref().unwrap_or(fields),
+        version,
+        negated: false,
+        said: 0,
+        out: String::new(),
+    };
+    // A line of which nothing is said is not there: `default-server` without options.
+    if !writer.items(&row.items) || (writer.said == 0 && !row.is_bare()) {
+        return None;
+    }
+    Some(if writer.negated { format!("no {}", writer.out) } else { writer.out })
+}
+
+struct Writer<'f> {
+    fields: &'f Fields,
+    version: Version,
+    negated: bool,
+    /// How many fields are in what is written so far.
+    said: usize,
+    out: String,
+}
+
+impl Writer<'_> {
+    fn word(&mut self, word: &str) {
+        if !self.out.is_empty() {
+            self.out.push(' ');
+        }
+        self.out.push_str(word);
+    }
+
+    fn items(&mut self, items: &[Item]) -> bool {
+        items.iter().all(|item| self.item(item))
+    }
+
+    fn has(&self, field: Field, value: &str) -> bool {
+        self.fields.get(field).and_then(Value::as_str) == Some(value)
+    }
+
+    fn item(&mut self, item: &Item) -> bool {
+        match item {
+            Item::Literal(word) => {
+                self.word(word);
+                true
+            }
+            Item::Constant { field, value, word } => {
+                self.said += 1;
+                self.word(word);
+                self.has(*field, value)
+            }
+            Item::Pattern { constant, pieces } => {
+                if let Some((field, value)) = constant
+                    && !self.has(*field, value)
+                {
+                    return false;
+                }
+                let Some(word) = self.pieces(pieces) else { return false };
+                self.said += 1;
+                self.word(&one_word(&word));
+                true
+            }
+            Item::Value { field, ty, .. } => self.value(*field, ty),
+            Item::Address { address, port, range_end, brackets } => {
+                self.address(*address, *port, *range_end, *brackets)
+            }
+            Item::Optional(items) => {
+                self.attempt(items);
+                true
+            }
+            Item::Options(options) => {
+                // Several entries of one word are several ways to say it: the first that can is enough.
+                let mut written = None;
+                for entry in &options.entries {
+                    let word = entry.items.first().and_then(first_word);
+                    let counts = entry.versions.contains(self.version) && entry.direction != Direction::Read;
+                    if counts && (word.is_none() || word != written) && self.entry(entry) {
+                        written = word;
+                    }
+                }
+                true
+            }
+            Item::Repeat { field, items } => self.elements(*field, items).is_some(),
+            Item::Condition { cond, test, required } => {
+                let (Some(cond), Some(test)) = (
+                    self.fields.get(*cond).and_then(Value::as_str),
+                    self.fields.get(*test).and_then(Value::as_str),
+                ) else {
+                    return !required;
+                };
+                // A condition that is not made of whole words can't be quoted: it would be another one.
+                self.said += 1;
+                let whole = split(test).is_some_and(|words| !words.is_empty());
+                let (cond, test) = (cond.to_owned(), test.to_owned());
+                self.word(&cond);
+                self.word(&test);
+                whole
+            }
+        }
+    }
+
+    /// Writes items that may be left out: all of them or none.
+    fn attempt(&mut self, items: &[Item]) -> bool {
+        let (length, negated, said) = (self.out.len(), self.negated, self.said);
+        let written = self.items(items);
+        if !written {
+            self.out.truncate(length);
+            (self.negated, self.said) = (negated, said);
+        }
+        written
+    }
+
+    /// Writes one option, and says whether there was something to write.
+    fn entry(&mut self, entry: &Entry) -> bool {
+        match entry.list {
+            Some(list) => self.elements(list, &entry.items).is_some_and(|count| count > 0),
+            None => self.attempt(&entry.items),
+        }
+    }
+
+    /// Writes the elements of a list one after the other, and says how many; `None` if one of them is incomplete.
+    fn elements(&mut self, list: Field, items: &[Item]) -> Option<usize> {
+        let Some(Value::List(values)) = self.fields.get(list) else { return Some(0) };
+        for value in values {
+            let text = with_element(value, |element| {
+                let mut writer = Writer {
+                    fields: element,
+                    version: self.version,
+                    negated: false,
+                    said: 0,
+                    out: String::new(),
+                };
+                writer.items(items).then_some(writer.out)
+            })?;
+            self.said += 1;
+            self.word(&text);
+        }
+        Some(values.len())
+    }
+
+    fn pieces(&self, pieces: &[Piece]) -> Option<String> {
+        let mut word = String::new();
+        for piece in pieces {
+            match piece {
+                Piece::Literal(literal) => word.push_str(literal),
+                Piece::Value { ty: Type::Count, field } if self.fields.get(*field).is_none() => {
+                    word.push('0');
+                }
+                Piece::Value { field, ty } => word.push_str(&spell(ty, self.fields.get(*field)?)?),
+            }
+        }
+        Some(word)
+    }
+
+    fn value(&mut self, field: Field, ty: &Type) -> bool {
+        match (ty, self.fields.get(field)) {
+            (Type::Set, value) => return matches!(value, Some(Value::Bool(true))),
+            (Type::Unset, value) => return !matches!(value, Some(Value::Bool(true))),
+            (Type::Otherwise(expected), value) => {
+                return value.is_none_or(|value| value.as_str() == Some(expected));
+            }
+            _ => {}
+        }
+        self.said += 1;
+        let zero = Value::Int(0);
+        let absent = (*ty == Type::Count).then_some(&zero);
+        let Some(value) = self.fields.get(field).or(absent) else { return false };
+        match (ty, value) {
+            (Type::Flag, Value::Bool(flag)) => self.negated |= !flag,
+            (Type::Toggle, Value::Text(text)) if text == "enabled" => {}
+            (Type::Toggle, Value::Text(text)) if text == "disabled" => self.negated = true,
+            (Type::Always(expected), Value::Text(text)) => return text == expected,
+            (Type::Always(_) | Type::Flag | Type::Toggle, _) => return false,
+            (Type::Ints, Value::List(values)) => {
+                let numbers: Vec<String> =
+                    values.iter().filter_map(Value::as_int).map(|number| number.to_string()).collect();
+                for number in &numbers {
+                    self.word(number);
+                }
+                return !numbers.is_empty();
+            }
+            (Type::Rest | Type::Expr, Value::Text(text)) => {
+                let spelled = words(text).into_owned();
+                self.word(&spelled);
+            }
+            (Type::Words, Value::List(values)) => {
+                let texts: Vec<String> =
+                    values.iter().filter_map(Value::as_str).map(|text| one_word(text).into_owned()).collect();
+                for text in &texts {
+                    self.word(text);
+                }
+                return !texts.is_empty();
+            }
+            (ty, value) => {
+                let Some(text) = spell(ty, value) else { return false };
+                self.word(&one_word(&text));
+            }
+        }
+        true
+    }
+
+    fn address(
+        &mut self,
+        address: Field,
+        port: Option<Field>,
+        range_end: Option<Field>,
+        brackets: bool,
+    ) -> bool {
+        let number =
+            |field: Option<Field>| field.and_then(|field| self.fields.get(field)).and_then(Value::as_int);
+        let (address, port, range_end) =
+            (self.fields.get(address).and_then(Value::as_str), number(port), number(range_end));
+        let word = match (address, port, range_end) {
+            (None, None, _) => return false,
+            (Some(address), Some(port), range_end) if brackets && is_ipv6(address) => {
+                let (prefix, bare) = address.split_at(address.find('@').map_or(0, |at| at + 1));
+                let range = range_end.map(|end| format!("-{end}")).unwrap_or_default();
+                format!("{prefix}[{bare}]:{port}{range}")
+            }
+            (address, None, _) => address.unwrap_or_default().to_owned(),
+            (address, Some(port), None) => format!("{}:{port}", address.unwrap_or_default()),
+            (address, Some(port), Some(end)) => format!("{}:{port}-{end}", address.unwrap_or_default()),
+        };
+        self.said += 1;
+        self.word(&one_word(&word));
+        true
+    }
+}
+
+/// Says whether an address is an IPv6 one, perhaps after a prefix such as `ipv6@`.
+fn is_ipv6(address: &str) -> bool {
+    let bare = address.split_once('@').map_or(address, |(_, bare)| bare);
+    bare.parse::<std::net::Ipv6Addr>().is_ok()
+}
+
+/// Hands out the fields of an element of a list; a value without a name is at the path `.`.
+pub(crate) fn with_element<R>(value: &Value, then: impl FnOnce(&Fields) -> R) -> R {
+    match value {
+        Value::Object(fields) => then(fields),
+        value => {
+            let mut fields = Fields::new();
+            if let Some(own) = super::directives().own_field() {
+                fields.set(own, value.clone());
+            }
+            then(&fields)
+        }
+    }
+}
+
+/// Spells a value that is one word, or a part of one.
+fn spell(ty: &Type, value: &Value) -> Option<String> {
+    Some(match (ty, value) {
+        (Type::Time(_), Value::Int(number)) => write_time(*number),
+        (Type::Size, Value::Int(number)) => write_size(*number),
+        (Type::Kilobytes, Value::Int(number)) => write_size(number.checked_mul(1024)?),
+        (_, Value::Int(number)) => number.to_string(),
+        (Type::OnOff, Value::Text(text)) => match text.as_str() {
+            "enabled" => "on".to_owned(),
+            "disabled" => "off".to_owned(),
+            text => text.to_owned(),
+        },
+        (Type::Switch, Value::Bool(flag)) => if *flag { "on" } else { "off" }.to_owned(),
+        (Type::OneOf(words), Value::Text(text)) => {
+            words.contains(&text.as_str()).then(|| text.to_string())?
+        }
+        (_, Value::Text(text)) => text.to_string(),
+        (Type::Commas, Value::List(values)) if !values.is_empty() => {
+            values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+        }
+        (Type::Pairs, Value::Json(json)) => {
+            let pairs = json.as_object().filter(|pairs| !pairs.is_empty())?;
+            let pair = |(name, value): (&String, &serde_json::Value)| {
+                format!("{name}={}", value.as_str().unwrap_or_default())
+            };
+            pairs.iter().map(pair).collect::<Vec<_>>().join(",")
+        }
+        _ => return None,
+    })
+}

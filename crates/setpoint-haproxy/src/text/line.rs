@@ -1,0 +1,155 @@
+//! Lines of a section.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+
+use super::directive::Directive;
+use super::lex::{self, LexError, Word, Words};
+
+/// One line of a section.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a> {
+    /// Without the line feed.
+    raw: &'a [u8],
+    /// Whether a line feed follows.
+    ended: bool,
+    number: u32,
+    offset: usize,
+}
+
+impl<'a> Line<'a> {
+    /// A text without line feed, as a line of its own.
+    pub(crate) fn of(raw: &'a [u8]) -> Self {
+        Self { raw, ended: false, number: 0, offset: 0 }
+    }
+
+    /// Where it stands in its section, counted from 0.
+    ///
+    /// Together with [`Document::first_line`](super::Document::first_line) this is its place in the file.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// How many bytes of its section stand before it.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The line without what ends it, `\n` or `\r\n`.
+    pub fn raw(&self) -> &'a [u8] {
+        self.raw.get(..lex::trimmed_end(self.raw)).unwrap_or_default()
+    }
+
+    /// How many bytes it takes, with what ends it.
+    pub fn len_with_end(&self) -> usize {
+        self.raw.len() + usize::from(self.ended)
+    }
+
+    /// Whether a line feed ends it: only the last line of a file can be without.
+    pub fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Whether it ends as on Windows.
+    pub fn is_crlf(&self) -> bool {
+        self.raw.last() == Some(&b'\r')
+    }
+
+    /// The blanks it begins with.
+    pub fn indentation(&self) -> &'a [u8] {
+        let raw = self.raw();
+        raw.get(..lex::skip_spaces(raw, 0)).unwrap_or_default()
+    }
+
+    /// Whether it holds nothing but blanks and a comment.
+    pub fn is_blank(&self) -> bool {
+        self.words().next().is_none()
+    }
+
+    /// The comment with its `#`, if there is one.
+    pub fn comment(&self) -> Option<&'a [u8]> {
+        let raw = self.raw();
+        let mut at = 0;
+        while let Some(span) = lex::scan(raw, at) {
+            at = span.end;
+        }
+        let start = lex::skip_spaces(raw, at);
+        (raw.get(start) == Some(&b'#')).then(|| raw.get(start..)).flatten()
+    }
+
+    /// The words, split and decoded while they are asked for.
+    pub fn words(&self) -> Words<'a> {
+        Words::new(self.raw)
+    }
+
+    /// The first word, decoded.
+    pub fn keyword(&self) -> Option<Cow<'a, [u8]>> {
+        self.words().next().filter(|word| !word.variable).map(|word| word.text)
+    }
+
+    /// The words with all variables expanded; `environment` gives the value of a variable that is set.
+    pub fn expanded(&self, environment: &dyn Fn(&[u8]) -> Option<Vec<u8>>) -> Vec<Word<'a>> {
+        lex::expanded(self.raw, environment)
+    }
+
+    /// The directive that the line is, if it is one.
+    pub fn directive(&self) -> Option<Directive> {
+        self.keyword().and_then(|word| Directive::from_word(&word))
+    }
+
+    /// The first word after the keyword that is empty, also at the end.
+    pub(crate) fn empty_word(&self) -> Option<Word<'a>> {
+        let mut at = lex::scan(self.raw, 0)?.end;
+        while let Some(span) = lex::scan(self.raw, at) {
+            let word = lex::word(self.raw, &span);
+            if word.text.is_empty() {
+                return Some(word);
+            }
+            at = span.end;
+        }
+        None
+    }
+
+    /// What makes the line unreadable, if anything does.
+    pub fn error(&self) -> Option<LexError> {
+        let mut at = 0;
+        while let Some(span) = lex::scan(self.raw, at) {
+            if span.error.is_some() {
+                return span.error;
+            }
+            at = span.end;
+        }
+        memchr(0, self.raw).map(|at| LexError { kind: lex::LexErrorKind::Nul, at })
+    }
+}
+
+/// The lines of a section or a part of it.
+#[derive(Clone, Debug)]
+pub struct Lines<'a> {
+    bytes: &'a [u8],
+    offset: usize,
+    end: usize,
+    number: u32,
+}
+
+impl<'a> Lines<'a> {
+    /// The lines between two places of a section, the first of which is line `number`.
+    pub(crate) fn new(bytes: &'a [u8], from: usize, to: usize, number: u32) -> Self {
+        Self { bytes, offset: from, end: to, number }
+    }
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = Line<'a>;
+
+    fn next(&mut self) -> Option<Line<'a>> {
+        let rest = self.bytes.get(self.offset..self.end).filter(|rest| !rest.is_empty())?;
+        let feed = memchr(b'\n', rest);
+        let raw = rest.get(..feed.unwrap_or(rest.len())).unwrap_or_default();
+        let line = Line { raw, ended: feed.is_some(), number: self.number, offset: self.offset };
+        self.offset += line.len_with_end();
+        self.number = self.number.saturating_add(1);
+        Some(line)
+    }
+}

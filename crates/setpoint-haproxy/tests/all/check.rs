@@ -1,0 +1,146 @@
+//! References, keywords and versions, beside what HAProxy says.
+
+use setpoint_haproxy::check::{Checks, check};
+use setpoint_haproxy::model;
+use setpoint_haproxy::text::{Diagnostic, Document, Problem, Severity};
+use setpoint_testutils::{Haproxy, Version, need};
+
+use crate::configurations::MIXED;
+
+fn found(text: &str, version: Option<model::Version>) -> Vec<Diagnostic> {
+    check(&Document::parse(text.as_bytes()), &Checks { version })
+}
+
+fn same(version: Version) -> model::Version {
+    match version {
+        Version::V2_6 => model::Version::V2_6,
+        Version::V3_0 => model::Version::V3_0,
+        Version::V3_2 => model::Version::V3_2,
+        Version::V3_4 => model::Version::V3_4,
+    }
+}
+
+/// A proxy in which rules may stand.
+fn frontend(lines: &str) -> String {
+    format!(
+        "defaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\nbackend there\n  server s1 127.0.0.1:1 check\nfrontend f\n  bind 127.0.0.1:8080\n{lines}"
+    )
+}
+
+#[test]
+fn a_name_that_nothing_bears_is_found_and_haproxy_refuses_it() {
+    for lines in [
+        "  default_backend nowhere\n",
+        "  use_backend nowhere if TRUE\n",
+        "  http-request deny if nothing\n",
+        "  http-request deny unless { path /x } || !nothing\n",
+        "  acl a src 10.0.0.1\n  http-request deny if a b\n",
+        "  http-request deny if late\n  acl late src 10.0.0.1\n",
+        "  http-request auth unless { http_auth(nobody) }\n",
+        "  errorfiles nowhere\n",
+        "  http-request cache-use nothing\n",
+        "backend b\n  server s 127.0.0.1:1 resolvers nowhere\n",
+        "backend b\n  use-server nobody if TRUE\n  server s 127.0.0.1:1\n",
+        "backend b\n  server s 127.0.0.1:1 track there/nobody\n",
+        "backend b\n  stick-table type ip size 1k peers nowhere\n",
+        "backend b\n  stick on src table nowhere\n",
+        "backend b\n  use-fcgi-app nothing\n",
+        "backend b from nowhere\n",
+    ] {
+        let text = frontend(lines);
+        let found = found(&text, None);
+        let problems: Vec<_> = found.iter().map(|found| found.problem).collect();
+        assert_eq!(problems, [Problem::UnknownReference], "{lines:?}: {found:#?}");
+        for version in Version::ALL {
+            let check = need!(Haproxy::check(version, &text));
+            assert!(!check.accepted, "{version:?} accepts {lines:?}");
+        }
+    }
+}
+
+#[test]
+fn names_that_are_there_are_not_complained_of() {
+    let text = frontend(
+        "  acl a src 10.0.0.1\n  http-request deny if a or { path /x } !a\n  http-request deny if METH_GET\n  http-request set-header X if if a\n  use_backend %[path] if a\n  default_backend there\nbackend b\n  server s 127.0.0.1:1 track there/s1\n",
+    );
+    assert_eq!(found(&text, None), []);
+    for version in Version::ALL {
+        assert_eq!(found(&text, Some(same(version))), [], "{version:?}");
+        let check = need!(Haproxy::check(version, &text));
+        assert!(check.accepted, "{version:?}: {}", check.output);
+    }
+}
+
+#[test]
+fn a_mixed_configuration_is_fine_for_the_versions_that_know_its_sections() {
+    assert_eq!(found(MIXED, Some(model::Version::V3_0)), []);
+    let later = found(MIXED, Some(model::Version::V3_4));
+    assert_eq!(later.iter().map(|found| found.problem).collect::<Vec<_>>(), [Problem::Removed], "{later:#?}");
+}
+
+#[test]
+fn unknown_keywords_are_found_with_a_hint() {
+    let found = found("backend b\n  balanec roundrobin\n  no optoin httpclose\n  mode http\n", None);
+    let said: Vec<_> = found.iter().map(|found| (found.to_string(), found.hint.as_deref())).collect();
+    assert_eq!(
+        said[0],
+        ("2:3: unknown keyword `balanec` in a `backend` section".to_owned(), Some("did you mean `balance`?"))
+    );
+    assert!(
+        found.iter().any(|found| found.problem == Problem::UnknownKeyword && found.line == 3),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn what_a_version_removed_or_does_not_know_yet_is_named() {
+    for (text, version, problem) in [
+        ("traces\n", Version::V3_0, Problem::TooNew),
+        ("healthcheck h\n  type tcp-check\n", Version::V3_2, Problem::TooNew),
+        ("program p\n  command /bin/true\n", Version::V3_4, Problem::Removed),
+        ("global\n  cpu-policy none\n", Version::V3_0, Problem::TooNew),
+        ("frontend x\n  bind 127.0.0.1:8080\nbackend x\n", Version::V3_4, Problem::DuplicateSection),
+    ] {
+        let found = found(text, Some(same(version)));
+        assert_eq!(
+            found.iter().map(|found| found.problem).collect::<Vec<_>>(),
+            [problem],
+            "{text:?}: {found:#?}"
+        );
+        let check = need!(Haproxy::check(version, text));
+        assert!(!check.accepted, "{version:?} accepts {text:?}");
+    }
+}
+
+#[test]
+fn what_is_deprecated_is_warned_of_as_haproxy_warns() {
+    for (text, version) in [
+        ("global\n  master-worker\n", Version::V3_4),
+        ("global\n  tune.quic.frontend.max-idle-timeout 10s\n", Version::V3_4),
+        ("global\n  tune.quic.retry-threshold 10\n", Version::V3_4),
+        ("global\n  tune.quic.socket-owner connection\n", Version::V3_4),
+        ("backend b\n  dispatch 127.0.0.1:1\n", Version::V3_4),
+        ("backend b\n  option transparent\n", Version::V3_4),
+        ("backend b\n  option accept-invalid-http-response\n", Version::V3_2),
+    ] {
+        let found = found(text, Some(same(version)));
+        let said: Vec<_> = found.iter().map(|found| (found.severity, found.problem)).collect();
+        assert_eq!(said, [(Severity::Warning, Problem::Deprecated)], "{text:?}: {found:#?}");
+        let output = need!(Haproxy::check(version, text)).output;
+        assert!(output.contains("deprecated"), "{version:?} does not warn of {text:?}: {output}");
+    }
+}
+
+#[test]
+fn what_has_no_effect_in_a_section_is_warned_of_as_haproxy_warns() {
+    for text in ["frontend f\n  bind 127.0.0.1:8080\n  balance roundrobin\n", "backend b\n  monitor-uri /\n"]
+    {
+        let found = found(text, None);
+        let said: Vec<_> = found.iter().map(|found| (found.severity, found.problem)).collect();
+        assert_eq!(said, [(Severity::Warning, Problem::NoEffect)], "{text:?}: {found:#?}");
+        for version in Version::ALL {
+            let check = need!(Haproxy::check(version, text));
+            assert!(check.output.contains("ignored because"), "{version:?}: {text:?}: {}", check.output);
+        }
+    }
+}

@@ -1,0 +1,567 @@
+//! What leads from one configuration to another. The scenarios of the founding document bear its names.
+
+use proptest::prelude::*;
+use setpoint_haproxy::compare::{CompareError, Diff, Operation, Subject, compare};
+use setpoint_haproxy::model::{Context, ObjectKind, Version};
+use setpoint_haproxy::table;
+use setpoint_haproxy::text::Document;
+use setpoint_plan::Action;
+
+use crate::configurations::MIXED;
+use crate::configurations::any;
+
+fn diff(current: &str, desired: &str) -> Diff {
+    diff_for(Version::LATEST, current, desired)
+}
+
+fn diff_for(version: Version, current: &str, desired: &str) -> Diff {
+    let (current, desired) = (Document::parse(current.as_bytes()), Document::parse(desired.as_bytes()));
+    compare(&current, &desired, &Context::new(version)).unwrap()
+}
+
+/// The operations in a line each.
+fn told(diff: &Diff) -> Vec<String> {
+    diff.operations().iter().map(ToString::to_string).collect()
+}
+
+/// The document after all operations, in their order.
+fn applied(current: &str, desired: &str) -> String {
+    let cx = Context::default();
+    let (current, desired) = (Document::parse(current.as_bytes()), Document::parse(desired.as_bytes()));
+    let diff = compare(&current, &desired, &cx).unwrap();
+    let mut document = current;
+    for operation in diff.operations() {
+        document = document.apply(operation, &cx).unwrap_or_else(|error| panic!("{operation}: {error}"));
+    }
+    String::from_utf8(document.print()).unwrap()
+}
+
+// Requirement: Fine-Grained Configuration Comparison
+
+#[test]
+fn single_attribute_change_produces_single_update_operation() {
+    let diff = diff("backend b\n  balance roundrobin\n", "backend b\n  balance leastconn\n");
+    assert_eq!(told(&diff), ["~ backend b"]);
+    assert_eq!(diff.operations()[0].changes[0].to_string(), "balance.algorithm: roundrobin → leastconn");
+}
+
+#[test]
+fn new_frontend_produces_create_operation() {
+    let diff = diff("global\n", "global\nfrontend f\n  bind :80\n");
+    assert_eq!(told(&diff)[0], "+ frontend f");
+}
+
+#[test]
+fn removed_backend_produces_delete_operation() {
+    let diff = diff("backend a\nbackend b\n  server s 10.0.0.1:80\n", "backend a\n");
+    assert_eq!(told(&diff), ["- backend b"]);
+}
+
+#[test]
+fn nil_configuration_rejected() {
+    let (document, cx) = (Document::parse(b"global\n"), Context::default());
+    assert_eq!(compare(None, &document, &cx), Err(CompareError::NoCurrent));
+    assert_eq!(compare(&document, None, &cx), Err(CompareError::NoDesired));
+    for nothing in ["", "# only a comment\n"] {
+        let nothing = Document::parse(nothing.as_bytes());
+        assert_eq!(compare(&document, &nothing, &cx), Err(CompareError::EmptyDesired));
+    }
+}
+
+// Requirement: Operation Ordering
+
+#[test]
+fn delete_operations_precede_creates() {
+    let diff = diff(
+        "backend a\n  server s1 10.0.0.1:80\n  retries 2\nbackend old\n",
+        "backend a\n  server s2 10.0.0.2:80\n  retries 3\nbackend new\n",
+    );
+    let actions: Vec<Action> = diff.operations().iter().map(|operation| operation.action).collect();
+    let (create, delete) = (Action::Create, Action::Delete);
+    assert_eq!(actions, [delete, delete, create, create, Action::Modify]);
+    assert_eq!(
+        told(&diff),
+        ["- backend a: server s1", "- backend old", "+ backend new", "+ backend a: server s2", "~ backend a"]
+    );
+}
+
+#[test]
+fn parent_created_before_child() {
+    let diff = diff(
+        "global\n",
+        "global\nfrontend f\n  bind :80 name b\n  acl a src 10.0.0.1\n  http-request deny if a\n",
+    );
+    let expected =
+        ["+ frontend f", "+ frontend f: bind b", "+ frontend f: acl 0", "+ frontend f: http_request_rule 0"];
+    assert_eq!(told(&diff), expected);
+    assert!(diff.operations().is_sorted_by(|a, b| a.order <= b.order));
+    let plan = diff.plan("x");
+    assert!(plan.operations[1..].iter().all(|operation| operation.after == [0]));
+}
+
+// Requirement: DiffSummary
+
+#[test]
+fn has_changes_false_when_no_operations() {
+    let diff = diff(MIXED, MIXED);
+    assert!(!diff.summary().has_changes());
+    assert!(diff.is_empty());
+}
+
+#[test]
+fn structural_operations_excludes_server_modifications() {
+    let backend = |weights: [u8; 3], retries: u8, rules: u8| {
+        let servers: String = (1..)
+            .zip(weights)
+            .map(|(n, weight)| format!("  server s{n} 10.0.0.{n}:80 weight {weight}\n"))
+            .collect();
+        let rules: String = (0..rules).map(|n| format!("  http-request set-header X-{n} y\n")).collect();
+        format!("backend b\n  retries {retries}\n{rules}{servers}")
+    };
+    let diff = diff(&backend([1, 2, 3], 1, 0), &backend([4, 5, 6], 2, 6));
+    let summary = diff.summary();
+    assert_eq!(summary.total_operations(), 10);
+    assert_eq!(summary.structural_operations(), 7);
+    assert_eq!(summary.servers.modified["b"], ["s1", "s2", "s3"]);
+    assert_eq!((summary.creates, summary.updates, summary.deletes), (6, 4, 0));
+}
+
+#[test]
+fn the_summary_names_what_is_added_changed_and_deleted() {
+    let diff = diff(
+        "global\n  maxconn 1\ndefaults d\n  retries 1\nfrontend f1\n  bind :1\nfrontend f2\nbackend b1\n  server a 10.0.0.1:1\n  server b 10.0.0.1:2\nbackend b2\npeers p\n",
+        "global\n  maxconn 2\ndefaults d\n  retries 2\nfrontend f1\n  bind :2\nfrontend f3\nbackend b1\n  server a 10.0.0.1:3\n  server c 10.0.0.1:4\nbackend b3\n  server n 10.0.0.1:5\nring r\n",
+    );
+    let summary = diff.summary();
+    assert!(summary.global_changed && summary.defaults_changed);
+    let names = |set: &std::collections::BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(" ");
+    let (f, b) = (&summary.frontends, &summary.backends);
+    assert_eq!([names(&f.added), names(&f.modified), names(&f.deleted)], ["f3", "f1", "f2"]);
+    assert_eq!([names(&b.added), names(&b.modified), names(&b.deleted)], ["b3", "b1", "b2"]);
+    assert_eq!([names(&summary.others.added), names(&summary.others.deleted)], ["ring r", "peers p"]);
+    let servers = &summary.servers;
+    assert_eq!(servers.added["b1"], ["c"]);
+    assert_eq!(servers.added["b3"], ["n"]);
+    assert_eq!(servers.modified["b1"], ["a"]);
+    assert_eq!(servers.deleted["b1"], ["b"]);
+}
+
+// Lists
+
+fn rules(names: &str) -> String {
+    let rules: String = names.chars().map(|name| format!("  http-request set-header X-{name} y\n")).collect();
+    format!("frontend f\n{rules}")
+}
+
+#[test]
+fn a_rule_inserted_at_the_top_is_one_create() {
+    let diff = diff(&rules("abcdef"), &rules("xabcdef"));
+    assert_eq!(told(&diff), ["+ frontend f: http_request_rule 0"]);
+}
+
+#[test]
+fn reordering_is_seen_and_a_move_is_a_delete_and_a_create() {
+    let diff = diff(&rules("abcd"), &rules("bcda"));
+    assert_eq!(told(&diff), ["- frontend f: http_request_rule 0", "+ frontend f: http_request_rule 3"]);
+}
+
+#[test]
+fn a_changed_rule_between_equal_ones_is_an_update() {
+    let diff = diff(&rules("abc"), &rules("axc"));
+    assert_eq!(told(&diff), ["~ frontend f: http_request_rule 1"]);
+    assert_eq!(diff.operations()[0].changes[0].to_string(), "hdr_name: X-b → X-x");
+}
+
+#[test]
+fn deletes_go_from_the_end_and_creates_from_the_beginning() {
+    let diff = diff(&rules("1a2b3"), &rules("ab456"));
+    assert_eq!(told(&diff).first().unwrap(), "- frontend f: http_request_rule 2");
+    assert_eq!(applied(&rules("1a2b3"), &rules("ab456")), rules("ab456"));
+    let groups: std::collections::BTreeSet<_> = diff.operations().iter().map(Operation::group).collect();
+    assert_eq!(groups, [Some("frontend f http_request_rule_list".to_owned())].into());
+}
+
+#[test]
+fn a_list_of_thousands_keeps_its_order() {
+    let list = |numbers: &mut dyn Iterator<Item = u32>| {
+        let rules: String = numbers.map(|n| format!("  http-request set-header X-{n} y\n")).collect();
+        format!("frontend f\n{rules}")
+    };
+    let diff = diff(&list(&mut (0..3000)), &list(&mut (1000..3000).chain(0..1000)));
+    assert_eq!(diff.operations().len(), 2000);
+    let deletes = diff.operations().iter().take(1000);
+    let indices: Vec<String> = deletes.map(|operation| operation.to_plan().name).collect();
+    assert_eq!((&*indices[0], &*indices[999]), ("999", "0"));
+}
+
+#[test]
+fn a_renamed_acl_converges() {
+    let (current, desired) = ("frontend f\n  acl old src 10.0.0.1\n", "frontend f\n  acl new src 10.0.0.1\n");
+    assert_eq!(told(&diff(current, desired)), ["~ frontend f: acl 0"]);
+    assert_eq!(applied(current, desired), desired);
+}
+
+#[test]
+fn acls_of_the_same_name_stay_distinct() {
+    let (current, desired) = (
+        "frontend f\n  acl a src 10.0.0.1\n  acl a src 10.0.0.2\n  acl a src 10.0.0.3\n",
+        "frontend f\n  acl a src 10.0.0.1\n  acl a src 10.0.0.3\n",
+    );
+    assert_eq!(told(&diff(current, desired)), ["- frontend f: acl 1"]);
+    assert_eq!(applied(current, desired), desired);
+}
+
+// What is equal
+
+#[test]
+fn text_that_means_the_same_gives_no_operation() {
+    for (a, b) in [
+        ("backend b\n  timeout server 1s\n", "backend b\n\n\ttimeout   server 1000 \r\n"),
+        ("backend b\n  option redispatch\n  retries 3\n", "backend b\n  retries 3\n  option redispatch\n"),
+        (
+            "backend b\n  server a 10.0.0.1:1\n  server b 10.0.0.2:2\n",
+            "backend b\n  server b 10.0.0.2:2\n  server a 10.0.0.1:1\n",
+        ),
+        (
+            "backend b\n  server a 10.0.0.1:1 check weight 2\n",
+            "backend b\n  server a 10.0.0.1:1 weight 2 check\n",
+        ),
+        ("backend a\nbackend b\n", "\"backend\" b\n# above\nbackend a\n"),
+        ("defaults d\n  retries 2\nbackend b\n", "defaults d\n  retries 2\nbackend b from d\n"),
+        ("listen l\n  bind :80\n", "listen l  # comment\n\tbind   :80\n"),
+        ("udp-lb u\n  a b\n", "udp-lb u\n  a   'b'\n"),
+        ("global\n  daemon\n", "# first\n\nglobal\n  daemon\n"),
+    ] {
+        assert_eq!(told(&diff(a, b)), [""; 0], "{a:?} {b:?}");
+        assert_eq!(told(&diff(b, a)), [""; 0], "{b:?} {a:?}");
+    }
+}
+
+#[test]
+fn a_comment_counts_only_where_the_api_stores_it() {
+    let (a, b) = ("frontend f\n  bind :80 name b\n", "frontend f\n  bind :80 name b # public\n");
+    assert_eq!(told(&diff_for(Version::V3_0, a, b)), [""; 0]);
+    assert_eq!(told(&diff_for(Version::V3_2, a, b)), ["~ frontend f: bind b"]);
+}
+
+// Text operations
+
+#[test]
+fn what_no_model_carries_is_a_text_operation() {
+    for (a, b, reason) in [
+        ("listen l\n  bind :80\n", "listen l\n  bind :81\n", "there is no model of such a section"),
+        ("waf-global\n  a\n", "waf-global\n  b\n", "there is no model of such a section"),
+        (
+            "backend b\n  novelty 1\n",
+            "backend b\n  novelty 2\n",
+            "lines that the model does not cover differ",
+        ),
+        (
+            "backend b\n  .if 1\n  retries 1\n  .endif\n",
+            "backend b\n  .if 1\n  retries 2\n  .endif\n",
+            "a conditional stands in it or around it",
+        ),
+        (
+            "backend b\n  acl a src \"$A\"\n",
+            "backend b\n  acl a src \"$B\"\n",
+            "it expands a variable that is not known",
+        ),
+        (
+            "backend b\n  default-server check\n  default-server inter 1s\n  server s 10.0.0.1:1\n",
+            "backend b\n  default-server check\n  default-server inter 2s\n  server s 10.0.0.1:1\n",
+            "`default-server` lines differ in more than one place",
+        ),
+        (
+            "defaults\n  retries 1\nbackend b\ndefaults\n  retries 2\n",
+            "defaults\n  retries 1\ndefaults\n  retries 2\nbackend b\n",
+            "another `defaults` section governs it by its place",
+        ),
+    ] {
+        let diff = diff(a, b);
+        assert_eq!(diff.operations().len(), 1, "{a:?}: {:?}", told(&diff));
+        let operation = &diff.operations()[0];
+        assert!(operation.is_text() && !operation.runtime.is_possible());
+        assert_eq!(operation.reason, reason);
+        assert_eq!(diff.summary().texts, 1);
+        assert_eq!(diff.summary().structural_operations(), 1);
+        assert_eq!(told(&self::diff(&applied(a, b), b)), [""; 0], "{a:?}");
+    }
+}
+
+#[test]
+fn equal_unmodelled_lines_leave_the_rest_to_the_model() {
+    let diff = diff("backend b\n  novelty 1\n  retries 1\n", "backend b\n  retries 2\n  novelty 1\n");
+    assert_eq!(told(&diff), ["~ backend b"]);
+}
+
+#[test]
+fn an_unmodelled_rule_among_modelled_ones_keeps_its_place_and_an_unmodelled_setting_has_none() {
+    let (current, desired) = (
+        "frontend f\n  http-request set-header X-A b\n  http-request novelty\n",
+        "frontend f\n  http-request novelty\n  http-request set-header X-A b\n",
+    );
+    assert_eq!(told(&diff(current, desired)), ["~ text of frontend f"]);
+    let (current, desired) =
+        ("frontend f\n  novelty x\n  retries 2\n", "frontend f\n  retries 2\n  maxconn 1\n  novelty x\n");
+    assert_eq!(told(&diff(current, desired)), ["~ frontend f"]);
+}
+
+// The verdict
+
+fn verdict(version: Version, current: &str, desired: &str) -> Result<(), String> {
+    let diff = diff_for(version, current, desired);
+    assert_eq!(diff.operations().len(), 1, "{:?}", told(&diff));
+    match &diff.operations()[0].runtime {
+        setpoint_plan::Runtime::Yes => Ok(()),
+        setpoint_plan::Runtime::No { why } => Err(why.clone()),
+    }
+}
+
+#[test]
+fn each_operation_says_whether_a_running_haproxy_can_be_told() {
+    let backend = |balance: &str, servers: &str| format!("backend b\n  balance {balance}\n{servers}");
+    let s1 = "  server s1 10.0.0.1:80\n";
+    let change =
+        |balance: &str, to: &str| verdict(Version::V3_4, &backend(balance, s1), &backend(balance, to));
+    let add = |version, balance: &str, server: &str| {
+        verdict(version, &backend(balance, s1), &backend(balance, &format!("{s1}  server {server}\n")))
+    };
+    for server in ["s1 10.0.0.2:80", "s1 10.0.0.1:81", "s1 10.0.0.1:80 weight 7", "s1 10.0.0.1:80 disabled"] {
+        assert_eq!(change("roundrobin", &format!("  server {server}\n")), Ok(()), "{server}");
+    }
+    assert_eq!(
+        change("static-rr", "  server s1 10.0.0.1:80 weight 7\n"),
+        Err("`balance static-rr` is static".into())
+    );
+    assert_eq!(change("source", "  server s1 10.0.0.2:80\n"), Ok(()), "an address is no weight");
+    assert!(change("source", "  server s1 10.0.0.1:80 weight 7\n").is_err());
+    assert!(change("source\n  hash-type consistent", "  server s1 10.0.0.1:80 weight 7\n").is_ok());
+    assert_eq!(
+        change("roundrobin", "  server s1 10.0.0.1:80 check\n"),
+        Err("`check` of a server can't be changed at runtime".into())
+    );
+    assert_eq!(add(Version::V2_6, "roundrobin", "s2 10.0.0.2:80 check"), Ok(()));
+    assert!(add(Version::V2_6, "static-rr", "s2 10.0.0.2:80").is_err());
+    assert!(add(Version::V3_4, "roundrobin", "s2 name.example.test:80").is_err());
+    assert!(add(Version::V3_4, "roundrobin", "s2 10.0.0.2:80 init-addr none").is_err());
+    assert!(add(Version::V3_4, "roundrobin", "s2 10.0.0.2:80 resolvers dns").is_err());
+    assert!(add(Version::V2_6, "roundrobin", "s2 10.0.0.2:80 cookie c").is_err());
+    assert_eq!(add(Version::V3_0, "roundrobin", "s2 10.0.0.2:80 cookie c"), Ok(()));
+    let remove = |rest: &str| {
+        let more = format!("{s1}  server s2 10.0.0.2:80\n");
+        let with = |servers: &str| format!("{}{rest}", backend("roundrobin", servers));
+        verdict(Version::V3_4, &with(&more), &with(s1))
+    };
+    assert_eq!(remove(""), Ok(()));
+    assert_eq!(remove("  use-server s2 if TRUE\n"), Err("a `use-server` rule names it".into()));
+    assert_eq!(
+        remove("backend c\n  server x 10.0.0.1:80 track b/s2\n"),
+        Err("another server tracks it".into())
+    );
+    let new = |version, backend: &str| {
+        let base = "defaults d\n  mode http\n";
+        verdict(version, base, &format!("{base}backend {backend}"))
+    };
+    assert_eq!(new(Version::V3_4, "n from d\n  mode http\n"), Ok(()));
+    assert!(new(Version::V3_2, "n from d\n").is_err());
+    assert!(new(Version::V3_4, "n from d\n  retries 3\n").is_err());
+    assert!(verdict(Version::V3_4, "frontend f\n", "frontend f\n  maxconn 3\n").is_err());
+}
+
+#[test]
+fn a_setting_of_the_governing_defaults_counts_for_the_verdict() {
+    let text = |weight: u8| {
+        format!("defaults\n  balance static-rr\nbackend b\n  server s 10.0.0.1:1 weight {weight}\n")
+    };
+    assert!(verdict(Version::V3_4, &text(1), &text(2)).is_err());
+    let text = |servers: &str| format!("backend b\n  default-server init-addr none\n{servers}");
+    assert!(verdict(Version::V3_4, &text(""), &text("  server s 10.0.0.1:1\n")).is_err());
+}
+
+#[test]
+fn a_target_may_narrow_the_verdict() {
+    let mut diff =
+        diff("backend b\n  server s 10.0.0.1:1 weight 1\n", "backend b\n  server s 10.0.0.1:1 weight 2\n");
+    assert!(diff.is_possible_at_runtime());
+    diff.narrow(|operation| operation.is_server_modification().then(|| "it is asleep".to_owned()));
+    assert_eq!(diff.operations()[0].runtime, setpoint_plan::Runtime::no("it is asleep"));
+}
+
+// In place
+
+#[test]
+fn all_that_is_not_changed_stays_byte_for_byte() {
+    let current = "# top\nglobal\n\tdaemon\n\n# ours\nbackend   b  # here\n\tmode    http\n\n\tbalance   roundrobin   # fair\n\tserver s1 10.0.0.1:80  # one\n\t# the end\n\nbackend c\n";
+    let desired = "global\n daemon\nbackend b # here\n mode http\n balance leastconn\n retries 3\n server s1 10.0.0.1:80 # one\n server s2 10.0.0.2:80\nbackend c\n";
+    let expected = "# top\nglobal\n\tdaemon\n\n# ours\nbackend   b  # here\n\tmode    http\n\n\tbalance leastconn   # fair\n\tretries 3\n\tserver s1 10.0.0.1:80  # one\n\tserver s2 10.0.0.2:80\n\t# the end\n\nbackend c\n";
+    assert_eq!(applied(current, desired), expected);
+}
+
+#[test]
+fn a_new_section_is_written_in_the_style_of_the_others() {
+    let current = "defaults\n\tmode http\n\nfrontend f\n\tbind :80\n";
+    let desired = "defaults\n\tmode http\nfrontend f\n\tbind :80\nbackend b\n  balance leastconn\n  server s 10.0.0.1:1\n";
+    let expected = "defaults\n\tmode http\n\nfrontend f\n\tbind :80\n\nbackend b\n\tbalance leastconn\n\tserver s 10.0.0.1:1\n";
+    assert_eq!(applied(current, desired), expected);
+}
+
+#[test]
+fn a_new_acl_stands_before_the_rules() {
+    let current = "frontend f\n  bind :80\n  http-request deny if { src 10.0.0.1 }\n";
+    let desired = "frontend f\n  bind :80\n  acl a src 10.0.0.2\n  http-request deny if { src 10.0.0.1 }\n  http-request deny if a\n";
+    assert_eq!(applied(current, desired), desired);
+}
+
+#[test]
+fn a_section_stays_with_the_defaults_that_govern_it() {
+    let current = "defaults\n  retries 1\nbackend a\ndefaults\n  retries 2\nbackend b\n";
+    let desired = "defaults\n  retries 1\nbackend a\nbackend n\ndefaults\n  retries 2\nbackend b\n";
+    assert_eq!(
+        applied(current, desired),
+        "defaults\n  retries 1\nbackend a\n\nbackend n\n\ndefaults\n  retries 2\nbackend b\n"
+    );
+}
+
+#[test]
+fn sections_without_a_name_go_from_the_last_to_the_first() {
+    let current = "global\ndefaults\ndefaults\n  retries 1\n";
+    assert_eq!(told(&diff(current, "global\n")), ["- text of defaults #2", "- text of defaults"]);
+    assert_eq!(applied(current, "global\n"), "global\n");
+}
+
+#[test]
+fn names_that_repeat_are_compared_as_text_and_only_if_they_differ() {
+    let text = |port: u16| format!("frontend f\n  bind :80 name p\n  bind :{port} name p\n");
+    assert_eq!(told(&diff(&text(81), &text(81).replace("  ", "\t"))), [""; 0]);
+    assert_eq!(told(&diff(&text(81), &text(82))), ["~ text of frontend f"]);
+}
+
+#[test]
+fn a_default_stated_or_not_is_the_same_unless_defaults_say_otherwise() {
+    let (stated, silent) = ("backend b\n  balance roundrobin\n", "backend b\n");
+    assert_eq!(told(&diff_for(Version::V3_2, stated, silent)), [""; 0]);
+    // From 3.3 on another algorithm is the default.
+    assert_eq!(told(&diff_for(Version::V3_4, stated, silent)), ["~ backend b"]);
+    let governed = |text: &str| format!("defaults\n  balance source\n{text}");
+    assert_eq!(told(&diff_for(Version::V3_2, &governed(stated), &governed(silent))), ["~ backend b"]);
+}
+
+// Properties
+
+/// Everything that a document says, section by section: named children as sets.
+fn meaning(text: &str) -> Vec<String> {
+    let cx = Context::default();
+    let document = Document::parse(text.as_bytes());
+    let mut all: Vec<String> = Vec::new();
+    let mut governor = String::new();
+    for section in document.sections() {
+        let model = setpoint_haproxy::model::section_model(section, &cx);
+        let name = model.name.clone().unwrap_or_default();
+        if model.kind == setpoint_haproxy::text::SectionKind::Defaults {
+            let unnamed = all.iter().filter(|said| said.starts_with("defaults  ")).count();
+            governor = if name.is_empty() { format!("#{unnamed}") } else { name.to_string() };
+        }
+        let mut children: Vec<String> = model
+            .children
+            .iter()
+            .filter(|child| !child.kind.is_ordered())
+            .map(|child| format!("{} {}", child.kind, child.to_json()))
+            .collect();
+        children.sort();
+        let mut kinds: std::collections::BTreeMap<ObjectKind, Vec<String>> =
+            std::collections::BTreeMap::new();
+        for child in model.children.iter().filter(|child| child.kind.is_ordered()) {
+            kinds.entry(child.kind).or_default().push(child.to_json().to_string());
+        }
+        let own = match &model.object {
+            Some(object) => {
+                // Stated or not, a default is the same; where `defaults` govern, `compare` itself tells.
+                let mut object = object.clone();
+                for (field, value) in &object.clone().fields {
+                    if table::directives().default(object.kind, *field, cx.version).as_ref() == Some(value) {
+                        object.fields.remove(*field);
+                    }
+                }
+                let mut json = object.to_json();
+                if model.kind.is_proxy() {
+                    json.as_object_mut().unwrap().remove("from");
+                }
+                json.to_string()
+            }
+            None => section
+                .lines()
+                .flat_map(|line| {
+                    line.words().map(|word| word.to_str_lossy().into_owned()).collect::<Vec<_>>()
+                })
+                .collect(),
+        };
+        // Named or not, what governs is what counts.
+        let named = section.from().map(|name| String::from_utf8_lossy(&name).into_owned());
+        let governed = model.kind.is_proxy().then(|| named.unwrap_or_else(|| governor.clone()));
+        all.push(format!("{} {name} {own} {children:?} {kinds:?} {governed:?}", model.kind));
+    }
+    all.sort();
+    all
+}
+
+proptest! {
+    #[test]
+    fn applied_in_order_the_operations_give_exactly_what_is_desired(current in any::configuration(), desired in any::configuration()) {
+        let result = applied(&current, &desired);
+        prop_assert_eq!(told(&diff(&result, &desired)), [""; 0], "{}", result);
+        prop_assert_eq!(meaning(&result), meaning(&desired), "{}", result);
+    }
+
+    #[test]
+    fn a_configuration_compared_with_itself_in_another_style_gives_nothing(text in any::configuration(), style in 0..3_usize) {
+        let restyled = match style {
+            0 => text.replace("\n  ", "\n\t\t"),
+            1 => text.replace('\n', "\r\n"),
+            _ => text.replace("\n  ", "\n\n    # why\n  ").replace(" check", "  \"check\""),
+        };
+        prop_assert_eq!(told(&diff(&text, &restyled)), [""; 0]);
+    }
+
+    #[test]
+    fn formatting_never_changes_what_is_meant(text in any::configuration()) {
+        let formatted = String::from_utf8(Document::parse(text.as_bytes()).formatted().print()).unwrap();
+        prop_assert_eq!(told(&diff(&text, &formatted)), [""; 0]);
+        prop_assert_eq!(meaning(&text), meaning(&formatted));
+    }
+
+    #[test]
+    fn any_two_texts_can_be_compared_and_applied_without_panic(a in any::text(), b in any::text()) {
+        let cx = Context::default();
+        let (a, b) = (Document::parse(&a), Document::parse(&b));
+        if let Ok(diff) = compare(&a, &b, &cx) {
+            let mut document = a;
+            for operation in diff.operations() {
+                if let Ok(next) = document.apply(operation, &cx) {
+                    document = next;
+                }
+            }
+            let _ = diff.plan("x").to_string();
+        }
+    }
+}
+
+#[test]
+fn a_mixed_configuration_reaches_any_of_its_parts() {
+    let document = Document::parse(MIXED.as_bytes());
+    for index in 2..document.sections().len() {
+        let without = document.without_section(index);
+        let text = String::from_utf8(without.print()).unwrap();
+        assert_eq!(told(&diff(&applied(MIXED, &text), &text)), [""; 0], "{index}");
+        assert_eq!(told(&diff(&applied(&text, MIXED), MIXED)), [""; 0], "{index}");
+    }
+}
+
+#[test]
+fn operations_carry_the_objects_of_the_api() {
+    let diff = diff("backend b\n", "backend b\n  server s 10.0.0.1:80 weight 5\n");
+    let Subject::Child { new: Some(new), .. } = &diff.operations()[0].subject else { panic!("not a child") };
+    assert_eq!(
+        new.to_json(),
+        serde_json::json!({"name": "s", "address": "10.0.0.1", "port": 80, "weight": 5})
+    );
+}

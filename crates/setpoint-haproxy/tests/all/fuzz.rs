@@ -1,0 +1,214 @@
+//! Mutated configurations: whatever the bytes are, nothing panics, hangs or gets lost.
+//!
+//! The corpus is in `tests/all/corpus`. Each case takes a file of it, cuts, repeats, mixes and corrupts it, and does
+//! everything that can be done with the result. `cargo xtask fuzz` goes on for as long as asked; a failure prints the
+//! seed that repeats it and keeps the input, which then belongs into the corpus.
+
+use std::time::{Duration, Instant};
+
+use setpoint_haproxy::check::{Checks, check};
+use setpoint_haproxy::compare::compare;
+use setpoint_haproxy::model::{Context, Object, Version, model};
+use setpoint_haproxy::text::{Document, LineEdit};
+
+/// How long one input may take: no input here is larger than some kilobytes.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+const CORPUS: &[&[u8]] = &[
+    include_bytes!("data/mixed.cfg"),
+    include_bytes!("corpus/words.cfg"),
+    include_bytes!("corpus/conditionals.cfg"),
+    include_bytes!("corpus/proxies.cfg"),
+    include_bytes!("corpus/broken.cfg"),
+    include_bytes!("corpus/global.cfg"),
+];
+
+/// What mutations put in.
+const TOKENS: &[&[u8]] = &[
+    b"\n",
+    b"\r\n",
+    b"\0",
+    b"\"",
+    b"'",
+    b"\\",
+    b"\\x",
+    b"${",
+    b"}",
+    b"${A[*]}",
+    b"#",
+    b" ",
+    b"\t",
+    b".if 1\n",
+    b".endif\n",
+    b"backend b\n",
+    b"\nbackend",
+    b"defaults\n",
+    b"from",
+    b"no ",
+    b"option ",
+    b"server s1 10.0.0.1:80 ",
+    b"acl a ",
+    b"http-request ",
+    b"if ",
+    b"{ }",
+    b"99999999999999999999",
+    b"-1",
+    b"1s",
+    b"\xff\xfe",
+    b"default-server ",
+    b"listen l\n",
+    b"timeout ",
+    b"bind :80 ",
+    b"log ",
+    b"tcp-check ",
+    b"stick-table ",
+    b"%[",
+    b"(",
+    b")",
+    b",",
+];
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) >> 1).unwrap_or_default() % bound.max(1)
+    }
+}
+
+fn input(seed: u64) -> Vec<u8> {
+    let mut random = Random(seed);
+    let bytes = CORPUS[random.below(CORPUS.len())].to_vec();
+    mutated(bytes, &mut random)
+}
+
+fn mutated(mut bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
+    for _ in 0..=random.below(12) {
+        let (a, b) = (random.below(bytes.len() + 1), random.below(bytes.len() + 1));
+        let (from, to) = (a.min(b), a.max(b).min(a.min(b) + 400));
+        match random.below(8) {
+            0 => drop(bytes.drain(from..to)),
+            1 => {
+                let part = bytes[from..to].to_vec();
+                bytes.splice(b..b, part);
+            }
+            2 if !bytes.is_empty() => {
+                let at = random.below(bytes.len());
+                bytes[at] = u8::try_from(random.below(256)).unwrap();
+            }
+            3 => {
+                let other = CORPUS[random.below(CORPUS.len())];
+                let start = random.below(other.len());
+                let part = &other[start..(start + random.below(300)).min(other.len())];
+                bytes.splice(a..a, part.iter().copied());
+            }
+            4 => {
+                let lines: Vec<&[u8]> = bytes.split_inclusive(|&byte| byte == b'\n').collect();
+                let (x, y) = (random.below(lines.len()), random.below(lines.len()));
+                let mut lines: Vec<Vec<u8>> = lines.into_iter().map(<[u8]>::to_vec).collect();
+                if !lines.is_empty() {
+                    lines.swap(x, y);
+                }
+                bytes = lines.concat();
+            }
+            _ => {
+                let token = TOKENS[random.below(TOKENS.len())];
+                bytes.splice(a..a, token.iter().copied());
+            }
+        }
+        bytes.truncate(16 << 10);
+    }
+    bytes
+}
+
+/// Everything that can be done with a text.
+fn exercise(bytes: &[u8], seed: u64) {
+    let mut random = Random(!seed);
+    let document = Document::parse(bytes);
+    assert_eq!(document.print(), bytes, "parse and print");
+    for diagnostic in document.diagnostics() {
+        assert!(diagnostic.line > 0 && diagnostic.column > 0, "{diagnostic:?}");
+    }
+    for section in document.sections() {
+        for line in section.all_lines() {
+            let _ = (
+                line.comment(),
+                line.error(),
+                line.words().count(),
+                line.expanded(&|name| Some(name.to_vec())),
+            );
+        }
+    }
+    if !document.sections().is_empty() {
+        let index = random.below(document.sections().len());
+        let line = u32::try_from(random.below(40)).unwrap();
+        let text = TOKENS[random.below(TOKENS.len())].to_vec();
+        let edited =
+            document.with_lines(index, &[LineEdit::Insert { before: line, text }, LineEdit::Delete { line }]);
+        assert_eq!(Document::parse(&edited.print()).print(), edited.print());
+    }
+}
+
+/// Everything that can be done with two texts.
+fn exercise_both(bytes: &[u8], seed: u64) {
+    let cx = Context::new(Version::ALL[Random(seed ^ 7).below(Version::ALL.len())]);
+    let document = Document::parse(bytes);
+    let _ = check(&document, &Checks { version: Some(cx.version) });
+    let formatted = document.formatted();
+    assert_eq!(Document::parse(&formatted.print()).print(), formatted.print());
+    for section in &model(&document, &cx).sections {
+        let mut text = Vec::new();
+        if section.write(&cx, &mut text).is_ok() {
+            let _ = section.object.as_ref().map(Object::to_json);
+        }
+    }
+    // Another mutation of the same file, so that they have something in common.
+    let other = Document::parse(&mutated(bytes.to_vec(), &mut Random(seed ^ 0x5555)));
+    let Ok(diff) = compare(&document, &other, &cx) else { return };
+    let _ = diff.plan("fuzz").to_string();
+    let mut result = document;
+    for operation in diff.operations().iter().take(200) {
+        if let Ok(next) = result.apply(operation, &cx) {
+            result = next;
+        }
+    }
+    assert_eq!(Document::parse(&result.print()).print(), result.print());
+}
+
+fn seconds() -> Option<Duration> {
+    std::env::var("SETPOINT_FUZZ_SECONDS").ok()?.parse().ok().map(Duration::from_secs)
+}
+
+#[test]
+fn mutated_configurations_are_read_without_panic_hang_or_loss() {
+    let first: u64 = std::env::var("SETPOINT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    // A short run belongs to all tests; a long one is asked for.
+    let limit = seconds().unwrap_or(Duration::from_secs(5));
+    let most = if seconds().is_some() { u64::MAX } else { 2_000 };
+    let start = Instant::now();
+    let mut ran = 0;
+    for seed in (first..).take_while(|seed| seed - first < most) {
+        if start.elapsed() >= limit {
+            break;
+        }
+        let bytes = input(seed);
+        let begun = Instant::now();
+        let outcome = std::panic::catch_unwind(|| {
+            exercise(&bytes, seed);
+            exercise_both(&bytes, seed);
+        });
+        let took = begun.elapsed();
+        if outcome.is_err() || took > PATIENCE {
+            let kept = std::env::temp_dir().join(format!("setpoint-fuzz-{seed}.cfg"));
+            std::fs::write(&kept, &bytes).unwrap();
+            panic!("SETPOINT_SEED={seed} fails after {took:?}; the input is kept in {}", kept.display());
+        }
+        ran += 1;
+    }
+    println!("{ran} inputs from seed {first} on");
+    assert!(ran > 0);
+}

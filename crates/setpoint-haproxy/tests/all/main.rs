@@ -1,0 +1,12 @@
+//! The crate as its callers use it, and beside the real HAProxy.
+#![expect(clippy::unwrap_used, clippy::panic, clippy::format_collect, reason = "tests")]
+
+mod check;
+mod compare;
+mod configurations;
+mod conformance;
+mod fuzz;
+mod printer;
+mod runtime;
+mod text;
+mod words;

@@ -1,0 +1,60 @@
+//! `cargo xtask fuzz NAME --minutes N`: mutates a corpus for as long as asked.
+//!
+//! The mutations are a test of the crate they are about, on stable Rust; this command builds it with optimisation and
+//! tells it how long to go on. A failing input is printed with its seed and kept in a file.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::{soak, workspace};
+
+/// Arguments of `cargo xtask fuzz`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What to feed.
+    #[arg(value_enum, default_value = "haproxy")]
+    name: Fuzz,
+    /// For how long; parts of a minute are fine.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = soak::parse_minutes)]
+    minutes: Duration,
+    /// The seed of the first input; the next ones count up from it.
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+/// What can be fed.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Fuzz {
+    /// The reader of HAProxy configurations, its edits and its comparator.
+    Haproxy,
+}
+
+impl Fuzz {
+    /// The package, its test binary, and the test in it.
+    fn test(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Haproxy => (
+                "setpoint-haproxy",
+                "all",
+                "fuzz::mutated_configurations_are_read_without_panic_hang_or_loss",
+            ),
+        }
+    }
+}
+
+/// Runs the mutations. A run in which the test was not found is a failure.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let (package, binary, test) = args.name.test();
+    let mut command = workspace::cargo();
+    command
+        .args(["test", "--release", "--package", package, "--test", binary])
+        .args(["--", "--exact", test, "--nocapture"])
+        .env("SETPOINT_FUZZ_SECONDS", args.minutes.as_secs().to_string())
+        .env_remove("SETPOINT_SEED");
+    if let Some(seed) = args.seed {
+        command.env("SETPOINT_SEED", seed.to_string());
+    }
+    soak::one_test(command, package, test)
+}
