@@ -497,6 +497,8 @@ fn unmodelled(section: &Section, model: &SectionModel) -> Vec<(usize, Vec<Vec<u8
     if model.unmodelled.is_empty() {
         return Vec::new();
     }
+    let listed = model.children.iter().filter(|child| child.kind.is_ordered()).map(|child| child.line);
+    let listed: rustc_hash::FxHashSet<u32> = listed.collect();
     let mut families: rustc_hash::FxHashMap<Vec<u8>, usize> = rustc_hash::FxHashMap::default();
     let mut found = Vec::new();
     for line in section.lines() {
@@ -506,10 +508,12 @@ fn unmodelled(section: &Section, model: &SectionModel) -> Vec<(usize, Vec<Vec<u8
         let place = *before;
         if model.unmodelled.contains(&line.number()) {
             found.push((place, words));
-        } else {
+        } else if listed.contains(&line.number()) {
             *before += 1;
         }
     }
+    // Lines about different things may stand in any order.
+    found.sort_by(|(_, a), (_, b)| a.first().cmp(&b.first()));
     found
 }
 

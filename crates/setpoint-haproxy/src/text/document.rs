@@ -8,6 +8,7 @@ use super::diagnostic::{self, Diagnostic};
 use super::directive::Directive;
 use super::kind::SectionKind;
 use super::lex::{self, Words};
+use super::line::Line;
 use super::section::{Section, Shape};
 use crate::keywords::is_keyword;
 
@@ -107,7 +108,13 @@ impl Document {
         let surroundings = Surroundings {
             depth: self.sections.get(start).map_or(0, |section| section.depth()),
             indented: old.iter().any(|section| section.kind() == SectionKind::Unknown)
-                || before.is_some_and(|section| is_indented(section)),
+                || self
+                    .sections
+                    .iter()
+                    .take(start)
+                    .rev()
+                    .find_map(|section| indented(section))
+                    .unwrap_or_default(),
         };
         let new = Parser::new(before.map(|_| surroundings)).run(bytes);
         // An `.if` reaches beyond its section.
@@ -130,10 +137,15 @@ impl PartialEq for Document {
 
 impl Eq for Document {}
 
-/// Whether all lines of a section that have words are indented, and there are some.
-fn is_indented(section: &Section) -> bool {
-    let mut lines = section.lines().filter(|line| !line.is_blank()).peekable();
-    lines.peek().is_some() && lines.all(|line| !line.indentation().is_empty())
+/// Whether all lines of a section that say something to HAProxy are indented; none if there is no such line.
+fn indented(section: &Section) -> Option<bool> {
+    let says = |line: &Line<'_>| {
+        line.directive().is_none()
+            && line.words().next().is_some_and(|word| word.variable || !word.text.is_empty())
+    };
+    let mut lines = section.lines().filter(says).peekable();
+    lines.peek()?;
+    Some(lines.all(|line| !line.indentation().is_empty()))
 }
 
 /// What is around bytes that are put into a document.
@@ -153,6 +165,8 @@ struct Parser {
     open: Open,
     /// Whether the bytes are a file from its beginning.
     from_start: bool,
+    /// Whether a line that is not blank has been read.
+    begun: bool,
     /// Where the comments begin that belong to the next header, if one comes.
     lead: Option<Lead>,
 }
@@ -180,6 +194,8 @@ struct Lead {
     /// Whether a conditional is among them, and whether the section before was under one already.
     conditional: bool,
     before: bool,
+    /// Whether nothing but blank lines stands before it in the file.
+    opens_file: bool,
 }
 
 /// What a line is to the parser.
@@ -211,7 +227,7 @@ impl Parser {
             has_lines: false,
         };
         let from_start = surroundings.is_none();
-        Self { sections: Vec::new(), depth, indented, open, from_start, lead: None }
+        Self { sections: Vec::new(), depth, indented, open, from_start, begun: false, lead: None }
     }
 
     fn run(mut self, bytes: &[u8]) -> Vec<Arc<Section>> {
@@ -229,7 +245,9 @@ impl Parser {
     }
 
     fn line(&mut self, bytes: &[u8], raw: &[u8], at: usize, next: usize, number: u32) {
-        match self.classify(raw) {
+        let class = self.classify(raw);
+        let blank = matches!(class, Class::Blank);
+        match class {
             Class::Blank => self.lead = None,
             Class::Comment => {
                 self.begin_lead(at, number);
@@ -257,13 +275,11 @@ impl Parser {
                     depth: self.depth,
                     conditional: false,
                     before: self.open.conditional,
+                    opens_file: false,
                 };
                 // What a file begins with speaks of the file, not of its first section.
-                let lead = self
-                    .lead
-                    .take()
-                    .filter(|lead| lead.start > 0 || lead.conditional || !self.from_start)
-                    .unwrap_or(own);
+                let lead =
+                    self.lead.take().filter(|lead| lead.conditional || !lead.opens_file).unwrap_or(own);
                 self.open.conditional = lead.before;
                 self.close(bytes, lead.start, lead.line);
                 self.open = Open {
@@ -284,11 +300,13 @@ impl Parser {
                 self.open.has_lines = true;
             }
         }
+        self.begun |= !blank;
     }
 
     fn begin_lead(&mut self, start: usize, line: u32) -> &mut Lead {
         let (depth, before) = (self.depth, self.open.conditional);
-        self.lead.get_or_insert(Lead { start, line, depth, conditional: false, before })
+        let opens_file = self.from_start && !self.begun;
+        self.lead.get_or_insert(Lead { start, line, depth, conditional: false, before, opens_file })
     }
 
     fn classify(&self, raw: &[u8]) -> Class {

@@ -57,24 +57,27 @@ fn section_text(section: &Section) -> Vec<u8> {
 
 fn line_text(section: &Section, line: &Line<'_>, header: Option<u32>) -> Vec<u8> {
     let raw = line.raw();
-    let words = joined(raw).filter(|_| !raw.contains(&b'\r') && line.error().is_none());
-    // What HAProxy does not read to its end is left as it is.
-    let Some(words) = words else { return raw.to_vec() };
+    let trimmed = raw.get(line.indentation().len()..).unwrap_or_default();
     let comment = line.comment().map(<[u8]>::trim_ascii_end).unwrap_or_default();
-    if words.is_empty() && comment.is_empty() {
-        return Vec::new();
-    }
+    // What HAProxy does not read to its end is left as it is, but for its indentation.
+    let readable = !raw.contains(&b'\r') && line.error().is_none();
+    let text = match joined(raw).filter(|_| readable) {
+        None => trimmed.to_vec(),
+        Some(words) if words.is_empty() => comment.to_vec(),
+        Some(words) if comment.is_empty() => words,
+        Some(words) => [&words, comment].join(&b' '),
+    };
     let in_body = header.is_some_and(|header| line.number() > header);
     let keeps =
-        line.directive().is_some() || words.starts_with(b"[") || section.kind() == SectionKind::Preamble;
-    let unindented_comment = words.is_empty() && line.indentation().is_empty();
+        line.directive().is_some() || text.starts_with(b"[") || section.kind() == SectionKind::Preamble;
+    let unindented_comment = text.starts_with(b"#") && line.indentation().is_empty();
     let indentation = match (in_body, keeps || unindented_comment) {
+        _ if text.is_empty() => b"",
         (_, true) => line.indentation(),
         (true, false) => INDENTATION,
         (false, false) => b"",
     };
-    let gap: &[u8] = if words.is_empty() || comment.is_empty() { b"" } else { b" " };
-    [indentation, &words, gap, comment].concat()
+    [indentation, &text].concat()
 }
 
 /// The words of a line as they are written, with one blank between them. None if one ends with a backslash that stands

@@ -294,6 +294,18 @@ fn equal_unmodelled_lines_leave_the_rest_to_the_model() {
     assert_eq!(told(&diff), ["~ backend b"]);
 }
 
+#[test]
+fn an_unmodelled_rule_among_modelled_ones_keeps_its_place_and_an_unmodelled_setting_has_none() {
+    let (current, desired) = (
+        "frontend f\n  http-request set-header X-A b\n  http-request novelty\n",
+        "frontend f\n  http-request novelty\n  http-request set-header X-A b\n",
+    );
+    assert_eq!(told(&diff(current, desired)), ["~ text of frontend f"]);
+    let (current, desired) =
+        ("frontend f\n  novelty x\n  retries 2\n", "frontend f\n  retries 2\n  maxconn 1\n  novelty x\n");
+    assert_eq!(told(&diff(current, desired)), ["~ frontend f"]);
+}
+
 // The verdict
 
 fn verdict(version: Version, current: &str, desired: &str) -> Result<(), String> {
@@ -470,7 +482,11 @@ fn meaning(text: &str) -> Vec<String> {
                         object.fields.remove(*field);
                     }
                 }
-                object.to_json().to_string()
+                let mut json = object.to_json();
+                if model.kind.is_proxy() {
+                    json.as_object_mut().unwrap().remove("from");
+                }
+                json.to_string()
             }
             None => section
                 .lines()
@@ -479,9 +495,10 @@ fn meaning(text: &str) -> Vec<String> {
                 })
                 .collect(),
         };
-        let implicit =
-            if model.kind.is_proxy() && section.from().is_none() { governor.clone() } else { String::new() };
-        all.push(format!("{} {name} {own} {children:?} {kinds:?} {implicit}", model.kind));
+        // Named or not, what governs is what counts.
+        let named = section.from().map(|name| String::from_utf8_lossy(&name).into_owned());
+        let governed = model.kind.is_proxy().then(|| named.unwrap_or_else(|| governor.clone()));
+        all.push(format!("{} {name} {own} {children:?} {kinds:?} {governed:?}", model.kind));
     }
     all.sort();
     all
