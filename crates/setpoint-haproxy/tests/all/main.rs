@@ -1,5 +1,5 @@
 //! The crate as its callers use it, and beside the real HAProxy.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::format_collect, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::format_collect, reason = "tests")]
 
 mod check;
 mod compare;
