@@ -29,7 +29,7 @@ use crate::engine::Engine;
 use crate::journal::Record;
 use crate::log::LogEntry;
 use crate::op::{OpCx, OpError, Operation, RunShared};
-use crate::plan::{Blueprint, NONE, Related, Step, StepKind, all_it_needs, slot};
+use crate::plan::{Blueprint, Dependents, NONE, Related, Step, StepKind, slot};
 use crate::state::CurrentGraph;
 use crate::status::Interruption;
 use crate::transition;
@@ -71,6 +71,8 @@ pub(crate) struct Execution<'a> {
     created: Vec<u32>,
     /// The configurator that was looked up last.
     configurator: Option<(Kind, ConfiguratorHandle)>,
+    /// What depends on something that failed, where there are modifications.
+    behind_failed: Dependents,
     /// A modification failed: what was to stand on its new value may stand on nothing if more is deleted.
     in_doubt: bool,
     stopped: bool,
@@ -118,6 +120,12 @@ impl<'a> Execution<'a> {
             ready.insert(position);
         }
         progress.log.reserve(schedule.steps.len());
+        let mut behind_failed = Dependents::default();
+        if schedule.crosses {
+            for failed in &progress.failed {
+                behind_failed.add(current, intended, failed);
+            }
+        }
         let creations = schedule.steps.iter().filter(|step| step.kind == StepKind::Create).count();
         current.reserve(creations);
         Self {
@@ -138,6 +146,7 @@ impl<'a> Execution<'a> {
             needs: Vec::new(),
             postponed: Vec::new(),
             configurator: None,
+            behind_failed,
             in_doubt: false,
             stopped: false,
         }
@@ -194,7 +203,8 @@ impl<'a> Execution<'a> {
             }
             // The next plan knows what failed, and says what may still go.
             let held = self.stopped
-                || self.in_doubt && (kind == StepKind::Delete || self.gains_what_failed(step))
+                || self.in_doubt && kind == StepKind::Delete
+                || kind == StepKind::Modify && self.gains_what_failed(step)
                 || self.plan.subjects[subject as usize].held
                 || !self.related.is_empty()
                     && self.reference(step).is_some_and(|item| self.related.to(item).is_some());
@@ -206,18 +216,17 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// Whether a step lets an item depend on more than before, and with that on something that failed to change.
+    /// Whether a step lets an item depend on more than before, and with that on something that failed.
     fn gains_what_failed(&self, step: u32) -> bool {
-        let Step { subject, kind: StepKind::Modify } = self.step(step) else { return false };
-        let subject = &self.plan.subjects[subject as usize];
+        if self.behind_failed.is_empty() {
+            return false;
+        }
+        let subject = &self.plan.subjects[self.step(step).subject as usize];
         let (Some(cur), Some(int)) = (subject.cur(), subject.int()) else { return false };
         let old = || self.current.edges_at(cur).iter().map(|edge| self.current.reference_at(edge.slot));
         let mut new = self.intended.edges_at(int).iter().map(|edge| self.intended.reference_at(edge.slot));
-        new.any(|target| !old().any(|other| other == target))
-            && self.reference(step).is_some_and(|item| {
-                let needs = all_it_needs(self.current, self.intended, item);
-                self.progress.failed.iter().any(|failed| needs.contains(failed))
-            })
+        self.intended.reference_at(int).is_some_and(|item| self.behind_failed.contains(item))
+            && new.any(|target| !old().any(|other| other == target))
     }
 
     /// Settles a step, and with it those that only waited for it.
@@ -325,6 +334,9 @@ impl<'a> Execution<'a> {
             self.close(step, StepFate::Done);
         } else {
             self.in_doubt |= operation == Operation::Modify && self.plan.schedule.crosses;
+            if self.plan.schedule.crosses {
+                self.behind_failed.add(self.current, self.intended, cx.item());
+            }
             self.progress.failed.insert(cx.item().clone());
             self.close(step, StepFate::Failed);
         }

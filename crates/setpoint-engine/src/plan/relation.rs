@@ -38,10 +38,7 @@ impl Related {
     /// Adds an item and all that is related to it.
     pub(crate) fn add(&mut self, cur: &CurrentGraph, int: &Graph, item: &ItemRef) {
         spread(&mut self.up, item, |item, found| needs(cur, int, item, found));
-        spread(&mut self.down, item, |item, found| {
-            found.extend(cur.incoming(item).into_iter().map(|edge| edge.from.clone()));
-            found.extend(int.incoming(item).into_iter().map(|edge| edge.from.clone()));
-        });
+        spread(&mut self.down, item, |item, found| dependents(cur, int, item, found));
     }
 
     /// The added item that this one is related to.
@@ -52,6 +49,32 @@ impl Related {
     pub(crate) fn is_empty(&self) -> bool {
         self.up.is_empty()
     }
+}
+
+/// All that depends on some items, directly or not, in either graph; found step by step as those are added.
+#[derive(Debug, Default)]
+pub(crate) struct Dependents {
+    seen: FxHashMap<ItemRef, ItemRef>,
+}
+
+impl Dependents {
+    /// Adds an item and all that depends on it.
+    pub(crate) fn add(&mut self, cur: &CurrentGraph, int: &Graph, item: &ItemRef) {
+        spread(&mut self.seen, item, |item, found| dependents(cur, int, item, found));
+    }
+
+    pub(crate) fn contains(&self, item: &ItemRef) -> bool {
+        self.seen.contains_key(item)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.seen.is_empty()
+    }
+}
+
+fn dependents(cur: &CurrentGraph, int: &Graph, item: &ItemRef, found: &mut Vec<ItemRef>) {
+    found.extend(cur.incoming(item).into_iter().map(|edge| edge.from.clone()));
+    found.extend(int.incoming(item).into_iter().map(|edge| edge.from.clone()));
 }
 
 fn spread(
