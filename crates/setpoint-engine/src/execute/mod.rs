@@ -29,7 +29,7 @@ use crate::engine::Engine;
 use crate::journal::Record;
 use crate::log::LogEntry;
 use crate::op::{OpCx, OpError, Operation, RunShared};
-use crate::plan::{Blueprint, Dependents, NONE, Related, Step, StepKind, slot};
+use crate::plan::{Blueprint, Dependents, NONE, Related, Step, StepKind, gains_dependencies, slot};
 use crate::state::CurrentGraph;
 use crate::status::Interruption;
 use crate::transition;
@@ -223,10 +223,10 @@ impl<'a> Execution<'a> {
         }
         let subject = &self.plan.subjects[self.step(step).subject as usize];
         let (Some(cur), Some(int)) = (subject.cur(), subject.int()) else { return false };
-        let old = || self.current.edges_at(cur).iter().map(|edge| self.current.reference_at(edge.slot));
-        let mut new = self.intended.edges_at(int).iter().map(|edge| self.intended.reference_at(edge.slot));
-        self.intended.reference_at(int).is_some_and(|item| self.behind_failed.contains(item))
-            && new.any(|target| !old().any(|other| other == target))
+        let (Some(old), Some(new)) = (self.current.item_at(cur), self.intended.item_at(int)) else {
+            return false;
+        };
+        self.behind_failed.contains(new.reference()) && gains_dependencies(old, new)
     }
 
     /// Settles a step, and with it those that only waited for it.

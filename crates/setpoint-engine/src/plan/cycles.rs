@@ -1,9 +1,9 @@
 //! Items that wait for themselves: they are named and left out.
 
 use rustc_hash::FxHashSet;
-use setpoint_graph::{ItemRef, SlotId};
+use setpoint_graph::SlotId;
 
-use super::edges::Side;
+use super::relation::gains_dependencies;
 use super::{Fate, Planner, Why};
 use crate::selection::Selection;
 
@@ -134,8 +134,8 @@ impl Planner<'_> {
     }
 
     fn adds_dependencies(&self, id: u32) -> bool {
-        let old: FxHashSet<&ItemRef> = self.groups(id, Side::Cur).flat_map(|(d, _)| d.targets()).collect();
-        self.groups(id, Side::Int).flat_map(|(d, _)| d.targets()).any(|target| !old.contains(target))
+        let values = self.cur_item(id).zip(self.int_item(id));
+        values.is_some_and(|(old, new)| gains_dependencies(old, new))
     }
 
     /// Tells the stuck ones that wait for each other from those that wait for something else.

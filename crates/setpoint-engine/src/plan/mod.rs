@@ -37,7 +37,7 @@ use crate::op::Operation;
 use crate::selection::Selection;
 use crate::state::{CurrentGraph, Presence};
 
-pub(crate) use relation::{Dependents, Related, all_it_needs};
+pub(crate) use relation::{Dependents, Related, all_it_needs, gains_dependencies};
 pub(crate) use schedule::{Schedule, Step, StepKind};
 use subject::SlotMap;
 pub(crate) use subject::{Fate, NONE, Subject, Why, slot};

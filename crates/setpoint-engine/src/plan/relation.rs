@@ -1,9 +1,19 @@
 //! Which items are related: one reaches the other along dependencies, in either graph.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use setpoint_graph::{Graph, ItemRef};
+use setpoint_graph::{Dependency, Graph, ItemHandle, ItemRef};
 
 use crate::state::CurrentGraph;
+
+/// Whether a new value of an item depends on more than the old one: on other items, or on one for which there
+/// was an alternative.
+pub(crate) fn gains_dependencies(old: &ItemHandle, new: &ItemHandle) -> bool {
+    let known: FxHashSet<&[ItemRef]> = old.dependencies().iter().map(Dependency::targets).collect();
+    new.dependencies().iter().map(Dependency::targets).any(|targets| {
+        let one_was_needed = targets.iter().any(|target| known.contains(std::slice::from_ref(target)));
+        !one_was_needed && !known.contains(targets)
+    })
+}
 
 /// All that an item depends on, directly or not, in either graph.
 pub(crate) fn all_it_needs(cur: &CurrentGraph, int: &Graph, item: &ItemRef) -> FxHashSet<ItemRef> {
@@ -19,10 +29,7 @@ fn needs(cur: &CurrentGraph, int: &Graph, item: &ItemRef, found: &mut Vec<ItemRe
     let target =
         cur.state(item).and_then(|state| state.flight.as_ref()).and_then(|flight| flight.target.as_ref());
     found.extend(
-        target
-            .into_iter()
-            .flat_map(setpoint_graph::ItemHandle::dependencies)
-            .flat_map(|d| d.targets().iter().cloned()),
+        target.into_iter().flat_map(ItemHandle::dependencies).flat_map(|d| d.targets().iter().cloned()),
     );
 }
 

@@ -563,3 +563,15 @@ async fn after_a_failed_creation_nothing_comes_to_stand_on_what_stands_on_it() {
     bench.world.assert_no_violation();
     assert_eq!(log(&bench.run().await), ["create A", "create B", "create F"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_item_that_loses_the_alternative_to_itself_is_invalid() {
+    let mut bench = Bench::new();
+    bench.appear(external("Y"));
+    bench.put(thing("D").on_any(&["Y", "D"]));
+    assert_eq!(log(&bench.run().await), ["create D"]);
+    bench.put(thing("D").fixed(1).on("D"));
+    assert_eq!(log(&bench.run().await), [""; 0]);
+    assert_eq!(bench.plan().left[0].causes, ["it depends on itself: thing/D → thing/D"]);
+    bench.world.assert_no_violation();
+}
