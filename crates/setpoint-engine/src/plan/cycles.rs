@@ -1,7 +1,7 @@
 //! Items that wait for themselves: they are named and left out.
 
 use rustc_hash::FxHashSet;
-use setpoint_graph::SlotId;
+use setpoint_graph::{ItemHandle, SlotId};
 
 use super::relation::gains_dependencies;
 use super::{Fate, Planner, Why};
@@ -55,7 +55,7 @@ impl Planner<'_> {
             && self.cur_item(id) != self.int_item(id)
     }
 
-    /// What the item needs in the end and would fall if the item were not there; nothing if it could do without.
+    /// The item and what it needs that would fall if the item were not there; nothing if it could do without.
     fn fallen_with(&mut self, id: u32) -> FxHashSet<u32> {
         let mut needed = vec![id];
         let mut seen: FxHashSet<u32> = FxHashSet::from_iter([id]);
@@ -65,39 +65,46 @@ impl Planner<'_> {
             let side = self.side(at);
             for edge in self.groups(at, side).flat_map(|(_, alternatives)| alternatives) {
                 let target = self.target(side, edge.slot);
-                if self.is_there_in_the_end(target) && seen.insert(target) {
+                if self.value_if_it_comes(target).is_some() && seen.insert(target) {
                     needed.push(target);
                 }
             }
         }
-        let mut fallen: FxHashSet<u32> = FxHashSet::from_iter([id]);
+        let mut standing: FxHashSet<u32> = FxHashSet::default();
         loop {
-            let before = fallen.len();
-            for &at in &needed[1..] {
-                if !fallen.contains(&at) && self.falls(at, &fallen) {
-                    fallen.insert(at);
+            let before = standing.len();
+            // What is needed comes after what needs it: seen from behind, most stand at the first look.
+            for &at in needed[1..].iter().rev() {
+                if !standing.contains(&at) && self.stands_on(at, &standing) {
+                    standing.insert(at);
                 }
             }
-            if fallen.len() == before {
+            if standing.len() == before {
                 break;
             }
         }
-        if self.falls(id, &fallen) { fallen } else { FxHashSet::default() }
+        if self.stands_on(id, &standing) {
+            return FxHashSet::default();
+        }
+        needed.into_iter().filter(|at| !standing.contains(at)).collect()
     }
 
-    /// Whether some dependency of an item is only satisfied by items that fall.
-    fn falls(&mut self, id: u32, fallen: &FxHashSet<u32>) -> bool {
+    /// Whether these items satisfy every dependency of an item.
+    fn stands_on(&mut self, id: u32, standing: &FxHashSet<u32>) -> bool {
         let side = self.side(id);
-        self.groups(id, side).any(|(dependency, alternatives)| {
-            let mut holding =
-                alternatives.iter().map(|edge| self.target(side, edge.slot)).collect::<Vec<u32>>();
-            // What may yet be created may hold it up as well.
-            holding.retain(|&target| {
-                self.subject(target).candidate
-                    || self.end_value(target).is_some_and(|value| dependency.is_satisfied_by(value))
-            });
-            !holding.is_empty() && holding.iter().all(|target| fallen.contains(target))
+        self.groups(id, side).all(|(dependency, alternatives)| {
+            alternatives.iter().any(|edge| {
+                let target = self.target(side, edge.slot);
+                standing.contains(&target)
+                    && self.value_if_it_comes(target).is_some_and(|value| dependency.is_satisfied_by(value))
+            })
         })
+    }
+
+    /// The value an item has in the end, or would have if it could be created.
+    fn value_if_it_comes(&self, id: u32) -> Option<&ItemHandle> {
+        let comes = self.subject(id).candidate.then(|| self.int_item(id)).flatten();
+        self.end_value(id).or(comes)
     }
 
     /// Whether an item that is there would close a cycle with its intended value; then it is left out.
