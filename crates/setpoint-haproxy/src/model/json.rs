@@ -5,6 +5,7 @@ use smol_str::SmolStr;
 
 use super::{Context, Fields, Object, ObjectKind, SectionModel, Value, Version};
 use crate::table::grammar::Type;
+use crate::table::write::write_row;
 use crate::table::{Shape, Slot, Zero, directives};
 
 /// Says why an object can't be made of JSON, or its text not be written.
@@ -80,7 +81,28 @@ impl Object {
         {
             object.fields.remove(field);
         }
+        object.imply(cx.version);
         Ok(object)
+    }
+
+    /// Sets what the API sets by itself where it is sent an object that says nothing of it.
+    fn imply(&mut self, version: Version) {
+        for row in directives().rows(self.kind, version) {
+            let Some((field, value)) = &row.implied else { continue };
+            let applies = if self.kind.is_section() {
+                // A value in a structure comes with the structure.
+                field.path().rsplit_once('.').is_none_or(|(structure, _)| {
+                    let within =
+                        |path: &str| path.strip_prefix(structure).is_some_and(|rest| rest.starts_with('.'));
+                    self.fields.iter().any(|(held, _)| within(held.path()))
+                })
+            } else {
+                write_row(row, &self.fields, version).is_some()
+            };
+            if applies && self.fields.get(*field).is_none() {
+                self.fields.set(*field, value.clone());
+            }
+        }
     }
 
     /// Returns the object as the API shows it.

@@ -122,9 +122,6 @@ fn row_lines(
         return Vec::new();
     }
     let Some(list) = row.list else {
-        if !is_implied(row, object) {
-            return Vec::new();
-        }
         let Some(mut line) = write_row(row, &object.fields, cx.version) else { return Vec::new() };
         append_comment(&mut line, row.metadata.and_then(|field| object.fields.get(field)));
         families.push(row.family);
@@ -150,18 +147,6 @@ fn row_lines(
         })
     };
     elements.iter().filter_map(write_element).collect()
-}
-
-/// Says whether a row may be written: one that only implies its value is if something else in the same structure is said.
-fn is_implied(row: &Row, object: &Object) -> bool {
-    let Some((field, _)) = &row.implied else { return true };
-    match field.path().rsplit_once('.') {
-        None => true,
-        Some((structure, _)) => object
-            .fields
-            .iter()
-            .any(|(held, _)| held.path().strip_prefix(structure).is_some_and(|rest| rest.starts_with('.'))),
-    }
 }
 
 /// Appends what an object keeps of its comment.

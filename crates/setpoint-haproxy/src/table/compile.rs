@@ -272,6 +272,7 @@ impl Compiler {
                                     items: inner,
                                     list: None,
                                     direction: Direction::Both,
+                                    runtime: false,
                                 },
                             );
                         }
@@ -329,11 +330,12 @@ impl Compiler {
             let (grammar, attributes) = split_attributes(after);
             let mut tokens = grammar.split_whitespace();
             let items = self.items(&mut tokens, prefix, row).0;
-            let mut entry = Entry { versions, items, list: None, direction: Direction::Both };
+            let mut entry = Entry { versions, items, list: None, direction: Direction::Both, runtime: false };
             for attribute in attributes.split_whitespace() {
                 match attribute.split_once('=') {
                     None if attribute == "read" => entry.direction = Direction::Read,
                     None if attribute == "write" => entry.direction = Direction::Write,
+                    None if attribute == "runtime" => entry.runtime = true,
                     // What it holds are the fields of an element, which have no prefix.
                     Some(("list", path)) => {
                         entry.list = Some(self.field(&format!("{prefix}{path}"), Zero::Dropped));

@@ -150,6 +150,8 @@ pub(crate) struct Entry {
     pub(crate) list: Option<Field>,
     /// In which directions it counts.
     pub(crate) direction: Direction,
+    /// Whether HAProxy can change it without a reload.
+    pub(crate) runtime: bool,
 }
 
 /// In which directions a row counts.

@@ -22,7 +22,7 @@
 //!   `meta=path` where the comment of the line is kept in that field; `read` for a form that is read but written as another,
 //!   `write` for one that is read as another; `mirror=prefix.` where the API shows the first element of a list a second time;
 //!   `merge` where a second line adds to the first instead of replacing it, `once` where the schema has no place for it;
-//!   `implied=value` for what is written where nothing is said of it, but of something else in the same structure.
+//!   `implied=value` for what the API adds to what it is sent where nothing is said of it.
 //!
 //! Blocks `[params name]` hold options that several lines share, and `[order section]` the order in which a section's lines
 //! are written.
@@ -106,7 +106,7 @@ pub(crate) struct Row {
     pub(crate) repeat: Repeat,
     /// For a list whose first element the API shows a second time: the fields of an element, and of its double.
     pub(crate) mirror: Vec<(Field, Field)>,
-    /// What a field holds where nothing is said of it, but of what it belongs to.
+    /// What the API adds to what it is sent where nothing is said of a field, but of what it belongs to.
     pub(crate) implied: Option<(Field, crate::model::Value)>,
     pub(crate) runtime: bool,
     pub(crate) defaults: Vec<(Versions, &'static str)>,
@@ -395,9 +395,16 @@ impl Directives {
     /// Says whether HAProxy can change this field of such an object without a reload.
     pub fn is_runtime(&self, kind: ObjectKind, field: Field) -> bool {
         let rows = self.kinds.get(kind as usize).map(|kind| kind.rows.as_slice()).unwrap_or_default();
-        rows.iter()
-            .filter_map(|row| self.rows.get(*row))
-            .any(|row| row.runtime && mentions(&row.items, field))
+        rows.iter().filter_map(|row| self.rows.get(*row)).any(|row| {
+            // What a row says of itself counts for its own values; each option says it for its own.
+            let own = row.items.iter().filter(|item| !matches!(item, Item::Options(_)));
+            let options = row.items.iter().filter_map(|item| match item {
+                Item::Options(options) => Some(&options.entries),
+                _ => None,
+            });
+            (row.runtime && own.into_iter().any(|item| mentions(std::slice::from_ref(item), field)))
+                || options.flatten().any(|entry| entry.runtime && mentions(&entry.items, field))
+        })
     }
 
     /// Returns the value that a field has in a version where no line sets it, if the table says.
@@ -610,4 +617,32 @@ fn place(row: &Row, order: &[&'static str]) -> usize {
         keyword.strip_prefix(*entry).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
     };
     order.iter().position(named).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Value;
+
+    fn field(kind: ObjectKind, path: &str) -> Field {
+        directives().field(kind, path).unwrap_or_else(|| panic!("{kind} has no {path}"))
+    }
+
+    #[test]
+    fn of_a_server_haproxy_changes_address_port_weight_and_state_without_a_reload() {
+        let server = ObjectKind::Server;
+        let runtime = |path| directives().is_runtime(server, field(server, path));
+        assert!(["address", "port", "weight", "maintenance"].into_iter().all(runtime));
+        assert!(!["check", "ssl", "cookie", "maxconn"].into_iter().any(runtime));
+    }
+
+    #[test]
+    fn a_default_may_depend_on_the_version() {
+        let backend = ObjectKind::Backend;
+        let default = |path, version| directives().default(backend, field(backend, path), version);
+        assert_eq!(default("mode", Version::V3_0), Some(Value::Text("tcp".into())));
+        assert_eq!(default("retries", Version::V3_0), Some(Value::Int(3)));
+        assert_ne!(default("balance.algorithm", Version::V3_2), default("balance.algorithm", Version::V3_4));
+        assert_eq!(default("fullconn", Version::V3_4), None);
+    }
 }

@@ -8,20 +8,7 @@ use crate::model::{Field, Fields, Value, Version};
 
 /// Writes the line that a row makes of some fields; `None` if something is missing that the row needs.
 pub(crate) fn write_row(row: &Row, fields: &Fields, version: Version) -> Option<String> {
-    let with_implied = row.implied.as_ref().and_then(|(field, value)| {
-        fields.get(*field).is_none().then(|| {
-            let mut fields = fields.clone();
-            fields.set(*field, value.clone());
-            fields
-        })
-    });
-    let mut writer = Writer {
-        fields: with_implied.as_ref().unwrap_or(fields),
-        version,
-        negated: false,
-        said: 0,
-        out: String::new(),
-    };
+    let mut writer = Writer { fields, version, negated: false, said: 0, out: String::new() };
     // A line of which nothing is said is not there: `default-server` without options.
     if !writer.items(&row.items) || (writer.said == 0 && !row.is_bare()) {
         return None;

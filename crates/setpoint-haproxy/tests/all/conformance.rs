@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::Path;
 
-use setpoint_haproxy::conformance::Report;
-use setpoint_haproxy::model::Version;
+use setpoint_haproxy::conformance::{Report, TextCase};
+use setpoint_haproxy::model::{Context, Version, section_model};
 use setpoint_haproxy::table::directives;
+use setpoint_haproxy::text::Document;
 
 pub(crate) fn recording(version: Version, kind: &str) -> String {
     let file = format!("tests/data/recordings/{version}.{kind}.jsonl.gz");
@@ -35,6 +36,38 @@ fn agrees(version: Version) {
 #[test]
 fn every_row_of_the_table_is_understood() {
     assert_eq!(directives().errors(), &[] as &[String]);
+}
+
+/// Whatever the model covers as a whole says the same after it was written and read again.
+#[test]
+fn what_is_written_reads_back_the_same() {
+    let (mut compared, mut failures) = (0, String::new());
+    for version in [Version::V3_0, Version::V3_2, Version::V3_4] {
+        let cx = Context::new(version);
+        for line in recording(version, "text").lines() {
+            let case: TextCase = serde_json::from_str(line).unwrap();
+            for section in Document::parse(case.config.as_bytes()).sections() {
+                let model = section_model(section, &cx);
+                if model.object.is_none() || !model.unmodelled.is_empty() {
+                    continue;
+                }
+                let mut text = Vec::new();
+                if let Err(error) = model.write(&cx, &mut text) {
+                    writeln!(failures, "{version} {}: {error}", case.case).unwrap();
+                    continue;
+                }
+                let written = Document::parse(&text);
+                let again = section_model(written.sections().first().unwrap(), &cx);
+                let shown = String::from_utf8_lossy(&text);
+                if again.to_json(&cx) != model.to_json(&cx) || !again.unmodelled.is_empty() {
+                    writeln!(failures, "{version} {}: {shown}", case.case).unwrap();
+                }
+                compared += 1;
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+    assert!(compared > 20_000, "only {compared} sections were compared");
 }
 
 #[test]
