@@ -329,7 +329,7 @@ fn configuration(n: u32, mixed: bool) -> String {
             let port = 10_000 + backend % 50_000;
             let _ = writeln!(
                 text,
-                "frontend front_{backend:05}\n    bind 127.0.0.1:{port} name main\n    option httplog\n    capture request header Host len 64\n    acl static path_end .css .js .png\n    use_backend backend_{backend:05} if static\n    default_backend backend_{backend:05}\n"
+                "frontend front_{backend:05}\n    bind 127.0.0.1:{port} name main\n    option httplog\n    declare capture request len 64\n    acl static path_end .css .js .png\n    use_backend backend_{backend:05} if static\n    default_backend backend_{backend:05}\n"
             );
         }
     }
