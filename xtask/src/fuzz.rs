@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz NAME --minutes N`: mutates a corpus for as long as asked.
 //!
-//! The mutations are a test of the crate they are about, on stable Rust; this command builds it with optimisation and
-//! tells it how long to go on. A failing input is printed with its seed and kept in a file.
+//! The mutations are a test of the crate they are about, on stable Rust and built as all tests are; this command tells it
+//! how long to go on. A failing input is printed with its seed and kept in a file.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (package, binary, test) = args.name.test();
     let mut command = workspace::cargo();
     command
-        .args(["test", "--release", "--package", package, "--test", binary])
+        .args(["test", "--package", package, "--test", binary])
         .args(["--", "--exact", test, "--nocapture"])
         .env("SETPOINT_FUZZ_SECONDS", args.minutes.as_secs().to_string())
         .env_remove("SETPOINT_SEED");

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use setpoint_plan::Action;
 
 use super::operation::{ChildKey, Operation, SectionKey, Subject};
+use super::patch::patched;
 use super::sections::find;
 use crate::model::{Context, ModelError, Object, ObjectKind, SectionModel, section_model};
 use crate::table::directives;
@@ -256,7 +257,8 @@ impl Document {
             (Action::Delete, _) => LineEdit::Delete { line: held.ok_or_else(missing)?.line },
             (_, Some(new)) => {
                 let held = held.ok_or_else(missing)?;
-                anew(held.line, held, new, |object| written(object, cx))?
+                let edit = anew(held.line, held, new, |object| written(object, cx))?;
+                word_by_word(section, edit, held, new, cx)?
             }
             (_, None) => return Err(ApplyError::Nothing(operation.section.clone())),
         };
@@ -286,11 +288,31 @@ fn anew(
     if metadata(old) != metadata(new) {
         return Ok(LineEdit::ReplaceAll { line, text: write(new)? });
     }
-    let mut bare = new.clone();
+    Ok(LineEdit::Replace { line, text: write(&bare(new))? })
+}
+
+/// An object without the comment that the model keeps.
+fn bare(object: &Object) -> Object {
+    let mut bare = object.clone();
     if let Some(field) = directives().metadata_field() {
         bare.fields.remove(field);
     }
-    Ok(LineEdit::Replace { line, text: write(&bare)? })
+    bare
+}
+
+/// Narrows the edit of a line to the words that must change, where that says the same.
+fn word_by_word(
+    section: &Section,
+    edit: LineEdit,
+    old: &Object,
+    new: &Object,
+    cx: &Context,
+) -> Result<LineEdit, ApplyError> {
+    let LineEdit::Replace { line: number, text } = edit else { return Ok(edit) };
+    let line = section.lines().find(|line| line.number() == number);
+    let before = written(&bare(old), cx)?;
+    let patched = line.and_then(|line| patched(section, &line, (&before, &text), &bare(new), cx));
+    Ok(LineEdit::Replace { line: number, text: patched.unwrap_or(text) })
 }
 
 /// The line before which a child is put that has none of its kind after it.

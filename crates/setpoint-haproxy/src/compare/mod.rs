@@ -30,6 +30,7 @@ mod apply;
 mod content;
 mod lcs;
 mod operation;
+mod patch;
 mod runtime;
 mod sections;
 mod summary;

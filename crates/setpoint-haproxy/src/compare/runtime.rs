@@ -26,9 +26,6 @@ pub(super) struct Surroundings<'a> {
     pub(super) documents: [&'a Document; 2],
 }
 
-/// The fields of a server that `set server` changes.
-const SETTABLE: [&str; 4] = ["weight", "address", "port", "maintenance"];
-
 /// The fields that a backend made with `add backend` may have.
 const ADDABLE_BACKEND: [&str; 4] = ["name", "from", "mode", "guid"];
 
@@ -75,7 +72,7 @@ impl Surroundings<'_> {
     }
 
     fn set_server(&self, new: &Object, changes: &[AttributeChange]) -> Option<String> {
-        if let Some(change) = changes.iter().find(|change| !SETTABLE.contains(&&*change.attribute)) {
+        if let Some(change) = changes.iter().find(|change| !can_be_set(&change.attribute)) {
             return Some(format!("`{}` of a server can't be changed at runtime", change.attribute));
         }
         let touches = |attribute: &str| changes.iter().any(|change| change.attribute == attribute);
@@ -181,6 +178,12 @@ impl Surroundings<'_> {
     }
 }
 
+/// Whether the table says of a field of a server that `set server` changes it.
+fn can_be_set(path: &str) -> bool {
+    let table = directives();
+    table.field(ObjectKind::Server, path).is_some_and(|field| table.is_runtime(ObjectKind::Server, field))
+}
+
 /// What objects of a kind are called.
 fn plural(kind: ObjectKind) -> String {
     let name = kind.model().replace('_', " ");
@@ -195,4 +198,19 @@ fn has_ip_address(server: &Object) -> bool {
     let address = server.get("address").and_then(Value::as_str).unwrap_or_default();
     let address = address.trim_start_matches("ipv4@").trim_start_matches("ipv6@");
     IpAddr::from_str(address.trim_matches(['[', ']'])).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_table_says_can_be_set_is_what_haproxy_sets() {
+        for path in ["weight", "address", "port", "maintenance"] {
+            assert!(can_be_set(path), "{path}");
+        }
+        for path in ["check", "id", "cookie", "ssl", "inter", "backup", "maxconn", "metadata", "track"] {
+            assert!(!can_be_set(path), "{path}");
+        }
+    }
 }

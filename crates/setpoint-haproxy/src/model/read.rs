@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::{Context, Model, Object, ObjectKind, SectionModel, TextOnly, Value};
+use super::{Context, Fields, Model, Object, ObjectKind, SectionModel, TextOnly, Value};
 use crate::table::read::{Token, element_value, read_row};
 use crate::table::{Repeat, Row, directives};
 use crate::text::{Document, Line, MAX_WORDS, Section, SectionKind, Word};
@@ -50,8 +50,8 @@ pub fn section_model(section: &Section, cx: &Context) -> SectionModel {
     let mut reader = SectionReader {
         kind,
         cx,
-        object: Object::new(kind),
-        children: Vec::new(),
+        object: Object { fields: Fields::with_capacity(4), ..Object::new(kind) },
+        children: Vec::with_capacity(usize::try_from(section.line_count()).unwrap_or_default().min(64)),
         unmodelled: Vec::new(),
         tokens: Vec::with_capacity(16),
     };

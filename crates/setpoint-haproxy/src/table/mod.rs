@@ -30,6 +30,7 @@
 mod compile;
 pub(crate) mod grammar;
 pub(crate) mod read;
+mod shape;
 pub(crate) mod units;
 pub(crate) mod write;
 
@@ -37,8 +38,11 @@ use std::sync::LazyLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+pub(crate) use shape::{Shape, Slot};
+
 use crate::model::{Field, ObjectKind, Version};
 use grammar::{Direction, Item, Piece, Type, Versions, cut, first_word};
+use shape::collect_shape;
 
 /// The text of the table.
 const SOURCES: [&str; 7] = [
@@ -181,25 +185,6 @@ struct Kind {
     /// For a section: all rows of it and of its children by the first words of the line.
     by_word: FxHashMap<&'static str, FirstWord>,
     shape: Shape,
-}
-
-/// The properties of an object: what JSON may say of it.
-#[derive(Debug, Default)]
-pub(crate) struct Shape {
-    pub(crate) slots: FxHashMap<&'static str, Slot>,
-}
-
-/// A property.
-#[derive(Debug)]
-pub(crate) enum Slot {
-    /// A value of its own.
-    Value(Field, Type),
-    /// A list of values.
-    Values(Field),
-    /// A list of objects.
-    Objects(Field, Shape),
-    /// A free structure.
-    Json(Field),
 }
 
 /// The table of directives, ready for use.
@@ -505,87 +490,6 @@ fn collect_fields(items: &[Item], into: &mut Vec<Field>) {
 /// Returns the path of a field while the table is still being read.
 fn path_of(fields: &[FieldInfo], field: Field) -> &'static str {
     fields.get(usize::from(field.0)).map_or("", |info| info.path)
-}
-
-/// Adds what a row says of an object to its shape.
-fn collect_shape(row: &Row, fields: &[FieldInfo], shape: &mut Shape) {
-    let metadata = row.metadata.map(|field| (path_of(fields, field), Slot::Json(field)));
-    let Some(list) = row.list else {
-        shape.slots.extend(metadata);
-        return collect_slots(&row.items, fields, shape);
-    };
-    let slot =
-        shape.slots.entry(path_of(fields, list)).or_insert_with(|| Slot::Objects(list, Shape::default()));
-    if let Slot::Objects(_, element) = slot {
-        collect_slots(&row.items, fields, element);
-        element.slots.extend(metadata);
-        if element.slots.contains_key(".") {
-            *slot = Slot::Values(list);
-        }
-    }
-}
-
-/// Makes the property of a list from what its elements have.
-fn list_slot(list: Field, element: Shape) -> Slot {
-    if element.slots.contains_key(".") { Slot::Values(list) } else { Slot::Objects(list, element) }
-}
-
-/// Adds the fields of some items to a shape.
-fn collect_slots(items: &[Item], fields: &[FieldInfo], shape: &mut Shape) {
-    let text = |shape: &mut Shape, field: Field| {
-        shape.slots.entry(path_of(fields, field)).or_insert(Slot::Value(field, Type::Word));
-    };
-    for item in items {
-        match item {
-            Item::Literal(_) => {}
-            Item::Constant { field, .. } => text(shape, *field),
-            Item::Pattern { constant, pieces } => {
-                if let Some((field, _)) = constant {
-                    text(shape, *field);
-                }
-                for piece in pieces {
-                    if let Piece::Value { field, ty } = piece {
-                        shape.slots.insert(path_of(fields, *field), Slot::Value(*field, ty.clone()));
-                    }
-                }
-            }
-            Item::Value { field, ty, .. } => {
-                let slot = match ty {
-                    Type::Words | Type::Ints | Type::Commas => Slot::Values(*field),
-                    Type::Pairs => Slot::Json(*field),
-                    ty => Slot::Value(*field, ty.clone()),
-                };
-                shape.slots.insert(path_of(fields, *field), slot);
-            }
-            Item::Address { address, port, range_end, .. } => {
-                text(shape, *address);
-                for field in port.iter().chain(range_end) {
-                    shape.slots.insert(path_of(fields, *field), Slot::Value(*field, Type::Int));
-                }
-            }
-            Item::Optional(items) => collect_slots(items, fields, shape),
-            Item::Options(options) => {
-                for entry in &options.entries {
-                    let Some(list) = entry.list else {
-                        collect_slots(&entry.items, fields, shape);
-                        continue;
-                    };
-                    let mut element = Shape::default();
-                    collect_slots(&entry.items, fields, &mut element);
-                    shape.slots.insert(path_of(fields, list), list_slot(list, element));
-                }
-            }
-            Item::Repeat { field, items } => {
-                let mut element = Shape::default();
-                collect_slots(items, fields, &mut element);
-                shape.slots.insert(path_of(fields, *field), list_slot(*field, element));
-            }
-            Item::Condition { cond, test, .. } => {
-                text(shape, *cond);
-                text(shape, *test);
-            }
-        }
-    }
 }
 
 /// Enters a row under the first words of its line.

@@ -96,7 +96,9 @@ impl<'w> Reader<'w> {
         match item {
             Item::Literal(word) => self.take_literal(word),
             Item::Constant { field, value, word } => {
-                let found = self.take_literal(word);
+                // Two of them in one line are more than one field can hold.
+                let free = self.fields.get(*field).is_none_or(|held| held.as_str() == Some(value));
+                let found = free && self.take_literal(word);
                 if found {
                     self.fields.set(*field, Value::Text(SmolStr::new_static(value)));
                 }

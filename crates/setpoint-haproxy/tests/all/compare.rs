@@ -398,6 +398,25 @@ fn all_that_is_not_changed_stays_byte_for_byte() {
 }
 
 #[test]
+fn a_changed_line_keeps_the_words_and_blanks_that_need_not_change() {
+    let current = "backend b\n  server  s1   10.0.0.1:80   weight 10  inter 2s check  # one\n  http-request  set-header X-A  \"b c\"  if { path /x }\n";
+    for (from, to) in [
+        ("weight 10", "weight 20"),
+        ("10.0.0.1:80", "10.0.0.9:80"),
+        ("inter 2s", "inter 3s"),
+        ("X-A", "X-B"),
+        ("path /x", "path /y"),
+    ] {
+        let desired = current.replace(from, to);
+        assert_eq!(applied(current, &desired.replace("   ", " ")), desired, "{from}");
+    }
+    let gone = applied(current, &current.replace("weight 10  ", ""));
+    assert!(gone.contains("server  s1   10.0.0.1:80  inter 2s check  # one\n"), "{gone}");
+    let more = applied(current, &current.replace("check", "check backup"));
+    assert!(more.contains("server  s1   10.0.0.1:80   weight 10  inter 2s check backup  # one\n"), "{more}");
+}
+
+#[test]
 fn a_new_section_is_written_in_the_style_of_the_others() {
     let current = "defaults\n\tmode http\n\nfrontend f\n\tbind :80\n";
     let desired = "defaults\n\tmode http\nfrontend f\n\tbind :80\nbackend b\n  balance leastconn\n  server s 10.0.0.1:1\n";
