@@ -63,7 +63,7 @@ impl Notes {
             }
             // What has no step and is not as intended is looked at again: when it is woken, or each time.
             if !this.in_scope {
-                let differs = this.cur_item != this.int_item || planner.cur_item(id) != planner.int_item(id);
+                let differs = this.present != this.int_item || planner.cur_item(id) != planner.int_item(id);
                 let elsewhere = this.cur().zip(this.int());
                 let elsewhere =
                     elsewhere.is_some_and(|(cur, int)| !planner.cur.same_place(cur, planner.int, int));

@@ -527,6 +527,17 @@ fn random_schedules_reach_the_intent_and_never_break_a_rule() {
     }
 }
 
+/// Each of these showed a mistake that long runs found.
+#[test]
+fn schedules_that_once_failed_do_so_no_more() {
+    quiet_expected_panics();
+    for seed in [
+        5_330_187, 9_000_344, 9_012_430, 9_013_928, 9_040_711, 9_146_732, 9_167_857, 9_172_915, 9_176_612,
+    ] {
+        check(seed);
+    }
+}
+
 /// A plan is what happens: one operation at a time, in the planned order.
 #[test]
 fn a_run_without_faults_does_what_was_planned_in_that_order() {
