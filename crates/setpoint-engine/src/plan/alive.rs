@@ -122,7 +122,7 @@ impl<'a> Planner<'a> {
     }
 
     /// What satisfies a dependency of the item in the end.
-    fn held_up_by(&mut self, id: u32) -> Vec<u32> {
+    pub(super) fn held_up_by(&mut self, id: u32) -> Vec<u32> {
         let side = self.side(id);
         let mut found = Vec::new();
         for (dependency, alternatives) in self.groups(id, side) {

@@ -8,7 +8,8 @@
 //! starts over with that. A circle through soft edges is only a matter of taste: it is broken anywhere, and
 //! the run then does one thing at a time.
 
-use setpoint_graph::Edge;
+use rustc_hash::FxHashSet;
+use setpoint_graph::{Components, Edge};
 
 use super::cascade::Support;
 use super::edges::Side;
@@ -65,6 +66,7 @@ impl Planner<'_> {
                 StepKind::Gate => {}
             }
         }
+        self.order_circles(&mut draft);
         let first = draft.steps.first().map(|step| step.kind);
         draft.crosses |=
             draft.steps.iter().any(|step| Some(step.kind) != first || step.kind == StepKind::Modify);
@@ -270,6 +272,65 @@ impl Planner<'_> {
                 }
             }
         }
+    }
+
+    /// An item that comes to need what may stand on it does so when that has something else to stand on.
+    ///
+    /// I stands on E or H. While H is made anew, I only stands on E; if E were modified then to need I, and H did
+    /// not come back, the two would hold each other up.
+    fn order_circles(&mut self, draft: &mut Draft) {
+        let modified = draft.steps.iter().filter(|step| step.kind == StepKind::Modify);
+        let gaining: FxHashSet<u32> =
+            modified.map(|step| step.subject).filter(|subject| self.gains.contains(subject)).collect();
+        if gaining.is_empty() {
+            return;
+        }
+        let mut roots: Vec<u32> = gaining.iter().copied().collect();
+        roots.sort_unstable();
+        let mut circles: Vec<FxHashSet<u32>> = Vec::new();
+        Components::new(|id| self.held_up_by(id).into_iter()).visit(roots, |component| {
+            if component.len() > 1 {
+                circles.push(component.iter().copied().collect());
+            }
+        });
+        for circle in circles {
+            let mut bridges: Vec<u32> =
+                circle.iter().filter_map(|&id| self.bridge(draft, &circle, id)).collect();
+            bridges.sort_unstable();
+            for bridge in bridges {
+                for &id in circle.intersection(&gaining) {
+                    draft.edge(draft.up(bridge), draft.up(id), true);
+                }
+            }
+        }
+    }
+
+    /// What comes in this plan for an item of a circle to stand on, where it has nothing else outside of it.
+    fn bridge(&mut self, draft: &Draft, circle: &FxHashSet<u32>, id: u32) -> Option<u32> {
+        let side = self.side(id);
+        for (dependency, alternatives) in
+            self.groups(id, side).filter(|(dependency, _)| dependency.is_any_of())
+        {
+            let (mut lasts, mut inside) = (false, false);
+            let mut bridge: Option<(u32, u32)> = None;
+            for edge in alternatives {
+                let target = self.target(side, edge.slot);
+                if circle.contains(&target) {
+                    inside = true;
+                } else if self.end_value(target).is_some_and(|item| dependency.is_satisfied_by(item)) {
+                    let comes = draft.kind(draft.up(target)) == Some(StepKind::Create);
+                    let candidate = (self.subject(target).derived, target);
+                    lasts |= !comes;
+                    if comes && bridge.is_none_or(|earlier| candidate < earlier) {
+                        bridge = Some(candidate);
+                    }
+                }
+            }
+            if let (true, false, Some((_, target))) = (inside, lasts, bridge) {
+                return Some(target);
+            }
+        }
+        None
     }
 
     pub(super) fn is_satisfied_now(&self, target: u32, dependency: &setpoint_graph::Dependency) -> bool {

@@ -575,3 +575,19 @@ async fn an_item_that_loses_the_alternative_to_itself_is_invalid() {
     assert_eq!(bench.plan().left[0].causes, ["it depends on itself: thing/D → thing/D"]);
     bench.world.assert_no_violation();
 }
+
+/// I stands on E or H, and E is to stand on I: not while H is away.
+#[tokio::test(start_paused = true)]
+async fn nothing_comes_to_stand_on_what_stands_on_it_while_the_alternative_is_made_anew() {
+    let mut bench = Bench::new();
+    bench.put(thing("E")).put(thing("H")).put(thing("I").on_any(&["E", "H"]));
+    assert_eq!(log(&bench.run().await), ["create E", "create H", "create I"]);
+    bench.put(thing("E").value(1).on("I")).put(thing("H").fixed(1));
+    bench.world.fail("H", Operation::Create, "no room");
+    let status = bench.run().await;
+    assert!(!log(&status).contains(&"modify E".to_owned()), "{:?}", log(&status));
+    bench.world.assert_no_violation();
+    bench.run().await;
+    assert_eq!(bench.world.names(), ["E", "H", "I"]);
+    bench.world.assert_no_violation();
+}
