@@ -1,5 +1,6 @@
 //! What must go and come back because something it stands on does.
 
+use rustc_hash::FxHashSet;
 use setpoint_graph::{Dependency, Edge};
 
 use super::{Fate, Planner, Why};
@@ -59,7 +60,7 @@ impl Planner<'_> {
         let position = self.cur.dependency_index(edge.slot, edge.position);
         let slot = self.subject(id).cur()?;
         let (dependency, alternatives) = self.cur.dependencies_at(slot).nth(position)?;
-        match self.support(dependency, alternatives) {
+        match self.support(id, dependency, alternatives) {
             Support::Lasts => None,
             Support::Bridged(_) => {
                 if self.subject(id).fate == Fate::Keep {
@@ -83,19 +84,40 @@ impl Planner<'_> {
             .any(|edge| self.target(side, edge.slot) == on)
     }
 
-    /// What becomes of the alternatives, by the current graph, that a dependency stands on.
-    pub(super) fn support(&mut self, dependency: &Dependency, alternatives: &[Edge]) -> Support {
+    /// Whether one item may need another in the end, directly or not: then it is nothing for that to stand on.
+    fn needs_in_the_end(&mut self, from: u32, id: u32) -> bool {
+        let mut seen: FxHashSet<u32> = FxHashSet::from_iter([from]);
+        let mut todo = vec![from];
+        while let Some(at) = todo.pop() {
+            for target in self.held_up_by(at) {
+                if target == id {
+                    return true;
+                }
+                if seen.insert(target) {
+                    todo.push(target);
+                }
+            }
+        }
+        false
+    }
+
+    /// What becomes of the alternatives, by the current graph, that a dependency of an item stands on.
+    pub(super) fn support(&mut self, id: u32, dependency: &Dependency, alternatives: &[Edge]) -> Support {
         let mut bridge: Option<(u32, u32)> = None;
         for edge in alternatives {
-            let id = self.at_cur(edge.slot);
-            let this = self.subject(id);
-            let old = this.present && self.cur_item(id).is_some_and(|item| dependency.is_satisfied_by(item));
-            let new = self.end_value(id).is_some_and(|item| dependency.is_satisfied_by(item));
+            let other = self.at_cur(edge.slot);
+            let this = self.subject(other);
+            let old =
+                this.present && self.cur_item(other).is_some_and(|item| dependency.is_satisfied_by(item));
+            let new = self.end_value(other).is_some_and(|item| dependency.is_satisfied_by(item));
             let derived = this.derived;
             match (old, new) {
                 (true, true) if this.fate != Fate::Recreate => return Support::Lasts,
-                (false, true) if bridge.is_none_or(|(earlier, _)| derived < earlier) => {
-                    bridge = Some((derived, id));
+                (false, true)
+                    if bridge.is_none_or(|(earlier, _)| derived < earlier)
+                        && !self.needs_in_the_end(other, id) =>
+                {
+                    bridge = Some((derived, other));
                 }
                 _ => {}
             }

@@ -147,7 +147,7 @@ impl Planner<'_> {
                 }
                 continue;
             }
-            let hard = match self.support(dependency, alternatives) {
+            let hard = match self.support(id, dependency, alternatives) {
                 Support::Lasts => false,
                 Support::Bridged(bridge) => {
                     let up = draft.up(bridge);

@@ -591,3 +591,16 @@ async fn nothing_comes_to_stand_on_what_stands_on_it_while_the_alternative_is_ma
     assert_eq!(bench.world.names(), ["E", "H", "I"]);
     bench.world.assert_no_violation();
 }
+
+/// E stands on H, or on B that stands on E itself: while H is made anew, B is nothing to stand on.
+#[tokio::test(start_paused = true)]
+async fn what_stands_on_an_item_is_no_bridge_for_it() {
+    let mut bench = Bench::new();
+    bench.put(thing("H")).put(thing("E").on_any(&["B", "H"]));
+    assert_eq!(log(&bench.run().await), ["create H", "create E"]);
+    bench.put(thing("H").fixed(1)).put(thing("B").on("E"));
+    bench.world.fail("H", Operation::Create, "no room");
+    assert_eq!(log(&bench.run().await), ["delete E", "delete H", "create H (no room)"]);
+    assert_eq!(log(&bench.run().await), ["create H", "create E", "create B"]);
+    bench.world.assert_no_violation();
+}
