@@ -86,6 +86,10 @@ impl Planner<'_> {
 
     /// Whether one item may need another in the end, directly or not: then it is nothing for that to stand on.
     fn needs_in_the_end(&mut self, from: u32, id: u32) -> bool {
+        // Mostly nothing needs it at all.
+        if self.dependents_cur(id).next().is_none() && self.dependents_int(id).next().is_none() {
+            return false;
+        }
         let mut seen: FxHashSet<u32> = FxHashSet::from_iter([from]);
         let mut todo = vec![from];
         while let Some(at) = todo.pop() {
@@ -112,7 +116,9 @@ impl Planner<'_> {
             let new = self.end_value(other).is_some_and(|item| dependency.is_satisfied_by(item));
             let derived = this.derived;
             match (old, new) {
-                (true, true) if this.fate != Fate::Recreate => return Support::Lasts,
+                (true, true) if this.fate != Fate::Recreate && !self.needs_in_the_end(other, id) => {
+                    return Support::Lasts;
+                }
                 (false, true)
                     if bridge.is_none_or(|(earlier, _)| derived < earlier)
                         && !self.needs_in_the_end(other, id) =>
