@@ -101,6 +101,7 @@ pub struct OpCx(Arc<OpShared>);
 pub(crate) struct OpShared {
     pub(crate) item: ItemRef,
     pub(crate) operation: Option<Operation>,
+    pub(crate) unfinished: Option<Operation>,
     pub(crate) run: Arc<RunShared>,
     /// Made on first use: most operations are over before anyone asks.
     cancel: OnceLock<CancellationToken>,
@@ -119,10 +120,17 @@ impl OpCx {
         Self(Arc::new(OpShared {
             item,
             operation,
+            unfinished: None,
             run,
             cancel: OnceLock::new(),
             background: OnceLock::new(),
         }))
+    }
+
+    /// For a read that is to show how an operation ended.
+    pub(crate) fn after_unfinished(item: ItemRef, operation: Option<Operation>, run: Arc<RunShared>) -> Self {
+        let (cancel, background) = (OnceLock::new(), OnceLock::new());
+        Self(Arc::new(OpShared { item, operation: None, unfinished: operation, run, cancel, background }))
     }
 
     /// The item that is operated on.
@@ -133,6 +141,14 @@ impl OpCx {
     /// The operation; none while the item is only read.
     pub fn operation(&self) -> Option<Operation> {
         self.0.operation
+    }
+
+    /// The operation whose end nobody knows, while the item is read to learn of it.
+    ///
+    /// A creation may not even have begun: what is in the item's place is then someone else's, and whoever can
+    /// tell says that the item is absent.
+    pub fn unfinished(&self) -> Option<Operation> {
+        self.0.unfinished
     }
 
     /// The time now, from the engine's clock.

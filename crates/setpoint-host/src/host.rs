@@ -10,7 +10,7 @@ use setpoint_engine::DefaultRegistry;
 use setpoint_graph::{ItemHandle, Name};
 
 use crate::adopt::{Adoptions, MemoryAdoptions};
-use crate::configure::{self, Moves};
+use crate::configure::{self, Births, Moves};
 use crate::fs::{FsError, Root, Temporary};
 use crate::item::{Command, Directory, File, Process, RootPath, Symlink};
 use crate::process::Children;
@@ -40,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) adoptions: Arc<dyn Adoptions>,
     pub(crate) children: Children,
     pub(crate) moves: Moves,
+    pub(crate) births: Births,
 }
 
 /// How a host is opened.
@@ -102,8 +103,9 @@ impl Host {
         let root_path = fs::canonicalize(&root).map_err(failed)?;
         let opened = Root::open(&root_path).map_err(|errno| failed(errno.into()))?;
         let runtime = runtime.unwrap_or_else(|| root_path.join(".setpoint/run"));
-        let (children, moves) = (Children::default(), Moves::new(&runtime));
-        Ok(Self(Arc::new(Shared { root: opened, root_path, set, runtime, adoptions, children, moves })))
+        let (children, moves, births) = (Children::default(), Moves::new(&runtime), Births::new(&runtime));
+        let root = opened;
+        Ok(Self(Arc::new(Shared { root, root_path, set, runtime, adoptions, children, moves, births })))
     }
 
     /// The root directory.
@@ -143,7 +145,7 @@ impl Host {
         Some(Existing { path: path.clone(), what, adoptable: what == wanted, adopts })
     }
 
-    /// Removes the temporary files that a killed run may have left beside the places of these items. Returns
+    /// Removes the temporary entries that a killed run may have left beside the places of these items. Returns
     /// what it removed.
     ///
     /// To be called with the items that were in flight when a run ended without a word, old and new values.
@@ -153,24 +155,30 @@ impl Host {
     ) -> Result<Vec<PathBuf>, FsError> {
         let mut removed = Vec::new();
         for item in items {
-            let path = item.get::<File>().map(|file| &file.path);
-            let Some(path) = path.or_else(|| item.get::<Symlink>().map(|link| &link.path)) else { continue };
+            let Some(path) = place(item) else { continue };
             let name = Temporary::name(&self.0.set, item.reference());
             if self.0.root.remove_temporary(path, &name)? {
-                let beside = path.parent().map_or_else(PathBuf::new, PathBuf::from);
-                removed.push(self.0.root_path.join(beside).join(name));
+                removed.extend(self.temporary(item));
+                self.stillborn(item.reference(), path)?;
             }
         }
         Ok(removed)
     }
 
-    /// Opens the directory that something runs in, so that it is that one whatever its path leads to later.
+    /// Where an item is until it is whole and comes to its place; none if it has no place.
+    pub fn temporary(&self, item: &ItemHandle) -> Option<PathBuf> {
+        let beside = place(item)?.parent().unwrap_or_default();
+        Some(self.0.root_path.join(beside).join(Temporary::name(&self.0.set, item.reference())))
+    }
+
     /// Forgets what only a cut-off run would need: to be called once what the engine knows is saved, and
     /// nothing of it is unknown.
     pub fn settled(&self) -> io::Result<()> {
+        self.0.births.forget_all()?;
         self.0.moves.forget_all()
     }
 
+    /// Opens the directory that something runs in, so that it is that one whatever its path leads to later.
     pub(crate) fn directory_of(&self, cwd: Option<&RootPath>) -> Result<Cwd, FsError> {
         Ok(match cwd {
             None => Cwd { path: self.0.root_path.clone(), _open: None },
@@ -180,6 +188,13 @@ impl Host {
             }
         })
     }
+}
+
+/// The path of an item that has one of its own.
+fn place(item: &ItemHandle) -> Option<&RootPath> {
+    let directory = item.get::<Directory>().map(|item| &item.path);
+    let file = || item.get::<File>().map(|item| &item.path);
+    directory.or_else(file).or_else(|| item.get::<Symlink>().map(|item| &item.path))
 }
 
 /// A directory to run in.

@@ -23,6 +23,22 @@ pub(crate) fn preview(preview: &Preview, current: &CurrentGraph, intended: Optio
     text
 }
 
+/// What something else changed, and nothing of what would be done about it.
+pub(crate) fn drift(drift: &[DriftView]) -> String {
+    let mut text = String::new();
+    write_drifts(&mut text, drift).unwrap_or_default();
+    text
+}
+
+fn write_drifts(text: &mut String, drift: &[DriftView]) -> std::fmt::Result {
+    if drift.is_empty() {
+        return Ok(());
+    }
+    writeln!(text, "{BOLD}Drift{BOLD:#}: something else changed these since the last run.")?;
+    drift.iter().try_for_each(|drift| write_drift(text, drift))?;
+    writeln!(text)
+}
+
 fn write_preview(
     text: &mut String,
     preview: &Preview,
@@ -30,11 +46,7 @@ fn write_preview(
     intended: Option<&Graph>,
 ) -> std::fmt::Result {
     let Preview { drift, warnings, plan } = preview;
-    if !drift.is_empty() {
-        writeln!(text, "{BOLD}Drift{BOLD:#}: something else changed these since the last run.")?;
-        drift.iter().try_for_each(|drift| write_drift(text, drift))?;
-        writeln!(text)?;
-    }
+    write_drifts(text, drift)?;
     if !plan.operations.is_empty() {
         writeln!(text, "{BOLD}Plan{BOLD:#} for {}:", plan.subject)?;
         for operation in &plan.operations {

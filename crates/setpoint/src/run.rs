@@ -52,7 +52,7 @@ impl From<&Failure> for FailureView {
     }
 }
 
-/// Reconciles, and saves what came of it if anything was done. The first signal finishes what runs, the second cancels it.
+/// Reconciles, and saves what came of it if anything was done, or had been by a lost run. The first signal finishes what runs, the second cancels it.
 pub(crate) async fn carry_out(
     engine: Engine,
     writer: &Writer,
@@ -84,8 +84,13 @@ pub(crate) async fn carry_out(
         outcome,
         entries: status.log().iter().map(RunEntry::from).collect(),
     };
-    if let (false, Some(current)) = (run.entries.is_empty(), current) {
-        writer.save(current, Some(run.clone()))?;
+    if let Some(current) = current {
+        if !run.entries.is_empty() {
+            writer.save(current, Some(run.clone()))?;
+        } else if writer.has_taken_over() {
+            // What the lost run had done is known now, and what the host noted of it is forgotten next.
+            writer.save(current, None)?;
+        }
     }
     Ok(Done { status, run })
 }

@@ -242,10 +242,11 @@ impl Engine {
             else {
                 continue;
             };
-            let cx = || OpCx::new(item.clone(), None, Arc::clone(run));
+            let flight = current.state(&item).and_then(|state| state.flight.as_ref());
+            let unfinished = flight.map(|flight| flight.operation);
+            let cx = || OpCx::after_unfinished(item.clone(), unfinished, Arc::clone(run));
             let Ok(mut observed) = self.read(&configurator, cx(), handle.clone()).await else { continue };
             // If it is not as it was, the modification may have come to its end.
-            let flight = current.state(&item).and_then(|state| state.flight.as_ref());
             let target = flight.and_then(|flight| flight.target.clone());
             if let Some(target) =
                 target.filter(|_| !matches!(&observed, Observed::Present(f) if *f == handle))

@@ -4,7 +4,7 @@ use setpoint_engine::{Configurator, Observed, OpCx, OpError};
 use setpoint_graph::Item;
 
 use super::Accounts;
-use crate::fs::{FsError, Kind, Temporary, untouched};
+use crate::fs::{Born, FsError, Kind, Temporary, untouched};
 use crate::host::Host;
 use crate::item::{Directory, RootPath};
 
@@ -43,7 +43,9 @@ impl Directories {
 
 impl Configurator<Directory> for Directories {
     async fn create(&self, cx: &OpCx, new: &Directory) -> Result<(), OpError> {
-        let made = self.host.0.root.make_directory(&new.path);
+        let temporary = Temporary::name_of(&self.ours, cx.item());
+        let midwife = |born: Born<'_>| self.host.note_birth(cx.item(), born);
+        let made = self.host.0.root.make_directory(&new.path, &temporary, &midwife);
         match made {
             Ok(()) => self.set_access(new).map_err(|error| {
                 // Nothing half done: it was empty a moment ago.
@@ -102,6 +104,6 @@ impl Configurator<Directory> for Directories {
     }
 
     async fn read(&self, cx: &OpCx, item: &Directory) -> Result<Observed<Directory>, OpError> {
-        self.host.look(cx.item(), &item.path, |path| self.read_at(item, path))
+        self.host.look(cx, &item.path, |path| self.read_at(item, path))
     }
 }

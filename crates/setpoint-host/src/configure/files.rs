@@ -4,7 +4,7 @@ use setpoint_engine::{Configurator, Observed, OpCx, OpError};
 use setpoint_graph::{Item, ItemRef};
 
 use super::Accounts;
-use crate::fs::{FsError, Kind, Temporary, Write, untouched};
+use crate::fs::{Born, FsError, Kind, Temporary, Write, untouched};
 use crate::host::Host;
 use crate::item::{Content, File, Mode, RootPath};
 
@@ -30,6 +30,7 @@ impl Files {
         put: impl FnOnce(&crate::fs::Root, &Write<'_>) -> Result<(), FsError>,
     ) -> Result<(), FsError> {
         let temporary = Temporary::name_of(&self.prefix, item);
+        let midwife = |born: Born<'_>| self.host.note_birth(item, born);
         let write = Write {
             path: &new.path,
             bytes: new.content.bytes(),
@@ -38,6 +39,7 @@ impl Files {
             gid: self.accounts.gid(new.access.group.as_deref())?,
             default_mode: if new.sensitive { 0o600 } else { 0o644 },
             temporary: &temporary,
+            midwife: &midwife,
         };
         put(&self.host.0.root, &write)
     }
@@ -136,6 +138,6 @@ impl Configurator<File> for Files {
     }
 
     async fn read(&self, cx: &OpCx, item: &File) -> Result<Observed<File>, OpError> {
-        self.host.look(cx.item(), &item.path, |path| self.read_at(item, path))
+        self.host.look(cx, &item.path, |path| self.read_at(item, path))
     }
 }

@@ -4,15 +4,18 @@
 //! of processes wait on threads of their own.
 
 mod access;
+mod births;
 mod commands;
 mod common;
 mod directories;
 mod files;
 mod moves;
+mod notes;
 mod processes;
 mod symlinks;
 
 pub(crate) use access::Accounts;
+pub(crate) use births::Births;
 pub use commands::Commands;
 pub use directories::Directories;
 pub use files::Files;

@@ -5,14 +5,14 @@
 //! until what the engine knows is saved: several cut-off runs may have moved the same thing one after the other,
 //! and what is inside of a moved directory is told so one item at a time.
 
-use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use setpoint_graph::ItemRef;
 
+use super::notes::Notes;
 use crate::fs::{Found, Root};
 use crate::item::RootPath;
 
@@ -21,10 +21,13 @@ const NESTED: usize = 16;
 
 /// The renames since what the engine knows was saved, in order.
 #[derive(Debug)]
-pub(crate) struct Moves {
-    file: PathBuf,
+pub(crate) struct Moves(Mutex<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    notes: Notes<Move>,
     /// Read when they are first needed.
-    known: Mutex<Option<Vec<Move>>>,
+    known: Option<Vec<Move>>,
 }
 
 /// One rename.
@@ -40,7 +43,7 @@ struct Move {
 
 impl Moves {
     pub(crate) fn new(runtime: &Path) -> Self {
-        Self { file: runtime.join("moves"), known: Mutex::new(None) }
+        Self(Mutex::new(Inner { notes: Notes::new(runtime.join("moves")), known: None }))
     }
 
     /// Writes down that an item is about to move.
@@ -53,27 +56,19 @@ impl Moves {
     ) -> io::Result<()> {
         let (dev, ino) = (found.dev, found.ino);
         let record = Move { item: item.clone(), from: from.clone(), to: to.clone(), dev, ino };
-        let mut known = self.known();
-        if let Some(directory) = self.file.parent() {
-            fs::create_dir_all(directory)?;
+        let mut inner = self.inner();
+        inner.notes.add(&record)?;
+        if let Some(known) = &mut inner.known {
+            known.push(record);
         }
-        // On a line of its own, also after half a line of a run that was killed.
-        let mut line = b"\n".to_vec();
-        serde_json::to_writer(&mut line, &record)?;
-        fs::OpenOptions::new().append(true).create(true).open(&self.file)?.write_all(&line)?;
-        known.get_or_insert_default().push(record);
         Ok(())
     }
 
     /// Forgets all moves.
     pub(crate) fn forget_all(&self) -> io::Result<()> {
-        let mut known = self.known();
-        match fs::remove_file(&self.file) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        *known = Some(Vec::new());
-        Ok(())
+        let mut inner = self.inner();
+        inner.known = None;
+        inner.notes.clear()
     }
 
     /// Where an item is now: at its path, or where it has moved.
@@ -86,8 +81,9 @@ impl Moves {
 
     /// Where an item is that is not at its path, if it has moved.
     pub(crate) fn find(&self, root: &Root, item: &ItemRef, path: &RootPath) -> Option<RootPath> {
-        let known = self.known();
-        let known = known.as_deref().unwrap_or_default();
+        let mut inner = self.inner();
+        let Inner { notes, known } = &mut *inner;
+        let known: &[Move] = known.get_or_insert_with(|| notes.read());
         // Its own moves, one after the other: it is at the last place where something is. Not the same file,
         // maybe, since its content may have been replaced there.
         let (mut at, mut last) = (path, None);
@@ -103,14 +99,8 @@ impl Moves {
         last.or_else(|| carried(root, known, path, NESTED))
     }
 
-    fn known(&self) -> MutexGuard<'_, Option<Vec<Move>>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.is_none() {
-            let text = fs::read_to_string(&self.file).unwrap_or_default();
-            // Half a line was never written whole: what it says was not done.
-            *known = Some(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect());
-        }
-        known
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -144,6 +134,9 @@ fn carried(root: &Root, known: &[Move], path: &RootPath, nested: usize) -> Optio
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
     use super::*;
     use crate::fs::Kind;
 

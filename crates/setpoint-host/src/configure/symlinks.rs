@@ -3,7 +3,7 @@
 use setpoint_engine::{Configurator, Observed, OpCx, OpError};
 use setpoint_graph::{Item, ItemRef};
 
-use crate::fs::{FsError, Kind, Temporary, untouched};
+use crate::fs::{Born, FsError, Kind, Temporary, untouched};
 use crate::host::Host;
 use crate::item::{RootPath, Symlink};
 
@@ -24,6 +24,12 @@ impl Symlinks {
     fn replace(&self, item: &ItemRef, new: &Symlink) -> Result<(), FsError> {
         let temporary = Temporary::name_of(&self.prefix, item);
         self.host.0.root.replace_link(&new.path, &new.target, &temporary)
+    }
+
+    fn make(&self, item: &ItemRef, new: &Symlink) -> Result<(), FsError> {
+        let temporary = Temporary::name_of(&self.prefix, item);
+        let midwife = |born: Born<'_>| self.host.note_birth(item, born);
+        self.host.0.root.make_link(&new.path, &new.target, &temporary, &midwife)
     }
 
     fn move_to(&self, item: &ItemRef, old: &Symlink, new: &Symlink) -> Result<(), OpError> {
@@ -47,7 +53,7 @@ impl Symlinks {
                     let (path, what) = (new.path.to_string(), Kind::Symlink.words());
                     Err(untouched(&FsError::Exists { path, what, adoptable: false }))
                 }
-                Ok(None) => root.make_link(&new.path, &new.target).map_err(|error| untouched(&error)),
+                Ok(None) => self.make(item, new).map_err(|error| untouched(&error)),
                 Err(error) => Err(untouched(&error)),
             },
         }
@@ -56,7 +62,7 @@ impl Symlinks {
 
 impl Configurator<Symlink> for Symlinks {
     async fn create(&self, cx: &OpCx, new: &Symlink) -> Result<(), OpError> {
-        match self.host.0.root.make_link(&new.path, &new.target) {
+        match self.make(cx.item(), new) {
             Err(FsError::Exists { adoptable: true, .. }) if new.adopt => {
                 self.host.take_over(cx.item())?;
                 self.replace(cx.item(), new).map_err(|error| untouched(&error))
@@ -99,6 +105,6 @@ impl Configurator<Symlink> for Symlinks {
             let target = self.host.0.root.read_link(path)?;
             Ok(target.map(|target| Symlink { path: path.clone(), target, ..item.clone() }))
         };
-        self.host.look(cx.item(), &item.path, read)
+        self.host.look(cx, &item.path, read)
     }
 }

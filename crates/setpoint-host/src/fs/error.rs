@@ -71,6 +71,14 @@ pub enum FsError {
         /// What the system says.
         errno: Errno,
     },
+    /// What is about to be done could not be written down.
+    #[error("can't note that {item} is made: {why}; it is not made without")]
+    Unnoted {
+        /// The item.
+        item: String,
+        /// Why.
+        why: String,
+    },
     /// There is no such user or group.
     #[error("there is no {what} {name:?}")]
     NoAccount {

@@ -5,7 +5,10 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, Gid, Mode as Bits, OFlags, Uid};
 use rustix::io::Errno;
 
-use super::{Found, FsError, Kind, Root, Temporary, exists, gone, other_type, rename_new, stat};
+use super::{
+    Born, Found, FsError, Kind, Midwife, Root, Temporary, exists, gone, other_type, rename_new, stat,
+    temporary,
+};
 use crate::item::RootPath;
 
 /// A file to be written.
@@ -20,6 +23,8 @@ pub(crate) struct Write<'a> {
     pub(crate) default_mode: u32,
     /// The name it has until it is whole.
     pub(crate) temporary: &'a str,
+    /// Told before a new file comes to its place.
+    pub(crate) midwife: Midwife<'a>,
 }
 
 impl Root {
@@ -58,6 +63,8 @@ impl Root {
         fill(&fd, write.bytes).map_err(failed)?;
         set_access(&fd, Some(write.mode.unwrap_or(write.default_mode)), write.uid, write.gid)
             .map_err(failed)?;
+        let found = Found::from(rustix::fs::fstat(&fd).map_err(failed)?);
+        (write.midwife)(Born::As(&found))?;
         match rename_new(&dir, temporary.as_str(), &dir, path.file_name()) {
             Ok(()) => temporary.keep(),
             Err(Errno::EXIST) => return Err(exists(&dir, path, Kind::File)),
@@ -101,7 +108,7 @@ fn open_temporary<'a>(dir: &'a super::Dir<'a>, name: &'a str) -> Result<(OwnedFd
     let open = || rustix::fs::openat(dir, name, flags, Bits::from_raw_mode(0o600));
     let fd = match open() {
         Err(Errno::EXIST) => {
-            rustix::fs::unlinkat(dir, name, AtFlags::empty())?;
+            temporary::remove(dir, name)?;
             open()?
         }
         opened => opened?,

@@ -82,6 +82,20 @@ impl From<Stat> for Found {
     }
 }
 
+/// How something comes to its place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Born<'a> {
+    /// It is this, under another name yet.
+    As(&'a Found),
+    /// It is made there, as the file system can't rename it without replacing what may be there.
+    InPlace,
+    /// It was removed before it got there.
+    Removed,
+}
+
+/// What is told before something comes to its place.
+pub(crate) type Midwife<'a> = &'a dyn Fn(Born<'_>) -> Result<(), FsError>;
+
 /// The directory that a path is in.
 pub(crate) enum Dir<'a> {
     Root(BorrowedFd<'a>),
@@ -142,13 +156,46 @@ impl Root {
     }
 
     /// Makes a directory where nothing is.
-    pub(crate) fn make_directory(&self, path: &RootPath) -> Result<(), FsError> {
+    pub(crate) fn make_directory(
+        &self,
+        path: &RootPath,
+        temporary: &str,
+        midwife: Midwife<'_>,
+    ) -> Result<(), FsError> {
+        let make = |dir: &Dir<'_>, name: &str| rustix::fs::mkdirat(dir, name, Bits::from_raw_mode(0o755));
+        self.make(path, Kind::Directory, temporary, midwife, make)
+    }
+
+    /// Makes something under a temporary name and brings it to a place where nothing is.
+    fn make(
+        &self,
+        path: &RootPath,
+        kind: Kind,
+        temporary: &str,
+        midwife: Midwife<'_>,
+        make: impl Fn(&Dir<'_>, &str) -> Result<(), Errno>,
+    ) -> Result<(), FsError> {
         let failed = |errno| FsError::new("make", path.as_str(), errno);
         let dir = self.around(path).map_err(failed)?;
-        match rustix::fs::mkdirat(&dir, path.file_name(), Bits::from_raw_mode(0o755)) {
-            Err(Errno::EXIST) => Err(exists(&dir, path, Kind::Directory)),
-            made => made.map_err(failed),
+        // What a killed run left.
+        temporary::remove(&dir, temporary).map_err(failed)?;
+        make(&dir, temporary).map_err(failed)?;
+        let temporary = Temporary::new(&dir, temporary);
+        let found = stat(&dir, temporary.as_str()).map_err(failed)?;
+        midwife(Born::As(&found))?;
+        match rename_new(&dir, temporary.as_str(), &dir, path.file_name()) {
+            Ok(()) => temporary.keep(),
+            Err(Errno::EXIST | Errno::NOTEMPTY) => return Err(exists(&dir, path, kind)),
+            Err(Errno::INVAL) => {
+                midwife(Born::InPlace)?;
+                match make(&dir, path.file_name()) {
+                    Err(Errno::EXIST) => return Err(exists(&dir, path, kind)),
+                    made => made.map_err(failed)?,
+                }
+            }
+            Err(errno) => return Err(failed(errno)),
         }
+        Ok(())
     }
 
     /// Removes an empty directory. Temporary files of this set in it don't count.
@@ -169,7 +216,7 @@ impl Root {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name().to_string_lossy().into_owned();
             if name.starts_with(ours) {
-                gone(rustix::fs::unlinkat(&inside, entry.file_name(), AtFlags::empty())).map_err(failed)?;
+                temporary::remove(&inside, &name).map_err(failed)?;
             } else if name != "." && name != ".." {
                 foreign.push(name);
             }
@@ -229,13 +276,15 @@ impl Root {
     }
 
     /// Makes a symbolic link where nothing is.
-    pub(crate) fn make_link(&self, path: &RootPath, target: &str) -> Result<(), FsError> {
-        let failed = |errno| FsError::new("make", path.as_str(), errno);
-        let dir = self.around(path).map_err(failed)?;
-        match rustix::fs::symlinkat(target, &dir, path.file_name()) {
-            Err(Errno::EXIST) => Err(exists(&dir, path, Kind::Symlink)),
-            made => made.map_err(failed),
-        }
+    pub(crate) fn make_link(
+        &self,
+        path: &RootPath,
+        target: &str,
+        temporary: &str,
+        midwife: Midwife<'_>,
+    ) -> Result<(), FsError> {
+        let make = |dir: &Dir<'_>, name: &str| rustix::fs::symlinkat(target, dir, name);
+        self.make(path, Kind::Symlink, temporary, midwife, make)
     }
 
     /// Points a symbolic link elsewhere, in one step.
@@ -301,12 +350,11 @@ impl Root {
         Ok(fd.into())
     }
 
-    /// Removes a temporary file beside a path; says whether there was one.
+    /// Removes something temporary beside a path; says whether there was one.
     pub(crate) fn remove_temporary(&self, path: &RootPath, name: &str) -> Result<bool, FsError> {
         let failed = |errno| FsError::new("clean up beside", path.as_str(), errno);
         let Some(dir) = gone(self.around(path)).map_err(failed)? else { return Ok(false) };
-        let removed = gone(rustix::fs::unlinkat(&dir, name, AtFlags::empty())).map_err(failed)?;
-        Ok(removed.is_some())
+        temporary::remove(&dir, name).map_err(failed)
     }
 }
 

@@ -1,6 +1,9 @@
 //! Temporary names: one for each item, so that a later run finds what a killed one left.
 
+use std::os::fd::AsFd;
+
 use rustix::fs::AtFlags;
+use rustix::io::Errno;
 use setpoint_graph::{ItemRef, Name};
 use sha2::{Digest, Sha256};
 
@@ -48,9 +51,19 @@ impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if !self.kept {
             // Where this fails too, a later run removes it.
-            let _ = rustix::fs::unlinkat(self.dir, self.name, AtFlags::empty());
+            let _ = remove(self.dir, self.name);
         }
     }
+}
+
+/// Removes what is temporary, also an empty directory; says whether it was there.
+pub(super) fn remove(dir: impl AsFd, name: &str) -> Result<bool, Errno> {
+    let removed = match rustix::fs::unlinkat(&dir, name, AtFlags::empty()) {
+        // Which of the two depends on the file system.
+        Err(Errno::ISDIR | Errno::PERM) => rustix::fs::unlinkat(&dir, name, AtFlags::REMOVEDIR),
+        removed => removed,
+    };
+    super::gone(removed).map(|removed| removed.is_some())
 }
 
 /// A short digest of some texts.

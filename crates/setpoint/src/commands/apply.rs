@@ -145,14 +145,18 @@ fn refresh_only(
 ) -> Result<Made, CliError> {
     let drift = refreshed.drifted.iter().map(preview::DriftView::from).collect();
     let preview = Preview { drift, warnings: Vec::new(), plan: setpoint_plan::Plan::new(set.name()) };
-    if !args.write.json {
-        print(&crate::print::preview(&preview, current, None))?;
-    }
-    if !preview.drift.is_empty() {
+    let say = |text: &str| if args.write.json { Ok(()) } else { print(text) };
+    if preview.drift.is_empty() {
+        say(&format!("{}: the host is as the state says.\n", set.name()))?;
+    } else {
+        say(&crate::print::drift(&preview.drift))?;
         if !confirm("Take this over into the state?", args.write.yes)? {
             return Err(CliError::Declined);
         }
         writer.save(current, None)?;
+        let count = preview.drift.len();
+        let items = if count == 1 { "1 item".to_owned() } else { format!("{count} items") };
+        say(&format!("{}: the state of {items} was taken over; the host was not changed.\n", set.name()))?;
     }
     Ok(Made { preview, done: None })
 }

@@ -144,12 +144,14 @@ fn the_second_signal_cancels_what_runs() {
 }
 
 /// Kills the command at hundreds of random points. Whatever it was doing, the next run goes on from there:
-/// nothing is lost, doubled or left as rubbish. `SETPOINT_ROUNDS` asks for more of them.
+/// nothing is lost, doubled or left as rubbish. `SETPOINT_ROUNDS` asks for more of them, `SETPOINT_SEED` for
+/// others.
 #[test]
 fn killed_at_any_instant_nothing_is_lost_doubled_or_left_as_rubbish() {
     let rounds = std::env::var("SETPOINT_ROUNDS").map_or(200, |rounds| rounds.parse().unwrap());
     let sandbox = Sandbox::new("");
-    let mut seed = 88_172_645_463_325_252_u64;
+    let mut seed =
+        std::env::var("SETPOINT_SEED").map_or(88_172_645_463_325_252, |seed| seed.parse().unwrap());
     let mut random = move |below: u64| {
         seed ^= seed << 13;
         seed ^= seed >> 7;
