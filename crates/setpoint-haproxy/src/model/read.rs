@@ -50,6 +50,7 @@ pub fn section_model(section: &Section, cx: &Context) -> SectionModel {
     let mut reader = SectionReader {
         kind,
         cx,
+        text: std::str::from_utf8(section.bytes()).ok(),
         object: Object { fields: Fields::with_capacity(4), ..Object::new(kind) },
         children: Vec::with_capacity(usize::try_from(section.line_count()).unwrap_or_default().min(64)),
         unmodelled: Vec::new(),
@@ -105,6 +106,8 @@ pub(crate) fn section_kind(kind: ObjectKind) -> SectionKind {
 struct SectionReader<'s> {
     kind: ObjectKind,
     cx: &'s Context,
+    /// All of the section, if it is UTF-8.
+    text: Option<&'s str>,
     object: Object,
     children: Vec<Object>,
     unmodelled: Vec<u32>,
@@ -115,6 +118,24 @@ struct SectionReader<'s> {
 impl<'s> SectionReader<'s> {
     fn line(&mut self, line: &Line<'s>, is_header: bool) -> Result<(), TextOnly> {
         let mut tokens = std::mem::take(&mut self.tokens);
+        tokens.clear();
+        let is_text = self.tokens_of(line, &mut tokens)?;
+        let read = tokens.is_empty()
+            || (is_text
+                && if is_header { self.header(line, &tokens) } else { self.directive(line, &tokens) });
+        self.tokens = tokens;
+        if !read {
+            self.unmodelled.push(line.number());
+        }
+        Ok(())
+    }
+
+    /// Collects the words of a line; says whether all of them are text.
+    fn tokens_of(&self, line: &Line<'s>, tokens: &mut Vec<Token<'s>>) -> Result<bool, TextOnly> {
+        let push = |word| tokens.push(Token { raw: Cow::Borrowed(word), text: Cow::Borrowed(word) });
+        if self.text.is_some_and(|text| line.plain_words(text, push)) && tokens.len() <= MAX_WORDS {
+            return Ok(true);
+        }
         tokens.clear();
         let mut is_text = true;
         let mut variable = false;
@@ -138,14 +159,7 @@ impl<'s> SectionReader<'s> {
                 None => is_text = false,
             });
         }
-        let read = tokens.is_empty()
-            || (is_text
-                && if is_header { self.header(line, &tokens) } else { self.directive(line, &tokens) });
-        self.tokens = tokens;
-        if !read {
-            self.unmodelled.push(line.number());
-        }
-        Ok(())
+        Ok(is_text)
     }
 
     /// Expands the variables of a line, all of which must be known.

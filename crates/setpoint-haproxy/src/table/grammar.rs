@@ -181,7 +181,7 @@ impl Options {
 
 /// Cuts a word at its first parenthesis.
 pub(crate) fn cut(word: &str) -> &str {
-    word.split('(').next().unwrap_or(word)
+    memchr::memchr(b'(', word.as_bytes()).and_then(|at| word.get(..at)).unwrap_or(word)
 }
 
 /// Returns the literal that an item starts with.

@@ -219,6 +219,30 @@ pub(crate) fn scan(line: &[u8], at: usize) -> Option<Span> {
     Some(span)
 }
 
+/// Gives the words of a line in which no byte means more than itself, without decoding anything; says whether it is such
+/// a line. What was given of any other is of no use.
+pub(crate) fn plain<'a>(line: &'a str, mut give: impl FnMut(&'a str)) -> bool {
+    let bytes = line.as_bytes();
+    let mut at = 0;
+    loop {
+        while let Some(b' ' | b'\t') = bytes.get(at) {
+            at += 1;
+        }
+        let start = at;
+        while bytes.get(at).is_some_and(|&byte| !SPECIAL[usize::from(byte)]) {
+            at += 1;
+        }
+        if at > start {
+            give(line.get(start..at).unwrap_or_default());
+        }
+        match bytes.get(at) {
+            None | Some(b'#') => return true,
+            Some(b' ' | b'\t') => {}
+            Some(_) => return false,
+        }
+    }
+}
+
 /// The length of a line without the carriage return at its end.
 pub(crate) fn trimmed_end(line: &[u8]) -> usize {
     line.len() - usize::from(line.last() == Some(&b'\r'))
@@ -468,6 +492,20 @@ mod tests {
             let span = scan(bytes, 1).unwrap();
             assert_eq!(span.error, Some(LexError { kind, at }), "{line:?}");
             assert_eq!(words(line), ["a", &line[2..]], "{line:?}");
+        }
+    }
+
+    #[test]
+    fn plain_lines_have_the_same_words_however_they_are_split() {
+        let split = |line: &str| {
+            let mut words = Vec::new();
+            plain(line, |word| words.push(word.to_owned())).then_some(words)
+        };
+        for line in ["", "  ", "a", "\tserver  s1\t1.2.3.4:80 check ", "a b#c", "a # b", "#", "é ü x"] {
+            assert_eq!(split(line), Some(words(line)), "{line:?}");
+        }
+        for line in ["a \"b\"", "a 'b'", "a\\ b", "a $b", "a\rb", "a \x0bb", "a\0"] {
+            assert_eq!(split(line), None, "{line:?}");
         }
     }
 

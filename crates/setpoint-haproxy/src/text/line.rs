@@ -83,6 +83,12 @@ impl<'a> Line<'a> {
         Words::new(self.raw)
     }
 
+    /// Gives the words of a plain line, see [`lex::plain`].
+    pub(crate) fn plain_words(&self, section: &'a str, give: impl FnMut(&'a str)) -> bool {
+        let end = self.offset + lex::trimmed_end(self.raw);
+        section.get(self.offset..end).is_some_and(|line| lex::plain(line, give))
+    }
+
     /// The first word, decoded.
     pub fn keyword(&self) -> Option<Cow<'a, [u8]>> {
         self.words().next().filter(|word| !word.variable).map(|word| word.text)
