@@ -170,11 +170,21 @@ impl Surroundings<'_> {
         server.get(path).or_else(|| self.setting(&format!("default_server.{path}")))
     }
 
-    /// What holds where a section says nothing: this version's default, unless a `defaults` says something.
+    /// What holds where a section or a server says nothing: this version's default, unless a `defaults` or a
+    /// `default-server` of either side says something.
     pub(super) fn assumed(&self, kind: ObjectKind, field: Field) -> Option<Value> {
+        let default = directives().default(kind, field, self.version)?;
         let path = field.path();
-        let governed = kind.is_section() && self.defaults.iter().any(|object| object.get(path).is_some());
-        if governed { None } else { directives().default(kind, field, self.version) }
+        let governed = match kind {
+            ObjectKind::Server | ObjectKind::ServerTemplate => {
+                let path = format!("default_server.{path}");
+                let own = self.old.into_iter().chain(self.new).filter_map(|model| model.object.as_ref());
+                own.chain(&self.defaults).any(|object| object.get(&path).is_some())
+            }
+            kind if kind.is_section() => self.defaults.iter().any(|object| object.get(path).is_some()),
+            _ => false,
+        };
+        (!governed).then_some(default)
     }
 }
 

@@ -149,10 +149,8 @@ impl Compiler {
             match attribute.split_once('=') {
                 Some(("list", path)) => row.list = Some(self.field(path, Zero::Dropped)),
                 Some(("meta", path)) => row.metadata = Some(self.field(path, Zero::Dropped)),
-                Some(("default", value)) => row.defaults.push((Versions::ALL, value)),
-                Some((key, value)) if key.starts_with("default@") => {
-                    let range = self.versions(key.trim_start_matches("default@"), line);
-                    row.defaults.push((range, value));
+                Some((key, value)) if key.starts_with("default") => {
+                    row.defaults.extend(self.default_of(key, value, line));
                 }
                 Some(("mirror", prefix)) => row.mirror = self.mirror(&row.items, prefix),
                 Some(("implied", value)) => row.implied = self.implied(&row.items, value),
@@ -166,6 +164,23 @@ impl Compiler {
         }
         if self.out.errors.len() == errors {
             self.out.rows.push(row);
+        }
+    }
+
+    /// Reads `default=value` or `default@versions=value`.
+    fn default_of(
+        &mut self,
+        key: &'static str,
+        value: &'static str,
+        line: &str,
+    ) -> Option<(Versions, &'static str)> {
+        match key.split_once('@') {
+            None if key == "default" => Some((Versions::ALL, value)),
+            Some(("default", range)) => Some((self.versions(range, line), value)),
+            _ => {
+                self.error(line, "an attribute is not understood");
+                None
+            }
         }
     }
 
@@ -265,16 +280,7 @@ impl Compiler {
                     loop {
                         let (inner, end) = self.items(tokens, prefix, line);
                         if !inner.is_empty() {
-                            add_option(
-                                &mut options,
-                                Entry {
-                                    versions: Versions::ALL,
-                                    items: inner,
-                                    list: None,
-                                    direction: Direction::Both,
-                                    runtime: false,
-                                },
-                            );
+                            add_option(&mut options, Entry { items: inner, ..Entry::default() });
                         }
                         match end {
                             Some("/") => {}
@@ -330,12 +336,15 @@ impl Compiler {
             let (grammar, attributes) = split_attributes(after);
             let mut tokens = grammar.split_whitespace();
             let items = self.items(&mut tokens, prefix, row).0;
-            let mut entry = Entry { versions, items, list: None, direction: Direction::Both, runtime: false };
+            let mut entry = Entry { versions, items, ..Entry::default() };
             for attribute in attributes.split_whitespace() {
                 match attribute.split_once('=') {
                     None if attribute == "read" => entry.direction = Direction::Read,
                     None if attribute == "write" => entry.direction = Direction::Write,
                     None if attribute == "runtime" => entry.runtime = true,
+                    Some((key, value)) if key.starts_with("default") => {
+                        entry.defaults.extend(self.default_of(key, value, row));
+                    }
                     // What it holds are the fields of an element, which have no prefix.
                     Some(("list", path)) => {
                         entry.list = Some(self.field(&format!("{prefix}{path}"), Zero::Dropped));

@@ -88,11 +88,17 @@ impl Type {
     }
 }
 
-/// A range of versions.
+/// A range of versions; all of them by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Versions {
     pub(crate) since: Version,
     pub(crate) until: Version,
+}
+
+impl Default for Versions {
+    fn default() -> Self {
+        Self::ALL
+    }
 }
 
 impl Versions {
@@ -142,7 +148,7 @@ pub(crate) struct Options {
 }
 
 /// One option.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Entry {
     pub(crate) versions: Versions,
     pub(crate) items: Vec<Item>,
@@ -152,6 +158,8 @@ pub(crate) struct Entry {
     pub(crate) direction: Direction,
     /// Whether HAProxy can change it without a reload.
     pub(crate) runtime: bool,
+    /// What holds where it is not given, by version.
+    pub(crate) defaults: Vec<(Versions, &'static str)>,
 }
 
 /// In which directions a row counts.

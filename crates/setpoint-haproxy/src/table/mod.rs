@@ -398,9 +398,18 @@ impl Directives {
         if let Some((_, value)) = implied.find(|(held, _)| *held == field) {
             return Some(value.clone());
         }
-        let row =
-            self.rows(kind, version).find(|row| !row.defaults.is_empty() && mentions(&row.items, field))?;
-        let (_, text) = row.defaults.iter().find(|(versions, _)| versions.contains(version))?;
+        let defaults = self.rows(kind, version).find_map(|row| {
+            let options = row.items.iter().filter_map(|item| match item {
+                Item::Options(options) => Some(&options.entries),
+                _ => None,
+            });
+            let options = options.flatten().filter(|entry| entry.versions.contains(version));
+            let options = options.map(|entry| (&entry.defaults, entry.items.as_slice()));
+            let mut all = std::iter::once((&row.defaults, row.items.as_slice())).chain(options);
+            all.find(|(defaults, items)| !defaults.is_empty() && mentions(items, field))
+                .map(|(defaults, _)| defaults)
+        })?;
+        let (_, text) = defaults.iter().find(|(versions, _)| versions.contains(version))?;
         let Some(Slot::Value(_, ty)) = self.shape(kind)?.slots.get(self.field_path(field)) else {
             return None;
         };

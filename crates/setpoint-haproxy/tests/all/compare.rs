@@ -238,6 +238,55 @@ fn text_that_means_the_same_gives_no_operation() {
 }
 
 #[test]
+fn a_stated_default_is_as_good_as_none() {
+    for (stated, silent) in [
+        ("global\n  tune.bufsize 16384\n", "global\n"),
+        ("backend b\n  no option redispatch\n  retries 3\n", "backend b\n"),
+        (
+            "backend b\n  server s 10.0.0.1:1 check weight 1 inter 2000 rise 2 fall 3 enabled\n",
+            "backend b\n  server s 10.0.0.1:1 check\n",
+        ),
+        ("backend b\n  default-server inter 2s\n", "backend b\n"),
+    ] {
+        assert_eq!(told(&diff(stated, silent)), [""; 0], "{stated:?}");
+        assert_eq!(told(&diff(silent, stated)), [""; 0], "{stated:?}");
+    }
+}
+
+#[test]
+fn a_stated_default_counts_where_something_else_would_hold_without_it() {
+    for (stated, silent, told_of) in [
+        (
+            "backend b\n  default-server weight 5\n  server s 10.0.0.1:1 weight 1\n",
+            "backend b\n  default-server weight 5\n  server s 10.0.0.1:1\n",
+            "~ backend b: server s",
+        ),
+        (
+            "defaults d\n  default-server weight 5\nbackend b from d\n  server s 10.0.0.1:1 weight 1\n",
+            "defaults d\n  default-server weight 5\nbackend b from d\n  server s 10.0.0.1:1\n",
+            "~ backend b: server s",
+        ),
+        (
+            "defaults d\n  option tcpka\nbackend b from d\n  no option tcpka\n",
+            "defaults d\n  option tcpka\nbackend b from d\n",
+            "~ backend b",
+        ),
+        (
+            "backend b\n  server s 10.0.0.1:1 weight 2\n",
+            "backend b\n  server s 10.0.0.1:1\n",
+            "~ backend b: server s",
+        ),
+    ] {
+        assert_eq!(told(&diff(stated, silent)), [told_of], "{stated:?}");
+        assert_eq!(told(&diff(silent, stated)), [told_of], "{stated:?}");
+    }
+    // From 3.3 on, `abortonclose` may be on by itself.
+    let (stated, silent) = ("backend b\n  no option abortonclose\n", "backend b\n");
+    assert_eq!(told(&diff_for(Version::V3_2, stated, silent)), [""; 0]);
+    assert_eq!(told(&diff_for(Version::V3_4, stated, silent)), ["~ backend b"]);
+}
+
+#[test]
 fn a_comment_counts_only_where_the_api_stores_it() {
     let (a, b) = ("frontend f\n  bind :80 name b\n", "frontend f\n  bind :80 name b # public\n");
     assert_eq!(told(&diff_for(Version::V3_0, a, b)), [""; 0]);
