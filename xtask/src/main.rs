@@ -9,6 +9,7 @@ mod conformance;
 mod console;
 mod exit;
 mod fuzz;
+mod keywords;
 mod parts;
 mod soak;
 mod test;
@@ -41,6 +42,8 @@ enum Command {
     Bench(bench::Args),
     /// Holds what is built to recordings of the original.
     Conformance(conformance::Args),
+    /// Asks each HAProxy which words it knows, and writes the list of them anew.
+    Keywords(keywords::Args),
     /// Runs random schedules against a model for as long as asked.
     Soak(soak::Args),
     /// Mutates a corpus of inputs for as long as asked.
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Command::RunTest(args) => test::limited::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Conformance(args) => conformance::run(&args),
+        Command::Keywords(args) => keywords::run(&args),
         Command::Soak(args) => soak::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Up(args) => up::run(&args),

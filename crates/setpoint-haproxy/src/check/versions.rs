@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::keywords::{self, Knowledge};
+use crate::keywords::{self, Arguments, Knowledge, Place};
 use crate::model::Version;
 use crate::text::{Diagnostic, Document, Line, Problem, Section, SectionKind, Word, nearest};
 
@@ -39,6 +39,17 @@ const DEPRECATED: &[(&str, Version, &str)] = &[
     ("tune.quic.disable-udp-gso", Version::V3_3, "write `tune.quic.fe.tx.udp-gso`"),
     ("tune.quic.frontend.max-tx-mem", Version::V3_3, "write `tune.quic.mem.tx-max`"),
 ];
+
+/// The lines that have options: their keyword, the words before the first one, the kind of options, and where.
+const WITH_OPTIONS: &[(&str, usize, Place, &[SectionKind])] = {
+    use SectionKind::{Backend, Defaults, Frontend, Listen, LogForward, Ring};
+    &[
+        ("server", 3, Place::ServerOption, &[Backend, Listen, Ring]),
+        ("default-server", 1, Place::ServerOption, &[Defaults, Backend, Listen]),
+        ("server-template", 4, Place::ServerOption, &[Backend, Listen]),
+        ("bind", 2, Place::BindOption, &[Frontend, Listen, LogForward]),
+    ]
+};
 
 /// Looks up every section and every keyword.
 pub(super) fn check(document: &Document, version: Option<Version>, found: &mut Vec<Diagnostic>) {
@@ -100,36 +111,10 @@ impl Checker<'_> {
             // The section as a whole has been named.
             return;
         }
-        // Any version will do where none was asked for.
-        let known = if let Some(version) = self.version {
-            keywords::knowledge(kind, &text, version)
-        } else {
-            let mut all = Version::ALL.iter().map(|any| keywords::knowledge(kind, &text, *any));
-            let known = all.find(|known| matches!(known, Knowledge::Known | Knowledge::Ignored));
-            known.unwrap_or(Knowledge::Unknown)
-        };
-        let newest = self.version.unwrap_or(Version::LATEST);
-        match known {
-            Knowledge::Known => {}
-            Knowledge::Ignored => {
-                let message = format!("`{text}` has no effect in a `{kind}` section");
-                self.say(Problem::NoEffect, line, &word, message, None);
-            }
-            Knowledge::Unknown => {
-                let message = format!("unknown keyword `{text}` in a `{kind}` section");
-                let hint = nearest(&text, keywords::of(kind, newest))
-                    .map(|best| format!("did you mean `{best}`?").into());
-                self.say(Problem::UnknownKeyword, line, &word, message, hint);
-            }
-            Knowledge::NotYet(since) => {
-                let message = format!("HAProxy {newest} does not know `{text}` yet; {since} does");
-                self.say(Problem::TooNew, line, &word, message, None);
-            }
-            Knowledge::NoLonger(last) => {
-                let message = format!("HAProxy {newest} has removed `{text}`; {last} still knew it");
-                self.say(Problem::Removed, line, &word, message, None);
-            }
-        }
+        let known = self.known(|version| keywords::knowledge(kind, &text, version));
+        let place = (Place::Line(kind), format!("in a `{kind}` section"));
+        self.judge(known, &place, line, &word);
+        self.options(line, &text);
         let two = words.next().map(|second| format!("{text} {}", second.to_str_lossy())).unwrap_or_default();
         let deprecated = DEPRECATED.iter().find(|row| row.0 == text || row.0 == two);
         if let (Some(version), Some(row)) = (self.version, deprecated)
@@ -137,6 +122,63 @@ impl Checker<'_> {
         {
             let message = format!("`{}` is deprecated in HAProxy {version}", row.0);
             self.say(Problem::Deprecated, line, &word, message, Some(row.2.into()));
+        }
+    }
+
+    /// What is known of a word; any version will do where none was asked for.
+    fn known(&self, of: impl Fn(Version) -> Knowledge) -> Knowledge {
+        if let Some(version) = self.version {
+            return of(version);
+        }
+        let mut all = Version::ALL.into_iter().map(of);
+        let known = all.find(|known| matches!(known, Knowledge::Known | Knowledge::Ignored));
+        known.unwrap_or(Knowledge::Unknown)
+    }
+
+    /// Says what is wrong with a word in its place.
+    fn judge(&mut self, known: Knowledge, place: &(Place, String), line: &Line<'_>, word: &Word<'_>) {
+        let text = word.to_str_lossy().into_owned();
+        let newest = self.version.unwrap_or(Version::LATEST);
+        let (place, there) = place;
+        match known {
+            Knowledge::Known => {}
+            Knowledge::Ignored => {
+                let message = format!("`{text}` has no effect {there}");
+                self.say(Problem::NoEffect, line, word, message, None);
+            }
+            Knowledge::Unknown => {
+                let message = format!("unknown keyword `{text}` {there}");
+                let hint = nearest(&text, keywords::in_place(*place, newest))
+                    .map(|best| format!("did you mean `{best}`?").into());
+                self.say(Problem::UnknownKeyword, line, word, message, hint);
+            }
+            Knowledge::NotYet(since) => {
+                let message = format!("HAProxy {newest} does not know `{text}` {there} yet; {since} does");
+                self.say(Problem::TooNew, line, word, message, None);
+            }
+            Knowledge::NoLonger(last) => {
+                let message = format!("HAProxy {newest} has removed `{text}` {there}; {last} still knew it");
+                self.say(Problem::Removed, line, word, message, None);
+            }
+        }
+    }
+
+    /// Looks up the options of a line that has some.
+    fn options(&mut self, line: &Line<'_>, keyword: &str) {
+        let here = self.section.kind();
+        let row = WITH_OPTIONS.iter().find(|row| row.0 == keyword && row.3.contains(&here));
+        let Some(&(_, before, place, _)) = row else { return };
+        let there = format!("in a `{keyword}` line");
+        let mut words = line.words().skip(before);
+        while let Some(word) = words.next().filter(|word| !word.variable) {
+            let text = word.to_str_lossy();
+            let known = self.known(|version| keywords::option(place, &text, version).0);
+            self.judge(known, &(place, there.clone()), line, &word);
+            match keywords::option(place, &text, Version::LATEST).1 {
+                // What follows an unknown word may belong to it.
+                Arguments::Any => return,
+                Arguments::Count(count) => (0..count).for_each(|_| drop(words.next())),
+            }
         }
     }
 

@@ -1,8 +1,9 @@
-//! The words that may begin a line, by section and version.
+//! The words that may begin a line, by section and version, and the options of `server` and `bind` lines.
 //!
-//! The list was made by asking HAProxy 2.6, 3.0, 3.2 and 3.4 of each word whether a section knows it (`haproxy -c` says
-//! «unknown keyword» if not). `keywords.txt` holds a block for each section, and after a word the versions that know it,
-//! if not all of these do.
+//! The list is made by asking HAProxy 2.6, 3.0, 3.2 and 3.4 of each word whether a section knows it (`haproxy -c` says
+//! «unknown keyword» if not), and which options it has registered (`haproxy -dKall`). `keywords.txt` holds a block for each
+//! section and each kind of line, and after a word the versions that know it, if not all of these do. `cargo xtask
+//! keywords` asks anew and writes it.
 //!
 //! ```
 //! use setpoint_haproxy::keywords::{Knowledge, knowledge};
@@ -46,8 +47,44 @@ pub const ASKED: [Version; 4] = [Version::V2_6, Version::V3_0, Version::V3_2, Ve
 /// From which version to which a word is known, of those that were asked.
 type Range = (Version, Version);
 
-/// A word, the versions that know it, and whether it has an effect.
-type Entry = (&'static str, Range, bool);
+/// Where a word may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Place {
+    /// At the beginning of a line of a section.
+    Line(SectionKind),
+    /// After the address of a `server`, or in a `default-server`.
+    ServerOption,
+    /// After the address of a `bind`.
+    BindOption,
+}
+
+impl Place {
+    fn from_header(name: &str) -> Option<Self> {
+        match name {
+            "server option" => Some(Self::ServerOption),
+            "bind option" => Some(Self::BindOption),
+            section => SectionKind::from_keyword(section.as_bytes()).map(Self::Line),
+        }
+    }
+}
+
+/// How many words belong to an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arguments {
+    /// So many.
+    Count(usize),
+    /// As many as it likes.
+    Any,
+}
+
+/// A word and what is known of it.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    word: &'static str,
+    versions: Range,
+    effective: bool,
+    arguments: Arguments,
+}
 
 /// The sections that not every version knows: the first that does, and the last.
 const SECTIONS: [(SectionKind, Range); 6] = [
@@ -66,41 +103,89 @@ pub fn versions_of(section: SectionKind) -> (Version, Version) {
 }
 
 struct Keywords {
-    by_section: FxHashMap<SectionKind, Vec<Entry>>,
+    by_place: FxHashMap<Place, Vec<Entry>>,
     all: FxHashSet<&'static str>,
 }
 
 static KEYWORDS: LazyLock<Keywords> = LazyLock::new(|| {
-    let mut by_section: FxHashMap<SectionKind, Vec<Entry>> = FxHashMap::default();
+    let mut by_place: FxHashMap<Place, Vec<Entry>> = FxHashMap::default();
     let mut all = FxHashSet::default();
-    let mut section = None;
+    let mut place = None;
     for line in include_str!("keywords.txt").lines() {
         if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-            section = SectionKind::from_keyword(name.as_bytes());
+            place = Place::from_header(name);
             continue;
         }
         let (line, effective) = line.strip_suffix(" ignored").map_or((line, true), |line| (line, false));
         let mut words = line.split(' ').filter(|word| !word.is_empty() && !line.starts_with('#'));
-        let (Some(section), Some(word)) = (section, words.next()) else { continue };
+        let (Some(place), Some(word)) = (place, words.next()) else { continue };
+        let arguments = match words.clone().next().and_then(|word| word.strip_prefix('+')) {
+            None => Arguments::Count(0),
+            Some(count) => {
+                words.next();
+                count.parse().map_or(Arguments::Any, Arguments::Count)
+            }
+        };
         let version = |text: Option<&str>| text.and_then(|text| text.parse().ok());
         let first = version(words.next()).unwrap_or(Version::V2_6);
         let last = version(words.next()).unwrap_or(Version::LATEST);
-        by_section.entry(section).or_default().push((word, (first, last), effective));
-        all.insert(word);
+        by_place.entry(place).or_default().push(Entry {
+            word,
+            versions: (first, last),
+            effective,
+            arguments,
+        });
+        if matches!(place, Place::Line(_)) {
+            all.insert(word);
+        }
     }
-    for words in by_section.values_mut() {
-        words.sort_unstable();
+    for words in by_place.values_mut() {
+        words.sort_unstable_by_key(|entry| entry.word);
     }
-    Keywords { by_section, all }
+    Keywords { by_place, all }
 });
 
 /// What a version knows of a word as the beginning of a line in a section.
 ///
 /// Of a version that was not asked, what both its neighbours don't know is not known.
 pub fn knowledge(section: SectionKind, word: &str, version: Version) -> Knowledge {
-    let Some(words) = KEYWORDS.by_section.get(&section) else { return Knowledge::Known };
-    let Ok(place) = words.binary_search_by_key(&word, |(held, ..)| held) else { return Knowledge::Unknown };
-    let Some((_, (first, last), effective)) = words.get(place) else { return Knowledge::Unknown };
+    match KEYWORDS.by_place.get(&Place::Line(section)) {
+        None => Knowledge::Known,
+        Some(words) => find(words, word).map_or(Knowledge::Unknown, |entry| known_to(entry, version)),
+    }
+}
+
+/// What a version knows of a word as an option, and how many words belong to it.
+///
+/// ```
+/// use setpoint_haproxy::keywords::{Arguments, Knowledge, Place, option};
+/// use setpoint_haproxy::model::Version;
+///
+/// assert_eq!(option(Place::ServerOption, "weight", Version::V2_6), (Knowledge::Known, Arguments::Count(1)));
+/// assert_eq!(option(Place::ServerOption, "chekc", Version::V2_6).0, Knowledge::Unknown);
+/// ```
+pub fn option(place: Place, word: &str, version: Version) -> (Knowledge, Arguments) {
+    // What is in parentheses is the option's own.
+    let (name, more) = word.split_once('(').map_or((word, 0), |(name, _)| (name, 1));
+    let words = KEYWORDS.by_place.get(&place).map(Vec::as_slice).unwrap_or_default();
+    match find(words, name) {
+        None => (Knowledge::Unknown, Arguments::Any),
+        Some(entry) => {
+            let arguments = match entry.arguments {
+                Arguments::Count(count) => Arguments::Count(count + more),
+                Arguments::Any => Arguments::Any,
+            };
+            (known_to(entry, version), arguments)
+        }
+    }
+}
+
+fn find<'a>(words: &'a [Entry], word: &str) -> Option<&'a Entry> {
+    words.binary_search_by_key(&word, |entry| entry.word).ok().and_then(|place| words.get(place))
+}
+
+fn known_to(entry: &Entry, version: Version) -> Knowledge {
+    let Entry { versions: (first, last), effective, .. } = entry;
     let after = ASKED.into_iter().find(|asked| *asked >= version).unwrap_or(Version::LATEST);
     let before = ASKED.into_iter().rev().find(|asked| *asked <= version).unwrap_or(Version::V2_6);
     if after < *first {
@@ -116,10 +201,16 @@ pub fn knowledge(section: SectionKind, word: &str, version: Version) -> Knowledg
 
 /// The words that a version knows as the beginning of a line in a section, and that have an effect there; sorted.
 pub fn of(section: SectionKind, version: Version) -> impl Iterator<Item = &'static str> {
-    let words = KEYWORDS.by_section.get(&section).map(Vec::as_slice).unwrap_or_default();
+    in_place(Place::Line(section), version)
+}
+
+/// The words that a version knows in a place, and that have an effect there; sorted.
+pub fn in_place(place: Place, version: Version) -> impl Iterator<Item = &'static str> {
+    let words = KEYWORDS.by_place.get(&place).map(Vec::as_slice).unwrap_or_default();
     let known = move |range: &Range| (range.0..=range.1).contains(&version);
-    let words = if known(&versions_of(section)) { words } else { &[] };
-    words.iter().filter(move |(_, range, effective)| *effective && known(range)).map(|(word, ..)| *word)
+    let exists = !matches!(place, Place::Line(section) if !known(&versions_of(section)));
+    let words = if exists { words } else { &[] };
+    words.iter().filter(move |entry| entry.effective && known(&entry.versions)).map(|entry| entry.word)
 }
 
 /// Whether some section of some version has lines that begin with this word.

@@ -11,7 +11,7 @@ fn found(text: &str, version: Option<model::Version>) -> Vec<Diagnostic> {
     check(&Document::parse(text.as_bytes()), &Checks { version })
 }
 
-fn same(version: Version) -> model::Version {
+pub(crate) fn same(version: Version) -> model::Version {
     match version {
         Version::V2_6 => model::Version::V2_6,
         Version::V3_0 => model::Version::V3_0,
@@ -93,12 +93,44 @@ fn unknown_keywords_are_found_with_a_hint() {
 }
 
 #[test]
+fn unknown_options_of_servers_and_binds_are_found_as_haproxy_finds_them() {
+    let text = "frontend f\n  bind 127.0.0.1:8080 nmae x\nbackend b\n  default-server innter 2s\n  server s 127.0.0.1:1 weight 5 chekc inter 2s\n  server t 127.0.0.1:1 set-proxy-v2-tlv-fmt(0x20) %[src] check\n";
+    let found = found(text, Some(model::Version::V3_4));
+    let said: Vec<_> = found.iter().map(|found| (found.to_string(), found.hint.as_deref())).collect();
+    assert_eq!(
+        said,
+        [
+            ("2:23: unknown keyword `nmae` in a `bind` line".to_owned(), Some("did you mean `name`?")),
+            (
+                "4:18: unknown keyword `innter` in a `default-server` line".to_owned(),
+                Some("did you mean `inter`?")
+            ),
+            ("5:33: unknown keyword `chekc` in a `server` line".to_owned(), Some("did you mean `check`?")),
+        ]
+    );
+    for version in Version::ALL {
+        let output = need!(Haproxy::check(version, text)).output;
+        for word in ["nmae", "innter", "chekc"] {
+            let unknown = format!("unknown keyword '{word}'");
+            assert!(output.contains(&unknown), "{version:?}: {word}: {output}");
+        }
+    }
+}
+
+#[test]
+fn what_belongs_to_an_option_is_no_option() {
+    let text = "backend b\n  server s 127.0.0.1:1 cookie chekc source 127.0.0.2 usesrc clientip check\n  server t \"${ADDRESS}\" \"${OPTIONS[*]}\" check\n";
+    assert_eq!(found(text, None), []);
+}
+
+#[test]
 fn what_a_version_removed_or_does_not_know_yet_is_named() {
     for (text, version, problem) in [
         ("traces\n", Version::V3_0, Problem::TooNew),
         ("healthcheck h\n  type tcp-check\n", Version::V3_2, Problem::TooNew),
         ("program p\n  command /bin/true\n", Version::V3_4, Problem::Removed),
         ("global\n  cpu-policy none\n", Version::V3_0, Problem::TooNew),
+        ("backend b\n  server s 127.0.0.1:1 idle-ping 1s\n", Version::V3_0, Problem::TooNew),
         ("frontend x\n  bind 127.0.0.1:8080\nbackend x\n", Version::V3_4, Problem::DuplicateSection),
     ] {
         let found = found(text, Some(same(version)));

@@ -6,6 +6,7 @@ mod compare;
 mod configurations;
 mod conformance;
 mod fuzz;
+mod keywords;
 mod model;
 mod printer;
 mod runtime;
