@@ -31,6 +31,14 @@ pub enum ModelError {
         /// What there is.
         found: String,
     },
+    /// HAProxy would refuse it.
+    #[error("{kind}: {why}")]
+    Refused {
+        /// The kind of object.
+        kind: ObjectKind,
+        /// Why.
+        why: String,
+    },
     /// No row of the table can write the object: something is missing, or a value is none that HAProxy knows.
     #[error("{kind}: HAProxy {version} has no line for {object}")]
     Incomplete {
@@ -97,7 +105,7 @@ impl Object {
                     self.fields.iter().any(|(held, _)| within(held.path()))
                 })
             } else {
-                write_row(row, &self.fields, version).is_some()
+                !matches!(write_row(row, &self.fields, version), Ok(None))
             };
             if applies && self.fields.get(*field).is_none() {
                 self.fields.set(*field, value.clone());

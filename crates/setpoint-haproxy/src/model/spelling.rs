@@ -5,76 +5,24 @@
 
 use std::borrow::Cow;
 
+use crate::text::lex;
+
 /// Splits a spelling into its decoded words; `None` where HAProxy would refuse it, or where a comment starts in it.
 pub(crate) fn split(text: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    let mut word = String::new();
-    let mut in_word = false;
-    let (mut single, mut double) = (false, false);
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\'' if !double => {
-                single = !single;
-                in_word = true;
-            }
-            '"' if !single => {
-                double = !double;
-                in_word = true;
-            }
-            '\\' if !single => {
-                in_word = true;
-                match chars.peek().copied() {
-                    Some(next @ (' ' | '\\' | '#' | '\'' | '"')) => {
-                        word.push(next);
-                        chars.next();
-                    }
-                    Some('$') if double => {
-                        word.push('$');
-                        chars.next();
-                    }
-                    Some('r') => {
-                        word.push('\r');
-                        chars.next();
-                    }
-                    Some('n') => {
-                        word.push('\n');
-                        chars.next();
-                    }
-                    Some('t') => {
-                        word.push('\t');
-                        chars.next();
-                    }
-                    Some('x') => {
-                        chars.next();
-                        let high = chars.next()?.to_digit(16)?;
-                        let low = chars.next()?.to_digit(16)?;
-                        word.push(char::from_u32(high * 16 + low)?);
-                    }
-                    _ => word.push('\\'),
-                }
-            }
-            '#' if !single && !double => return None,
-            '\n' | '\r' | '\0' => return None,
-            c if c.is_ascii_whitespace() && !single && !double => {
-                if in_word {
-                    words.push(std::mem::take(&mut word));
-                    in_word = false;
-                }
-            }
-            c => {
-                word.push(c);
-                in_word = true;
-            }
-        }
-    }
-    if single || double {
+    let line = text.as_bytes();
+    if text.contains(['\n', '\r', '\0']) {
         return None;
     }
-    if in_word {
-        words.push(word);
+    let (mut words, mut at) = (Vec::new(), 0);
+    while let Some(span) = lex::scan(line, at) {
+        if span.error.is_some() {
+            return None;
+        }
+        words.push(lex::word(line, &span).to_str_lossy().into_owned());
+        at = span.end;
     }
-    Some(words)
+    // What is left begins a comment.
+    (lex::skip_spaces(line, at) == line.len()).then_some(words)
 }
 
 /// Says whether two different spellings mean the same words.
@@ -106,8 +54,10 @@ pub(crate) fn words(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Puts a text in double quotes.
+/// Puts a text in double quotes; what is in quotes already, and can't be read only for a dollar, gets it escaped.
 fn quoted(text: &str) -> String {
+    let inside = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let text = inside.filter(|inside| !inside.contains(['"', '\\'])).unwrap_or(text);
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
@@ -144,6 +94,7 @@ mod tests {
         assert_eq!(one_word("a#b"), "\"a#b\"");
         assert_eq!(one_word("say \"hi\""), "\"say \\\"hi\\\"\"");
         assert_eq!(one_word(""), "\"\"");
+        assert_eq!(one_word("\"^a b$\""), "\"^a b\\$\"", "no name follows the dollar");
     }
 
     #[test]

@@ -5,20 +5,20 @@ use super::{Context, Object, ObjectKind, SectionModel, Value};
 use crate::table::grammar::Direction;
 use crate::table::write::{with_element, write_row};
 use crate::table::{Row, directives};
+use crate::text::{Line, MAX_WORDS};
 
 impl Object {
     /// Writes the canonical line of an object, or all lines of a section's own, without the one that opens it; each ends
     /// with a line feed and none is indented.
     pub fn write(&self, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
         if self.kind.is_section() {
-            for line in own_lines(self, cx) {
-                push(out, "", &line);
+            for line in own_lines(self, cx)? {
+                push(out, "", &line, self.kind)?;
             }
             return Ok(());
         }
         let line = self.line(cx)?;
-        push(out, "", &line);
-        Ok(())
+        push(out, "", &line, self.kind)
     }
 
     /// Writes the line that opens a section.
@@ -45,10 +45,12 @@ impl Object {
     }
 
     /// Writes by the first row that can, with the comment that the object keeps.
-    fn first<'t>(&self, mut rows: impl Iterator<Item = &'t Row>, cx: &Context) -> Result<String, ModelError> {
-        let line = rows.find_map(|row| {
-            if row.direction == Direction::Read { None } else { write_row(row, &self.fields, cx.version) }
-        });
+    fn first<'t>(&self, rows: impl Iterator<Item = &'t Row>, cx: &Context) -> Result<String, ModelError> {
+        let line = rows
+            .filter(|row| row.direction != Direction::Read)
+            .find_map(|row| write_row(row, &self.fields, cx.version).transpose())
+            .transpose()
+            .map_err(|why| ModelError::Refused { kind: self.kind, why })?;
         let mut line = line.ok_or_else(|| ModelError::Incomplete {
             kind: self.kind,
             version: cx.version,
@@ -81,19 +83,19 @@ impl SectionModel {
     /// ```
     pub fn write(&self, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
         let Some(object) = &self.object else { return Ok(()) };
-        push(out, "", &object.header(cx)?);
+        push(out, "", &object.header(cx)?, object.kind)?;
         let mut families = Vec::new();
         let mut lists = Vec::new();
         for row in directives().written(object.kind, cx.version) {
             match row.child {
                 Some(kind) => {
                     for child in self.children.iter().filter(|child| child.kind == kind) {
-                        push(out, "  ", &child.line(cx)?);
+                        push(out, "  ", &child.line(cx)?, kind)?;
                     }
                 }
                 None => {
-                    for line in row_lines(row, object, cx, &mut families, &mut lists) {
-                        push(out, "  ", &line);
+                    for line in row_lines(row, object, cx, &mut families, &mut lists)? {
+                        push(out, "  ", &line, object.kind)?;
                     }
                 }
             }
@@ -103,11 +105,12 @@ impl SectionModel {
 }
 
 /// Writes all lines of a section's own.
-fn own_lines(object: &Object, cx: &Context) -> Vec<String> {
-    let mut families = Vec::new();
-    let mut lists = Vec::new();
-    let rows = directives().written(object.kind, cx.version).filter(|row| row.child.is_none());
-    rows.flat_map(|row| row_lines(row, object, cx, &mut families, &mut lists)).collect()
+fn own_lines(object: &Object, cx: &Context) -> Result<Vec<String>, ModelError> {
+    let (mut families, mut lists, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    for row in directives().written(object.kind, cx.version).filter(|row| row.child.is_none()) {
+        lines.append(&mut row_lines(row, object, cx, &mut families, &mut lists)?);
+    }
+    Ok(lines)
 }
 
 /// Writes what one row says of a section. Of a family one row is written, and of a list all elements at once.
@@ -117,21 +120,24 @@ fn row_lines(
     cx: &Context,
     families: &mut Vec<usize>,
     lists: &mut Vec<super::Field>,
-) -> Vec<String> {
+) -> Result<Vec<String>, ModelError> {
+    let refused = |why| ModelError::Refused { kind: object.kind, why };
     if row.direction == Direction::Read || (row.list.is_none() && families.contains(&row.family)) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let Some(list) = row.list else {
-        let Some(mut line) = write_row(row, &object.fields, cx.version) else { return Vec::new() };
+        let Some(mut line) = write_row(row, &object.fields, cx.version).map_err(refused)? else {
+            return Ok(Vec::new());
+        };
         append_comment(&mut line, row.metadata.and_then(|field| object.fields.get(field)));
         families.push(row.family);
-        return vec![line];
+        return Ok(vec![line]);
     };
     if lists.contains(&list) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     lists.push(list);
-    let Some(Value::List(elements)) = object.fields.get(list) else { return Vec::new() };
+    let Some(Value::List(elements)) = object.fields.get(list) else { return Ok(Vec::new()) };
     families.push(row.family);
     let write_element = |element: &Value| {
         with_element(element, |fields| {
@@ -140,13 +146,15 @@ fn row_lines(
                 .filter(|row| row.list == Some(list) && row.direction != Direction::Read);
             let mut rows = rows;
             rows.find_map(|row| {
-                let mut line = write_row(row, fields, cx.version)?;
-                append_comment(&mut line, row.metadata.and_then(|field| fields.get(field)));
-                Some(line)
+                let line = write_row(row, fields, cx.version).transpose()?;
+                Some(line.map(|mut line| {
+                    append_comment(&mut line, row.metadata.and_then(|field| fields.get(field)));
+                    line
+                }))
             })
         })
     };
-    elements.iter().filter_map(write_element).collect()
+    elements.iter().filter_map(write_element).collect::<Result<_, _>>().map_err(refused)
 }
 
 /// Appends what an object keeps of its comment.
@@ -157,8 +165,14 @@ fn append_comment(line: &mut String, metadata: Option<&Value>) {
     }
 }
 
-fn push(out: &mut Vec<u8>, indentation: &str, line: &str) {
+fn push(out: &mut Vec<u8>, indentation: &str, line: &str, kind: ObjectKind) -> Result<(), ModelError> {
+    // Blanks in quotes make this more than there are: only then they are counted.
+    if line.split(' ').count() > MAX_WORDS && Line::of(line.as_bytes()).words().count() > MAX_WORDS {
+        let why = format!("a line of it would have more than {MAX_WORDS} words");
+        return Err(ModelError::Refused { kind, why });
+    }
     out.extend_from_slice(indentation.as_bytes());
     out.extend_from_slice(line.as_bytes());
     out.push(b'\n');
+    Ok(())
 }

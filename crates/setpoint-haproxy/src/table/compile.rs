@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::grammar::{Direction, Entry, Item, Options, Piece, Type, Versions, resolve_stops};
+use super::grammar::{Bounds, Direction, Entry, Item, Options, Piece, Type, Versions, resolve_stops};
 use super::{FieldInfo, Repeat, Row, Zero};
 use crate::model::{Field, ObjectKind, Version};
 
@@ -159,6 +159,7 @@ impl Compiler {
                 None if attribute == "merge" => row.repeat = Repeat::Merge,
                 None if attribute == "once" => row.repeat = Repeat::Once,
                 None if attribute == "runtime" => row.runtime = true,
+                None if attribute == "refused" => row.refused = true,
                 _ => self.error(line, "an attribute is not understood"),
             }
         }
@@ -342,6 +343,7 @@ impl Compiler {
                     None if attribute == "read" => entry.direction = Direction::Read,
                     None if attribute == "write" => entry.direction = Direction::Write,
                     None if attribute == "runtime" => entry.runtime = true,
+                    None if attribute == "refused" => entry.refused = true,
                     Some((key, value)) if key.starts_with("default") => {
                         entry.defaults.extend(self.default_of(key, value, row));
                     }
@@ -415,9 +417,19 @@ impl Compiler {
             let range_end = paths.next().map(|path| self.field(&path, Zero::Dropped));
             return Item::Address { address, port, range_end, brackets };
         }
+        let (inner, bounds) = match inner.strip_suffix(']').and_then(|inner| inner.split_once('[')) {
+            Some((inner, bounds)) => {
+                let bounds = Bounds::read(bounds);
+                if bounds.is_none() {
+                    self.error(line, "the bounds of a number are not understood");
+                }
+                (inner, bounds)
+            }
+            None => (inner, None),
+        };
         let (path, ty, zero) = self.typed(inner, line);
         let path = if path == "." { path.to_owned() } else { format!("{prefix}{path}") };
-        Item::Value { field: self.field(&path, zero), ty, stops: Vec::new() }
+        Item::Value { field: self.field(&path, zero), ty, stops: Vec::new(), bounds }
     }
 
     /// Reads `path:type`. A `0` at the end of a type says that a zero is kept in JSON, `0@3.0` that it is up to a version.
@@ -452,6 +464,7 @@ impl Compiler {
             "unset" => Type::Unset,
             "once" => Type::Once,
             "toggle" => Type::Toggle,
+            "on" => Type::On,
             name if name.starts_with('=') => Type::Always(name.trim_start_matches('=')),
             name if name.starts_with('~') => Type::Otherwise(name.trim_start_matches('~')),
             name if name.contains('|') => Type::OneOf(name.split('|').collect()),
@@ -470,7 +483,8 @@ fn add_option(options: &mut Options, mut entry: Entry) {
         entry.items.as_mut_slice()
     {
         let opposite: &'static str = Box::leak(format!("no-{word}").into_boxed_str());
-        let disabled = Item::Value { field: *field, ty: Type::Always("disabled"), stops: Vec::new() };
+        let ty_disabled = Type::Always("disabled");
+        let disabled = Item::Value { field: *field, ty: ty_disabled, stops: Vec::new(), bounds: None };
         *ty = Type::Always("enabled");
         let opposite = Entry { items: vec![Item::Literal(opposite), disabled], ..entry.clone() };
         options.add(entry);

@@ -9,6 +9,7 @@
 //! | `type=deny` | that word, kept in the field `type` |
 //! | `type=a~b` | the word `b`, for which the field `type` holds `a` |
 //! | `<path>`, `<path:int>` | a value of a type, kept in a field |
+//! | `<path:int[1..]>`, `<path:int[0..2]>` | a number that HAProxy accepts only between these |
 //! | `set-var(<scope>.<name>)` | one word that holds several values |
 //! | `<address,port:address>` | an address with its port; `address6` puts IPv6 in brackets |
 //! | `<path:=value>`, `<path:~value>` | no word: the field holds this value, or nothing that contradicts it |
@@ -74,6 +75,8 @@ pub(crate) enum Type {
     Otherwise(&'static str),
     /// No word: `enabled`, or `disabled` with `no` before the line or `no-` before the option.
     Toggle,
+    /// No word: `enabled`. HAProxy has no word for `disabled`: where nothing is written it is that.
+    On,
     /// No word: this value.
     Always(&'static str),
 }
@@ -83,7 +86,13 @@ impl Type {
     pub(crate) fn is_silent(&self) -> bool {
         matches!(
             self,
-            Self::Flag | Self::Set | Self::Unset | Self::Otherwise(_) | Self::Toggle | Self::Always(_)
+            Self::Flag
+                | Self::Set
+                | Self::Unset
+                | Self::Otherwise(_)
+                | Self::Toggle
+                | Self::On
+                | Self::Always(_)
         )
     }
 }
@@ -109,6 +118,35 @@ impl Versions {
     }
 }
 
+/// The least and the greatest number that HAProxy accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) least: i64,
+    pub(crate) most: i64,
+}
+
+impl Bounds {
+    /// Reads `1..` or `0..2`.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let (least, most) = text.split_once("..")?;
+        let most = if most.is_empty() { i64::MAX } else { most.parse().ok()? };
+        Some(Self { least: least.parse().ok()?, most })
+    }
+
+    pub(crate) fn contain(self, number: i64) -> bool {
+        (self.least..=self.most).contains(&number)
+    }
+}
+
+impl std::fmt::Display for Bounds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.most {
+            i64::MAX => write!(f, "at least {}", self.least),
+            most => write!(f, "from {} to {most}", self.least),
+        }
+    }
+}
+
 /// A part of one word.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
@@ -125,8 +163,8 @@ pub(crate) enum Item {
     Constant { field: Field, value: &'static str, word: &'static str },
     /// One word made of pieces. A constant at its start is the value of a field.
     Pattern { constant: Option<(Field, &'static str)>, pieces: Vec<Piece> },
-    /// A value. `stops` are the words at which an expression ends.
-    Value { field: Field, ty: Type, stops: Vec<&'static str> },
+    /// A value. `stops` are the words at which an expression ends, `bounds` the numbers between which HAProxy accepts it.
+    Value { field: Field, ty: Type, stops: Vec<&'static str>, bounds: Option<Bounds> },
     /// An address, perhaps with a port or a range of ports; an IPv6 one may be in brackets that are not part of it.
     Address { address: Field, port: Option<Field>, range_end: Option<Field>, brackets: bool },
     /// What may be left out.
@@ -158,6 +196,8 @@ pub(crate) struct Entry {
     pub(crate) direction: Direction,
     /// Whether HAProxy can change it without a reload.
     pub(crate) runtime: bool,
+    /// Whether no HAProxy has it, although the schema has a property for it.
+    pub(crate) refused: bool,
     /// What holds where it is not given, by version.
     pub(crate) defaults: Vec<(Versions, &'static str)>,
 }

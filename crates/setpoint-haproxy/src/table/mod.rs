@@ -22,7 +22,8 @@
 //!   `meta=path` where the comment of the line is kept in that field; `read` for a form that is read but written as another,
 //!   `write` for one that is read as another; `mirror=prefix.` where the API shows the first element of a list a second time;
 //!   `merge` where a second line adds to the first instead of replacing it, `once` where the schema has no place for it;
-//!   `implied=value` for what the API adds to what it is sent where nothing is said of it.
+//!   `implied=value` for what the API adds to what it is sent where nothing is said of it; `refused` for what the schema has
+//!   and no HAProxy: it is an error to write it, and it is not read.
 //!
 //! Blocks `[params name]` hold options that several lines share, and `[order section]` the order in which a section's lines
 //! are written.
@@ -113,6 +114,8 @@ pub(crate) struct Row {
     /// What the API adds to what it is sent where nothing is said of a field, but of what it belongs to.
     pub(crate) implied: Option<(Field, crate::model::Value)>,
     pub(crate) runtime: bool,
+    /// Whether no HAProxy has such a line here, although the schema has a property for it.
+    pub(crate) refused: bool,
     pub(crate) defaults: Vec<(Versions, &'static str)>,
     /// Rows of one family are forms of the same directive: the last one that is read wins, one is written.
     pub(crate) family: usize,
@@ -144,6 +147,7 @@ impl Row {
             mirror: Vec::new(),
             implied: None,
             runtime: false,
+            refused: false,
             defaults: Vec::new(),
             family: 0,
         }

@@ -18,6 +18,9 @@ pub(crate) struct Token<'a> {
 
 /// Reads a line by a row; `None` if the row does not describe it.
 pub(crate) fn read_row(row: &Row, words: &[Token<'_>], negated: bool, version: Version) -> Option<Fields> {
+    if row.refused {
+        return None;
+    }
     let mut reader = Reader {
         words,
         position: 0,
@@ -111,7 +114,7 @@ impl<'w> Reader<'w> {
                 }
                 self.pieces(pieces, &word.raw)
             }
-            Item::Value { field, ty, stops } => self.value(*field, ty, stops).is_some(),
+            Item::Value { field, ty, stops, .. } => self.value(*field, ty, stops).is_some(),
             Item::Address { address, port, range_end, brackets } => {
                 self.address(*address, *port, *range_end, *brackets).is_some()
             }
@@ -175,6 +178,8 @@ impl<'w> Reader<'w> {
                 self.negation_used = true;
                 Value::Text(SmolStr::new_static(if self.negated { "disabled" } else { "enabled" }))
             }
+            Type::On if self.negated => return None,
+            Type::On => Value::Text(SmolStr::new_static("enabled")),
             Type::Set => Value::Bool(true),
             Type::Unset => Value::Bool(false),
             Type::Once if self.fields.get(field).is_some() => return None,
@@ -229,7 +234,9 @@ impl<'w> Reader<'w> {
         let word = self.take()?;
         let raw: &str = &word.text;
         let whole = |reader: &mut Self| {
-            reader.fields.set(address, Value::Text(SmolStr::new(raw)));
+            // Without a port the brackets are only there so that no part of the address is taken for one.
+            let text = if brackets { without_brackets(raw) } else { Cow::Borrowed(raw) };
+            reader.fields.set(address, Value::Text(SmolStr::new(text)));
             Some(())
         };
         let Some(port) = port.filter(|_| !(brackets && is_path(raw))) else { return whole(self) };
@@ -278,7 +285,7 @@ impl<'w> Reader<'w> {
             let mut fitting = candidates
                 .iter()
                 .filter_map(|entry| options.entries.get(*entry))
-                .filter(|entry| entry.versions.contains(version));
+                .filter(|entry| entry.versions.contains(version) && !entry.refused);
             let Some(first) = fitting.next() else { return };
             let position = self.position;
             let mut found = if fitting.clone().next().is_none() {
@@ -375,7 +382,7 @@ fn join(words: &[Token<'_>]) -> SmolStr {
 pub(crate) fn default_value(ty: &Type, text: &'static str) -> Option<Value> {
     match ty {
         Type::Flag => text.parse().ok().map(Value::Bool),
-        Type::Toggle | Type::Always(_) => Some(Value::Text(SmolStr::new_static(text))),
+        Type::Toggle | Type::On | Type::Always(_) => Some(Value::Text(SmolStr::new_static(text))),
         ty => scalar(ty, text, text),
     }
 }
@@ -417,6 +424,7 @@ fn scalar(ty: &Type, raw: &str, text: &str) -> Option<Value> {
         | Type::Unset
         | Type::Otherwise(_)
         | Type::Toggle
+        | Type::On
         | Type::Always(_) => return None,
     })
 }

@@ -7,13 +7,24 @@ use crate::model::spelling::{one_word, split, words};
 use crate::model::{Field, Fields, Value, Version};
 
 /// Writes the line that a row makes of some fields; `None` if something is missing that the row needs.
-pub(crate) fn write_row(row: &Row, fields: &Fields, version: Version) -> Option<String> {
-    let mut writer = Writer { fields, version, negated: false, said: 0, out: String::new() };
+///
+/// # Errors
+///
+/// What HAProxy would refuse, in words.
+pub(crate) fn write_row(row: &Row, fields: &Fields, version: Version) -> Result<Option<String>, String> {
+    let mut writer = Writer::new(fields, version);
     // A line of which nothing is said is not there: `default-server` without options.
     if !writer.items(&row.items) || (writer.said == 0 && !row.is_bare()) {
-        return None;
+        return Ok(None);
     }
-    Some(if writer.negated { format!("no {}", writer.out) } else { writer.out })
+    let line = if writer.negated { format!("no {}", writer.out) } else { writer.out };
+    if row.refused {
+        return Err(format!("HAProxy has no `{line}` here"));
+    }
+    match writer.refused {
+        Some(why) => Err(why),
+        None => Ok(Some(line)),
+    }
 }
 
 struct Writer<'f> {
@@ -22,10 +33,16 @@ struct Writer<'f> {
     negated: bool,
     /// How many fields are in what is written so far.
     said: usize,
+    /// What HAProxy would refuse of what is written so far.
+    refused: Option<String>,
     out: String,
 }
 
-impl Writer<'_> {
+impl<'f> Writer<'f> {
+    fn new(fields: &'f Fields, version: Version) -> Self {
+        Self { fields, version, negated: false, said: 0, refused: None, out: String::new() }
+    }
+
     fn word(&mut self, word: &str) {
         if !self.out.is_empty() {
             self.out.push(' ');
@@ -63,7 +80,16 @@ impl Writer<'_> {
                 self.word(&one_word(&word));
                 true
             }
-            Item::Value { field, ty, .. } => self.value(*field, ty),
+            Item::Value { field, ty, bounds, .. } => {
+                let written = self.value(*field, ty);
+                if let (true, Some(bounds), Some(Value::Int(number))) =
+                    (written, bounds, self.fields.get(*field))
+                    && !bounds.contain(*number)
+                {
+                    self.refused = Some(format!("{field} can't be {number}: HAProxy wants {bounds}"));
+                }
+                written
+            }
             Item::Address { address, port, range_end, brackets } => {
                 self.address(*address, *port, *range_end, *brackets)
             }
@@ -78,6 +104,9 @@ impl Writer<'_> {
                     let word = entry.items.first().and_then(first_word);
                     let counts = entry.versions.contains(self.version) && entry.direction != Direction::Read;
                     if counts && (word.is_none() || word != written) && self.entry(entry) {
+                        if entry.refused {
+                            self.refused = word.map(|word| format!("HAProxy has no option `{word}` here"));
+                        }
                         written = word;
                     }
                 }
@@ -126,15 +155,11 @@ impl Writer<'_> {
         let Some(Value::List(values)) = self.fields.get(list) else { return Some(0) };
         for value in values {
             let text = with_element(value, |element| {
-                let mut writer = Writer {
-                    fields: element,
-                    version: self.version,
-                    negated: false,
-                    said: 0,
-                    out: String::new(),
-                };
-                writer.items(items).then_some(writer.out)
+                let mut writer = Writer::new(element, self.version);
+                writer.items(items).then_some((writer.out, writer.refused))
             })?;
+            let (text, refused) = text;
+            self.refused = self.refused.take().or(refused);
             self.said += 1;
             self.word(&text);
         }
@@ -170,10 +195,10 @@ impl Writer<'_> {
         let Some(value) = self.fields.get(field).or(absent) else { return false };
         match (ty, value) {
             (Type::Flag, Value::Bool(flag)) => self.negated |= !flag,
-            (Type::Toggle, Value::Text(text)) if text == "enabled" => {}
+            (Type::Toggle | Type::On, Value::Text(text)) if text == "enabled" => {}
             (Type::Toggle, Value::Text(text)) if text == "disabled" => self.negated = true,
             (Type::Always(expected), Value::Text(text)) => return text == expected,
-            (Type::Always(_) | Type::Flag | Type::Toggle, _) => return false,
+            (Type::Always(_) | Type::Flag | Type::Toggle | Type::On, _) => return false,
             (Type::Ints, Value::List(values)) => {
                 let numbers: Vec<String> =
                     values.iter().filter_map(Value::as_int).map(|number| number.to_string()).collect();
@@ -209,6 +234,7 @@ impl Writer<'_> {
         range_end: Option<Field>,
         brackets: bool,
     ) -> bool {
+        let has_port = port.is_some();
         let number =
             |field: Option<Field>| field.and_then(|field| self.fields.get(field)).and_then(Value::as_int);
         let (address, port, range_end) =
@@ -220,10 +246,20 @@ impl Writer<'_> {
                 let range = range_end.map(|end| format!("-{end}")).unwrap_or_default();
                 format!("{prefix}[{bare}]:{port}{range}")
             }
+            // What is after a colon would be taken for a port.
+            (Some(address), None, _) if has_port && is_ipv6(address) => {
+                let (prefix, bare) = address.split_at(address.find('@').map_or(0, |at| at + 1));
+                format!("{prefix}[{bare}]")
+            }
             (address, None, _) => address.unwrap_or_default().to_owned(),
             (address, Some(port), None) => format!("{}:{port}", address.unwrap_or_default()),
             (address, Some(port), Some(end)) => format!("{}:{port}-{end}", address.unwrap_or_default()),
         };
+        if let (Some(first), Some(last)) = (port, range_end)
+            && last < first
+        {
+            self.refused = Some(format!("a range of ports can't go from {first} to {last}"));
+        }
         self.said += 1;
         self.word(&one_word(&word));
         true

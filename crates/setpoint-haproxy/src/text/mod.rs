@@ -17,7 +17,7 @@ mod document;
 mod edit;
 mod format;
 mod kind;
-mod lex;
+pub(crate) mod lex;
 mod line;
 mod section;
 

@@ -267,8 +267,8 @@ fn a_stated_default_counts_where_something_else_would_hold_without_it() {
             "~ backend b: server s",
         ),
         (
-            "defaults d\n  option tcpka\nbackend b from d\n  no option tcpka\n",
-            "defaults d\n  option tcpka\nbackend b from d\n",
+            "defaults d\n  option srvtcpka\nbackend b from d\n  no option srvtcpka\n",
+            "defaults d\n  option srvtcpka\nbackend b from d\n",
             "~ backend b",
         ),
         (

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use setpoint_haproxy::conformance::{Report, TextCase};
-use setpoint_haproxy::model::{Context, Version, section_model};
+use setpoint_haproxy::model::{Context, ModelError, Version, section_model};
 use setpoint_haproxy::table::directives;
 use setpoint_haproxy::text::Document;
 
@@ -52,7 +52,11 @@ fn what_is_written_reads_back_the_same() {
                     continue;
                 }
                 let mut text = Vec::new();
-                if let Err(error) = model.write(&cx, &mut text) {
+                let written = model.write(&cx, &mut text);
+                if matches!(written, Err(ModelError::Refused { .. })) && case.haproxy_ok != Some(true) {
+                    continue;
+                }
+                if let Err(error) = written {
                     writeln!(failures, "{version} {}: {error}", case.case).unwrap();
                     continue;
                 }

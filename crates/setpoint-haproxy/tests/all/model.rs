@@ -1,5 +1,6 @@
 //! What the model makes of sections, beyond single lines.
 
+use serde_json::json;
 use setpoint_haproxy::model::{Context, Object, ObjectKind, SectionModel, TextOnly, Version, section_model};
 use setpoint_haproxy::text::Document;
 
@@ -92,4 +93,67 @@ fn an_object_of_the_wrong_type_or_without_what_it_needs_is_refused() {
         Object::from_json(ObjectKind::HttpRequestRule, &serde_json::json!({ "type": "set-header" }), &cx)
             .unwrap();
     assert!(rule.write(&cx, &mut Vec::new()).unwrap_err().to_string().contains("has no line for"));
+}
+
+#[test]
+fn what_haproxy_would_refuse_is_refused_before_it_is_written() {
+    for (kind, json, said) in [
+        (ObjectKind::Server, json!({"name": "s", "address": "10.0.0.1", "fall": 0}), "at least 1"),
+        (
+            ObjectKind::Server,
+            json!({"name": "s", "address": "10.0.0.1", "no_verifyhost": "enabled"}),
+            "no option",
+        ),
+        (
+            ObjectKind::Bind,
+            json!({"name": "b", "address": "10.0.0.1", "port": 90, "port-range-end": 80}),
+            "from 90 to 80",
+        ),
+        (ObjectKind::Backend, json!({"name": "b", "stats_options": {"stats_maxconn": 2}}), "stats maxconn 2"),
+        (
+            ObjectKind::Defaults,
+            json!({"name": "d", "stats_options": {"stats_admin": true, "stats_admin_cond": "if", "stats_admin_cond_test": "TRUE"}}),
+            "stats admin",
+        ),
+        (ObjectKind::Global, json!({"warn_blocked_traffic_after": 5000}), "from 1 to 1000"),
+    ] {
+        let cx = Context::default();
+        let object = Object::from_json(kind, &json, &cx).unwrap();
+        let error = object.write(&cx, &mut Vec::new()).unwrap_err().to_string();
+        assert!(error.contains(said), "{json}: {error}");
+    }
+}
+
+#[test]
+fn what_haproxy_has_no_word_for_is_left_unsaid() {
+    let cx = Context::default();
+    let json = json!({"name": "b", "tcpka": "disabled", "srvtcpka": "disabled"});
+    let mut text = Vec::new();
+    Object::from_json(ObjectKind::Backend, &json, &cx).unwrap().write(&cx, &mut text).unwrap();
+    assert_eq!(text, b"no option srvtcpka\n");
+}
+
+#[test]
+fn an_address_without_a_port_has_brackets_where_a_part_of_it_would_be_taken_for_one() {
+    let cx = Context::default();
+    for (kind, json, expected) in [
+        (ObjectKind::Server, json!({"name": "s", "address": "::1"}), "server s [::1]\n"),
+        (ObjectKind::Backend, json!({"name": "b", "source": {"address": "::1"}}), "source [::1]\n"),
+    ] {
+        let mut text = Vec::new();
+        Object::from_json(kind, &json, &cx).unwrap().write(&cx, &mut text).unwrap();
+        assert_eq!(String::from_utf8(text).unwrap(), expected);
+    }
+    let server = &read("backend b\n  server s [::1]\n").children[0];
+    assert_eq!(server.get("address").unwrap().as_str(), Some("::1"));
+}
+
+#[test]
+fn a_line_of_more_words_than_haproxy_reads_is_refused() {
+    let cx = Context::default();
+    let words = vec!["x"; 70].join(" ");
+    let json = json!({"name": "b", "force_persist_list": [{"cond": "if", "cond_test": words}]});
+    let object = Object::from_json(ObjectKind::Backend, &json, &cx).unwrap();
+    let error = object.write(&cx, &mut Vec::new()).unwrap_err().to_string();
+    assert!(error.contains("more than 64 words"), "{error}");
 }
