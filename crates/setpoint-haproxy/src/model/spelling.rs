@@ -35,10 +35,15 @@ pub(crate) fn same_words(a: &str, b: &str) -> bool {
     matches!((split(a), split(b)), (Some(a), Some(b)) if a == b)
 }
 
+/// Says whether a text is one word that needs neither quotes nor escapes.
+pub(crate) fn is_plain(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|byte| byte > b' ' && !matches!(byte, b'"' | b'\'' | b'\\' | b'#' | b'$'))
+}
+
 /// Spells a text as one word, with quotes only if it is not one already.
 pub(crate) fn one_word(text: &str) -> Cow<'_, str> {
-    let plain = text.bytes().all(|byte| byte > b' ' && !matches!(byte, b'"' | b'\'' | b'\\' | b'#'));
-    if (plain && !text.is_empty()) || split(text).is_some_and(|words| words.len() == 1) {
+    if is_plain(text) || split(text).is_some_and(|words| words.len() == 1) {
         Cow::Borrowed(text)
     } else {
         Cow::Owned(quoted(text))

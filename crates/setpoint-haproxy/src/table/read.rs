@@ -7,6 +7,7 @@ use smol_str::SmolStr;
 use super::Row;
 use super::grammar::{Entry, Item, Options, Piece, Type, cut, first_word};
 use super::units::{read_size, read_time};
+use crate::model::spelling::is_plain;
 use crate::model::{Field, Fields, Value, Version};
 
 /// One word of a line: as it is spelled, and as it is meant.
@@ -390,6 +391,10 @@ pub(crate) fn default_value(ty: &Type, text: &'static str) -> Option<Value> {
 /// Reads a value that is one word, or a part of one.
 fn scalar(ty: &Type, raw: &str, text: &str) -> Option<Value> {
     Some(match ty {
+        // Quotes that nothing needs are not part of the value: an enumeration knows no `"http"`.
+        Type::Word | Type::Once if raw.len() != text.len() && is_plain(text) => {
+            Value::Text(SmolStr::new(text))
+        }
         Type::Word | Type::Once | Type::Rest | Type::Expr => Value::Text(SmolStr::new(raw)),
         Type::Name => Value::Text(SmolStr::new(text)),
         Type::Int | Type::Count => Value::Int(integer(text)?),

@@ -157,3 +157,11 @@ fn a_line_of_more_words_than_haproxy_reads_is_refused() {
     let error = object.write(&cx, &mut Vec::new()).unwrap_err().to_string();
     assert!(error.contains("more than 64 words"), "{error}");
 }
+
+#[test]
+fn quotes_that_nothing_needs_are_not_part_of_a_value() {
+    let section = read("backend b\n  mode \"http\"\n  log-tag 'a b'\n");
+    let object = section.object.unwrap();
+    assert_eq!(object.get("mode").unwrap().as_str(), Some("http"));
+    assert_eq!(object.get("log_tag").unwrap().as_str(), Some("'a b'"));
+}
