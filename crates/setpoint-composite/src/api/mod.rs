@@ -1,0 +1,1 @@
+//! The custom resource `Composite`, its validation and its status.

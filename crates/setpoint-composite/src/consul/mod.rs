@@ -1,0 +1,1 @@
+//! An HTTP client of Consul's KV store.

@@ -1,0 +1,1 @@
+//! The keys that a Composite declares, and what must change in Consul for them: pure.

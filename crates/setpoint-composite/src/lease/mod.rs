@@ -1,0 +1,1 @@
+//! Leader election by a Lease, and the fence that keeps a former leader from writing.

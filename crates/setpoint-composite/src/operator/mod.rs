@@ -1,0 +1,1 @@
+//! Reconciles Composites: many of them, in many namespaces, in one process.

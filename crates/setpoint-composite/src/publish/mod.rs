@@ -1,0 +1,1 @@
+//! The ConfigMap: who may write it, and how it is written.

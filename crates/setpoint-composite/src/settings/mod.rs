@@ -1,0 +1,1 @@
+//! All parameters with their defaults and their validation.

@@ -1,0 +1,1 @@
+//! Entries of Consul KV to the payload of the ConfigMap: pure.

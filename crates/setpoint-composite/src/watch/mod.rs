@@ -1,0 +1,1 @@
+//! Follows one prefix of Consul KV and hands on snapshots of it.
