@@ -23,7 +23,9 @@ pub enum InvalidSpec {
     #[error("originNamespace, controllerNamespace and peerNamespace must be three different namespaces")]
     SharedNamespace,
     /// It names itself as its baseline.
-    #[error("a namespace can't be a satellite of itself: baseline.originNamespace must differ from originNamespace")]
+    #[error(
+        "a namespace can't be a satellite of itself: baseline.originNamespace must differ from originNamespace"
+    )]
     OwnSatellite,
 }
 
@@ -119,7 +121,12 @@ fn is_namespace(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn spec(origin: &str, controller: Option<&str>, peer: Option<&str>, baseline: Option<&str>) -> CompositeSpec {
+    fn spec(
+        origin: &str,
+        controller: Option<&str>,
+        peer: Option<&str>,
+        baseline: Option<&str>,
+    ) -> CompositeSpec {
         CompositeSpec {
             origin_namespace: origin.to_owned(),
             controller_namespace: controller.map(str::to_owned),

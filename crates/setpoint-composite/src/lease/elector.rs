@@ -166,7 +166,8 @@ impl Elector {
     /// Whether the Lease is still of this term although it was changed: a renewal may have been taken without an answer.
     async fn mine_again(&self, term: &mut Term) -> bool {
         let Ok(Some(found)) = self.look(None).await else { return true };
-        let mine = found.holder() == Some(&self.held.holder) && found.transitions() == term.fence.transitions();
+        let mine =
+            found.holder() == Some(&self.held.holder) && found.transitions() == term.fence.transitions();
         if mine {
             term.lease = found.lease;
         }

@@ -61,14 +61,19 @@ impl Fence {
 
     /// Whether writing is allowed at this moment. To be asked right before each write.
     pub fn check(&self) -> Result<(), Fenced> {
-        if nanoseconds(boot_time()) < self.inner.deadline.load(Ordering::SeqCst) { Ok(()) } else { Err(Fenced) }
+        if nanoseconds(boot_time()) < self.inner.deadline.load(Ordering::SeqCst) {
+            Ok(())
+        } else {
+            Err(Fenced)
+        }
     }
 
     /// Asks the API server who holds the Lease. An answer that can't be had changes nothing: the deadline decides.
     pub async fn confirm(&self) -> Result<(), Fenced> {
         self.check()?;
         let Some(held) = &self.inner.lease else { return Ok(()) };
-        let left = Duration::from_nanos(self.inner.deadline.load(Ordering::SeqCst)).saturating_sub(boot_time());
+        let left =
+            Duration::from_nanos(self.inner.deadline.load(Ordering::SeqCst)).saturating_sub(boot_time());
         if let Ok(Ok(found)) = tokio::time::timeout(left, held.leases.get_opt(&held.name)).await {
             let spec = found.and_then(|lease| lease.spec);
             let holder = spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());

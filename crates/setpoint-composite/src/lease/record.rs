@@ -169,6 +169,8 @@ mod tests {
         assert!(wrong(Timing { deadline: at(15), ..Timing::default() }).contains("shorter"));
         assert!(wrong(Timing { retry: at(6), ..Timing::default() }).contains("two attempts"));
         assert!(wrong(Timing { duration: at(0), ..Timing::default() }).contains("at least a second"));
-        assert!(wrong(Timing { duration: Duration::from_millis(1500), ..Timing::default() }).contains("whole"));
+        assert!(
+            wrong(Timing { duration: Duration::from_millis(1500), ..Timing::default() }).contains("whole")
+        );
     }
 }

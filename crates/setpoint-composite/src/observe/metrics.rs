@@ -73,7 +73,11 @@ impl Default for Metrics {
         };
         let registry = &mut metrics.registry;
         registry.register("leader", "Whether this instance leads", metrics.leader.clone());
-        registry.register("lease_transitions", "The number of this instance's term", metrics.transitions.clone());
+        registry.register(
+            "lease_transitions",
+            "The number of this instance's term",
+            metrics.transitions.clone(),
+        );
         registry.register("composites", "Composites that are known", metrics.composites.clone());
         registry.register("config_map_owned", "Whether the ConfigMap is managed here", metrics.owned.clone());
         registry.register("source_index", "The index of Consul last seen", metrics.index.clone());

@@ -67,7 +67,8 @@ impl Server {
             .route("/readyz", get(ready))
             .route("/metrics", get(metrics))
             .with_state(self.shared);
-        let served = axum::serve(self.listener, routes).with_graceful_shutdown(cancel.clone().cancelled_owned());
+        let served =
+            axum::serve(self.listener, routes).with_graceful_shutdown(cancel.clone().cancelled_owned());
         // A scrape that never ends must not hold the process up.
         tokio::select! {
             served = served.into_future() => served.map_err(ServeError::Serve),

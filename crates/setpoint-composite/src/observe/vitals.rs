@@ -1,6 +1,6 @@
 //! Whether an operator lives, and whether it is ready.
 
-use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::lease::boot_time;

@@ -86,7 +86,12 @@ impl From<KeysError> for Unfinished {
 }
 
 impl Keeper {
-    pub(super) fn new(shared: &Arc<Shared>, composites: &Composites, namespace: &str, poke: &Arc<Notify>) -> Self {
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        composites: &Composites,
+        namespace: &str,
+        poke: &Arc<Notify>,
+    ) -> Self {
         let limit = shared.settings.request_timeout;
         Self {
             shared: Arc::clone(shared),
@@ -119,7 +124,11 @@ impl Keeper {
                 Err(Unfinished::Fenced) => break,
                 Err(why) => {
                     if let Unfinished::Failed(error) = &why {
-                        tracing::warn!(namespace = self.namespace, error, "a Composite is not as it should be");
+                        tracing::warn!(
+                            namespace = self.namespace,
+                            error,
+                            "a Composite is not as it should be"
+                        );
                     }
                     due = due.min(Instant::now() + backoff.pause());
                 }
@@ -169,7 +178,12 @@ impl Keeper {
     }
 
     /// Does what the Composite that counts asks for.
-    async fn keep(&self, seen: &Composite, memory: &mut Memory, children: &Supervisor) -> Result<(), Unfinished> {
+    async fn keep(
+        &self,
+        seen: &Composite,
+        memory: &mut Memory,
+        children: &Supervisor,
+    ) -> Result<(), Unfinished> {
         let composite = self.records.read(seen).await?;
         if composite.is_leaving() {
             return Err(Unfinished::Again);
@@ -209,7 +223,8 @@ impl Keeper {
 
     /// Says what the publisher says.
     async fn report(&self, memory: &mut Memory) -> Result<(), Unfinished> {
-        let news = memory.publishing.as_mut().and_then(|publishing| publishing.take_stock(&self.shared.metrics));
+        let news =
+            memory.publishing.as_mut().and_then(|publishing| publishing.take_stock(&self.shared.metrics));
         let Some(winner) = memory.winner.take() else { return Ok(()) };
         if let Some(trouble) = news {
             self.say(&winner, &event(EventType::Warning, "ApplyRetried", &trouble)).await;
@@ -256,7 +271,11 @@ impl Keeper {
         let mine = owned(&composite);
         match self.keys().remove(&mine, &self.declared_by_others(&composite)).await {
             Ok(()) => {
-                self.say(&composite, &event(EventType::Normal, "KeysRemoved", "its keys are removed from Consul")).await;
+                self.say(
+                    &composite,
+                    &event(EventType::Normal, "KeysRemoved", "its keys are removed from Consul"),
+                )
+                .await;
             }
             Err(KeysError::Consul(error)) if composite.is_released() => {
                 let note = format!("its keys are left in Consul, as its annotation asks: {error}");
@@ -290,7 +309,8 @@ impl Keeper {
         for other in self.composites.all().filter(|other| other.uid() != composite.uid()) {
             namespaces.entry(other.namespace().unwrap_or_default()).or_default().push(other);
         }
-        let winners = namespaces.into_iter().filter_map(|(namespace, all)| Some((namespace, roster(all).winner?)));
+        let winners =
+            namespaces.into_iter().filter_map(|(namespace, all)| Some((namespace, roster(all).winner?)));
         winners
             .filter(|(_, winner)| winner.declared().validate().is_ok())
             .flat_map(|(namespace, winner)| declaration(&namespace, winner.declared()).keys().into_keys())

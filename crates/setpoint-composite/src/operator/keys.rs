@@ -62,8 +62,11 @@ pub(super) fn owned(composite: &Composite) -> BTreeSet<String> {
 
 /// Whether entries show all declared keys below a prefix as they should be.
 pub(super) fn intact(declared: &BTreeMap<String, String>, prefix: &str, entries: &[Entry]) -> bool {
-    let below: BTreeMap<_, _> =
-        declared.iter().filter(|(key, _)| key.starts_with(prefix)).map(|(key, value)| (key.clone(), value.clone())).collect();
+    let below: BTreeMap<_, _> = declared
+        .iter()
+        .filter(|(key, _)| key.starts_with(prefix))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
     changes(&below, &BTreeSet::new(), entries).is_empty()
 }
 
@@ -121,7 +124,11 @@ impl Keys<'_> {
     }
 
     /// Removes the keys that a Composite owns, except those that others declare.
-    pub(super) async fn remove(&self, owned: &BTreeSet<String>, kept: &BTreeSet<String>) -> Result<(), KeysError> {
+    pub(super) async fn remove(
+        &self,
+        owned: &BTreeSet<String>,
+        kept: &BTreeSet<String>,
+    ) -> Result<(), KeysError> {
         let gone: BTreeSet<_> = owned.difference(kept).cloned().collect();
         let mut conflict = None;
         for _ in 0..ROUNDS {

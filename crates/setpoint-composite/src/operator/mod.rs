@@ -97,7 +97,8 @@ impl Operator {
             return self.lead(Fence::open(), cancel.child_token()).await;
         };
         let instance = &self.settings.instance;
-        let elector = Elector::new(self.client.clone(), &election.namespace, &election.name, instance, election.timing);
+        let elector =
+            Elector::new(self.client.clone(), &election.namespace, &election.name, instance, election.timing);
         while !cancel.is_cancelled() {
             let campaign = elector.campaign(|looked| match looked {
                 Ok(holder) => {
@@ -126,8 +127,10 @@ impl Operator {
 
     async fn lead(&self, fence: Fence, cancel: CancellationToken) {
         self.vitals.set_role(Role::TakingOver);
-        let reporter =
-            Reporter { controller: self.settings.managed_by.clone(), instance: Some(self.settings.instance.clone()) };
+        let reporter = Reporter {
+            controller: self.settings.managed_by.clone(),
+            instance: Some(self.settings.instance.clone()),
+        };
         let recorder = Recorder::new(self.client.clone(), reporter);
         let shared = term::Shared {
             client: self.client.clone(),

@@ -83,7 +83,12 @@ impl Publishing {
         };
         let at_work = Publisher {
             client: shared.client.clone(),
-            writer: Writer::new(shared.client.clone(), target, shared.fence.clone(), settings.request_timeout),
+            writer: Writer::new(
+                shared.client.clone(),
+                target,
+                shared.fence.clone(),
+                settings.request_timeout,
+            ),
             owner: composite.owner()?,
             settings: PublisherSettings {
                 provider: settings.cloud_provider.to_string(),
@@ -189,7 +194,8 @@ fn poll(shared: &Arc<Shared>, namespace: &str, prefix: String, state: watch::Sen
             tracing::debug!(namespace, ?event, "Consul is watched");
             if let Some(trouble) = trouble(&event) {
                 state.send_if_modified(|state| {
-                    let news = state.trouble.as_ref().map(|(reason, _)| *reason) != trouble.as_ref().map(|(reason, _)| *reason);
+                    let news = state.trouble.as_ref().map(|(reason, _)| *reason)
+                        != trouble.as_ref().map(|(reason, _)| *reason);
                     if news {
                         state.trouble = trouble;
                     }

@@ -73,7 +73,11 @@ impl Records {
     }
 
     /// Writes the status, if it differs.
-    pub(super) async fn tell(&self, mut composite: Composite, status: CompositeStatus) -> Result<Composite, RecordError> {
+    pub(super) async fn tell(
+        &self,
+        mut composite: Composite,
+        status: CompositeStatus,
+    ) -> Result<Composite, RecordError> {
         if composite.status.as_ref() == Some(&status) {
             return Ok(composite);
         }
@@ -84,7 +88,11 @@ impl Records {
         self.limited(self.composites.replace_status(&name, &replace, &composite)).await
     }
 
-    async fn set_finalizers(&self, composite: &Composite, finalizers: &[String]) -> Result<Composite, RecordError> {
+    async fn set_finalizers(
+        &self,
+        composite: &Composite,
+        finalizers: &[String],
+    ) -> Result<Composite, RecordError> {
         let metadata = json!({ "resourceVersion": composite.resource_version(), "finalizers": finalizers });
         let (patch, parameters) = (Patch::Merge(json!({ "metadata": metadata })), PatchParams::default());
         self.fence.check()?;

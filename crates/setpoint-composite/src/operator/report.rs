@@ -8,8 +8,8 @@ use kube::ResourceExt;
 use kube::runtime::events::{Event, EventType};
 
 use crate::api::{
-    Composite, CompositeStatus, ConditionType, Finding, MAX_ISSUES, Published, Role, StatusIssue, Verdict, condition,
-    set_condition,
+    Composite, CompositeStatus, ConditionType, Finding, MAX_ISSUES, Published, Role, StatusIssue, Verdict,
+    condition, set_condition,
 };
 use crate::publish::{PublishState, Standing};
 use crate::settings::Settings;
@@ -51,7 +51,11 @@ impl Facts {
 }
 
 /// What is to be said of the ConfigMap; none if nothing new is known.
-pub(super) fn published(settings: &Settings, state: Option<&PublishState>, consul: &ConsulState) -> Option<Finding> {
+pub(super) fn published(
+    settings: &Settings,
+    state: Option<&PublishState>,
+    consul: &ConsulState,
+) -> Option<Finding> {
     if !settings.sync_enabled {
         return Some(Finding::fails("Disabled", "synchronisation is switched off"));
     }
@@ -67,15 +71,21 @@ pub(super) fn published(settings: &Settings, state: Option<&PublishState>, consu
         return Some(Finding::fails(reason, message.clone()));
     }
     match (state.applied, state.failures) {
-        (Some(_), 0) => {
-            Some(Finding::holds("Applied", format!("ConfigMap `{}` holds what Consul says", settings.config_map)))
-        }
+        (Some(_), 0) => Some(Finding::holds(
+            "Applied",
+            format!("ConfigMap `{}` holds what Consul says", settings.config_map),
+        )),
         _ => None,
     }
 }
 
 /// The status that follows from what was found out.
-pub fn status_of(composite: &Composite, facts: &Facts, settings: &Settings, now: Timestamp) -> CompositeStatus {
+pub fn status_of(
+    composite: &Composite,
+    facts: &Facts,
+    settings: &Settings,
+    now: Timestamp,
+) -> CompositeStatus {
     let mut status = composite.status.clone().unwrap_or_default();
     let generation = composite.metadata.generation;
     status.observed_generation = generation;
@@ -144,7 +154,12 @@ pub(super) fn events(before: Option<&CompositeStatus>, after: &CompositeStatus) 
     }
     let issues = |status: &CompositeStatus| status.issues.clone();
     if !after.issues.is_empty() && before.map(issues).as_ref() != Some(&after.issues) {
-        let told: Vec<_> = after.issues.iter().take(5).map(|issue| format!("{}: {}", issue.subject, issue.message)).collect();
+        let told: Vec<_> = after
+            .issues
+            .iter()
+            .take(5)
+            .map(|issue| format!("{}: {}", issue.subject, issue.message))
+            .collect();
         events.push(event(EventType::Warning, "EntriesNotUsed", &told.join("\n")));
     }
     events
@@ -153,7 +168,13 @@ pub(super) fn events(before: Option<&CompositeStatus>, after: &CompositeStatus) 
 /// An Event, as long as one may be.
 pub(super) fn event(type_: EventType, reason: &str, note: &str) -> Event {
     let note = note.chars().take(900).collect();
-    Event { type_, reason: reason.to_owned(), note: Some(note), action: "Reconcile".to_owned(), secondary: None }
+    Event {
+        type_,
+        reason: reason.to_owned(),
+        note: Some(note),
+        action: "Reconcile".to_owned(),
+        secondary: None,
+    }
 }
 
 /// Which other Composite stands before one, in words.

@@ -123,14 +123,17 @@ fn follow(client: &Client, namespaces: &Namespaces) -> (Composites, BoxStream<'s
     };
     let follow_one = |(number, scope): (usize, Api<Composite>)| {
         let (store, writer) = reflector::store();
-        let events = reflector::reflector(writer, watcher(scope, watcher::Config::default()).default_backoff());
+        let events =
+            reflector::reflector(writer, watcher(scope, watcher::Config::default()).default_backoff());
         let news = events
             .inspect_err(|error| tracing::warn!(%error, "Composites can't be followed"))
             .filter_map(move |event| {
                 let news = match event {
-                    Ok(watcher::Event::Apply(composite) | watcher::Event::InitApply(composite) | watcher::Event::Delete(composite)) => {
-                        composite.namespace().map(News::In)
-                    }
+                    Ok(
+                        watcher::Event::Apply(composite)
+                        | watcher::Event::InitApply(composite)
+                        | watcher::Event::Delete(composite),
+                    ) => composite.namespace().map(News::In),
                     Ok(watcher::Event::InitDone) => Some(News::Listed(number)),
                     Ok(watcher::Event::Init) | Err(_) => None,
                 };

@@ -134,7 +134,10 @@ mod tests {
         };
         assert_eq!(owned("core.netcracker.com/v1", "Composite", true), Ownership::Ours);
         assert_eq!(owned("apps/v1", "Deployment", false), Ownership::Ours);
-        assert_eq!(owned("apps/v1", "Deployment", true), Ownership::Controlled { by: "Deployment x".to_owned() });
+        assert_eq!(
+            owned("apps/v1", "Deployment", true),
+            Ownership::Controlled { by: "Deployment x".to_owned() }
+        );
         assert!(!owned("other.example/v1", "Composite", true).is_ours());
     }
 }

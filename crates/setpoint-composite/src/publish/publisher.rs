@@ -29,7 +29,8 @@ use crate::structure::{Issue, Payload, transform};
 use crate::watch::Snapshot;
 
 /// Follows Consul and puts snapshots into a slot, until it is cancelled.
-pub type Poll = Arc<dyn Fn(latest::Sender<Snapshot>, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
+pub type Poll =
+    Arc<dyn Fn(latest::Sender<Snapshot>, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// How a ConfigMap is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,7 +162,11 @@ impl Publisher {
                 Err(error) => {
                     run.known = Known::Unsure;
                     let message = error.to_string();
-                    tracing::warn!(namespace = self.writer.target().namespace, error = message, "the ConfigMap is not as it should be");
+                    tracing::warn!(
+                        namespace = self.writer.target().namespace,
+                        error = message,
+                        "the ConfigMap is not as it should be"
+                    );
                     self.state.send_modify(|state| {
                         state.failures = state.failures.saturating_add(1);
                         state.failure = Some(message);
@@ -181,7 +186,9 @@ impl Publisher {
         let only = watcher::Config::default().fields(&format!("metadata.name={}", target.name));
         watcher(config_maps, only).default_backoff().filter_map(|event| {
             let version = match event {
-                Ok(watcher::Event::Apply(map) | watcher::Event::InitApply(map)) => Some(map.metadata.resource_version),
+                Ok(watcher::Event::Apply(map) | watcher::Event::InitApply(map)) => {
+                    Some(map.metadata.resource_version)
+                }
                 // After a list, it may have gone without an event.
                 Ok(watcher::Event::Delete(_) | watcher::Event::InitDone) => Some(None),
                 Ok(watcher::Event::Init) | Err(_) => None,
@@ -226,7 +233,11 @@ impl Publisher {
                 self.settled(&desired, issues, snapshot.is_some(), false);
             }
             Written::Changed(current) => {
-                tracing::info!(namespace = self.writer.target().namespace, index = desired.index, "the ConfigMap is written");
+                tracing::info!(
+                    namespace = self.writer.target().namespace,
+                    index = desired.index,
+                    "the ConfigMap is written"
+                );
                 run.known = Known::As(Some(current));
                 self.settled(&desired, issues, snapshot.is_some(), true);
             }
@@ -267,7 +278,12 @@ impl Publisher {
     }
 
     /// Stops polling at once, and takes back what would tie the ConfigMap to us.
-    async fn stand_back(&self, run: &mut Run, found: Ownership, current: Option<ConfigMap>) -> Result<(), WriteError> {
+    async fn stand_back(
+        &self,
+        run: &mut Run,
+        found: Ownership,
+        current: Option<ConfigMap>,
+    ) -> Result<(), WriteError> {
         if let Some(polling) = run.polling.take() {
             polling.stop().await;
         }

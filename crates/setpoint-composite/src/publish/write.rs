@@ -102,7 +102,9 @@ impl Writer {
             if let Some(met) = current.take_if(|current| desired.is_met_by(current, &self.target)) {
                 return Ok(Written::Unchanged(met));
             }
-            if current.as_ref().and_then(|map| annotated(map, TRANSITIONS_ANNOTATION)) > Some(desired.transitions) {
+            if current.as_ref().and_then(|map| annotated(map, TRANSITIONS_ANNOTATION))
+                > Some(desired.transitions)
+            {
                 self.fence.confirm().await?;
             }
             let attempt = match &current {
@@ -153,7 +155,8 @@ impl Writer {
         }
         self.fence.check()?;
         let patch = Patch::Strategic(json!({ "metadata": metadata }));
-        let parameters = PatchParams { field_manager: Some(self.target.managed_by.clone()), ..PatchParams::default() };
+        let parameters =
+            PatchParams { field_manager: Some(self.target.managed_by.clone()), ..PatchParams::default() };
         self.limited(self.config_maps.patch(&self.target.name, &parameters, &patch)).await.map(Some)
     }
 
@@ -169,7 +172,8 @@ impl Writer {
         for claim in &mut claims {
             claim.operation = Some("Apply".to_owned());
         }
-        let metadata = json!({ "resourceVersion": created.metadata.resource_version, "managedFields": claims });
+        let metadata =
+            json!({ "resourceVersion": created.metadata.resource_version, "managedFields": claims });
         let patch = Patch::Merge(json!({ "metadata": metadata }));
         self.fence.check()?;
         let parameters = PatchParams::default();
@@ -178,7 +182,12 @@ impl Writer {
         Ok(self.limited(claimed).await.unwrap_or(created))
     }
 
-    async fn apply(&self, current: &ConfigMap, desired: &Desired, force: bool) -> Result<ConfigMap, WriteError> {
+    async fn apply(
+        &self,
+        current: &ConfigMap,
+        desired: &Desired,
+        force: bool,
+    ) -> Result<ConfigMap, WriteError> {
         let object = desired.object(&self.target, current.metadata.resource_version.as_deref());
         let parameters = PatchParams { force, ..PatchParams::apply(&self.target.managed_by) };
         let patch = Patch::Apply(&object);

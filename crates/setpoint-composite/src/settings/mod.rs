@@ -121,7 +121,10 @@ impl Settings {
         let wrong = |parameter, why: &str| Err(InvalidSetting { parameter, why: why.to_owned() });
         let at_least = |parameter, value: Duration, least: Duration| {
             if value < least {
-                Err(InvalidSetting { parameter, why: format!("must be at least {least:?}, and is {value:?}") })
+                Err(InvalidSetting {
+                    parameter,
+                    why: format!("must be at least {least:?}, and is {value:?}"),
+                })
             } else {
                 Ok(())
             }
@@ -132,7 +135,10 @@ impl Settings {
         at_least("on-success-delay-time", self.on_success_delay_time, millisecond)?;
         at_least("consul-wait-time", self.wait_time, second)?;
         if self.wait_time > Duration::from_mins(10) {
-            return wrong("consul-wait-time", "must be at most 10 minutes, which is the most that Consul waits");
+            return wrong(
+                "consul-wait-time",
+                "must be at most 10 minutes, which is the most that Consul waits",
+            );
         }
         at_least("request-timeout", self.request_timeout, Duration::from_millis(100))?;
         at_least("apply-retry-time", self.apply_retry_time, millisecond)?;
@@ -140,11 +146,17 @@ impl Settings {
             return wrong("apply-retry-max-time", "must not be shorter than apply-retry-time");
         }
         if !is_object_name(&self.config_map) {
-            return wrong("config-map", "must be a name that Kubernetes takes: small letters, digits, `-` and `.`");
+            return wrong(
+                "config-map",
+                "must be a name that Kubernetes takes: small letters, digits, `-` and `.`",
+            );
         }
         for (parameter, value) in [("managed-by", &self.managed_by), ("part-of", &self.part_of)] {
             if !is_label_value(value) {
-                return wrong(parameter, "must be a value that Kubernetes takes for a label, and not be empty");
+                return wrong(
+                    parameter,
+                    "must be a value that Kubernetes takes for a label, and not be empty",
+                );
             }
         }
         if let Namespaces::Only(names) = &self.namespaces {
@@ -169,7 +181,8 @@ impl Settings {
 
 /// Whether Kubernetes takes it as the name of an object: a DNS subdomain.
 fn is_object_name(name: &str) -> bool {
-    let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
+    let inside =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
     let edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = name.as_bytes();
     (1..=253).contains(&bytes.len())

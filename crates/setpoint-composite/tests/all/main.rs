@@ -1,0 +1,8 @@
+//! Everything about composites: pure parts first, then against a real Consul and a real Kubernetes API server.
+
+mod declare;
+mod fake;
+mod poller;
+mod transform;
+mod transform_properties;
+mod watching;
