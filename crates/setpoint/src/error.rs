@@ -112,6 +112,26 @@ pub(crate) enum CliError {
     /// Two configurations can't be compared.
     #[error(transparent)]
     Compare(#[from] setpoint_haproxy::compare::CompareError),
+    /// A parameter can't be used.
+    #[error("{0}")]
+    Setting(String),
+    /// A file with parameters can't be used.
+    #[error("can't use {}: {why}", .path.display())]
+    SettingsFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// Kubernetes can't be used.
+    #[error("can't use Kubernetes: {0}")]
+    Kubernetes(String),
+    /// Consul can't be used.
+    #[error("can't use Consul: {0}")]
+    Consul(#[from] setpoint_composite::consul::Error),
+    /// The endpoints can't be served.
+    #[error(transparent)]
+    Serve(#[from] setpoint_composite::observe::ServeError),
     /// The directory to keep already holds something.
     #[error("{} is not empty", .0.display())]
     NotEmpty(PathBuf),
@@ -183,6 +203,9 @@ impl CliError {
             Self::NoSuchRun(_) | Self::NoRun => "history",
             Self::Incomplete(_) | Self::Reconcile(_) => "incomplete",
             Self::Configuration { .. } | Self::Broken { .. } | Self::Compare(_) => "configuration",
+            Self::Setting(_) | Self::SettingsFile { .. } => "settings",
+            Self::Kubernetes(_) => "kubernetes",
+            Self::Consul(_) => "consul",
             _ => "failed",
         }
     }
@@ -218,6 +241,12 @@ impl CliError {
             Self::Compare(_) => {
                 Some("name the current file first, then the desired one; neither may be empty")
             }
+            Self::Setting(_) | Self::SettingsFile { .. } => {
+                Some("`setpoint composite run --help` lists all parameters, with their variables and defaults")
+            }
+            Self::Kubernetes(_) => {
+                Some("name a configuration with `--kubeconfig FILE` or KUBECONFIG, or run it in a pod")
+            }
             Self::NotEmpty(_) => Some("name a directory that does not exist yet, or an empty one"),
             Self::Directory { .. } => Some("name a directory that you may write to"),
             Self::Temporary(_) => {
@@ -234,7 +263,7 @@ impl CliError {
     /// What the process exits with: 2 for what was asked for wrongly, as for any usage error, else 1.
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NotEmpty(_) | Self::Directory { .. } => 2,
+            Self::NotEmpty(_) | Self::Directory { .. } | Self::Setting(_) | Self::SettingsFile { .. } => 2,
             _ => 1,
         }
     }

@@ -22,6 +22,7 @@ mod report;
 mod roster;
 mod term;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,13 +42,18 @@ pub use roster::{Roster, roster};
 const BEAT: Duration = Duration::from_secs(1);
 
 /// Keeps Composites, Consul and ConfigMaps in step.
-#[derive(Debug)]
 pub struct Operator {
     client: Client,
     consul: consul::Client,
     settings: Settings,
     metrics: Arc<Metrics>,
     vitals: Arc<Vitals>,
+}
+
+impl fmt::Debug for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Operator").field("settings", &self.settings).finish_non_exhaustive()
+    }
 }
 
 impl Operator {
