@@ -2,6 +2,7 @@
 
 mod declare;
 mod fake;
+mod kubernetes;
 mod poller;
 mod transform;
 mod transform_properties;
