@@ -12,11 +12,13 @@
 //! ```
 //!
 //! [`structure`] and [`declare`] are pure. [`consul`] and [`watch`] are the edge to Consul; [`publish`] and [`lease`]
-//! that to Kubernetes. [`operator`] joins them, [`observe`] shows what goes on, [`settings`] holds all parameters.
+//! that to Kubernetes. [`operator`] joins them, [`observe`] shows what goes on, [`settings`] holds all
+//! parameters, and [`install`] is what puts it into a cluster.
 
 pub mod api;
 pub mod consul;
 pub mod declare;
+pub mod install;
 pub mod lease;
 pub mod observe;
 pub mod operator;

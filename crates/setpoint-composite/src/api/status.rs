@@ -35,6 +35,7 @@ pub struct CompositeStatus {
     pub issues: Vec<StatusIssue>,
     /// How many entries in Consul could not be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "optional_count")]
     pub issue_count: Option<u32>,
     /// What holds and what does not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -59,6 +60,7 @@ pub struct Published {
     /// The name of the ConfigMap.
     pub config_map: String,
     /// The index of Consul that was last applied.
+    #[schemars(schema_with = "count")]
     pub index: u64,
     /// When it was applied.
     #[schemars(schema_with = "time")]
@@ -77,6 +79,15 @@ pub struct StatusIssue {
     pub subject: String,
     /// What is wrong, for people.
     pub message: String,
+}
+
+/// A number that the API server knows the format of.
+fn count(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer", "format": "int64", "minimum": 0 })
+}
+
+fn optional_count(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer", "format": "int64", "minimum": 0, "nullable": true })
 }
 
 fn time(_: &mut SchemaGenerator) -> Schema {

@@ -4,6 +4,7 @@ mod consul_client;
 mod consul_faults;
 mod declare;
 mod fake;
+mod kubernetes;
 mod poller;
 mod transform;
 mod transform_properties;
