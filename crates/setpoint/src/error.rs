@@ -132,7 +132,7 @@ pub(crate) enum CliError {
         why: String,
     },
     /// A Composite can't be used.
-    #[error("can't use the Composite of {name}: {why}")]
+    #[error("can't use {name}: {why}")]
     Composite {
         /// Which one, or of which namespace.
         name: String,
@@ -143,7 +143,7 @@ pub(crate) enum CliError {
     #[error("can't use Kubernetes: {0}")]
     Kubernetes(String),
     /// Consul can't be used.
-    #[error("can't use Consul: {0}")]
+    #[error("{}", with_sources(.0))]
     Consul(#[from] setpoint_composite::consul::Error),
     /// The endpoints can't be served.
     #[error(transparent)]
@@ -265,6 +265,10 @@ impl CliError {
             Self::Kubernetes(_) => {
                 Some("name a configuration with `--kubeconfig FILE` or KUBECONFIG, or run it in a pod")
             }
+            Self::Consul(setpoint_composite::consul::Error::Denied(_)) => Some(
+                "name a file with a token with `--consul-token-file`, or an auth method with `--consul-auth-method`",
+            ),
+            Self::Consul(_) => Some("say where Consul is with `--consul-url` or CONSUL_URL"),
             Self::NotEmpty(_) => Some("name a directory that does not exist yet, or an empty one"),
             Self::Directory { .. } => Some("name a directory that you may write to"),
             Self::Temporary(_) => {
@@ -317,6 +321,12 @@ impl CliError {
         }
         text
     }
+}
+
+/// An error with all that led to it.
+fn with_sources(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// An error as data.

@@ -76,13 +76,15 @@ async fn plan(args: &PlanArgs, report: Report) -> Result<Plan, CliError> {
     };
     let Some((composite, others)) = chosen(file, present) else {
         return Err(CliError::Composite {
-            name: namespace,
-            why: "the namespace has no Composite that stays, and no file is given".to_owned(),
+            name: format!("namespace {namespace}"),
+            why: "it has no Composite that stays, and no file is given".to_owned(),
         });
     };
     let spec = composite.declared();
-    spec.validate()
-        .map_err(|error| CliError::Composite { name: composite.name_any(), why: error.to_string() })?;
+    spec.validate().map_err(|error| CliError::Composite {
+        name: format!("the Composite {}", composite.name_any()),
+        why: error.to_string(),
+    })?;
     let config_map = match client {
         Some(client) => args.target.config_map(client, &namespace).await?,
         None => None,

@@ -155,7 +155,7 @@ fn write(out: &mut String, shown: &Shown<'_>) -> fmt::Result {
         State::Same => writeln!(out, "\nConfigMap {namespace}/{name} says the same{whose}."),
         State::Absent => writeln!(out, "\nConfigMap {namespace}/{name} is not there."),
         State::Differs => {
-            writeln!(out, "\nConfigMap {namespace}/{name} differs{whose}:")?;
+            writeln!(out, "\nConfigMap {namespace}/{name} differs from Consul{whose}:")?;
             write_changes(out, "  ", changes)
         }
     }

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use setpoint_composite::structure::{Issue, Payload, Roles};
-use setpoint_plan::{Action, AttributeChange, Plan};
+use setpoint_plan::{Action, AttributeChange, Operation, Plan};
 
 use crate::report::Report;
 
@@ -83,7 +83,7 @@ pub(super) fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
                 "  {style}{sign}{style:#} {}/{}  {DIM}{reason}{DIM:#}",
                 operation.kind, operation.name
             )?;
-            write_changes(out, "      ", &operation.detail)?;
+            write_detail(out, operation)?;
         }
         writeln!(out)?;
     }
@@ -100,13 +100,27 @@ pub(super) fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     writeln!(out, "{}: {}.", plan.subject, plan.summary())
 }
 
-/// Writes changes one a line: what is new, what was, or both.
+/// Writes what an operation changes; what is created or deleted as a whole needs no sign.
+fn write_detail(out: &mut String, operation: &Operation) -> fmt::Result {
+    if operation.action == Action::Modify {
+        return write_changes(out, "      ", &operation.detail);
+    }
+    for AttributeChange { attribute, old, new } in &operation.detail {
+        let value = new.as_ref().or(old.as_ref()).map_or("", String::as_str);
+        writeln!(out, "      {attribute}: {value}")?;
+    }
+    Ok(())
+}
+
+/// Writes changes one a line, with a sign: what is not there yet, what is too much, what is something else.
 pub(super) fn write_changes(out: &mut String, indent: &str, changes: &[AttributeChange]) -> fmt::Result {
     for AttributeChange { attribute, old, new } in changes {
         match (old, new) {
-            (Some(old), Some(new)) => writeln!(out, "{indent}{attribute}: {old} → {new}")?,
-            (None, Some(new)) => writeln!(out, "{indent}{attribute}: {GREEN}{new}{GREEN:#}")?,
-            (Some(old), None) => writeln!(out, "{indent}{attribute}: {RED}{old} is gone{RED:#}")?,
+            (Some(old), Some(new)) => {
+                writeln!(out, "{indent}{YELLOW}~{YELLOW:#} {attribute}: {old} → {new}")?;
+            }
+            (None, Some(new)) => writeln!(out, "{indent}{GREEN}+{GREEN:#} {attribute}: {new}")?,
+            (Some(old), None) => writeln!(out, "{indent}{RED}-{RED:#} {attribute}: {old}")?,
             (None, None) => {}
         }
     }
