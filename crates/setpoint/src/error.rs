@@ -123,6 +123,22 @@ pub(crate) enum CliError {
         /// Why.
         why: String,
     },
+    /// A file is not what it should be.
+    #[error("can't use {}: {why}", .path.display())]
+    Export {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A Composite can't be used.
+    #[error("can't use the Composite of {name}: {why}")]
+    Composite {
+        /// Which one, or of which namespace.
+        name: String,
+        /// Why.
+        why: String,
+    },
     /// Kubernetes can't be used.
     #[error("can't use Kubernetes: {0}")]
     Kubernetes(String),
@@ -204,6 +220,8 @@ impl CliError {
             Self::Incomplete(_) | Self::Reconcile(_) => "incomplete",
             Self::Configuration { .. } | Self::Broken { .. } | Self::Compare(_) => "configuration",
             Self::Setting(_) | Self::SettingsFile { .. } => "settings",
+            Self::Export { .. } => "file",
+            Self::Composite { .. } => "composite",
             Self::Kubernetes(_) => "kubernetes",
             Self::Consul(_) => "consul",
             _ => "failed",
@@ -241,9 +259,9 @@ impl CliError {
             Self::Compare(_) => {
                 Some("name the current file first, then the desired one; neither may be empty")
             }
-            Self::Setting(_) | Self::SettingsFile { .. } => {
-                Some("`setpoint composite run --help` lists all parameters, with their variables and defaults")
-            }
+            Self::Setting(_) | Self::SettingsFile { .. } => Some(
+                "`setpoint composite run --help` lists all parameters, with their variables and defaults",
+            ),
             Self::Kubernetes(_) => {
                 Some("name a configuration with `--kubeconfig FILE` or KUBECONFIG, or run it in a pod")
             }

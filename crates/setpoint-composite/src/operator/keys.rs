@@ -40,7 +40,7 @@ impl KeysError {
 }
 
 /// What a Composite declares, as plain data.
-pub(super) fn declaration(namespace: &str, spec: &CompositeSpec) -> Declaration {
+pub fn declaration(namespace: &str, spec: &CompositeSpec) -> Declaration {
     let owned = |name: Option<&str>| name.map(str::to_owned);
     Declaration {
         operator_namespace: namespace.to_owned(),

@@ -35,6 +35,7 @@ use crate::lease::{Elector, Fence};
 use crate::observe::{Metrics, Role, Vitals};
 use crate::settings::{InvalidSetting, Settings};
 
+pub use keys::declaration;
 pub use report::{ConsulState, Facts, status_of};
 pub use roster::{Roster, roster};
 

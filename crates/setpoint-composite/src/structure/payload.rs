@@ -1,5 +1,7 @@
 //! What is published: the payload of the ConfigMap.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// The payload, in the order in which it is written.
@@ -62,6 +64,29 @@ impl Payload {
     pub fn to_json(&self) -> String {
         // Strings and lists of strings: there is nothing in it that could fail.
         serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Everything that it says, one by one: `baseline.origin`, or `satellite NAME.peer` where NAME is the first
+    /// namespace of the satellite. For comparing two payloads as people would.
+    ///
+    /// ```
+    /// let json = r#"{"cloudProvider":"OnPrem","composite":{"satellites":[{"origin":"cart"}]}}"#;
+    /// let payload = setpoint_composite::structure::Payload::from_json(json)?;
+    /// let facts: Vec<_> = payload.facts().into_iter().collect();
+    /// assert_eq!(facts[0], ("cloudProvider".into(), "OnPrem".into()));
+    /// assert_eq!(facts[1], ("satellite cart.origin".into(), "cart".into()));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn facts(&self) -> BTreeMap<String, String> {
+        let of = |group: String, roles: &Roles| -> Vec<_> {
+            roles.named().map(|(role, name)| (format!("{group}.{role}"), name.to_owned())).collect()
+        };
+        let satellite =
+            |roles: &Roles| of(format!("satellite {}", roles.namespaces().next().unwrap_or("?")), roles);
+        let mut facts = BTreeMap::from([("cloudProvider".to_owned(), self.cloud_provider.clone())]);
+        facts.extend(self.composite.baseline.iter().flat_map(|roles| of("baseline".to_owned(), roles)));
+        facts.extend(self.composite.satellites.iter().flat_map(satellite));
+        facts
     }
 
     /// Reads a payload, as it was written by us or by anyone in the same terms; what else is in it is passed over.

@@ -54,9 +54,11 @@ impl Judge {
         self.index = 0;
     }
 
-    /// Whether an answer's index is lower than the one before it.
-    pub(super) fn went_back(&self, index: u64) -> bool {
-        index < self.index
+    /// Whether to start over after an answer: its index is lower than the one before it, or has not moved although
+    /// Consul did not wait to the end. That is how a query ends that was under way while a snapshot was restored:
+    /// with what it knew before, at an index that the restored state may reach only much later.
+    pub(super) fn must_start_over(&self, index: u64, early: bool) -> bool {
+        self.index != 0 && (index < self.index || (index == self.index && early))
     }
 
     /// How much of the grace is left; none if there is none under way.
@@ -64,10 +66,10 @@ impl Judge {
         self.empty_since.map(|since| self.grace.saturating_sub(now - since))
     }
 
-    /// Judges the answer to a blocking query.
-    pub(super) fn hear(&mut self, response: Response, now: Instant) -> Verdict {
+    /// Judges the answer to a blocking query, which came before the end of its wait or not.
+    pub(super) fn hear(&mut self, response: Response, early: bool, now: Instant) -> Verdict {
         // Never 0, unless to start over: a query at 0 does not block.
-        self.index = if self.went_back(response.index) { 0 } else { response.index.max(1) };
+        self.index = if self.must_start_over(response.index, early) { 0 } else { response.index.max(1) };
         if !response.known_leader || response.last_contact > self.max_stale {
             return Verdict::Ask { last_contact: Some(response.last_contact) };
         }
@@ -142,5 +144,121 @@ impl From<&[Entry]> for Snapshot {
     /// A snapshot of entries at no index.
     fn from(entries: &[Entry]) -> Self {
         Self { hash: hash(entries), entries: Arc::from(entries), index: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRACE: Duration = Duration::from_secs(10);
+
+    fn judge() -> Judge {
+        Judge::new(GRACE, Duration::from_secs(10))
+    }
+
+    fn answer(index: u64, keys: &[&str]) -> Response {
+        Response {
+            index,
+            entries: keys.iter().map(|key| Entry::new(*key, "value")).collect(),
+            filtered_by_acls: false,
+            known_leader: true,
+            last_contact: Duration::ZERO,
+        }
+    }
+
+    fn filtered(index: u64, keys: &[&str]) -> Response {
+        Response { filtered_by_acls: true, ..answer(index, keys) }
+    }
+
+    /// The keys of what is passed on.
+    fn changed(verdict: &Verdict) -> Vec<&str> {
+        match verdict {
+            Verdict::Changed { snapshot, .. } => {
+                snapshot.entries.iter().map(|entry| entry.key.as_str()).collect()
+            }
+            other => panic!("not changed: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_value_that_was_written_again_is_no_change() {
+        let (mut judge, now) = (judge(), Instant::now());
+        assert_eq!(changed(&judge.hear(answer(5, &["a"]), true, now)), ["a"]);
+        let mut again = answer(9, &["a"]);
+        again.entries[0].modify_index = 9;
+        let verdict = judge.hear(again, true, now);
+        assert!(matches!(&verdict, Verdict::Same { snapshot, .. } if snapshot.index == 9), "{verdict:?}");
+        assert_eq!(judge.index(), 9);
+    }
+
+    #[test]
+    fn filtered_entries_are_added_and_changed_but_never_removed() {
+        let (mut judge, now) = (judge(), Instant::now());
+        assert_eq!(judge.hear(filtered(4, &["a"]), true, now), Verdict::Withheld);
+        assert_eq!(changed(&judge.hear(answer(5, &["a", "c"]), true, now)), ["a", "c"]);
+        assert_eq!(changed(&judge.hear(filtered(6, &["b"]), true, now)), ["a", "b", "c"]);
+        let nothing = judge.hear(filtered(7, &[]), true, now);
+        assert!(matches!(nothing, Verdict::Same { filtered: true, .. }));
+        assert_eq!(changed(&judge.hear(answer(8, &["b"]), true, now)), ["b"], "seen as a whole again");
+    }
+
+    #[test]
+    fn filtered_emptiness_neither_begins_nor_ends_a_grace() {
+        let (mut judge, now) = (judge(), Instant::now());
+        judge.hear(answer(5, &["a"]), true, now);
+        judge.hear(filtered(6, &[]), true, now);
+        assert_eq!(judge.grace_left(now), None);
+        assert_eq!(judge.hear(answer(7, &[]), true, now), Verdict::Suspect);
+        judge.hear(filtered(8, &[]), true, now + GRACE);
+        let later = now + GRACE;
+        assert_eq!(judge.hear(answer(9, &[]), true, later), Verdict::Ask { last_contact: None });
+    }
+
+    #[test]
+    fn emptiness_is_suspected_then_asked_for_then_believed_once() {
+        let (mut judge, now) = (judge(), Instant::now());
+        judge.hear(answer(5, &["a"]), true, now);
+        assert_eq!(judge.hear(answer(6, &[]), true, now), Verdict::Suspect);
+        assert_eq!(judge.grace_left(now + GRACE / 4), Some(GRACE / 4 * 3));
+        assert_eq!(judge.hear(answer(7, &[]), true, now + GRACE / 2), Verdict::Waiting);
+        let over = now + GRACE;
+        assert_eq!(judge.hear(answer(8, &[]), true, over), Verdict::Ask { last_contact: None });
+        assert_eq!(changed(&judge.hear_consistent(answer(8, &[]), over)), Vec::<&str>::new());
+        assert_eq!(judge.grace_left(over), None);
+        assert!(matches!(judge.hear(answer(9, &[]), true, over), Verdict::Same { .. }));
+    }
+
+    #[test]
+    fn an_answer_that_is_behind_is_asked_again_and_forgotten() {
+        let (mut judge, now) = (judge(), Instant::now());
+        let behind = Response { last_contact: Duration::from_mins(1), ..answer(5, &["a"]) };
+        assert!(matches!(judge.hear(behind, true, now), Verdict::Ask { last_contact: Some(_) }));
+        assert_eq!(changed(&judge.hear_consistent(answer(6, &["b"]), now)), ["b"]);
+    }
+
+    #[test]
+    fn an_index_that_goes_back_or_stands_still_without_a_wait_starts_over() {
+        let (mut judge, now) = (judge(), Instant::now());
+        judge.hear(answer(5, &["a"]), true, now);
+        judge.hear(answer(5, &["a"]), false, now);
+        assert_eq!(judge.index(), 5, "the wait was over: nothing happened");
+        judge.hear(answer(5, &["a"]), true, now);
+        assert_eq!(judge.index(), 0);
+        judge.hear(answer(5, &["a"]), true, now);
+        assert_eq!(judge.index(), 5);
+        judge.hear(answer(4, &["a"]), false, now);
+        assert_eq!(judge.index(), 0);
+        judge.hear(answer(0, &["a"]), false, now);
+        assert_eq!(judge.index(), 1, "never 0 without a reason");
+    }
+
+    #[test]
+    fn equal_content_has_an_equal_hash() {
+        let one = Snapshot::from(&answer(1, &["a", "b"]).entries[..]);
+        let mut again = answer(2, &["a", "b"]).entries;
+        again[0].modify_index = 7;
+        assert_eq!(one.hash, Snapshot::from(&again[..]).hash);
+        assert_ne!(one.hash, Snapshot::from(&again[..1]).hash);
     }
 }

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! - A return is no change: what came is compared with what is known. Only whole snapshots are passed on.
-//! - An index that went back, as after a restored snapshot, or any error, starts over at 0.
+//! - An index that went back, or stood still though Consul did not wait to the end, as after a restored snapshot,
+//!   and any error start over at 0.
 //! - What ACLs filtered removes nothing: the entries that are known stay. Where nothing is known yet, nothing is
 //!   passed on.
 //! - All entries gone at once is believed after a grace, if a consistent read says the same.
@@ -105,7 +106,7 @@ pub enum Event<'a> {
     RemovalSuspected,
     /// All entries are gone, and that is passed on.
     RemovalConfirmed,
-    /// The index went back, and the watch starts over.
+    /// The index went back, or stood still although Consul answered early: the watch starts over.
     IndexReset {
         /// What it was.
         from: u64,
@@ -205,13 +206,14 @@ impl<O: Observer> Watch<O> {
     /// Asks once, and once more consistently where the answer is not to be believed by itself.
     async fn poll(&mut self) -> Result<Option<Snapshot>, Error> {
         let wait = self.judge.grace_left(Instant::now()).map_or(self.wait, |left| left.min(self.wait));
-        let read = Read::Blocking { index: self.judge.index(), wait: wait.max(SHORTEST_WAIT) };
-        let response = self.client.list(&self.prefix, read).await?;
-        let before = self.judge.index();
-        if self.judge.went_back(response.index) {
+        let (before, wait) = (self.judge.index(), wait.max(SHORTEST_WAIT));
+        let started = Instant::now();
+        let response = self.client.list(&self.prefix, Read::Blocking { index: before, wait }).await?;
+        let early = started.elapsed() < wait;
+        if self.judge.must_start_over(response.index, early) {
             self.observer.observe(Event::IndexReset { from: before, to: response.index });
         }
-        match self.judge.hear(response, Instant::now()) {
+        match self.judge.hear(response, early, Instant::now()) {
             Verdict::Ask { last_contact } => {
                 if let Some(last_contact) = last_contact {
                     self.observer.observe(Event::Stale { last_contact });

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use setpoint_composite::declare::{
-    Baseline, Changes, Declaration, MAX_OPERATIONS, Operation, changes, owned_after, owned_before, removal,
+    Baseline, Changes, Declaration, MAX_OPERATIONS, Operation, after, changes, data_changes, owned_after,
+    owned_before, removal,
 };
 use setpoint_composite::structure::{Entry, transform};
 
@@ -251,4 +252,49 @@ proptest! {
             prop_assert_eq!(there.get(&key), now.get(&key));
         }
     }
+}
+
+#[test]
+fn what_would_be_written_is_a_plan_like_any_other() {
+    let before = plain("sat", Some("one")).keys();
+    let present: Vec<_> = before.iter().map(|(key, value)| Entry::new(key, value)).collect();
+    let found = changes(&plain("sat", Some("two")).keys(), &owned_after(&before), &present);
+    let mut plan = setpoint_plan::Plan::new("two");
+    found.plan(&mut plan);
+    assert_eq!(
+        plan.to_string(),
+        "two: 1 to create, 1 to modify, 1 to delete
+  + key/composite/two/structure/sat/compositeRole: it is declared and not there
+  ~ key/config/sat/application/composite/structureRef: its value is not the declared one
+  - key/composite/one/structure/sat/compositeRole: it was declared and is not any more
+"
+    );
+    let then: BTreeMap<_, _> =
+        after(&present, &found).iter().map(|entry| (entry.key.clone(), entry.text())).collect();
+    assert_eq!(then, plain("sat", Some("two")).keys());
+}
+
+#[test]
+fn a_config_map_differs_by_what_it_says_or_else_by_how_it_is_written() {
+    let entries: Vec<_> =
+        plain("bl", None).keys().iter().map(|(key, value)| Entry::new(key, value)).collect();
+    let (payload, _) = transform(&entries, "OnPrem", None);
+    let said = |present: Option<&str>| -> Vec<_> {
+        let told = |change: setpoint_plan::AttributeChange| {
+            format!(
+                "{}: {:?} {:?}",
+                change.attribute,
+                change.old.unwrap_or_default(),
+                change.new.unwrap_or_default()
+            )
+        };
+        data_changes(present, &payload).into_iter().map(told).collect()
+    };
+    assert_eq!(said(Some(&payload.to_json())), [""; 0]);
+    assert_eq!(said(None), [r#"baseline.origin: "" "bl""#, r#"cloudProvider: "" "OnPrem""#]);
+    let other = r#"{"cloudProvider":"OnPrem","composite":{"baseline":{"origin":"old","peer":"p"}}}"#;
+    assert_eq!(said(Some(other)), [r#"baseline.origin: "old" "bl""#, r#"baseline.peer: "p" """#]);
+    let spaced = payload.to_json().replace(':', ": ");
+    assert!(said(Some(&spaced))[0].starts_with("data: "), "the same, but not the same bytes");
+    assert!(said(Some("garbage"))[0].starts_with(r#"data: "garbage" "#));
 }

@@ -138,7 +138,9 @@ impl KubernetesArgs {
         install_tls();
         let config = match &self.kubeconfig {
             Some(path) => {
-                let wrong = |error: &dyn std::error::Error| CliError::Kubernetes(format!("{}: {error}", path.display()));
+                let wrong = |error: &dyn std::error::Error| {
+                    CliError::Kubernetes(format!("{}: {error}", path.display()))
+                };
                 let config = Kubeconfig::read_from(path).map_err(|error| wrong(&error))?;
                 let options = KubeConfigOptions::default();
                 Config::from_custom_kubeconfig(config, &options).await.map_err(|error| wrong(&error))?

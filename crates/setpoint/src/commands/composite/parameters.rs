@@ -22,8 +22,9 @@ impl FromStr for Time {
         if let Ok(milliseconds) = text.parse() {
             return Ok(Self(Duration::from_millis(milliseconds)));
         }
-        let parsed: jiff::SignedDuration =
-            text.parse().map_err(|_| format!("`{text}` is no time: write 30s, 5m, or a number of milliseconds"))?;
+        let parsed: jiff::SignedDuration = text
+            .parse()
+            .map_err(|_| format!("`{text}` is no time: write 30s, 5m, or a number of milliseconds"))?;
         Duration::try_from(parsed).map(Self).map_err(|_| "a time must not be negative".to_owned())
     }
 }
@@ -44,7 +45,8 @@ impl<'de> Deserialize<'de> for Time {
 
             fn visit_i64<E: Error>(self, number: i64) -> Result<Time, E> {
                 let milliseconds = u64::try_from(number);
-                let milliseconds = milliseconds.map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))?;
+                let milliseconds =
+                    milliseconds.map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))?;
                 Ok(Time(Duration::from_millis(milliseconds)))
             }
         }
@@ -79,7 +81,9 @@ mod tests {
 
     #[test]
     fn a_time_is_written_with_a_unit_or_in_milliseconds() {
-        for (text, milliseconds) in [("3000", 3_000), ("3s", 3_000), ("5m", 300_000), ("500ms", 500), ("1h 30m", 5_400_000)] {
+        for (text, milliseconds) in
+            [("3000", 3_000), ("3s", 3_000), ("5m", 300_000), ("500ms", 500), ("1h 30m", 5_400_000)]
+        {
             assert_eq!(text.parse(), Ok(Time(Duration::from_millis(milliseconds))), "{text}");
         }
         for text in ["", "-3s", "soon", "3 parsecs"] {

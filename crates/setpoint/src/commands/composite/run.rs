@@ -40,7 +40,13 @@ pub(crate) struct RunArgs {
 #[serde(rename_all = "kebab-case", default)]
 struct Parameters {
     /// A namespace whose Composites are served; may be given several times [default: the own namespace].
-    #[arg(long, value_name = "NAME", env = "CLOUD_NAMESPACE", value_delimiter = ',', conflicts_with = "all_namespaces")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "CLOUD_NAMESPACE",
+        value_delimiter = ',',
+        conflicts_with = "all_namespaces"
+    )]
     namespace: Vec<String>,
     /// Serves the Composites of all namespaces.
     #[arg(long, value_name = "BOOL", env = "SETPOINT_COMPOSITE_ALL_NAMESPACES", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -89,25 +95,61 @@ struct Parameters {
     #[arg(long, value_name = "TIME", env = "SETPOINT_COMPOSITE_REQUEST_TIMEOUT")]
     request_timeout: Option<Time>,
     /// Whether instances agree by a Lease on who works [default: true].
-    #[arg(long, value_name = "BOOL", env = "SETPOINT_COMPOSITE_LEADER_ELECT", help_heading = "Leader election")]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        env = "SETPOINT_COMPOSITE_LEADER_ELECT",
+        help_heading = "Leader election"
+    )]
     leader_elect: Option<bool>,
     /// The name of the Lease [default: setpoint-composite].
-    #[arg(long, value_name = "NAME", env = "SETPOINT_COMPOSITE_LEASE_NAME", help_heading = "Leader election")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "SETPOINT_COMPOSITE_LEASE_NAME",
+        help_heading = "Leader election"
+    )]
     lease_name: Option<String>,
     /// The namespace of the Lease [default: the own namespace].
-    #[arg(long, value_name = "NAME", env = "SETPOINT_COMPOSITE_LEASE_NAMESPACE", help_heading = "Leader election")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "SETPOINT_COMPOSITE_LEASE_NAMESPACE",
+        help_heading = "Leader election"
+    )]
     lease_namespace: Option<String>,
     /// For how long others leave a Lease alone that is not renewed [default: 15s].
-    #[arg(long, value_name = "TIME", env = "SETPOINT_COMPOSITE_LEASE_DURATION", help_heading = "Leader election")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "SETPOINT_COMPOSITE_LEASE_DURATION",
+        help_heading = "Leader election"
+    )]
     lease_duration: Option<Time>,
     /// After how long a leader that can't renew the Lease stops by itself [default: 10s].
-    #[arg(long, value_name = "TIME", env = "SETPOINT_COMPOSITE_LEASE_RENEW_DEADLINE", help_heading = "Leader election")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "SETPOINT_COMPOSITE_LEASE_RENEW_DEADLINE",
+        help_heading = "Leader election"
+    )]
     lease_renew_deadline: Option<Time>,
     /// How often the Lease is renewed or looked at [default: 2s].
-    #[arg(long, value_name = "TIME", env = "SETPOINT_COMPOSITE_LEASE_RETRY_TIME", help_heading = "Leader election")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "SETPOINT_COMPOSITE_LEASE_RETRY_TIME",
+        help_heading = "Leader election"
+    )]
     lease_retry_time: Option<Time>,
     /// What this instance is called [default: the name of the host].
-    #[arg(long, value_name = "NAME", env = "HOSTNAME", hide_env_values = true, help_heading = "Leader election")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "HOSTNAME",
+        hide_env_values = true,
+        help_heading = "Leader election"
+    )]
     instance: Option<String>,
     /// Where `/healthz`, `/readyz` and `/metrics` are served [default: 0.0.0.0:8080].
     #[arg(long, value_name = "ADDRESS", env = "SETPOINT_COMPOSITE_LISTEN")]
@@ -165,13 +207,17 @@ impl Parameters {
         let namespaces = match (self.all_namespaces, self.namespace.as_slice()) {
             (Some(true), []) => Namespaces::All,
             (Some(true), _) => {
-                return Err(CliError::Setting("namespace: all namespaces are served, so none can be named".to_owned()));
+                return Err(CliError::Setting(
+                    "namespace: all namespaces are served, so none can be named".to_owned(),
+                ));
             }
             (_, []) => Namespaces::Only(BTreeSet::from([home.to_owned()])),
             (_, names) => Namespaces::Only(names.iter().cloned().collect()),
         };
         let cloud_provider: CloudProvider = match &self.cloud_provider {
-            Some(name) => name.parse().map_err(|error| CliError::Setting(format!("cloud-provider: {error}")))?,
+            Some(name) => {
+                name.parse().map_err(|error| CliError::Setting(format!("cloud-provider: {error}")))?
+            }
             None => defaults.cloud_provider,
         };
         let election = self.leader_elect.unwrap_or(true).then(|| {
@@ -236,13 +282,15 @@ async fn operate(parameters: Parameters) -> Result<u8, CliError> {
     tracing::info!(instance = settings.instance, namespaces = ?settings.namespaces, "the operator starts");
     let operator =
         Operator::new(kubernetes, consul, settings).map_err(|error| CliError::Setting(error.to_string()))?;
-    let server = Server::bind(parameters.listen.unwrap_or(LISTEN), operator.vitals(), operator.metrics()).await?;
+    let server =
+        Server::bind(parameters.listen.unwrap_or(LISTEN), operator.vitals(), operator.metrics()).await?;
     if let Some(address) = server.address() {
         tracing::info!(%address, "the endpoints are served");
     }
     let cancel = CancellationToken::new();
     let serving = server.run(cancel.clone());
-    let (mut operating, mut serving) = (std::pin::pin!(operator.run(cancel.clone())), std::pin::pin!(serving));
+    let (mut operating, mut serving) =
+        (std::pin::pin!(operator.run(cancel.clone())), std::pin::pin!(serving));
     let served = tokio::select! {
         () = &mut operating => Ok(()),
         served = &mut serving => served,
@@ -262,14 +310,15 @@ async fn operate(parameters: Parameters) -> Result<u8, CliError> {
 /// Says what goes on, on the standard error output.
 fn log_to_stderr(report: Report) {
     let level = match report.verbosity() {
-        0 => std::env::var("LOG_LEVEL").ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::INFO),
+        0 => {
+            std::env::var("LOG_LEVEL").ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::INFO)
+        }
         1 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    let targets = Targets::new().with_default(level.min(LevelFilter::WARN)).with_targets([
-        ("setpoint", level),
-        ("setpoint_composite", level),
-    ]);
+    let targets = Targets::new()
+        .with_default(level.min(LevelFilter::WARN))
+        .with_targets([("setpoint", level), ("setpoint_composite", level)]);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
     let layer = match report.format() {
         LogFormat::Text => lines.with_ansi(false).boxed(),
