@@ -1,8 +1,11 @@
 //! The operator against a real API server and a real Consul.
 
+mod faults;
 mod history;
+mod leading;
 mod ownership;
 mod publishing;
 mod readonly;
 mod reconciling;
+mod rights;
 mod world;

@@ -138,7 +138,7 @@ async fn of_several_composites_the_oldest_counts_and_the_next_takes_over() {
 }
 
 #[tokio::test]
-async fn deleting_a_composite_removes_its_keys_and_its_config_map_and_nothing_else() {
+async fn deleting_a_composite_removes_its_keys_and_nothing_else() {
     let world = need!(World::new().await);
     let ns = world.name();
     let foreign = format!("composite/{ns}/structure/{ns}-sat/compositeRole");
@@ -151,9 +151,6 @@ async fn deleting_a_composite_removes_its_keys_and_its_config_map_and_nothing_el
     wait::until("the Composite to go", LIMIT, gone).await;
     assert_eq!(world.keys(&format!("composite/{ns}/")).await.into_keys().collect::<Vec<_>>(), [foreign]);
     assert!(world.keys(&format!("config/{ns}/")).await.is_empty());
-    let collected = async || world.config_map().await.is_none().then_some(());
-    // The collector looks for new kinds of owners every half a minute.
-    wait::until("the ConfigMap to be collected", LIMIT * 2, collected).await;
 }
 
 #[tokio::test]
