@@ -70,9 +70,8 @@ impl Watching {
     /// Waits for an event that begins like this, and that many of them.
     pub(crate) async fn told(&self, start: &str, times: usize) {
         let told = async || (self.count(start) >= times).then_some(());
-        if wait::within(LIMIT, told).await.is_none() {
-            panic!("waited in vain for {times} {start}: {:?}", self.events());
-        }
+        let in_time = wait::within(LIMIT, told).await.is_some();
+        assert!(in_time, "waited in vain for {times} {start}: {:?}", self.events());
     }
 
     /// The next snapshot.

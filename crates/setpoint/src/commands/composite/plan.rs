@@ -62,7 +62,7 @@ async fn plan(args: &PlanArgs, report: Report) -> Result<Plan, CliError> {
     let file = args.file.as_deref().map(composite_in).transpose()?;
     let kubernetes = args.target.connect().await?;
     let namespace = args.target.namespace.clone();
-    let namespace = namespace.or_else(|| file.as_ref().and_then(|composite| composite.namespace()));
+    let namespace = namespace.or_else(|| file.as_ref().and_then(ResourceExt::namespace));
     let namespace = namespace.or_else(|| kubernetes.as_ref().map(|(_, home)| home.clone()));
     let Some(namespace) = namespace else {
         return Err(CliError::Setting(

@@ -26,7 +26,7 @@ pub(crate) struct RenderArgs {
     /// The id of the composite; needed only where the file holds several.
     #[arg(long, value_name = "ID")]
     id: Option<String>,
-    /// The cloud provider: AKS, GKE, EKS or OnPrem.
+    /// The cloud provider: `AKS`, `GKE`, `EKS` or `OnPrem`.
     #[arg(long, value_name = "NAME", env = "CLOUD_PROVIDER", default_value_t)]
     cloud_provider: CloudProvider,
     /// A payload that was published before: groups that are ambiguous keep what it says of them.

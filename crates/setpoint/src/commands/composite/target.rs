@@ -30,7 +30,7 @@ pub(crate) struct TargetArgs {
     /// The operator that the ConfigMap's `managed-by` label names.
     #[arg(long, value_name = "NAME", env = "SETPOINT_COMPOSITE_MANAGED_BY", default_value = "core-operator")]
     pub(super) managed_by: String,
-    /// The cloud provider: AKS, GKE, EKS or OnPrem.
+    /// The cloud provider: `AKS`, `GKE`, `EKS` or `OnPrem`.
     #[arg(long, value_name = "NAME", env = "CLOUD_PROVIDER", default_value_t)]
     pub(super) cloud_provider: CloudProvider,
     /// Looks at Consul alone, and not at Kubernetes.
