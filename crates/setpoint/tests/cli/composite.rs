@@ -207,7 +207,11 @@ async fn show_prints_the_tree_and_how_the_config_map_differs() {
     insta::assert_snapshot!("show-absent", beside.text(&show));
     let old = r#"{"cloudProvider":"OnPrem","composite":{"baseline":{"origin":"shop-old"},"satellites":[{"origin":"gone"}]}}"#;
     config_map(&beside.namespace, &json!({}), old);
-    insta::assert_snapshot!("show-differs", beside.text(&show));
+    let differs = beside.text(&show);
+    insta::assert_snapshot!("show-differs", differs);
+    let shown = differs.replace("NS", "shop").replace("index N", "index 42");
+    let block = format!("```tree\n$ setpoint composite show shop\n{shown}```\n");
+    assert!(include_str!("../../../../README.md").contains(&block), "the README shows something else than\n{block}");
     assert_eq!(beside.run(&[&show[..], &["--detailed-exitcode"]].concat()).code(), 2);
 
     let json: Value = serde_json::from_str(&beside.run(&[&show[..], &["--json"]].concat()).out()).unwrap();
