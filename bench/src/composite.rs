@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::ValueEnum;
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
@@ -32,7 +32,7 @@ const SAMPLES: u32 = 30;
 /// How long it is quiet between two writes: a little more than the operator's default between two answers.
 const QUIET: Duration = Duration::from_millis(3_200);
 /// How long anything may take before it counts as never.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// How many writers make churn, and how long each pauses between two writes: 1,000 a second.
 const WRITERS: u32 = 16;
 const PAUSE: Duration = Duration::from_millis(16);
@@ -136,8 +136,12 @@ impl Stage {
         Ok(())
     }
 
-    async fn delete(&self, id: &str, namespace: &str) -> Result<()> {
-        self.http.delete(self.key(id, namespace)).send().await?.error_for_status()?;
+    /// Adds a namespace, or takes it away again.
+    async fn toggle(&self, id: &str, there: bool) -> Result<()> {
+        if there {
+            return self.put(id, "toggled").await;
+        }
+        self.http.delete(self.key(id, "toggled")).send().await?.error_for_status()?;
         Ok(())
     }
 
@@ -242,17 +246,26 @@ async fn quiet(stage: &Stage, namespaces: u32, scale: f64) -> Result<(String, St
             sleep(QUIET).await;
             let start = Instant::now();
             let there = sample % 2 == 0;
-            if there { stage.put(&id, "toggled").await? } else { stage.delete(&id, "toggled").await? }
+            stage.toggle(&id, there).await?;
             let end = shown.until(|data| data.contains("\"toggled\"") == there).await?;
-            took.push(ms(end - start));
+            took.push(end - start);
         }
     }
     let floor = bare(stage, namespaces, samples).await?;
     let ([p50_ms, p99_ms], [floor_p50_ms, floor_p99_ms]) = (percentiles(took), percentiles(floor));
     let ratio = p50_ms / floor_p50_ms;
     let samples = samples as usize;
-    let figures =
-        Quiet { bench: "composite", case: id, namespaces, samples, p50_ms, p99_ms, floor_p50_ms, floor_p99_ms, ratio };
+    let figures = Quiet {
+        bench: "composite",
+        case: id,
+        namespaces,
+        samples,
+        p50_ms,
+        p99_ms,
+        floor_p50_ms,
+        floor_p99_ms,
+        ratio,
+    };
     let missed = if p99_ms <= AT_MOST_MS { "" } else { "  missed" };
     let line = format!(
         "{:<12}p50 {p50_ms:>7.1} ms  p99 {p99_ms:>7.1} ms  at most {AT_MOST_MS} ms  bare {floor_p50_ms:>7.1} ms  ratio {ratio:>5.2}{missed}",
@@ -262,21 +275,21 @@ async fn quiet(stage: &Stage, namespaces: u32, scale: f64) -> Result<(String, St
 }
 
 /// The bare requests: a write, the blocking read that it ends, and an apply of as much data.
-async fn bare(stage: &Stage, namespaces: u32, samples: u32) -> Result<Vec<f64>> {
+async fn bare(stage: &Stage, namespaces: u32, samples: u32) -> Result<Vec<Duration>> {
     let id = format!("bare-{namespaces}");
     stage.populate(&id, namespaces).await?;
     let consul = ConsulClient::new(Settings::new(stage.consul.url()))?;
     let config_maps: Api<ConfigMap> = Api::namespaced(stage.client.clone(), &id);
     let mut shown = Shown::watch(stage, &id);
     let mut index = consul.list(&prefix(&id), Read::Default).await?.index;
-    let mut took = Vec::new();
+    let (prefix, mut took) = (prefix(&id), Vec::new());
     for sample in 0..samples {
-        let read = consul.list(&prefix(&id), Read::Blocking { index, wait: PATIENCE });
+        let read = consul.list(&prefix, Read::Blocking { index, wait: PATIENCE });
         let write = async {
             // The read has to be there first.
             sleep(Duration::from_millis(50)).await;
             let start = Instant::now();
-            if sample % 2 == 0 { stage.put(&id, "toggled").await? } else { stage.delete(&id, "toggled").await? }
+            stage.toggle(&id, sample % 2 == 0).await?;
             anyhow::Ok(start)
         };
         let (response, start) = tokio::join!(read, write);
@@ -286,7 +299,7 @@ async fn bare(stage: &Stage, namespaces: u32, samples: u32) -> Result<Vec<f64>> 
         let data = payload.to_json();
         let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": CONFIG_MAP }, "data": { "data": data } });
         config_maps.patch(CONFIG_MAP, &PatchParams::apply("bare"), &Patch::Apply(&object)).await?;
-        took.push(ms(shown.until(|shown| shown == data).await? - start));
+        took.push(shown.until(|shown| shown == data).await? - start);
     }
     Ok(took)
 }
@@ -363,13 +376,15 @@ fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// The median, and what 99 of 100 stay below: with few samples, the most.
-fn percentiles(mut samples: Vec<f64>) -> [f64; 2] {
-    samples.sort_by(f64::total_cmp);
-    [50, 99].map(|percent| {
-        let rank = (samples.len() * percent).div_ceil(100).max(1) - 1;
-        samples.get(rank).copied().unwrap_or(f64::NAN)
-    })
+/// The median, and what 99 of 100 stay below: with few samples, the most. In milliseconds.
+fn percentiles(mut samples: Vec<Duration>) -> [f64; 2] {
+    samples.sort();
+    [50, 99].map(|percent| ms(samples.get(rank(samples.len(), percent)).copied().unwrap_or_default()))
+}
+
+/// Which of so many sorted samples a percentile is.
+fn rank(samples: usize, percent: usize) -> usize {
+    (samples * percent).div_ceil(100).max(1) - 1
 }
 
 #[cfg(test)]
@@ -378,9 +393,8 @@ mod tests {
 
     #[test]
     fn percentiles_are_ranks() {
-        let hundred: Vec<f64> = (1..=100).rev().map(f64::from).collect();
-        assert_eq!(percentiles(hundred), [50.0, 99.0]);
-        assert_eq!(percentiles(vec![3.0, 1.0, 2.0]), [2.0, 3.0]);
-        assert_eq!(percentiles(vec![7.0]), [7.0, 7.0]);
+        assert_eq!([rank(100, 50), rank(100, 99)], [49, 98]);
+        assert_eq!([rank(3, 50), rank(3, 99)], [1, 2]);
+        assert_eq!([rank(1, 50), rank(1, 99)], [0, 0]);
     }
 }
