@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use setpoint_composite::consul;
 use setpoint_composite::publish::payload_of;
+use setpoint_testutils::kubernetes::History;
 use setpoint_testutils::{Consul, Durability, Kubernetes, need, wait};
 
-use super::history::History;
-use super::world::{LIMIT, NAME, Running, fast, from, install, make_namespace};
+use super::world::{LIMIT, NAME, ORDERED, Running, fast, from, install, make_namespace};
 
 #[tokio::test]
 async fn a_killed_api_server_is_survived_and_what_happened_meanwhile_is_published() {
@@ -35,7 +35,7 @@ async fn a_killed_api_server_is_survived_and_what_happened_meanwhile_is_publishe
         wait::until(&format!("{expected}"), LIMIT, found).await;
     };
     publishes(json!({ "baseline": { "origin": ns } })).await;
-    let before = history.assert_never_stale(NAME).await;
+    let before = history.versions_that_never_go_back(NAME, &ORDERED).await;
     assert!(!before.is_empty());
 
     kubernetes.server().kill();
@@ -49,5 +49,5 @@ async fn a_killed_api_server_is_survived_and_what_happened_meanwhile_is_publishe
     let history = History::begin(&client, ns).await;
     consul.delete(&satellite("one")).await.unwrap();
     publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": "two" }] })).await;
-    history.assert_never_stale(NAME).await;
+    history.versions_that_never_go_back(NAME, &ORDERED).await;
 }

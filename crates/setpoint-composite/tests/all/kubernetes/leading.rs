@@ -9,11 +9,11 @@ use kube::{Api, Client, Config, ResourceExt};
 use serde_json::json;
 use setpoint_composite::consul;
 use setpoint_composite::lease::{Elector, Timing};
-use setpoint_composite::publish::{Desired, TRANSITIONS_ANNOTATION, Target, WriteError, Writer};
+use setpoint_composite::publish::{Desired, TRANSITIONS_ANNOTATION, Target, WriteError, Writer, payload_of};
 use setpoint_composite::settings::{Election, Settings};
 use setpoint_testutils::{Kubernetes, Proxy, need, wait};
 
-use super::world::{LIMIT, NAME, Running, World};
+use super::world::{LIMIT, NAME, ORDERED, Running, World};
 
 const LEASE: &str = "setpoint-composite";
 const QUICK: Timing = Timing {
@@ -68,7 +68,7 @@ async fn of_two_instances_one_works_and_the_other_takes_over_at_once_when_it_end
     world.until("the new leader's stamp", |map| map.annotations()[TRANSITIONS_ANNOTATION] == stamp).await;
     world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();
     world.publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] })).await;
-    world.history.assert_never_stale(NAME).await;
+    world.history.versions_that_never_go_back(NAME, &ORDERED).await;
     two.stop().await;
 }
 
@@ -94,8 +94,9 @@ async fn a_leader_that_is_cut_off_stops_by_itself_before_another_starts() {
     proxy.heal();
     world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();
     world.publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] })).await;
-    let versions = world.history.assert_never_stale(NAME).await;
-    assert!(versions.last().unwrap().transitions > versions[0].transitions);
+    let versions = world.history.versions_that_never_go_back(NAME, &ORDERED).await;
+    let terms: Vec<_> = versions.iter().map(|map| map.annotations()[TRANSITIONS_ANNOTATION].clone()).collect();
+    assert!(terms.first() < terms.last(), "{terms:?}");
     drop((one, two));
 }
 
@@ -152,8 +153,8 @@ async fn what_a_former_leader_still_writes_is_refused() {
     }
     let error = world.config_maps().create(&kube::api::PostParams::default(), &stale.object(&target, None)).await;
     assert!(error.is_err(), "what is there can't be created");
-    let versions = world.history.assert_never_stale(NAME).await;
-    assert!(versions.iter().all(|version| version.payload.as_deref() == Some("1")), "{versions:?}");
+    let versions = world.history.versions_that_never_go_back(NAME, &ORDERED).await;
+    assert!(versions.iter().all(|map| payload_of(map) == Some("1")), "{versions:?}");
 }
 
 #[tokio::test]

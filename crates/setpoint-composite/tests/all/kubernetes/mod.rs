@@ -1,7 +1,6 @@
 //! The operator against a real API server and a real Consul.
 
 mod faults;
-mod history;
 mod leading;
 mod ownership;
 mod publishing;

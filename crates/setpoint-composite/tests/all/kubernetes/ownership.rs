@@ -8,7 +8,7 @@ use setpoint_composite::api::ConditionType;
 use setpoint_composite::publish::{MANAGED_BY, PART_OF};
 use setpoint_testutils::{need, wait};
 
-use super::world::{LIMIT, NAME, World, fast, from};
+use super::world::{LIMIT, NAME, ORDERED, World, fast, from};
 
 /// Makes the ConfigMap as somebody else would.
 async fn make(world: &World, metadata: Value, data: &str) {
@@ -79,7 +79,7 @@ async fn losing_the_label_stops_at_once_and_regaining_it_resumes() {
     world.patch_map(json!({ "metadata": { "labels": { MANAGED_BY: "core-operator" } } })).await;
     world.publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] })).await;
     world.condition("composite", ConditionType::Published, "True", "Applied").await;
-    assert!(world.history.assert_never_stale(NAME).await.len() > versions);
+    assert!(world.history.versions_that_never_go_back(NAME, &ORDERED).await.len() > versions);
 }
 
 #[tokio::test]

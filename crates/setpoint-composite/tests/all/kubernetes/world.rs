@@ -14,20 +14,21 @@ use setpoint_composite::api::{Composite, ConditionType, condition, crd};
 use setpoint_composite::consul;
 use setpoint_composite::observe::Metrics;
 use setpoint_composite::operator::Operator;
-use setpoint_composite::publish::payload_of;
+use setpoint_composite::publish::{INDEX_ANNOTATION, TRANSITIONS_ANNOTATION, payload_of};
 use setpoint_composite::settings::{Namespaces, Settings};
-use setpoint_testutils::kubernetes::TestNamespace;
+use setpoint_testutils::kubernetes::{History, TestNamespace};
 use setpoint_testutils::{Consul, Kubernetes, Missing, wait};
 use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::history::History;
 
 /// How long anything may take that must happen.
 pub(crate) const LIMIT: Duration = Duration::from_secs(40);
 /// The name of the ConfigMap.
 pub(crate) const NAME: &str = "composite-structure";
+/// What must never go back in it: an earlier state of Consul, or an earlier leader, would be a stale write.
+pub(crate) const ORDERED: [&str; 2] = [INDEX_ANNOTATION, TRANSITIONS_ANNOTATION];
 
 /// A namespace of one test's own, with a Consul that it shares.
 pub(crate) struct World {
