@@ -10,6 +10,8 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line talks to the terminal")]
 
 mod case;
+#[cfg(feature = "composite")]
+mod composite;
 mod engine;
 mod floor;
 mod haproxy;
@@ -61,6 +63,8 @@ enum Bench {
     Host,
     /// HAProxy configurations: parsing, modelling, comparing.
     Haproxy,
+    /// Consul to a ConfigMap.
+    Composite,
 }
 
 fn main() -> ExitCode {
@@ -89,6 +93,9 @@ fn run(cli: &Cli) -> Result<()> {
     if let Some(Bench::Haproxy) = cli.bench {
         return haproxy::run(&chosen::<haproxy::HaproxyCase>(&cli.cases), cli.json, cli.scale);
     }
+    if let Some(Bench::Composite) = cli.bench {
+        return composite(cli);
+    }
     let cases = chosen::<Case>(&cli.cases);
     let mut report = report::Report::new(cli.json);
     for case in cases {
@@ -97,6 +104,16 @@ fn run(cli: &Cli) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(feature = "composite")]
+fn composite(cli: &Cli) -> Result<()> {
+    composite::run(&chosen::<composite::CompositeCase>(&cli.cases), cli.json, cli.scale)
+}
+
+#[cfg(not(feature = "composite"))]
+fn composite(_: &Cli) -> Result<()> {
+    anyhow::bail!("this program was built without it; run `cargo xtask bench composite`")
 }
 
 /// The named cases, or all of them. An unknown one is a usage error, as clap tells it.

@@ -9,7 +9,7 @@ use crate::{exit, workspace};
 /// Arguments of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to measure: `engine`, `host` or `haproxy`.
+    /// What to measure: `engine`, `host`, `haproxy` or `composite`.
     name: String,
     /// The cases to run; all if none is named.
     #[arg(value_name = "CASE")]
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 
 /// Runs the measurements; they know their cases themselves.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    if args.name == "host" {
+    if matches!(args.name.as_str(), "host" | "composite") {
         // What is measured is the command itself.
         let mut build = workspace::cargo();
         build.args(["build", "--quiet", "--release", "--package", "setpoint"]);
@@ -34,7 +34,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     let mut command = workspace::cargo();
-    command.args(["run", "--quiet", "--release", "--package", "setpoint-bench", "--"]).args(arguments(args));
+    command.args(["run", "--quiet", "--release", "--package", "setpoint-bench"]);
+    if args.name != "composite" {
+        // Without Consul and Kubernetes, it is built in a fraction of the time.
+        command.arg("--no-default-features");
+    }
+    command.arg("--").args(arguments(args));
     let status = command.status().context("can't run the measurements")?;
     Ok(exit::like(status))
 }

@@ -5,7 +5,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 use crate::http;
 use crate::part::{self, Missing};
@@ -48,10 +49,21 @@ pub struct Versioned {
 impl Consul {
     /// Starts a single server.
     pub async fn start(acl: Acl) -> Result<Self, Missing> {
-        let mut servers = servers(1, acl)?;
+        Self::start_with(acl, &json!({})).await
+    }
+
+    /// Starts a single server whose configuration has these fields as well.
+    pub async fn start_with(acl: Acl, more: &Value) -> Result<Self, Missing> {
+        let mut servers = servers(1, acl, more)?;
         let server = servers.remove(0);
         server.ready().await;
         Ok(server)
+    }
+
+    /// The server, without ACLs, that the tests of one binary share, started by the first that asks for it.
+    pub async fn shared() -> Result<&'static Self, Missing> {
+        static SHARED: OnceCell<Consul> = OnceCell::const_new();
+        SHARED.get_or_try_init(|| Self::start(Acl::Off)).await
     }
 
     /// The base URL of its HTTP API.
@@ -111,6 +123,51 @@ impl Consul {
         request.send().await?.error_for_status().map(|_| ())
     }
 
+    /// Removes a key.
+    pub async fn delete(&self, key: &str) -> Result<(), reqwest::Error> {
+        let request = self.request(Method::DELETE, &format!("/v1/kv/{key}"));
+        request.send().await?.error_for_status().map(|_| ())
+    }
+
+    /// Removes all keys below a prefix.
+    pub async fn delete_tree(&self, prefix: &str) -> Result<(), reqwest::Error> {
+        let request = self.request(Method::DELETE, &format!("/v1/kv/{prefix}?recurse"));
+        request.send().await?.error_for_status().map(|_| ())
+    }
+
+    /// Saves all that it holds.
+    pub async fn save(&self) -> Result<Vec<u8>, reqwest::Error> {
+        let request = self.request(Method::GET, "/v1/snapshot");
+        Ok(request.send().await?.error_for_status()?.bytes().await?.to_vec())
+    }
+
+    /// Goes back to what it held when it was saved.
+    pub async fn restore(&self, saved: Vec<u8>) -> Result<(), reqwest::Error> {
+        let request = self.request(Method::PUT, "/v1/snapshot").body(saved);
+        request.send().await?.error_for_status().map(|_| ())
+    }
+
+    /// Makes a policy with these rules, or gives an existing one these rules, and a new token that has it.
+    pub async fn token_with(&self, policy: &str, rules: &str) -> Result<String, reqwest::Error> {
+        self.set_policy(policy, rules).await?;
+        let body = json!({ "Policies": [{ "Name": policy }] });
+        let request = self.request(Method::PUT, "/v1/acl/token").json(&body);
+        let made: Value = request.send().await?.error_for_status()?.json().await?;
+        Ok(made["SecretID"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Gives a policy other rules; makes it if there is none.
+    pub async fn set_policy(&self, policy: &str, rules: &str) -> Result<(), reqwest::Error> {
+        let found = self.request(Method::GET, &format!("/v1/acl/policy/name/{policy}")).send().await?;
+        let id = match found.error_for_status() {
+            Ok(found) => found.json::<Value>().await?["ID"].as_str().map(str::to_owned),
+            Err(_) => None,
+        };
+        let path = id.as_ref().map_or("/v1/acl/policy".to_owned(), |id| format!("/v1/acl/policy/{id}"));
+        let body = json!({ "ID": id, "Name": policy, "Rules": rules });
+        self.request(Method::PUT, &path).json(&body).send().await?.error_for_status().map(|_| ())
+    }
+
     /// Reads a key.
     pub async fn get(&self, key: &str) -> Result<Versioned, reqwest::Error> {
         read(self.request(Method::GET, &format!("/v1/kv/{key}?raw"))).await
@@ -138,7 +195,7 @@ pub struct ConsulCluster {
 impl ConsulCluster {
     /// Starts a cluster.
     pub async fn start(acl: Acl) -> Result<Self, Missing> {
-        let servers = servers(3, acl)?;
+        let servers = servers(3, acl, &json!({}))?;
         for server in &servers {
             server.ready().await;
         }
@@ -157,7 +214,7 @@ async fn read(request: reqwest::RequestBuilder) -> Result<Versioned, reqwest::Er
 }
 
 /// Launches the servers of one cluster.
-fn servers(count: usize, acl: Acl) -> Result<Vec<Consul>, Missing> {
+fn servers(count: usize, acl: Acl, more: &Value) -> Result<Vec<Consul>, Missing> {
     let program = part::program("consul", "consul")?;
     let ports: Vec<_> = (0..count).map(|_| [Port::lease(), Port::lease(), Port::lease()]).collect();
     let members: Vec<_> = ports.iter().map(|[_, _, serf]| serf.address().to_string()).collect();
@@ -188,11 +245,24 @@ fn servers(count: usize, acl: Acl) -> Result<Vec<Consul>, Missing> {
             let acl = json!({ "enabled": true, "default_policy": "deny", "tokens": tokens });
             fields.insert("acl".to_owned(), acl);
         }
+        merge(&mut configuration, more);
         folder.write("consul.json", configuration.to_string());
         let process = launch(&program, &folder);
         Consul { program: program.clone(), acl, process, folder, http, _others: [server, serf] }
     };
     Ok(ports.into_iter().enumerate().map(launch_server).collect())
+}
+
+/// Adds the fields of one object to another, also inside of it.
+fn merge(into: &mut Value, more: &Value) {
+    match (into, more) {
+        (Value::Object(into), Value::Object(more)) => {
+            for (name, value) in more {
+                merge(into.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (into, more) => *into = more.clone(),
+    }
 }
 
 fn launch(program: &Path, folder: &Workdir) -> Process {

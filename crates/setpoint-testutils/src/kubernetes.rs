@@ -10,6 +10,7 @@
 //! that a cluster has (nodes, scheduler, other controllers) is not there.
 
 mod access;
+mod history;
 mod shared;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use std::process::Command;
 use kube::Client;
 use serde_json::Value;
 
+pub use history::History;
 pub use shared::TestNamespace;
 
 use crate::certificates::Authority;

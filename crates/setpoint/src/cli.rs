@@ -55,6 +55,8 @@ enum Command {
     Show(ShowArgs),
     /// Reads, checks and compares configurations of HAProxy.
     Haproxy(HaproxyArgs),
+    /// Keeps the structure of composites in Consul and in ConfigMaps.
+    Composite(commands::composite::CompositeArgs),
     /// Prints the JSON Schema of manifests, for editors.
     Schema,
     /// Prints completions for a shell.
@@ -441,6 +443,7 @@ pub(crate) fn run(cli: &Cli) -> Result<u8, CliError> {
         Command::History(args) => commands::history::list(args),
         Command::Show(args) => commands::history::show(args),
         Command::Haproxy(args) => commands::haproxy::run(&args.command),
+        Command::Composite(args) => commands::composite::run(&args.command, report),
         Command::Schema => commands::help::schema(),
         Command::Completions { shell } => commands::help::completions(*shell),
         Command::Man { dir } => commands::help::manual(dir),

@@ -112,6 +112,42 @@ pub(crate) enum CliError {
     /// Two configurations can't be compared.
     #[error(transparent)]
     Compare(#[from] setpoint_haproxy::compare::CompareError),
+    /// A parameter can't be used.
+    #[error("{0}")]
+    Setting(String),
+    /// A file with parameters can't be used.
+    #[error("can't use {}: {why}", .path.display())]
+    SettingsFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A file is not what it should be.
+    #[error("can't use {}: {why}", .path.display())]
+    Export {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A Composite can't be used.
+    #[error("can't use {name}: {why}")]
+    Composite {
+        /// Which one, or of which namespace.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// Kubernetes can't be used.
+    #[error("can't use Kubernetes: {0}")]
+    Kubernetes(String),
+    /// Consul can't be used.
+    #[error("{}", with_sources(.0))]
+    Consul(#[from] setpoint_composite::consul::Error),
+    /// The endpoints can't be served.
+    #[error(transparent)]
+    Serve(#[from] setpoint_composite::observe::ServeError),
     /// The directory to keep already holds something.
     #[error("{} is not empty", .0.display())]
     NotEmpty(PathBuf),
@@ -183,6 +219,11 @@ impl CliError {
             Self::NoSuchRun(_) | Self::NoRun => "history",
             Self::Incomplete(_) | Self::Reconcile(_) => "incomplete",
             Self::Configuration { .. } | Self::Broken { .. } | Self::Compare(_) => "configuration",
+            Self::Setting(_) | Self::SettingsFile { .. } => "settings",
+            Self::Export { .. } => "file",
+            Self::Composite { .. } => "composite",
+            Self::Kubernetes(_) => "kubernetes",
+            Self::Consul(_) => "consul",
             _ => "failed",
         }
     }
@@ -218,6 +259,16 @@ impl CliError {
             Self::Compare(_) => {
                 Some("name the current file first, then the desired one; neither may be empty")
             }
+            Self::Setting(_) | Self::SettingsFile { .. } => Some(
+                "`setpoint composite run --help` lists all parameters, with their variables and defaults",
+            ),
+            Self::Kubernetes(_) => {
+                Some("name a configuration with `--kubeconfig FILE` or KUBECONFIG, or run it in a pod")
+            }
+            Self::Consul(setpoint_composite::consul::Error::Denied(_)) => Some(
+                "name a file with a token with `--consul-token-file`, or an auth method with `--consul-auth-method`",
+            ),
+            Self::Consul(_) => Some("say where Consul is with `--consul-url` or CONSUL_URL"),
             Self::NotEmpty(_) => Some("name a directory that does not exist yet, or an empty one"),
             Self::Directory { .. } => Some("name a directory that you may write to"),
             Self::Temporary(_) => {
@@ -234,7 +285,7 @@ impl CliError {
     /// What the process exits with: 2 for what was asked for wrongly, as for any usage error, else 1.
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NotEmpty(_) | Self::Directory { .. } => 2,
+            Self::NotEmpty(_) | Self::Directory { .. } | Self::Setting(_) | Self::SettingsFile { .. } => 2,
             _ => 1,
         }
     }
@@ -270,6 +321,12 @@ impl CliError {
         }
         text
     }
+}
+
+/// An error with all that led to it.
+fn with_sources(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// An error as data.

@@ -38,6 +38,16 @@ impl Report {
         Self { format, verbosity }
     }
 
+    /// How messages are written.
+    pub(crate) fn format(self) -> LogFormat {
+        self.format
+    }
+
+    /// How much is said: 0 is what everybody wants to know.
+    pub(crate) fn verbosity(self) -> u8 {
+        self.verbosity
+    }
+
     /// Something that a person should know.
     pub(crate) fn warn(self, message: &str) {
         self.say("warning", &format!("warning: {message}"), message);

@@ -57,3 +57,30 @@ async fn a_cluster_survives_the_loss_of_one_server() {
     .await;
     assert_eq!(third.get("colour").await.unwrap().value.as_deref(), Some("green"));
 }
+
+#[tokio::test]
+async fn consul_goes_back_to_what_was_saved() {
+    let consul = need!(Consul::start(Acl::Off).await);
+    consul.put("tree/kept", "1").await.unwrap();
+    let saved = consul.save().await.unwrap();
+    consul.put("tree/lost", "2").await.unwrap();
+    consul.restore(saved).await.unwrap();
+    assert_eq!(consul.get("tree/lost").await.unwrap().value, None);
+    assert_eq!(consul.get("tree/kept").await.unwrap().value.as_deref(), Some("1"));
+    consul.delete_tree("tree/").await.unwrap();
+    assert_eq!(consul.get("tree/kept").await.unwrap().value, None);
+}
+
+#[tokio::test]
+async fn a_consul_token_may_do_what_its_policy_says() {
+    let consul = need!(Consul::start(Acl::On).await);
+    let token = consul.token_with("reader", r#"key_prefix "open/" { policy = "read" }"#).await.unwrap();
+    let read = async |key: &str| {
+        let url = format!("{}/v1/kv/{key}", consul.url());
+        let request = setpoint_testutils::http::client().get(url).header("X-Consul-Token", &token);
+        request.send().await.unwrap().status().as_u16()
+    };
+    assert_eq!((read("open/a").await, read("closed/a").await), (404, 403));
+    consul.set_policy("reader", r#"key_prefix "closed/" { policy = "read" }"#).await.unwrap();
+    assert_eq!((read("open/a").await, read("closed/a").await), (403, 404));
+}

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod apply;
+pub(crate) mod composite;
 pub(crate) mod destroy;
 pub(crate) mod explain;
 pub(crate) mod graph;

@@ -3,6 +3,7 @@
 
 mod alone;
 mod change;
+mod composite;
 mod haproxy;
 mod memory;
 mod readme;

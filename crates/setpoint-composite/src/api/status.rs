@@ -1,0 +1,116 @@
+//! What is said about a Composite.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::KubeSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// How many issues are listed one by one.
+pub const MAX_ISSUES: usize = 20;
+
+/// What is known of a Composite.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CompositeStatus {
+    /// The generation that the conditions are about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The id of the composite that it is a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub composite_id: Option<String>,
+    /// The role of the namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// The keys in Consul that belong to it. They are listed before they are written and until they are removed.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub owned_keys: BTreeSet<String>,
+    /// What the ConfigMap was made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Published>,
+    /// Entries in Consul that could not be used, the first few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub issues: Vec<StatusIssue>,
+    /// How many entries in Consul could not be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "optional_count")]
+    pub issue_count: Option<u32>,
+    /// What holds and what does not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "conditions")]
+    pub conditions: Vec<Condition>,
+}
+
+/// The roles of a namespace in a composite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Role {
+    /// It is the baseline, or a part of it.
+    Baseline,
+    /// It belongs to a baseline.
+    Satellite,
+}
+
+/// What the ConfigMap was made from, when, and by whom.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Published {
+    /// The name of the ConfigMap.
+    pub config_map: String,
+    /// The index of Consul that was last applied.
+    #[schemars(schema_with = "count")]
+    pub index: u64,
+    /// When it was applied.
+    #[schemars(schema_with = "time")]
+    pub at: Time,
+    /// The instance that applied it.
+    pub by: String,
+}
+
+/// An entry in Consul that could not be used.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusIssue {
+    /// What is wrong, in one word for programs.
+    pub kind: String,
+    /// The key or group of namespaces.
+    pub subject: String,
+    /// What is wrong, for people.
+    pub message: String,
+}
+
+/// A number that the API server knows the format of.
+fn count(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer", "format": "int64", "minimum": 0 })
+}
+
+fn optional_count(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer", "format": "int64", "minimum": 0, "nullable": true })
+}
+
+fn time(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "format": "date-time" })
+}
+
+/// The schema of `metav1.Condition`, with the limits that the conventions give.
+fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["type", "status", "reason", "message", "lastTransitionTime"],
+            "properties": {
+                "type": { "type": "string", "maxLength": 316 },
+                "status": { "type": "string", "enum": ["True", "False", "Unknown"] },
+                "reason": { "type": "string", "minLength": 1, "maxLength": 1024, "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$" },
+                "message": { "type": "string", "maxLength": 32768 },
+                "observedGeneration": { "type": "integer", "format": "int64", "minimum": 0 },
+                "lastTransitionTime": { "type": "string", "format": "date-time" },
+            },
+        },
+    })
+}

@@ -1,0 +1,357 @@
+//! The client.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Certificate, Identity, Method, StatusCode, Url};
+use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
+
+use super::auth::{Auth, Login, Secret, read_secret};
+use super::error::Error;
+use super::settings::{Settings, Tls};
+use super::wire;
+use crate::declare::Changes;
+use crate::structure::Entry;
+
+/// How often a token file is looked at while a query is under way.
+const TOKEN_FILE_INTERVAL: Duration = Duration::from_secs(2);
+/// How many keys are read at once.
+const READS_AT_ONCE: usize = 8;
+/// How much longer than Consul's own longest wait an answer may take.
+const WAIT_MARGIN: Duration = Duration::from_secs(10);
+
+/// How a list is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// As it is, from the leader.
+    Default,
+    /// As it is, after the leader has made sure that it still is the leader.
+    Consistent,
+    /// When something has changed since an index, or after so long.
+    Blocking {
+        /// What the last answer said; 0 to be answered at once.
+        index: u64,
+        /// How long Consul waits for a change.
+        wait: Duration,
+    },
+}
+
+/// What a list gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// What to give back in the next blocking read; 0 if Consul did not say.
+    pub index: u64,
+    /// The keys below the prefix; none where Consul knows no such key.
+    pub entries: Vec<Entry>,
+    /// Whether there is more that our token may not see.
+    pub filtered_by_acls: bool,
+    /// Whether the server knew a leader.
+    pub known_leader: bool,
+    /// How long ago the server heard of the leader; zero if it is the leader.
+    pub last_contact: Duration,
+}
+
+/// Speaks with Consul. Clones share connections and the login.
+#[derive(Clone, Debug)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    http: reqwest::Client,
+    base: Url,
+    parameters: Vec<(&'static str, String)>,
+    auth: Auth,
+    timeout: Duration,
+    /// The token of the last request.
+    used: Mutex<Option<Secret>>,
+    /// The token of our login.
+    session: Mutex<Option<Secret>>,
+    /// One login at a time: a second one would leave a token behind.
+    login: Semaphore,
+}
+
+impl Client {
+    /// Makes a client; reads the files with certificates, and connects to nothing yet.
+    pub fn new(settings: Settings) -> Result<Self, Error> {
+        let base = Url::parse(&settings.url)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            .ok_or_else(|| Error::Settings(format!("`{}` is no address of an HTTP API", settings.url)))?;
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(settings.connect_timeout)
+            // A connection whose other end is gone without a word is found in half a minute, not at the end of
+            // a long wait.
+            .tcp_keepalive(Duration::from_secs(15))
+            .tcp_keepalive_interval(Duration::from_secs(5))
+            .tcp_keepalive_retries(3);
+        let http = tls(http, &settings.tls, base.scheme() == "https")?.build();
+        let optional =
+            [("dc", settings.datacenter), ("ns", settings.namespace), ("partition", settings.partition)];
+        let parameters = optional.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        let inner = Inner {
+            http: http.map_err(|error| Error::Settings(format!("TLS: {error}")))?,
+            base,
+            parameters,
+            auth: settings.auth,
+            timeout: settings.timeout,
+            used: Mutex::default(),
+            session: Mutex::default(),
+            login: Semaphore::new(1),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Lists all keys below a prefix, in their order.
+    pub async fn list(&self, prefix: &str, read: Read) -> Result<Response, Error> {
+        let mut url = self.url(&["v1", "kv"], prefix)?;
+        url.query_pairs_mut().append_key_only("recurse");
+        self.read_kv(url, read).await
+    }
+
+    /// Reads one key; none if there is no such key.
+    pub async fn get(&self, key: &str, read: Read) -> Result<Option<Entry>, Error> {
+        let response = self.read_kv(self.url(&["v1", "kv"], key)?, read).await?;
+        Ok(response.entries.into_iter().next())
+    }
+
+    /// Reads those of some keys that there are, consistently, in the order of the keys.
+    pub async fn read(&self, keys: impl IntoIterator<Item = &str>) -> Result<Vec<Entry>, Error> {
+        let reads = keys.into_iter().map(|key| self.get(key, Read::Consistent)).collect::<Vec<_>>();
+        let entries: Vec<_> = stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await?;
+        let mut entries: Vec<_> = entries.into_iter().flatten().collect();
+        entries.sort_by(|one, other| one.key.cmp(&other.key));
+        Ok(entries)
+    }
+
+    /// Carries out changes: all of them, or with [`Error::Conflict`] none of the transaction that failed.
+    pub async fn apply(&self, changes: &Changes) -> Result<(), Error> {
+        for operations in changes.transactions() {
+            let body = wire::transaction(&operations);
+            let url = self.url(&["v1", "txn"], "")?;
+            let (status, _, body) = self.send(Method::PUT, url, Some(&body), self.inner.timeout).await?;
+            match status {
+                StatusCode::OK => {}
+                StatusCode::CONFLICT => return Err(wire::rolled_back(&body)),
+                status => return Err(Error::of_status(status, None, &body)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an empty answer to us can be believed.
+    ///
+    /// Consul marks what ACLs filtered, but not for those who come without a token. So where ACLs are on and we have
+    /// none, nothing to see does not mean that nothing is there.
+    pub async fn sees_what_is_filtered(&self) -> Result<bool, Error> {
+        if self.inner.auth != Auth::Anonymous {
+            return Ok(true);
+        }
+        let url = self.url(&["v1", "acl", "token", "self"], "")?;
+        let (status, _, body) = self.send(Method::GET, url, None, self.inner.timeout).await?;
+        match status {
+            StatusCode::UNAUTHORIZED if body.contains("ACL support disabled") => Ok(true),
+            StatusCode::OK | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Ok(false),
+            status => Err(Error::of_status(status, None, &body)),
+        }
+    }
+
+    /// Waits until the token is another than the one that was used last: then a query under way should be asked
+    /// anew. Only a token file can change; with all else it waits for ever.
+    pub async fn token_changed(&self) {
+        let Auth::TokenFile(path) = &self.inner.auth else { return std::future::pending().await };
+        loop {
+            sleep(TOKEN_FILE_INTERVAL).await;
+            let used = lock(&self.inner.used).clone();
+            // What can't be read is no new token: the query under way goes on with the old one.
+            if let (Ok(now), Some(used)) = (read_secret(path).await, used)
+                && now != used
+            {
+                return;
+            }
+        }
+    }
+
+    /// Gives the token of our login back, if there is one.
+    pub async fn logout(&self) -> Result<(), Error> {
+        let Some(token) = lock(&self.inner.session).take() else { return Ok(()) };
+        let url = self.url(&["v1", "acl", "logout"], "")?;
+        let (status, _, body) =
+            self.send_as(Method::POST, url, None, self.inner.timeout, Some(&token)).await?;
+        if status.is_success() { Ok(()) } else { Err(Error::of_status(status, None, &body)) }
+    }
+
+    async fn read_kv(&self, mut url: Url, read: Read) -> Result<Response, Error> {
+        let mut timeout = self.inner.timeout;
+        match read {
+            Read::Default => {}
+            Read::Consistent => {
+                url.query_pairs_mut().append_key_only("consistent");
+            }
+            Read::Blocking { index, wait } => {
+                url.query_pairs_mut()
+                    .append_pair("index", &index.to_string())
+                    .append_pair("wait", &format!("{}ms", wait.as_millis()));
+                // Consul adds up to a sixteenth, so that not all come back at once.
+                timeout = timeout.max(wait + wait / 16 + WAIT_MARGIN);
+            }
+        }
+        let (status, headers, body) = self.send(Method::GET, url, None, timeout).await?;
+        let entries = match status {
+            StatusCode::OK => wire::entries(body.as_bytes())?,
+            StatusCode::NOT_FOUND => Vec::new(),
+            status => return Err(Error::of_status(status, retry_after(&headers), &body)),
+        };
+        let number =
+            |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()?.parse().ok());
+        let says = |name, what| headers.get(name).is_some_and(|value| value == what);
+        Ok(Response {
+            index: number("X-Consul-Index").unwrap_or(0),
+            entries,
+            filtered_by_acls: says("X-Consul-Results-Filtered-By-ACLs", "true"),
+            known_leader: !says("X-Consul-KnownLeader", "false"),
+            last_contact: Duration::from_millis(number("X-Consul-LastContact").unwrap_or(0)),
+        })
+    }
+
+    /// Sends a request with our token; a login that Consul has forgotten is made once more.
+    async fn send(
+        &self,
+        method: Method,
+        url: Url,
+        body: Option<&serde_json::Value>,
+        timeout: Duration,
+    ) -> Result<(StatusCode, HeaderMap, String), Error> {
+        let token = self.token().await?;
+        let answer = self.send_as(method.clone(), url.clone(), body, timeout, token.as_ref()).await?;
+        let forgotten = matches!(self.inner.auth, Auth::Login(_))
+            && !answer.0.is_success()
+            && Error::of_status(answer.0, None, &answer.2).is_unknown_token();
+        if !forgotten {
+            return Ok(answer);
+        }
+        {
+            let mut session = lock(&self.inner.session);
+            if *session == token {
+                *session = None;
+            }
+        }
+        let token = self.token().await?;
+        self.send_as(method, url, body, timeout, token.as_ref()).await
+    }
+
+    async fn send_as(
+        &self,
+        method: Method,
+        url: Url,
+        body: Option<&serde_json::Value>,
+        timeout: Duration,
+        token: Option<&Secret>,
+    ) -> Result<(StatusCode, HeaderMap, String), Error> {
+        let mut request = self.inner.http.request(method, url).timeout(timeout);
+        if let Some(token) = token {
+            let mut header = HeaderValue::from_str(token.expose())
+                .map_err(|_| Error::Settings("the token has characters that no token has".to_owned()))?;
+            header.set_sensitive(true);
+            request = request.header("X-Consul-Token", header);
+        }
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let response = request.send().await?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        Ok((status, headers, response.text().await?))
+    }
+
+    async fn token(&self) -> Result<Option<Secret>, Error> {
+        let token = match &self.inner.auth {
+            Auth::Anonymous => None,
+            Auth::Token(token) => Some(token.clone()),
+            Auth::TokenFile(path) => Some(read_secret(path).await?),
+            Auth::Login(login) => Some(self.session(login).await?),
+        };
+        lock(&self.inner.used).clone_from(&token);
+        Ok(token)
+    }
+
+    /// The token of our login, made if there is none.
+    async fn session(&self, login: &Login) -> Result<Secret, Error> {
+        let one_at_a_time = self.inner.login.acquire().await;
+        if let Some(token) = lock(&self.inner.session).clone() {
+            return Ok(token);
+        }
+        let bearer = read_secret(&login.bearer_file).await?;
+        let body = json!({ "AuthMethod": login.method, "BearerToken": bearer.expose() });
+        let url = self.url(&["v1", "acl", "login"], "")?;
+        let (status, _, body) =
+            self.send_as(Method::POST, url, Some(&body), self.inner.timeout, None).await?;
+        if !status.is_success() {
+            return Err(Error::of_status(status, None, &body));
+        }
+        // The answer holds the token: no part of it goes into an error.
+        let logged_in: wire::LoggedIn =
+            serde_json::from_str(&body).map_err(|_| Error::Malformed("no token from a login".to_owned()))?;
+        let token = Secret::new(logged_in.secret_id);
+        *lock(&self.inner.session) = Some(token.clone());
+        drop(one_at_a_time);
+        Ok(token)
+    }
+
+    /// A URL of the API: the path, and a key if there is one, with our parameters.
+    fn url(&self, path: &[&str], key: &str) -> Result<Url, Error> {
+        let mut url = self.inner.base.clone();
+        url.path_segments_mut()
+            .map_err(|()| Error::Settings(format!("`{}` can't have a path", self.inner.base)))?
+            .pop_if_empty()
+            .extend(path)
+            .extend(key.split('/').filter(|_| !key.is_empty()));
+        url.query_pairs_mut().extend_pairs(&self.inner.parameters);
+        Ok(url)
+    }
+}
+
+fn tls(builder: reqwest::ClientBuilder, tls: &Tls, used: bool) -> Result<reqwest::ClientBuilder, Error> {
+    if !used {
+        // The system's authorities are not even looked for.
+        return Ok(builder.tls_certs_only([]));
+    }
+    let read = |path: &std::path::PathBuf| {
+        std::fs::read(path).map_err(|source| Error::File { path: path.clone(), source })
+    };
+    let mut builder = builder;
+    if let Some(path) = &tls.ca_file {
+        let authorities = Certificate::from_pem_bundle(&read(path)?)
+            .map_err(|error| Error::Settings(format!("{} holds no certificates: {error}", path.display())))?;
+        if authorities.is_empty() {
+            return Err(Error::Settings(format!("{} holds no certificates", path.display())));
+        }
+        builder = builder.tls_certs_only(authorities);
+    }
+    if let Some(client) = &tls.client {
+        let mut pem = read(&client.certificate)?;
+        pem.push(b'\n');
+        pem.extend(read(&client.key)?);
+        let identity = Identity::from_pem(&pem).map_err(|_| {
+            let (certificate, key) = (client.certificate.display(), client.key.display());
+            Error::Settings(format!("{certificate} and {key} are no certificate with its key"))
+        })?;
+        builder = builder.identity(identity);
+    }
+    Ok(builder)
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok().map(Duration::from_secs)
+}
+
+/// Nothing under these locks can be half done, so a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,108 @@
+//! What goes over the wire.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+use super::error::Error;
+use crate::declare::Operation;
+use crate::structure::Entry;
+
+/// One key, as Consul lists it.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Pair {
+    #[serde(alias = "key")]
+    key: String,
+    #[serde(alias = "value")]
+    value: Option<String>,
+    #[serde(default)]
+    modify_index: u64,
+}
+
+/// Reads a list of keys, as `GET /v1/kv/…` gives it and as `consul kv export` writes it, in the order of the keys.
+pub fn entries(body: &[u8]) -> Result<Vec<Entry>, Error> {
+    let pairs: Vec<Pair> = serde_json::from_slice(body)
+        .map_err(|error| Error::Malformed(format!("no list of keys: {error}")))?;
+    let entry = |Pair { key, value, modify_index }: Pair| {
+        let value = value.map(|value| STANDARD.decode(value)).transpose();
+        let value = value.map_err(|error| Error::Malformed(format!("the value of `{key}`: {error}")))?;
+        Ok::<_, Error>(Entry { key, value, modify_index })
+    };
+    let mut entries = pairs.into_iter().map(entry).collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by(|one, other| one.key.cmp(&other.key));
+    Ok(entries)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct TxnOperation<'a> {
+    #[serde(rename = "KV")]
+    kv: TxnKv<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct TxnKv<'a> {
+    verb: &'static str,
+    key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<String>,
+    index: u64,
+}
+
+/// The body of a transaction.
+pub(super) fn transaction(operations: &[Operation<'_>]) -> serde_json::Value {
+    let kv = |operation: &Operation<'_>| match *operation {
+        Operation::Set(set) => {
+            TxnKv { verb: "cas", key: &set.key, value: Some(STANDARD.encode(&set.value)), index: set.index }
+                .into_json()
+        }
+        Operation::Delete(delete) => {
+            TxnKv { verb: "delete-cas", key: &delete.key, value: None, index: delete.index }.into_json()
+        }
+    };
+    serde_json::Value::Array(operations.iter().map(kv).collect())
+}
+
+impl TxnKv<'_> {
+    fn into_json(self) -> serde_json::Value {
+        // Strings and numbers: there is nothing in it that could fail.
+        serde_json::to_value(TxnOperation { kv: self }).unwrap_or_default()
+    }
+}
+
+/// What Consul says of a transaction that it rolled back.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct RolledBack {
+    #[serde(default)]
+    errors: Option<Vec<TxnError>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct TxnError {
+    what: String,
+}
+
+/// Why a transaction was rolled back.
+pub(super) fn rolled_back(body: &str) -> Error {
+    let parsed =
+        serde_json::from_str::<RolledBack>(body).ok().and_then(|body| body.errors).unwrap_or_default();
+    let what: Vec<_> = parsed.into_iter().map(|error| error.what).collect();
+    let message = if what.is_empty() { body.trim().to_owned() } else { what.join("; ") };
+    if message.contains("Permission denied") || message.contains("ACL not found") {
+        Error::Denied(message)
+    } else {
+        Error::Conflict(message)
+    }
+}
+
+/// What a login gives.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct LoggedIn {
+    #[serde(rename = "SecretID")]
+    pub(super) secret_id: String,
+}

@@ -1,0 +1,119 @@
+//! What differs between what is declared and what is in Consul, and the transactions that change it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::structure::Entry;
+
+/// How many operations a transaction has at most. Current servers take 128, older ones 64.
+pub const MAX_OPERATIONS: usize = 64;
+
+/// A key that is to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Set {
+    /// The key.
+    pub key: String,
+    /// Its new value.
+    pub value: String,
+    /// Its present value as a text; none if there is no such key.
+    pub old: Option<String>,
+    /// The index at which it was read; 0 if there was no such key.
+    pub index: u64,
+}
+
+/// A key that is to be removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delete {
+    /// The key.
+    pub key: String,
+    /// Its present value as a text.
+    pub old: String,
+    /// The index at which it was read.
+    pub index: u64,
+}
+
+/// One operation of a transaction. Each holds only while its key is as it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation<'a> {
+    /// Writes a key.
+    Set(&'a Set),
+    /// Removes a key.
+    Delete(&'a Delete),
+}
+
+/// All that differs, in the order of the keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// The keys that are to be written.
+    pub sets: Vec<Set>,
+    /// The keys that are to be removed.
+    pub deletes: Vec<Delete>,
+}
+
+impl Changes {
+    /// Whether nothing differs.
+    pub fn is_empty(&self) -> bool {
+        self.sets.is_empty() && self.deletes.is_empty()
+    }
+
+    /// The transactions to carry out one after the other, each with [`MAX_OPERATIONS`] at most. A Composite has so
+    /// few keys that it is one, unless a resource comes with a long list of keys from before: what is declared is
+    /// written first, then.
+    pub fn transactions(&self) -> Vec<Vec<Operation<'_>>> {
+        let all: Vec<_> =
+            self.sets.iter().map(Operation::Set).chain(self.deletes.iter().map(Operation::Delete)).collect();
+        all.chunks(MAX_OPERATIONS).map(<[_]>::to_vec).collect()
+    }
+}
+
+/// Compares what is declared with what is there.
+///
+/// Declared keys are written if their value differs. Keys that are owned, and not declared any more, are removed.
+/// No other key is touched.
+///
+/// ```
+/// use std::collections::{BTreeMap, BTreeSet};
+/// use setpoint_composite::{declare::changes, structure::Entry};
+///
+/// let declared = BTreeMap::from([("a".into(), "1".into()), ("b".into(), "2".into())]);
+/// let owned = BTreeSet::from(["a".into(), "old".into()]);
+/// let present = [Entry::new("a", "1"), Entry::new("old", "0"), Entry::new("another's", "9")];
+/// let changes = changes(&declared, &owned, &present);
+/// assert_eq!((changes.sets[0].key.as_str(), changes.sets.len()), ("b", 1));
+/// assert_eq!((changes.deletes[0].key.as_str(), changes.deletes.len()), ("old", 1));
+/// ```
+pub fn changes(declared: &BTreeMap<String, String>, owned: &BTreeSet<String>, present: &[Entry]) -> Changes {
+    let present: BTreeMap<_, _> = present.iter().map(|entry| (entry.key.as_str(), entry)).collect();
+    let set = |(key, value): (&String, &String)| {
+        let there = present.get(key.as_str());
+        let same = there.is_some_and(|entry| entry.value.as_deref().unwrap_or_default() == value.as_bytes());
+        (!same).then(|| Set {
+            key: key.clone(),
+            value: value.clone(),
+            old: there.map(|entry| entry.text()),
+            index: there.map_or(0, |entry| entry.modify_index),
+        })
+    };
+    let delete = |key: &String| {
+        let entry = present.get(key.as_str()).filter(|_| !declared.contains_key(key))?;
+        Some(Delete { key: key.clone(), old: entry.text(), index: entry.modify_index })
+    };
+    Changes {
+        sets: declared.iter().filter_map(set).collect(),
+        deletes: owned.iter().filter_map(delete).collect(),
+    }
+}
+
+/// What removes all keys that are owned, for a resource that goes.
+pub fn removal(owned: &BTreeSet<String>, present: &[Entry]) -> Changes {
+    changes(&BTreeMap::new(), owned, present)
+}
+
+/// The keys to remember before a transaction: those that were ours, and those that will be.
+pub fn owned_before(owned: &BTreeSet<String>, declared: &BTreeMap<String, String>) -> BTreeSet<String> {
+    owned.iter().chain(declared.keys()).cloned().collect()
+}
+
+/// The keys to remember after a transaction: those that are declared.
+pub fn owned_after(declared: &BTreeMap<String, String>) -> BTreeSet<String> {
+    declared.keys().cloned().collect()
+}

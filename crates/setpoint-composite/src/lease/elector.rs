@@ -1,0 +1,205 @@
+//! Takes the Lease, renews it, and gives it back.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+use tokio::time::{sleep, timeout};
+
+use super::clock::boot_time;
+use super::fence::{Fence, Held};
+use super::record::{Observed, Step, Timing, decide};
+
+/// Why the Lease could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// The API server refused it, or could not be reached.
+    #[error("the lease can't be used: {0}")]
+    Api(#[source] kube::Error),
+    /// There was no answer in time.
+    #[error("the API server did not answer about the lease in time")]
+    Timeout,
+    /// Somebody else changed it first.
+    #[error("another instance changed the lease first")]
+    Overtaken,
+}
+
+impl From<kube::Error> for LeaseError {
+    fn from(error: kube::Error) -> Self {
+        match &error {
+            kube::Error::Api(status) if status.code == 409 => Self::Overtaken,
+            _ => Self::Api(error),
+        }
+    }
+}
+
+/// A candidate for the leadership.
+#[derive(Clone, Debug)]
+pub struct Elector {
+    held: Held,
+    timing: Timing,
+}
+
+/// A time of leadership, and the right to write that comes with it.
+#[derive(Debug)]
+pub struct Term {
+    lease: Lease,
+    /// The right to write, for as long as the term lasts.
+    pub fence: Fence,
+}
+
+impl Elector {
+    /// Makes a candidate. Its identity must be like no other's, not even that of the same pod before it was restarted.
+    pub fn new(client: Client, namespace: &str, name: &str, identity: &str, timing: Timing) -> Self {
+        let held = Held {
+            leases: Api::namespaced(client, namespace),
+            name: name.to_owned(),
+            holder: identity.to_owned(),
+        };
+        Self { held, timing }
+    }
+
+    /// Waits until the Lease is free, and takes it. `told` hears how each look went.
+    pub async fn campaign(&self, mut told: impl FnMut(Result<Option<&str>, &LeaseError>)) -> Term {
+        let mut observed: Option<Observed> = None;
+        loop {
+            match self.look(observed.take()).await {
+                Ok(seen) => {
+                    told(Ok(seen.as_ref().and_then(Observed::holder)));
+                    match self.attempt(seen.as_ref()).await {
+                        Ok(Some(term)) => return term,
+                        Ok(None) | Err(LeaseError::Overtaken) => {}
+                        Err(error) => told(Err(&error)),
+                    }
+                    observed = seen;
+                }
+                Err(error) => told(Err(&error)),
+            }
+            sleep(self.timing.retry.mul_f64(0.75 + 0.5 * fastrand::f64())).await;
+        }
+    }
+
+    /// Renews the Lease until it is lost, and closes the fence then.
+    pub async fn hold(&self, term: &mut Term) {
+        loop {
+            let left = term.fence.deadline().saturating_sub(boot_time());
+            if left.is_zero() {
+                term.fence.close();
+                return;
+            }
+            sleep(self.timing.retry.min(left)).await;
+            // Stopped past its deadline, a leader does not even try: it starts over as any other candidate.
+            let left = term.fence.deadline().saturating_sub(boot_time());
+            match timeout(left, self.renew(term)).await.unwrap_or(Err(LeaseError::Timeout)) {
+                Ok(()) => {}
+                Err(LeaseError::Overtaken) => {
+                    if !self.mine_again(term).await {
+                        term.fence.close();
+                        return;
+                    }
+                }
+                // Tried again until the deadline.
+                Err(LeaseError::Api(_) | LeaseError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Gives the Lease back, so that another need not wait for its end. Nothing may be written after this.
+    pub async fn release(&self, term: Term) -> Result<(), LeaseError> {
+        if term.fence.check().is_err() {
+            return Ok(());
+        }
+        term.fence.close();
+        let mut lease = term.lease;
+        if let Some(spec) = &mut lease.spec {
+            spec.holder_identity = Some(String::new());
+            spec.lease_duration_seconds = Some(1);
+            spec.renew_time = Some(MicroTime(Timestamp::now()));
+        }
+        self.put(&lease).await.map(|_| ())
+    }
+
+    async fn look(&self, before: Option<Observed>) -> Result<Option<Observed>, LeaseError> {
+        let get = self.held.leases.get_opt(&self.held.name);
+        let found = timeout(self.timing.deadline, get).await.map_err(|_| LeaseError::Timeout)??;
+        // Seen now at the latest: counted from here, it is left alone for longer rather than shorter.
+        Ok(found.map(|lease| Observed::update(before, lease, boot_time())))
+    }
+
+    async fn attempt(&self, observed: Option<&Observed>) -> Result<Option<Term>, LeaseError> {
+        // Before the request: the Lease may have been written right after it was sent.
+        let began = boot_time();
+        let (lease, transitions) = match decide(observed, &self.timing, began) {
+            Step::Wait => return Ok(None),
+            Step::Create => {
+                let metadata = ObjectMeta { name: Some(self.held.name.clone()), ..ObjectMeta::default() };
+                let lease = Lease { metadata, spec: Some(self.spec(0)) };
+                let create = PostParams::default();
+                let created = self.held.leases.create(&create, &lease);
+                (timeout(self.timing.deadline, created).await.map_err(|_| LeaseError::Timeout)??, 0)
+            }
+            Step::Take { transitions } => {
+                let Some(observed) = observed else { return Ok(None) };
+                let mut lease = observed.lease.clone();
+                lease.spec = Some(self.spec(transitions));
+                (self.put(&lease).await?, transitions)
+            }
+        };
+        let fence = Fence::until(began + self.timing.deadline, transitions, self.held.clone());
+        Ok(Some(Term { lease, fence }))
+    }
+
+    async fn renew(&self, term: &mut Term) -> Result<(), LeaseError> {
+        let began = boot_time();
+        let mut lease = term.lease.clone();
+        if let Some(spec) = &mut lease.spec {
+            spec.renew_time = Some(MicroTime(Timestamp::now()));
+        }
+        term.lease = self.put(&lease).await?;
+        term.fence.extend(began + self.timing.deadline);
+        Ok(())
+    }
+
+    /// Whether the Lease is still of this term although it was changed: a renewal may have been taken without an answer.
+    async fn mine_again(&self, term: &mut Term) -> bool {
+        let Ok(Some(found)) = self.look(None).await else { return true };
+        let mine =
+            found.holder() == Some(&self.held.holder) && found.transitions() == term.fence.transitions();
+        if mine {
+            term.lease = found.lease;
+        }
+        mine
+    }
+
+    /// Writes the Lease, as the version that was read.
+    async fn put(&self, lease: &Lease) -> Result<Lease, LeaseError> {
+        let replace = PostParams::default();
+        let put = self.held.leases.replace(&self.held.name, &replace, lease);
+        timeout(self.timing.deadline, put).await.map_err(|_| LeaseError::Timeout)?.map_err(LeaseError::from)
+    }
+
+    fn spec(&self, transitions: i32) -> LeaseSpec {
+        let now = MicroTime(Timestamp::now());
+        LeaseSpec {
+            holder_identity: Some(self.held.holder.clone()),
+            lease_duration_seconds: i32::try_from(self.timing.duration.as_secs()).ok(),
+            lease_transitions: Some(transitions),
+            acquire_time: Some(now.clone()),
+            renew_time: Some(now),
+            ..LeaseSpec::default()
+        }
+    }
+
+    /// The times of the election.
+    pub fn timing(&self) -> Timing {
+        self.timing
+    }
+
+    /// How long nothing may be heard of the Lease before something is wrong.
+    pub fn patience(&self) -> Duration {
+        self.timing.duration + self.timing.deadline
+    }
+}

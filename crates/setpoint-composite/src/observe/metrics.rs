@@ -1,0 +1,198 @@
+//! Metrics for Prometheus.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+/// The namespace that a metric is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Namespace {
+    namespace: String,
+}
+
+/// The namespace and the result of something.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Outcome {
+    namespace: String,
+    result: Result,
+}
+
+/// The result of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[expect(non_camel_case_types, reason = "the names are those of label values")]
+pub enum Result {
+    /// It was done.
+    ok,
+    /// It failed.
+    error,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Kind {
+    namespace: String,
+    kind: String,
+}
+
+/// All metrics of an operator.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    leader: Gauge,
+    transitions: Gauge,
+    composites: Gauge,
+    owned: Family<Namespace, Gauge>,
+    index: Family<Namespace, Gauge<u64, AtomicU64>>,
+    applied: Family<Namespace, Gauge<u64, AtomicU64>>,
+    writes: Family<Outcome, Counter>,
+    transactions: Family<Outcome, Counter>,
+    polls: Family<Outcome, Counter>,
+    issues: Family<Kind, Gauge>,
+    restarts: Counter,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut metrics = Self {
+            registry: Registry::with_prefix("setpoint_composite"),
+            leader: Gauge::default(),
+            transitions: Gauge::default(),
+            composites: Gauge::default(),
+            owned: Family::default(),
+            index: Family::default(),
+            applied: Family::default(),
+            writes: Family::default(),
+            transactions: Family::default(),
+            polls: Family::default(),
+            issues: Family::default(),
+            restarts: Counter::default(),
+        };
+        let registry = &mut metrics.registry;
+        registry.register("leader", "Whether this instance leads", metrics.leader.clone());
+        registry.register(
+            "lease_transitions",
+            "The number of this instance's term",
+            metrics.transitions.clone(),
+        );
+        registry.register("composites", "Composites that are known", metrics.composites.clone());
+        registry.register("config_map_owned", "Whether the ConfigMap is managed here", metrics.owned.clone());
+        registry.register("source_index", "The index of Consul last seen", metrics.index.clone());
+        registry.register("applied_index", "The index of Consul last applied", metrics.applied.clone());
+        registry.register("config_map_writes", "Writes of the ConfigMap", metrics.writes.clone());
+        registry.register("transactions", "Transactions in Consul", metrics.transactions.clone());
+        registry.register("polls", "Blocking queries to Consul", metrics.polls.clone());
+        registry.register("issues", "Entries in Consul that could not be used", metrics.issues.clone());
+        registry.register("task_restarts", "Tasks that were started again", metrics.restarts.clone());
+        metrics
+    }
+}
+
+impl Metrics {
+    /// All of them, as Prometheus reads them.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    /// Says whether this instance leads, and in which term.
+    pub fn leads(&self, term: Option<i32>) {
+        self.leader.set(i64::from(term.is_some()));
+        self.transitions.set(term.map_or(0, i64::from));
+    }
+
+    /// Says how many Composites there are.
+    pub fn composites(&self, count: usize) {
+        self.composites.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// Says whether the ConfigMap of a namespace is managed here.
+    pub fn owned(&self, namespace: &str, owned: bool) {
+        self.owned.get_or_create(&of(namespace)).set(i64::from(owned));
+    }
+
+    /// Says which index was seen last.
+    pub fn index(&self, namespace: &str, index: u64) {
+        self.index.get_or_create(&of(namespace)).set(index);
+    }
+
+    /// Says which index was applied last.
+    pub fn applied(&self, namespace: &str, index: u64) {
+        self.applied.get_or_create(&of(namespace)).set(index);
+    }
+
+    /// Counts writes of the ConfigMap.
+    pub fn writes(&self, namespace: &str, result: Result, count: u64) {
+        self.writes.get_or_create(&Outcome { namespace: namespace.to_owned(), result }).inc_by(count);
+    }
+
+    /// Counts a transaction.
+    pub fn transaction(&self, namespace: &str, result: Result) {
+        self.transactions.get_or_create(&Outcome { namespace: namespace.to_owned(), result }).inc();
+    }
+
+    /// Counts an answer, or the want of one, to a blocking query.
+    pub fn poll(&self, namespace: &str, result: Result) {
+        self.polls.get_or_create(&Outcome { namespace: namespace.to_owned(), result }).inc();
+    }
+
+    /// Says how many issues of each kind there are; kinds that are not named have none.
+    pub fn issues<'a>(&self, namespace: &str, kinds: &[&str], found: impl Iterator<Item = &'a str>) {
+        for kind in kinds {
+            self.issue(namespace, kind).set(0);
+        }
+        for kind in found {
+            self.issue(namespace, kind).inc();
+        }
+    }
+
+    fn issue(&self, namespace: &str, kind: &str) -> Gauge {
+        self.issues.get_or_create_owned(&Kind { namespace: namespace.to_owned(), kind: kind.to_owned() })
+    }
+
+    /// Counts a task that was started again.
+    pub fn restarted(&self) {
+        self.restarts.inc();
+    }
+
+    /// Forgets a namespace.
+    pub fn forget(&self, namespace: &str) {
+        let key = of(namespace);
+        self.owned.remove(&key);
+        self.index.remove(&key);
+        self.applied.remove(&key);
+    }
+}
+
+fn of(namespace: &str) -> Namespace {
+    Namespace { namespace: namespace.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_told_in_the_format_of_prometheus() {
+        let metrics = Metrics::default();
+        metrics.leads(Some(3));
+        metrics.writes("shop", Result::ok, 2);
+        metrics.issues("shop", &["DuplicateRole"], ["DuplicateRole"].into_iter());
+        let text = metrics.text();
+        for line in [
+            "setpoint_composite_leader 1",
+            "setpoint_composite_lease_transitions 3",
+            "setpoint_composite_config_map_writes_total{namespace=\"shop\",result=\"ok\"} 2",
+            "setpoint_composite_issues{namespace=\"shop\",kind=\"DuplicateRole\"} 1",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+        metrics.issues("shop", &["DuplicateRole"], [].into_iter());
+        assert!(metrics.text().contains("kind=\"DuplicateRole\"} 0"));
+    }
+}

@@ -1,0 +1,183 @@
+//! What is said of a Composite: its status, and the Events that follow from it. Pure.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use kube::runtime::events::{Event, EventType};
+
+use crate::api::{
+    Composite, CompositeStatus, ConditionType, Finding, MAX_ISSUES, Published, Role, StatusIssue, Verdict,
+    condition, set_condition,
+};
+use crate::publish::{PublishState, Standing};
+use crate::settings::Settings;
+
+/// How reading Consul goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConsulState {
+    /// Why Consul can't be read, in one word and in a sentence, if it can't.
+    pub trouble: Option<(&'static str, String)>,
+}
+
+/// All that was found out about a Composite.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Whether it counts.
+    pub accepted: Finding,
+    /// Whether Consul holds its keys; none if that was not looked at.
+    pub synced: Option<Finding>,
+    /// Whether the ConfigMap holds what Consul says; none if nothing new is known.
+    pub published: Option<Finding>,
+    /// The keys that belong to it; none if they are as they were.
+    pub owned: Option<BTreeSet<String>>,
+    /// The publisher's own words, if one is at work.
+    pub publisher: Option<PublishState>,
+}
+
+impl Facts {
+    /// Of a Composite that does not count.
+    pub fn refused(reason: &'static str, message: impl Into<String>) -> Self {
+        let not_accepted = || Finding::fails("NotAccepted", "the Composite is not accepted");
+        Self {
+            accepted: Finding::fails(reason, message),
+            synced: Some(not_accepted()),
+            published: Some(not_accepted()),
+            owned: None,
+            publisher: None,
+        }
+    }
+}
+
+/// What is to be said of the ConfigMap; none if nothing new is known.
+pub(super) fn published(
+    settings: &Settings,
+    state: Option<&PublishState>,
+    consul: &ConsulState,
+) -> Option<Finding> {
+    if !settings.sync_enabled {
+        return Some(Finding::fails("Disabled", "synchronisation is switched off"));
+    }
+    let state = state?;
+    if let Standing::Foreign(found) = &state.standing {
+        return Some(Finding::fails("NotOwned", format!("{found}; Consul is not polled")));
+    }
+    if state.failures >= settings.tolerated_failures {
+        let why = state.failure.as_deref().unwrap_or("it can't be written");
+        return Some(Finding::fails("ApplyFailed", format!("{} attempts failed: {why}", state.failures)));
+    }
+    if let Some((reason, message)) = &consul.trouble {
+        return Some(Finding::fails(reason, message.clone()));
+    }
+    match (state.applied, state.failures) {
+        (Some(_), 0) => Some(Finding::holds(
+            "Applied",
+            format!("ConfigMap `{}` holds what Consul says", settings.config_map),
+        )),
+        _ => None,
+    }
+}
+
+/// The status that follows from what was found out.
+pub fn status_of(
+    composite: &Composite,
+    facts: &Facts,
+    settings: &Settings,
+    now: Timestamp,
+) -> CompositeStatus {
+    let mut status = composite.status.clone().unwrap_or_default();
+    let generation = composite.metadata.generation;
+    status.observed_generation = generation;
+    if facts.accepted.verdict == Verdict::True {
+        let spec = composite.declared();
+        status.composite_id = Some(spec.composite_id().to_owned());
+        status.role = Some(if spec.is_baseline() { Role::Baseline } else { Role::Satellite });
+    }
+    if let Some(owned) = &facts.owned {
+        status.owned_keys.clone_from(owned);
+    }
+    let unknown = |kind| {
+        let told = condition(&status.conditions, kind).is_some();
+        (!told).then(|| Finding::unknown("Waiting", "nothing is known yet"))
+    };
+    let (synced, published) = (
+        facts.synced.clone().or_else(|| unknown(ConditionType::Synced)),
+        facts.published.clone().or_else(|| unknown(ConditionType::Published)),
+    );
+    set_condition(&mut status.conditions, ConditionType::Accepted, &facts.accepted, generation, now);
+    for (kind, finding) in [(ConditionType::Synced, synced), (ConditionType::Published, published)] {
+        if let Some(finding) = finding {
+            set_condition(&mut status.conditions, kind, &finding, generation, now);
+        }
+    }
+    if let Some(state) = &facts.publisher {
+        say_published(&mut status, state, settings);
+    }
+    status
+}
+
+fn say_published(status: &mut CompositeStatus, state: &PublishState, settings: &Settings) {
+    if let Some((index, at)) = state.applied {
+        status.published = Some(Published {
+            config_map: settings.config_map.clone(),
+            index,
+            // The API keeps whole seconds.
+            at: Time(Timestamp::from_second(at.as_second()).unwrap_or(at)),
+            by: settings.instance.clone(),
+        });
+        let listed = state.issues.iter().take(MAX_ISSUES);
+        status.issues = listed
+            .map(|issue| StatusIssue {
+                kind: issue.kind.as_str().to_owned(),
+                subject: issue.subject.clone(),
+                message: issue.message.clone(),
+            })
+            .collect();
+        let count = u32::try_from(state.issues.len()).unwrap_or(u32::MAX);
+        status.issue_count = (count > 0).then_some(count);
+    }
+}
+
+/// The Events that tell the way from one status to the next: one for each condition that changed, and one for issues.
+pub(super) fn events(before: Option<&CompositeStatus>, after: &CompositeStatus) -> Vec<Event> {
+    let mut events = Vec::new();
+    for kind in ConditionType::ALL {
+        let Some(now) = condition(&after.conditions, kind) else { continue };
+        let old = before.and_then(|status| condition(&status.conditions, kind));
+        let known = old.is_some_and(|old| (&old.status, &old.reason) == (&now.status, &now.reason));
+        if known || now.status == Verdict::Unknown.as_str() {
+            continue;
+        }
+        let type_ = if now.status == Verdict::True.as_str() { EventType::Normal } else { EventType::Warning };
+        events.push(event(type_, &now.reason, &now.message));
+    }
+    let issues = |status: &CompositeStatus| status.issues.clone();
+    if !after.issues.is_empty() && before.map(issues).as_ref() != Some(&after.issues) {
+        let told: Vec<_> = after
+            .issues
+            .iter()
+            .take(5)
+            .map(|issue| format!("{}: {}", issue.subject, issue.message))
+            .collect();
+        events.push(event(EventType::Warning, "EntriesNotUsed", &told.join("\n")));
+    }
+    events
+}
+
+/// An Event, as long as one may be.
+pub(super) fn event(type_: EventType, reason: &str, note: &str) -> Event {
+    let note = note.chars().take(900).collect();
+    Event {
+        type_,
+        reason: reason.to_owned(),
+        note: Some(note),
+        action: "Reconcile".to_owned(),
+        secondary: None,
+    }
+}
+
+/// Which other Composite stands before one, in words.
+pub(super) fn not_oldest(winner: &Composite) -> String {
+    format!("Composite `{}` of this namespace is older, and only the oldest counts", winner.name_any())
+}

@@ -1,0 +1,155 @@
+//! A time of leadership: follows all Composites, and has a keeper for each namespace that has some.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{BoxStream, select_all};
+use futures::{StreamExt, TryStreamExt};
+use kube::runtime::events::Recorder;
+use kube::runtime::reflector::{self, Store};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, ResourceExt};
+use setpoint_loop::{Supervisor, TaskHandle};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::keeper::Keeper;
+use crate::api::Composite;
+use crate::consul;
+use crate::lease::Fence;
+use crate::observe::{Metrics, Role, Vitals};
+use crate::settings::{Namespaces, Settings};
+
+/// How long tasks may take to end.
+const PARTING: Duration = Duration::from_secs(2);
+/// The bounds of the pause before a task that panicked is started again.
+const RESTARTS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+/// What all parts of a term use.
+pub(super) struct Shared {
+    pub(super) client: Client,
+    pub(super) consul: consul::Client,
+    pub(super) settings: Settings,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) vitals: Arc<Vitals>,
+    pub(super) recorder: Recorder,
+    pub(super) fence: Fence,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// All Composites that are served.
+#[derive(Clone, Debug)]
+pub(super) struct Composites {
+    stores: Arc<[Store<Composite>]>,
+}
+
+impl Composites {
+    /// Those of one namespace.
+    pub(super) fn of(&self, namespace: &str) -> Vec<Arc<Composite>> {
+        self.all().filter(|composite| composite.namespace().as_deref() == Some(namespace)).collect()
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = Arc<Composite>> + '_ {
+        self.stores.iter().flat_map(Store::state)
+    }
+}
+
+/// What a watch of Composites says.
+enum News {
+    /// Something changed in a namespace.
+    In(String),
+    /// A list is complete: the number of its watch.
+    Listed(usize),
+}
+
+/// Leads until it is cancelled.
+pub(super) async fn lead(shared: Shared, cancel: CancellationToken) {
+    let (composites, mut news) = follow(&shared.client, &shared.settings.namespaces);
+    let watches = composites.stores.len();
+    let mut listed = vec![false; watches];
+    let supervisor = Supervisor::new(cancel.clone(), RESTARTS, fastrand::Rng::new());
+    let shared = Arc::new(shared);
+    let mut keepers: BTreeMap<String, (Arc<Notify>, TaskHandle)> = BTreeMap::new();
+    let mut restarts = 0;
+    loop {
+        let next = tokio::select! {
+            next = news.next() => next,
+            () = tokio::time::sleep(Duration::from_secs(5)) => {
+                restarts = count_restarts(&supervisor, restarts, &shared.metrics);
+                continue;
+            }
+            () = cancel.cancelled() => break,
+        };
+        match next {
+            Some(News::In(namespace)) => {
+                let keeper = keepers.entry(namespace).or_insert_with_key(|namespace| {
+                    let poke = Arc::new(Notify::new());
+                    let keeper = Keeper::new(&shared, &composites, namespace, &poke);
+                    let name = format!("keeper of {namespace}");
+                    (poke, supervisor.spawn(name, move |task| keeper.clone().run(task)))
+                });
+                keeper.0.notify_one();
+            }
+            Some(News::Listed(watch)) => {
+                if let Some(listed) = listed.get_mut(watch) {
+                    *listed = true;
+                }
+                if listed.iter().all(|listed| *listed) {
+                    shared.vitals.set_role(Role::Leading);
+                }
+                // What is not on the list any more has gone without an event.
+                keepers.values().for_each(|(poke, _)| poke.notify_one());
+            }
+            None => break,
+        }
+        shared.metrics.composites(composites.all().count());
+    }
+    supervisor.shutdown(PARTING).await;
+}
+
+/// Starts to follow all Composites that are served.
+fn follow(client: &Client, namespaces: &Namespaces) -> (Composites, BoxStream<'static, News>) {
+    let scopes: Vec<Api<Composite>> = match namespaces {
+        Namespaces::All => vec![Api::all(client.clone())],
+        Namespaces::Only(names) => names.iter().map(|name| Api::namespaced(client.clone(), name)).collect(),
+    };
+    let follow_one = |(number, scope): (usize, Api<Composite>)| {
+        let (store, writer) = reflector::store();
+        let events =
+            reflector::reflector(writer, watcher(scope, watcher::Config::default()).default_backoff());
+        let news = events
+            .inspect_err(|error| tracing::warn!(%error, "Composites can't be followed"))
+            .filter_map(move |event| {
+                let news = match event {
+                    Ok(
+                        watcher::Event::Apply(composite)
+                        | watcher::Event::InitApply(composite)
+                        | watcher::Event::Delete(composite),
+                    ) => composite.namespace().map(News::In),
+                    Ok(watcher::Event::InitDone) => Some(News::Listed(number)),
+                    Ok(watcher::Event::Init) | Err(_) => None,
+                };
+                futures::future::ready(news)
+            });
+        (store, news.boxed())
+    };
+    let (stores, news): (Vec<_>, Vec<_>) = scopes.into_iter().enumerate().map(follow_one).unzip();
+    (Composites { stores: stores.into() }, select_all(news).boxed())
+}
+
+/// Counts restarts that were not counted yet; gives how many there were in all.
+fn count_restarts(supervisor: &Supervisor, counted: u64, metrics: &Metrics) -> u64 {
+    let now = supervisor.health().iter().map(|task| task.restarts).sum();
+    for _ in counted..now {
+        metrics.restarted();
+    }
+    now
+}

@@ -1,0 +1,335 @@
+//! Keeps one ConfigMap as Consul says, for as long as it is ours.
+//!
+//! ```text
+//!             ┌──────────── regained ◀───────────┐
+//!             ▼                                  │
+//!  Unread ─▶ Ours: polls Consul, writes ──lost──▶ Foreign: polls nothing, looks at it
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::{Stream, StreamExt};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client};
+use setpoint_loop::{Backoff, Supervisor, TaskHandle, latest};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::desired::{Desired, INDEX_ANNOTATION, TRANSITIONS_ANNOTATION, annotated, payload_of};
+use super::ownership::Ownership;
+use super::write::{WriteError, Writer, Written};
+use crate::structure::{Issue, Payload, transform};
+use crate::watch::Snapshot;
+
+/// Follows Consul and puts snapshots into a slot, until it is cancelled.
+pub type Poll =
+    Arc<dyn Fn(latest::Sender<Snapshot>, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// How a ConfigMap is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublisherSettings {
+    /// The cloud provider that the payload names.
+    pub provider: String,
+    /// How often it is looked at, whatever events there were.
+    pub check_interval: Duration,
+    /// The first pause after a failure, and the longest.
+    pub pauses: (Duration, Duration),
+}
+
+/// Where a publisher is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// The ConfigMap was not read yet.
+    #[default]
+    Unread,
+    /// It is ours, and Consul is polled.
+    Ours,
+    /// It is another's, and Consul is not polled.
+    Foreign(Ownership),
+}
+
+/// What a publisher says of itself.
+#[derive(Clone, Debug, Default)]
+pub struct PublishState {
+    /// Whether the ConfigMap is ours.
+    pub standing: Standing,
+    /// The latest snapshot of Consul.
+    pub snapshot: Option<Snapshot>,
+    /// The index that the ConfigMap was last brought to, and when.
+    pub applied: Option<(u64, Timestamp)>,
+    /// What could not be used of the latest snapshot.
+    pub issues: Vec<Issue>,
+    /// How many attempts have failed since the last that succeeded.
+    pub failures: u32,
+    /// Why the last attempt failed, if it did.
+    pub failure: Option<String>,
+    /// How many writes there were.
+    pub writes: u64,
+}
+
+/// Keeps one ConfigMap.
+#[derive(Clone)]
+pub struct Publisher {
+    /// For the ConfigMap's watch.
+    pub client: Client,
+    /// Writes it.
+    pub writer: Writer,
+    /// The Composite that it goes with.
+    pub owner: OwnerReference,
+    /// How it is kept.
+    pub settings: PublisherSettings,
+    /// Follows Consul.
+    pub poll: Poll,
+    /// Says what goes on.
+    pub state: watch::Sender<PublishState>,
+}
+
+impl fmt::Debug for Publisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publisher").field("target", self.writer.target()).finish_non_exhaustive()
+    }
+}
+
+/// What is known of the ConfigMap.
+enum Known {
+    /// It may have changed since it was read.
+    Unsure,
+    /// This is what it is, as far as anybody has said.
+    As(Option<ConfigMap>),
+}
+
+/// What goes on inside of one run.
+struct Run {
+    known: Known,
+    previous: Option<Payload>,
+    backoff: Backoff,
+    polling: Option<TaskHandle>,
+    sender: latest::Sender<Snapshot>,
+}
+
+impl Publisher {
+    /// Keeps the ConfigMap until it is cancelled, or until another instance leads.
+    pub async fn run(self, cancel: CancellationToken) {
+        let (sender, mut snapshots) = latest::channel();
+        let (first, ceiling) = self.settings.pauses;
+        let mut run = Run {
+            known: Known::Unsure,
+            previous: None,
+            backoff: Backoff::new(first, ceiling, fastrand::Rng::new()),
+            polling: None,
+            sender,
+        };
+        let polls = Supervisor::new(cancel.clone(), self.settings.pauses, fastrand::Rng::new());
+        let mut changes = std::pin::pin!(self.changes());
+        let mut due = Instant::now();
+        loop {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => break,
+                Some(version) = changes.next() => {
+                    // Our own writes come back as changes; they are no news.
+                    if run.known.version() == version.as_deref() && matches!(run.known, Known::As(_)) {
+                        continue;
+                    }
+                    run.known = Known::Unsure;
+                }
+                Some(snapshot) = snapshots.recv() => {
+                    self.state.send_modify(|state| state.snapshot = Some(snapshot));
+                }
+                () = sleep_until(due) => run.known = Known::Unsure,
+            }
+            let pass = async {
+                // Whatever came in the meantime is newer than what woke us.
+                if let Some(snapshot) = snapshots.try_recv() {
+                    self.state.send_modify(|state| state.snapshot = Some(snapshot));
+                }
+                self.pass(&mut run, &polls).await
+            };
+            let Some(passed) = cancel.run_until_cancelled(pass).await else { break };
+            let pause = match passed {
+                Ok(()) => {
+                    run.backoff.reset();
+                    self.settings.check_interval
+                }
+                Err(WriteError::Fenced(_)) => break,
+                Err(error) => {
+                    run.known = Known::Unsure;
+                    let message = error.to_string();
+                    tracing::warn!(
+                        namespace = self.writer.target().namespace,
+                        error = message,
+                        "the ConfigMap is not as it should be"
+                    );
+                    self.state.send_modify(|state| {
+                        state.failures = state.failures.saturating_add(1);
+                        state.failure = Some(message);
+                    });
+                    run.backoff.pause()
+                }
+            };
+            due = Instant::now() + pause;
+        }
+        polls.shutdown(Duration::from_secs(1)).await;
+    }
+
+    /// The versions of the ConfigMap as its watch tells them; none when it is gone.
+    fn changes(&self) -> impl Stream<Item = Option<String>> + Send + use<> {
+        let target = self.writer.target();
+        let config_maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), &target.namespace);
+        let only = watcher::Config::default().fields(&format!("metadata.name={}", target.name));
+        watcher(config_maps, only).default_backoff().filter_map(|event| {
+            let version = match event {
+                Ok(watcher::Event::Apply(map) | watcher::Event::InitApply(map)) => {
+                    Some(map.metadata.resource_version)
+                }
+                // After a list, it may have gone without an event.
+                Ok(watcher::Event::Delete(_) | watcher::Event::InitDone) => Some(None),
+                Ok(watcher::Event::Init) | Err(_) => None,
+            };
+            futures::future::ready(version)
+        })
+    }
+
+    /// Looks at everything once, and does what is to be done.
+    async fn pass(&self, run: &mut Run, polls: &Supervisor) -> Result<(), WriteError> {
+        let current = match std::mem::replace(&mut run.known, Known::Unsure) {
+            Known::As(current) => current,
+            Known::Unsure => self.writer.read().await?,
+        };
+        let found = self.writer.ownership(current.as_ref());
+        if !found.is_ours() {
+            return self.stand_back(run, found, current).await;
+        }
+        if run.polling.is_none() {
+            run.polling = Some(self.start_polling(polls, &run.sender));
+        }
+        self.state.send_if_modified(|state| {
+            let news = state.standing != Standing::Ours;
+            state.standing = Standing::Ours;
+            news
+        });
+        let snapshot = self.state.borrow().snapshot.clone();
+        let (desired, issues) = match &snapshot {
+            Some(snapshot) => self.desired(snapshot, run, current.as_ref()),
+            None => match self.stamp(current.as_ref()) {
+                Some(stamp) => (stamp, Vec::new()),
+                None => {
+                    run.known = Known::As(current);
+                    return Ok(());
+                }
+            },
+        };
+        match self.writer.write(current, &desired).await? {
+            Written::NotOurs(found, current) => return self.stand_back(run, found, current).await,
+            Written::Unchanged(current) => {
+                run.known = Known::As(Some(current));
+                self.settled(&desired, issues, snapshot.is_some(), false);
+            }
+            Written::Changed(current) => {
+                tracing::info!(
+                    namespace = self.writer.target().namespace,
+                    index = desired.index,
+                    "the ConfigMap is written"
+                );
+                run.known = Known::As(Some(current));
+                self.settled(&desired, issues, snapshot.is_some(), true);
+            }
+        }
+        if snapshot.is_some() {
+            run.previous = Payload::from_json(&desired.payload).ok();
+        }
+        Ok(())
+    }
+
+    /// What belongs into the ConfigMap by a snapshot. Groups that are ambiguous keep what was last published.
+    fn desired(&self, snapshot: &Snapshot, run: &Run, current: Option<&ConfigMap>) -> (Desired, Vec<Issue>) {
+        let published = || current.and_then(payload_of).and_then(|payload| Payload::from_json(payload).ok());
+        let previous = run.previous.clone().or_else(published);
+        let (payload, issues) = transform(&snapshot.entries, &self.settings.provider, previous.as_ref());
+        let desired = Desired {
+            payload: payload.to_json(),
+            index: snapshot.index,
+            transitions: self.writer.fence().transitions(),
+            owner: self.owner.clone(),
+        };
+        (desired, issues)
+    }
+
+    /// What is there already, with the mark of this leader: whatever a former one has on its way is refused then.
+    fn stamp(&self, current: Option<&ConfigMap>) -> Option<Desired> {
+        let current = current?;
+        let transitions = self.writer.fence().transitions();
+        if annotated(current, TRANSITIONS_ANNOTATION).is_none_or(|found: i32| found == transitions) {
+            return None;
+        }
+        Some(Desired {
+            payload: payload_of(current)?.to_owned(),
+            index: annotated(current, INDEX_ANNOTATION)?,
+            transitions,
+            owner: self.owner.clone(),
+        })
+    }
+
+    /// Stops polling at once, and takes back what would tie the ConfigMap to us.
+    async fn stand_back(
+        &self,
+        run: &mut Run,
+        found: Ownership,
+        current: Option<ConfigMap>,
+    ) -> Result<(), WriteError> {
+        if let Some(polling) = run.polling.take() {
+            polling.stop().await;
+        }
+        run.sender.withdraw();
+        run.previous = None;
+        self.state.send_modify(|state| {
+            *state = PublishState {
+                standing: Standing::Foreign(found.clone()),
+                writes: state.writes,
+                ..PublishState::default()
+            };
+        });
+        run.known = Known::Unsure;
+        if let (Some(current), Ownership::HandedOver { .. }) = (current, found) {
+            self.writer.let_go(&current).await?;
+        }
+        Ok(())
+    }
+
+    fn start_polling(&self, polls: &Supervisor, sender: &latest::Sender<Snapshot>) -> TaskHandle {
+        let (poll, sender) = (Arc::clone(&self.poll), sender.clone());
+        polls.spawn("poll", move |task| poll(sender.clone(), task.cancel))
+    }
+
+    /// Says that the ConfigMap is as it should be.
+    fn settled(&self, desired: &Desired, issues: Vec<Issue>, applied: bool, written: bool) {
+        self.state.send_modify(|state| {
+            state.failures = 0;
+            state.failure = None;
+            state.writes += u64::from(written);
+            if applied {
+                state.issues = issues;
+                match state.applied {
+                    Some((index, _)) if index == desired.index && !written => {}
+                    _ => state.applied = Some((desired.index, Timestamp::now())),
+                }
+            }
+        });
+    }
+}
+
+impl Known {
+    fn version(&self) -> Option<&str> {
+        match self {
+            Self::As(Some(map)) => map.metadata.resource_version.as_deref(),
+            Self::Unsure | Self::As(None) => None,
+        }
+    }
+}

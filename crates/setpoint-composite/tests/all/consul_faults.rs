@@ -1,0 +1,285 @@
+//! The watch, against a real Consul that is killed, restarted, restored, denied and flooded.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use setpoint_composite::consul::{Auth, Client, Read, Secret, Settings};
+use setpoint_composite::watch;
+use setpoint_testutils::{Acl, Consul, ConsulCluster, Proxy, need, wait};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use crate::watching::{Watching, client, fast};
+
+async fn say(consul: &Consul, composite: &str, line: &str) {
+    let (key, value) = line.split_once('=').expect("a key and a value");
+    consul.put(&format!("composite/{composite}/structure/{key}"), value).await.expect("it can be written");
+}
+
+fn with_token(consul: &Consul, token: &str) -> Client {
+    let auth = Auth::Token(Secret::new(token));
+    Client::new(Settings { auth, ..Settings::new(consul.url()) }).expect("a client")
+}
+
+const ONLY_BASELINE: &str = r#"{"baseline":{"origin":"bs"}}"#;
+const WITH_SATELLITE: &str = r#"{"baseline":{"origin":"bs"},"satellites":[{"origin":"st"}]}"#;
+
+#[tokio::test]
+async fn changes_are_seen_and_so_is_the_removal_of_everything() {
+    let consul = need!(Consul::shared().await);
+    say(consul, "seen", "bs/compositeRole=baseline").await;
+    say(consul, "seen-too", "other/compositeRole=baseline").await;
+    let mut watching = Watching::start(client(&consul.url()), "seen", fast());
+    watching.until(ONLY_BASELINE).await;
+    say(consul, "seen", "st/compositeRole=satellite").await;
+    watching.until(WITH_SATELLITE).await;
+    consul.delete("composite/seen/structure/st/compositeRole").await.unwrap();
+    watching.until(ONLY_BASELINE).await;
+    consul.delete_tree("composite/seen/structure/").await.unwrap();
+    watching.until("{}").await;
+    assert_eq!(watching.count("RemovalConfirmed"), 1);
+    say(consul, "seen", "bs/compositeRole=baseline").await;
+    watching.until(ONLY_BASELINE).await;
+    assert_eq!(watching.end().await, None);
+}
+
+#[tokio::test]
+async fn a_structure_that_is_gone_for_a_moment_is_not_taken_away() {
+    let consul = need!(Consul::shared().await);
+    say(consul, "blink", "bs/compositeRole=baseline").await;
+    let settings = watch::Settings { removal_grace: Duration::from_secs(30), ..fast() };
+    let mut watching = Watching::start(client(&consul.url()), "blink", settings);
+    watching.until(ONLY_BASELINE).await;
+    consul.delete_tree("composite/blink/structure/").await.unwrap();
+    watching.told("RemovalSuspected", 1).await;
+    say(consul, "blink", "bs/compositeRole=baseline").await;
+    watching.told("Answered 1 false", 1).await;
+    assert_eq!(watching.count("RemovalConfirmed"), 0);
+    assert_eq!(watching.end().await, None);
+}
+
+#[tokio::test]
+async fn an_empty_prefix_that_wakes_on_unrelated_writes_stays_within_the_bucket() {
+    let consul = need!(Consul::start(Acl::Off).await);
+    let settings = watch::Settings { refill: Duration::from_millis(250), ..fast() };
+    let start = Instant::now();
+    let watching = Watching::start(client(&consul.url()), "nothing", settings);
+    watching.told("RemovalConfirmed", 1).await;
+    for number in 0..400 {
+        consul.put("unrelated", &number.to_string()).await.unwrap();
+    }
+    let answered = watching.count("Answered");
+    let most = 2 + usize::try_from(start.elapsed().as_millis() / 250).unwrap();
+    assert!(answered >= 2, "it does wake: {answered}");
+    assert!(answered <= most, "{answered} answers, and {most} tokens");
+    watching.end().await;
+}
+
+#[tokio::test]
+async fn a_consul_that_is_killed_and_comes_back_is_followed_again() {
+    let mut consul = need!(Consul::start(Acl::Off).await);
+    say(&consul, "x", "bs/compositeRole=baseline").await;
+    let mut watching = Watching::start(client(&consul.url()), "x", fast());
+    watching.until(ONLY_BASELINE).await;
+    consul.process().kill();
+    watching.told("Failed", 3).await;
+    assert_eq!(watching.snapshots.try_recv(), None, "away is not empty");
+    consul.launch();
+    consul.ready().await;
+    say(&consul, "x", "st/compositeRole=satellite").await;
+    watching.until(WITH_SATELLITE).await;
+
+    // Without a trace: a new one, with a lower index.
+    consul.process().kill();
+    std::fs::remove_dir_all(consul.folder().join("data")).unwrap();
+    consul.launch();
+    consul.ready().await;
+    say(&consul, "x", "bs/compositeRole=baseline").await;
+    watching.until(ONLY_BASELINE).await;
+    watching.end().await;
+}
+
+#[tokio::test]
+async fn a_restored_snapshot_with_a_lower_index_is_seen_at_once() {
+    let consul = need!(Consul::start(Acl::Off).await);
+    say(&consul, "x", "bs/compositeRole=baseline").await;
+    let saved = consul.save().await.unwrap();
+    for number in 0..50 {
+        consul.put("unrelated", &number.to_string()).await.unwrap();
+    }
+    say(&consul, "x", "st/compositeRole=satellite").await;
+    let settings = watch::Settings { wait: Duration::from_mins(5), ..fast() };
+    let mut watching = Watching::start(client(&consul.url()), "x", settings);
+    watching.until(WITH_SATELLITE).await;
+    consul.restore(saved).await.unwrap();
+    watching.until(ONLY_BASELINE).await;
+    assert!(watching.count("IndexReset") + watching.count("Failed") >= 1, "{:?}", watching.events());
+    say(&consul, "x", "st/compositeRole=satellite").await;
+    watching.until(WITH_SATELLITE).await;
+    watching.end().await;
+}
+
+#[tokio::test]
+async fn what_acls_filter_removes_nothing() {
+    let consul = need!(Consul::start(Acl::On).await);
+    let all = r#"key_prefix "composite/" { policy = "read" }"#;
+    let token = consul.token_with("watcher", all).await.unwrap();
+    say(&consul, "x", "bs/compositeRole=baseline").await;
+    say(&consul, "x", "st/compositeRole=satellite").await;
+    let mut watching = Watching::start(with_token(&consul, &token), "x", fast());
+    watching.until(WITH_SATELLITE).await;
+
+    // A part is not seen any more, and something else is new.
+    let part = r#"key_prefix "composite/" { policy = "read" } key_prefix "composite/x/structure/bs" { policy = "deny" }"#;
+    consul.set_policy("watcher", part).await.unwrap();
+    say(&consul, "x", "tt/compositeRole=satellite").await;
+    watching.until(r#"{"baseline":{"origin":"bs"},"satellites":[{"origin":"st"},{"origin":"tt"}]}"#).await;
+    watching.told("Filtered { withheld: false }", 1).await;
+
+    // Nothing is seen any more: denied is not empty. A query that is under way still has the old rights.
+    consul.set_policy("watcher", r#"key_prefix "elsewhere/" { policy = "read" }"#).await.unwrap();
+    say(&consul, "x", "uu/compositeRole=satellite").await;
+    watching.told("Filtered", watching.count("Filtered") + 2).await;
+    let _ = watching.snapshots.try_recv();
+    say(&consul, "x", "vv/compositeRole=satellite").await;
+    watching.told("Filtered", watching.count("Filtered") + 1).await;
+    assert_eq!(watching.snapshots.try_recv(), None);
+    assert_eq!(watching.count("Removal"), 0);
+
+    // One that begins now has nothing to hold on to, and passes nothing on.
+    let mut late = Watching::start(with_token(&consul, &token), "x", fast());
+    late.told("Filtered { withheld: true }", 1).await;
+    assert_eq!(late.snapshots.try_recv(), None);
+
+    consul.set_policy("watcher", all).await.unwrap();
+    consul.delete("composite/x/structure/st/compositeRole").await.unwrap();
+    let now =
+        r#"{"baseline":{"origin":"bs"},"satellites":[{"origin":"tt"},{"origin":"uu"},{"origin":"vv"}]}"#;
+    watching.until(now).await;
+    late.until(now).await;
+    late.end().await;
+    watching.end().await;
+}
+
+#[tokio::test]
+async fn a_token_that_is_deleted_is_denied_and_a_new_one_in_the_file_goes_on() {
+    let consul = need!(Consul::start(Acl::On).await);
+    let rules = r#"key_prefix "composite/" { policy = "read" }"#;
+    let (old, new) = (
+        consul.token_with("watcher", rules).await.unwrap(),
+        consul.token_with("watcher", rules).await.unwrap(),
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, &old).unwrap();
+    let auth = Auth::TokenFile(file.clone());
+    let client = Client::new(Settings { auth, ..Settings::new(consul.url()) }).unwrap();
+    say(&consul, "x", "bs/compositeRole=baseline").await;
+    let mut watching = Watching::start(client, "x", fast());
+    watching.until(ONLY_BASELINE).await;
+
+    let tokens = consul.request(reqwest::Method::GET, "/v1/acl/tokens").send().await.unwrap();
+    let tokens: Vec<Value> = tokens.json().await.unwrap();
+    let accessor =
+        tokens.iter().find(|token| token["SecretID"] == old.as_str()).unwrap()["AccessorID"].clone();
+    let path = format!("/v1/acl/token/{}", accessor.as_str().unwrap());
+    consul.request(reqwest::Method::DELETE, &path).send().await.unwrap().error_for_status().unwrap();
+    say(&consul, "x", "st/compositeRole=satellite").await;
+    watching.told("Failed Denied", 1).await;
+    // The query that was under way still had its rights.
+    let _ = watching.snapshots.try_recv();
+    consul.delete("composite/x/structure/bs/compositeRole").await.unwrap();
+    watching.told("Failed Denied", watching.count("Failed Denied") + 2).await;
+    assert_eq!(watching.snapshots.try_recv(), None, "denied is not empty");
+    std::fs::write(&file, &new).unwrap();
+    watching.until(r#"{"satellites":[{"origin":"st"}]}"#).await;
+    watching.end().await;
+}
+
+#[tokio::test]
+async fn a_connection_that_is_cut_is_made_again() {
+    let consul = need!(Consul::shared().await);
+    let address = consul.url().trim_start_matches("http://").parse().unwrap();
+    let proxy = Proxy::start(address).await;
+    say(consul, "cut", "bs/compositeRole=baseline").await;
+    let mut watching = Watching::start(client(&format!("http://{}", proxy.address())), "cut", fast());
+    watching.until(ONLY_BASELINE).await;
+    proxy.cut();
+    watching.told("Failed Unreachable", 3).await;
+    say(consul, "cut", "st/compositeRole=satellite").await;
+    proxy.heal();
+    watching.until(WITH_SATELLITE).await;
+    watching.end().await;
+}
+
+#[tokio::test]
+async fn the_election_of_another_leader_is_survived() {
+    let mut cluster = need!(ConsulCluster::start(Acl::Off).await);
+    let leads = async |server: &Consul| {
+        let request = server.request(reqwest::Method::GET, "/v1/agent/self");
+        let own: Value = request.send().await.ok()?.json().await.ok()?;
+        Some(own["Stats"]["consul"]["leader"] == "true")
+    };
+    let mut leader = 0;
+    for (number, server) in cluster.servers.iter().enumerate() {
+        if leads(server).await == Some(true) {
+            leader = number;
+        }
+    }
+    let followers: Vec<_> = (0..3).filter(|number| *number != leader).collect();
+    say(&cluster.servers[followers[0]], "x", "bs/compositeRole=baseline").await;
+    let mut watching = Watching::start(client(&cluster.servers[followers[0]].url()), "x", fast());
+    watching.until(ONLY_BASELINE).await;
+    cluster.servers[leader].process().kill();
+    let written = async || {
+        let server = &cluster.servers[followers[1]];
+        server.put("composite/x/structure/st/compositeRole", "satellite").await.ok()
+    };
+    wait::until("another leader takes a write", Duration::from_secs(40), written).await;
+    watching.until(WITH_SATELLITE).await;
+    assert_eq!(watching.count("Removal"), 0);
+    watching.end().await;
+}
+
+#[tokio::test]
+async fn a_thousand_writes_a_second_end_on_the_last_state_within_the_bucket() {
+    let consul = need!(Consul::start(Acl::Off).await);
+    say(&consul, "x", "bs/compositeRole=baseline").await;
+    let refill = Duration::from_millis(500);
+    let start = Instant::now();
+    let watching = Watching::start(client(&consul.url()), "x", watch::Settings { refill, ..fast() });
+    watching.told("Answered", 1).await;
+
+    let (go, writes) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
+    let mut writers = JoinSet::new();
+    for writer in 0..16 {
+        let (go, writes) = (Arc::clone(&go), Arc::clone(&writes));
+        let url = format!("{}/v1/kv/composite/x/structure/n-{writer}/controllerNamespace", consul.url());
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        writers.spawn(async move {
+            while go.load(Ordering::Relaxed) {
+                let number = writes.fetch_add(1, Ordering::Relaxed);
+                http.put(&url).body(number.to_string()).send().await.unwrap().error_for_status().unwrap();
+            }
+        });
+    }
+    sleep(Duration::from_secs(3)).await;
+    go.store(false, Ordering::Relaxed);
+    while writers.join_next().await.is_some() {}
+    let written = writes.load(Ordering::Relaxed);
+    assert!(written >= 1_000, "too few writes to show anything: {written}");
+
+    let client = client(&consul.url());
+    let last = client.list("composite/x/structure/", Read::Consistent).await.unwrap();
+    let mut watching = watching;
+    let mut seen = watching.next().await;
+    while seen.entries.iter().map(|entry| &entry.value).ne(last.entries.iter().map(|entry| &entry.value)) {
+        seen = watching.next().await;
+    }
+    let answered = u128::try_from(watching.count("Answered")).unwrap();
+    let most = 2 + start.elapsed().as_millis() / refill.as_millis();
+    assert!(answered <= most, "{answered} answers, and {most} tokens");
+    watching.end().await;
+}

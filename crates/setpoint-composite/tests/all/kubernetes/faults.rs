@@ -1,0 +1,53 @@
+//! The API server goes away and comes back.
+
+use serde_json::{Value, json};
+use setpoint_composite::consul;
+use setpoint_composite::publish::payload_of;
+use setpoint_testutils::kubernetes::History;
+use setpoint_testutils::{Consul, Durability, Kubernetes, need, wait};
+
+use super::world::{LIMIT, NAME, ORDERED, Running, fast, from, install, make_namespace};
+
+#[tokio::test]
+async fn a_killed_api_server_is_survived_and_what_happened_meanwhile_is_published() {
+    let mut kubernetes = need!(Kubernetes::start_with(Durability::Fast).await);
+    let consul = need!(Consul::shared().await);
+    let client = kubernetes.client().await;
+    let ns = "killed-api-server";
+    install(&client).await;
+    make_namespace(&client, ns).await;
+    let history = History::begin(&client, ns).await;
+    let consul_client = consul::Client::new(consul::Settings::new(consul.url())).unwrap();
+    let _running = Running::start(client.clone(), consul_client, fast(&[ns]));
+    let composites: kube::Api<setpoint_composite::api::Composite> = kube::Api::namespaced(client.clone(), ns);
+    let composite = from(json!({
+        "apiVersion": "core.netcracker.com/v1", "kind": "Composite", "subKind": "CompositeStructure",
+        "metadata": { "name": "composite" }, "spec": { "originNamespace": ns },
+    }));
+    composites.create(&kube::api::PostParams::default(), &composite).await.unwrap();
+    let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> = kube::Api::namespaced(client.clone(), ns);
+    let publishes = async |expected: Value| {
+        let found = async || {
+            let map = maps.get_opt(NAME).await.ok()??;
+            let payload: Value = serde_json::from_str(payload_of(&map)?).ok()?;
+            (payload["composite"] == expected).then_some(())
+        };
+        wait::until(&format!("{expected}"), LIMIT, found).await;
+    };
+    publishes(json!({ "baseline": { "origin": ns } })).await;
+    let before = history.versions_that_never_go_back(NAME, &ORDERED).await;
+    assert!(!before.is_empty());
+
+    kubernetes.server().kill();
+    let satellite = |name: &str| format!("composite/{ns}/structure/{name}/compositeRole");
+    consul.put(&satellite("one"), "satellite").await.unwrap();
+    consul.put(&satellite("two"), "satellite").await.unwrap();
+    kubernetes.restart().await;
+    publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": "one" }, { "origin": "two" }] })).await;
+
+    // And once more, under way.
+    let history = History::begin(&client, ns).await;
+    consul.delete(&satellite("one")).await.unwrap();
+    publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": "two" }] })).await;
+    history.versions_that_never_go_back(NAME, &ORDERED).await;
+}

@@ -1,0 +1,181 @@
+//! Several instances, of which one works.
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config, ResourceExt};
+use serde_json::json;
+use setpoint_composite::consul;
+use setpoint_composite::lease::{Elector, Timing};
+use setpoint_composite::publish::{Desired, TRANSITIONS_ANNOTATION, Target, WriteError, Writer, payload_of};
+use setpoint_composite::settings::{Election, Settings};
+use setpoint_testutils::{Kubernetes, Proxy, need, wait};
+
+use super::world::{LIMIT, NAME, ORDERED, Running, World};
+
+const LEASE: &str = "setpoint-composite";
+const QUICK: Timing = Timing {
+    duration: Duration::from_secs(2),
+    deadline: Duration::from_millis(1300),
+    retry: Duration::from_millis(200),
+};
+
+fn elected(world: &World, instance: &str) -> Settings {
+    let election = Election { namespace: world.name().to_owned(), name: LEASE.to_owned(), timing: QUICK };
+    Settings { election: Some(election), instance: instance.to_owned(), ..world.settings() }
+}
+
+fn leases(world: &World) -> Api<Lease> {
+    Api::namespaced(world.client.clone(), world.name())
+}
+
+async fn led_by(world: &World, instance: &str) -> i32 {
+    let found = async || {
+        let spec = leases(world).get(LEASE).await.ok()?.spec?;
+        (spec.holder_identity.as_deref() == Some(instance)).then_some(spec.lease_transitions.unwrap_or_default())
+    };
+    wait::until(&format!("{instance} to lead"), LIMIT, found).await
+}
+
+/// A client that reaches the API server through a proxy.
+pub(crate) async fn client_through(kubernetes: &Kubernetes, proxy: &Proxy) -> Client {
+    let file = Kubeconfig::read_from(kubernetes.kubeconfig_file()).unwrap();
+    let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap();
+    config.cluster_url = format!("https://{}", proxy.address()).parse().unwrap();
+    config.proxy_url = None;
+    Client::try_from(config).unwrap()
+}
+
+async fn proxy_of(kubernetes: &Kubernetes) -> Proxy {
+    Proxy::start(kubernetes.url().trim_start_matches("https://").parse().unwrap()).await
+}
+
+#[tokio::test]
+async fn of_two_instances_one_works_and_the_other_takes_over_at_once_when_it_ends() {
+    let world = need!(World::new().await);
+    let ns = world.name();
+    let one = world.operate_with(elected(&world, "one"));
+    led_by(&world, "one").await;
+    let two = world.operate_with(elected(&world, "two"));
+    world.declare("composite", json!({ "originNamespace": ns })).await;
+    let first = world.settled("composite").await.status.unwrap().published.unwrap();
+    assert_eq!(first.by, "one");
+    one.stop().await;
+    let transitions = led_by(&world, "two").await;
+    let stamp = transitions.to_string();
+    world.until("the new leader's stamp", |map| map.annotations()[TRANSITIONS_ANNOTATION] == stamp).await;
+    world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();
+    world.publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] })).await;
+    world.history.versions_that_never_go_back(NAME, &ORDERED).await;
+    two.stop().await;
+}
+
+#[tokio::test]
+async fn a_leader_that_is_cut_off_stops_by_itself_before_another_starts() {
+    let world = need!(World::new().await);
+    let ns = world.name();
+    let proxy = proxy_of(world.namespace.kubernetes()).await;
+    let through = client_through(world.namespace.kubernetes(), &proxy).await;
+    let one = Running::start(through, world.consul_client(), elected(&world, "one"));
+    led_by(&world, "one").await;
+    world.declare("composite", json!({ "originNamespace": ns })).await;
+    world.settled("composite").await;
+    let two = world.operate_with(elected(&world, "two"));
+    proxy.cut();
+    // It stops while the lease is still its own: nobody has taken it yet.
+    let stopped = async || {
+        let alone = leases(&world).get(LEASE).await.ok()?.spec?.holder_identity? == "one";
+        one.metrics.text().contains("setpoint_composite_leader 0").then_some(alone)
+    };
+    assert!(wait::until("the leader to stop", LIMIT, stopped).await, "it stopped too late");
+    led_by(&world, "two").await;
+    proxy.heal();
+    world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();
+    world.publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] })).await;
+    let versions = world.history.versions_that_never_go_back(NAME, &ORDERED).await;
+    let terms: Vec<_> = versions.iter().map(|map| map.annotations()[TRANSITIONS_ANNOTATION].clone()).collect();
+    assert!(terms.first() < terms.last(), "{terms:?}");
+    drop((one, two));
+}
+
+#[tokio::test]
+async fn a_new_leader_marks_the_config_map_before_it_has_heard_of_consul() {
+    let world = need!(World::new().await);
+    let one = world.operate_with(elected(&world, "one"));
+    world.declare("composite", json!({ "originNamespace": world.name() })).await;
+    world.settled("composite").await;
+    one.stop().await;
+    let away = consul::Client::new(consul::Settings::new("http://127.0.0.1:1")).unwrap();
+    let _two = Running::start(world.client.clone(), away, elected(&world, "two"));
+    let stamp = led_by(&world, "two").await.to_string();
+    world.until("the new leader's stamp", |map| map.annotations()[TRANSITIONS_ANNOTATION] == stamp).await;
+    world.publishes(json!({ "baseline": { "origin": world.name() } })).await;
+}
+
+#[tokio::test]
+async fn what_a_former_leader_still_writes_is_refused() {
+    let world = need!(World::new().await);
+    let elector = |name: &str| Elector::new(world.client.clone(), world.name(), LEASE, name, QUICK);
+    let target = Target {
+        namespace: world.name().to_owned(),
+        name: NAME.to_owned(),
+        managed_by: "core-operator".to_owned(),
+        part_of: "Cloud-Core".to_owned(),
+    };
+    let owner = world.declare("composite", json!({ "originNamespace": world.name() })).await.owner().unwrap();
+    let desired = |payload: &str, index, transitions| Desired {
+        payload: payload.to_owned(),
+        index,
+        transitions,
+        owner: owner.clone(),
+    };
+    let limit = Duration::from_secs(10);
+    let former = elector("former").campaign(|_| ()).await;
+    let old = Writer::new(world.client.clone(), target.clone(), former.fence.clone(), limit);
+    old.write(None, &desired("1", 1, former.fence.transitions())).await.unwrap();
+    let seen = old.read().await.unwrap();
+
+    // Nobody renews: the lease runs out, and another takes it and makes its mark.
+    let present = elector("present").campaign(|_| ()).await;
+    assert!(present.fence.transitions() > former.fence.transitions());
+    let new = Writer::new(world.client.clone(), target.clone(), present.fence.clone(), limit);
+    new.write(seen.clone(), &desired("1", 1, present.fence.transitions())).await.unwrap();
+
+    let stale = desired("stale", 9, former.fence.transitions());
+    assert!(matches!(old.write(seen.clone(), &stale).await, Err(WriteError::Fenced(_))), "its time is over");
+    // What was past that check already carries a version that is not there any more.
+    let object = stale.object(&target, seen.as_ref().unwrap().resource_version().as_deref());
+    for parameters in [PatchParams::apply("core-operator"), PatchParams::apply("core-operator").force()] {
+        let error = world.config_maps().patch(NAME, &parameters, &Patch::Apply(&object)).await.unwrap_err();
+        assert!(matches!(&error, kube::Error::Api(status) if status.code == 409), "{error}");
+    }
+    let error = world.config_maps().create(&kube::api::PostParams::default(), &stale.object(&target, None)).await;
+    assert!(error.is_err(), "what is there can't be created");
+    let versions = world.history.versions_that_never_go_back(NAME, &ORDERED).await;
+    assert!(versions.iter().all(|map| payload_of(map) == Some("1")), "{versions:?}");
+}
+
+#[tokio::test]
+async fn a_lease_that_somebody_deleted_is_made_anew_and_the_work_goes_on() {
+    let world = need!(World::new().await);
+    let ns = world.name();
+    // Its count is above 0 when it is deleted, and starts over with the new one.
+    world.operate_with(elected(&world, "zero")).stop_when_leading(&world).await;
+    let _one = world.operate_with(elected(&world, "one"));
+    led_by(&world, "one").await;
+    world.declare("composite", json!({ "originNamespace": ns })).await;
+    world.settled("composite").await;
+    leases(&world).delete(LEASE, &DeleteParams::default()).await.unwrap();
+    led_by(&world, "one").await;
+    world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();
+    world.publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] })).await;
+}
+
+impl Running {
+    async fn stop_when_leading(self, world: &World) {
+        led_by(world, "zero").await;
+        self.stop().await;
+    }
+}

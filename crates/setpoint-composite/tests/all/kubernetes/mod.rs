@@ -1,0 +1,10 @@
+//! The operator against a real API server and a real Consul.
+
+mod faults;
+mod leading;
+mod ownership;
+mod publishing;
+mod readonly;
+mod reconciling;
+mod rights;
+mod world;

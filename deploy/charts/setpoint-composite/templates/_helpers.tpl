@@ -1,0 +1,30 @@
+{{- define "setpoint-composite.labels" -}}
+app.kubernetes.io/name: setpoint-composite
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- define "setpoint-composite.selector" -}}
+app.kubernetes.io/name: setpoint-composite
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "setpoint-composite.rules" -}}
+- apiGroups: [core.netcracker.com]
+  resources: [composites]
+  verbs: [get, list, watch, patch]
+- apiGroups: [core.netcracker.com]
+  resources: [composites/status]
+  verbs: [update]
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [create]
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: [{{ .Values.configMap | quote }}]
+  verbs: [get, list, watch, patch]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- end }}
