@@ -1,6 +1,6 @@
 //! A time of leadership: follows all Composites, and has a keeper for each namespace that has some.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::keeper::Keeper;
+use super::structures::Structures;
 use crate::api::Composite;
 use crate::consul;
 use crate::lease::Fence;
@@ -31,6 +32,7 @@ const RESTARTS: (Duration, Duration) = (Duration::from_millis(500), Duration::fr
 pub(super) struct Shared {
     pub(super) client: Client,
     pub(super) consul: consul::Client,
+    pub(super) structures: Structures,
     pub(super) settings: Settings,
     pub(super) metrics: Arc<Metrics>,
     pub(super) vitals: Arc<Vitals>,
@@ -70,6 +72,9 @@ enum News {
     Listed(usize),
 }
 
+/// The keepers of all namespaces that have Composites, and how each is told to look.
+type Keepers = BTreeMap<String, (Arc<Notify>, TaskHandle)>;
+
 /// Leads until it is cancelled.
 pub(super) async fn lead(shared: Shared, cancel: CancellationToken) {
     let (composites, mut news) = follow(&shared.client, &shared.settings.namespaces);
@@ -77,13 +82,14 @@ pub(super) async fn lead(shared: Shared, cancel: CancellationToken) {
     let mut listed = vec![false; watches];
     let supervisor = Supervisor::new(cancel.clone(), RESTARTS, fastrand::Rng::new());
     let shared = Arc::new(shared);
-    let mut keepers: BTreeMap<String, (Arc<Notify>, TaskHandle)> = BTreeMap::new();
+    let mut keepers = Keepers::new();
     let mut restarts = 0;
     loop {
         let next = tokio::select! {
             next = news.next() => next,
             () = tokio::time::sleep(Duration::from_secs(5)) => {
                 restarts = count_restarts(&supervisor, restarts, &shared.metrics);
+                dismiss(&mut keepers, &composites).await;
                 continue;
             }
             () = cancel.cancelled() => break,
@@ -106,7 +112,9 @@ pub(super) async fn lead(shared: Shared, cancel: CancellationToken) {
                     shared.vitals.set_role(Role::Leading);
                 }
                 // What is not on the list any more has gone without an event.
-                keepers.values().for_each(|(poke, _)| poke.notify_one());
+                for (poke, _) in keepers.values() {
+                    poke.notify_one();
+                }
             }
             None => break,
         }
@@ -143,6 +151,17 @@ fn follow(client: &Client, namespaces: &Namespaces) -> (Composites, BoxStream<'s
     };
     let (stores, news): (Vec<_>, Vec<_>) = scopes.into_iter().enumerate().map(follow_one).unzip();
     (Composites { stores: stores.into() }, select_all(news).boxed())
+}
+
+/// Ends the keepers of namespaces that have no Composites any more.
+async fn dismiss(keepers: &mut Keepers, composites: &Composites) {
+    let kept: BTreeSet<_> = composites.all().filter_map(|composite| composite.namespace()).collect();
+    let idle: Vec<_> = keepers.keys().filter(|namespace| !kept.contains(*namespace)).cloned().collect();
+    for namespace in idle {
+        if let Some((_, keeper)) = keepers.remove(&namespace) {
+            keeper.stop().await;
+        }
+    }
 }
 
 /// Counts restarts that were not counted yet; gives how many there were in all.

@@ -102,7 +102,7 @@ enum Known {
     /// It may have changed since it was read.
     Unsure,
     /// This is what it is, as far as anybody has said.
-    As(Option<ConfigMap>),
+    As(Option<Box<ConfigMap>>),
 }
 
 /// What goes on inside of one run.
@@ -191,7 +191,11 @@ impl Publisher {
                 }
                 // After a list, it may have gone without an event.
                 Ok(watcher::Event::Delete(_) | watcher::Event::InitDone) => Some(None),
-                Ok(watcher::Event::Init) | Err(_) => None,
+                Ok(watcher::Event::Init) => None,
+                Err(error) => {
+                    tracing::warn!(%error, "the ConfigMap can't be followed");
+                    None
+                }
             };
             futures::future::ready(version)
         })
@@ -200,7 +204,7 @@ impl Publisher {
     /// Looks at everything once, and does what is to be done.
     async fn pass(&self, run: &mut Run, polls: &Supervisor) -> Result<(), WriteError> {
         let current = match std::mem::replace(&mut run.known, Known::Unsure) {
-            Known::As(current) => current,
+            Known::As(current) => current.map(|current| *current),
             Known::Unsure => self.writer.read().await?,
         };
         let found = self.writer.ownership(current.as_ref());
@@ -216,20 +220,18 @@ impl Publisher {
             news
         });
         let snapshot = self.state.borrow().snapshot.clone();
-        let (desired, issues) = match &snapshot {
-            Some(snapshot) => self.desired(snapshot, run, current.as_ref()),
-            None => match self.stamp(current.as_ref()) {
-                Some(stamp) => (stamp, Vec::new()),
-                None => {
-                    run.known = Known::As(current);
-                    return Ok(());
-                }
-            },
+        let (desired, issues) = if let Some(snapshot) = &snapshot {
+            self.desired(snapshot, run, current.as_ref())
+        } else if let Some(stamp) = self.stamp(current.as_ref()) {
+            (stamp, Vec::new())
+        } else {
+            run.known = Known::As(current.map(Box::new));
+            return Ok(());
         };
         match self.writer.write(current, &desired).await? {
             Written::NotOurs(found, current) => return self.stand_back(run, found, current).await,
             Written::Unchanged(current) => {
-                run.known = Known::As(Some(current));
+                run.known = Known::As(Some(Box::new(current)));
                 self.settled(&desired, issues, snapshot.is_some(), false);
             }
             Written::Changed(current) => {
@@ -238,7 +240,7 @@ impl Publisher {
                     index = desired.index,
                     "the ConfigMap is written"
                 );
-                run.known = Known::As(Some(current));
+                run.known = Known::As(Some(Box::new(current)));
                 self.settled(&desired, issues, snapshot.is_some(), true);
             }
         }
