@@ -34,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 use crate::consul;
 use crate::lease::{Elector, Fence};
 use crate::observe::{Metrics, Role, Vitals};
+use crate::publish::Sightings;
 use crate::settings::{InvalidSetting, Settings};
 
 pub use keys::declaration;
@@ -143,6 +144,7 @@ impl Operator {
         );
         let shared = term::Shared {
             structures,
+            sightings: Sightings::default(),
             client: self.client.clone(),
             consul: self.consul.clone(),
             settings: self.settings.clone(),

@@ -78,7 +78,7 @@ impl Publishing {
             part_of: settings.part_of.clone(),
         };
         let at_work = Publisher {
-            client: shared.client.clone(),
+            sightings: shared.sightings.subscribe(namespace),
             writer: Writer::new(
                 shared.client.clone(),
                 target,

@@ -11,12 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Api, Client};
 use setpoint_loop::{Backoff, Supervisor, TaskHandle, latest};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -24,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::desired::{Desired, INDEX_ANNOTATION, TRANSITIONS_ANNOTATION, annotated, payload_of};
 use super::ownership::Ownership;
+use super::sightings::Sighting;
 use super::write::{WriteError, Writer, Written};
 use crate::structure::{Issue, Payload, transform};
 use crate::watch::Snapshot;
@@ -77,8 +75,8 @@ pub struct PublishState {
 /// Keeps one ConfigMap.
 #[derive(Clone)]
 pub struct Publisher {
-    /// For the ConfigMap's watch.
-    pub client: Client,
+    /// What the watch of ConfigMaps tells of it.
+    pub sightings: watch::Receiver<Sighting>,
     /// Writes it.
     pub writer: Writer,
     /// The Composite that it goes with.
@@ -127,15 +125,16 @@ impl Publisher {
             sender,
         };
         let polls = Supervisor::new(cancel.clone(), self.settings.pauses, fastrand::Rng::new());
-        let mut changes = std::pin::pin!(self.changes());
+        let mut sightings = self.sightings.clone();
         let mut due = Instant::now();
         loop {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => break,
-                Some(version) = changes.next() => {
+                Ok(()) = sightings.changed() => {
+                    let seen = sightings.borrow_and_update().version.clone();
                     // Our own writes come back as changes; they are no news.
-                    if run.known.version() == version.as_deref() && matches!(run.known, Known::As(_)) {
+                    if seen.is_some() && seen.as_deref() == run.known.version() {
                         continue;
                     }
                     run.known = Known::Unsure;
@@ -177,28 +176,6 @@ impl Publisher {
             due = Instant::now() + pause;
         }
         polls.shutdown(Duration::from_secs(1)).await;
-    }
-
-    /// The versions of the ConfigMap as its watch tells them; none when it is gone.
-    fn changes(&self) -> impl Stream<Item = Option<String>> + Send + use<> {
-        let target = self.writer.target();
-        let config_maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), &target.namespace);
-        let only = watcher::Config::default().fields(&format!("metadata.name={}", target.name));
-        watcher(config_maps, only).default_backoff().filter_map(|event| {
-            let version = match event {
-                Ok(watcher::Event::Apply(map) | watcher::Event::InitApply(map)) => {
-                    Some(map.metadata.resource_version)
-                }
-                // After a list, it may have gone without an event.
-                Ok(watcher::Event::Delete(_) | watcher::Event::InitDone) => Some(None),
-                Ok(watcher::Event::Init) => None,
-                Err(error) => {
-                    tracing::warn!(%error, "the ConfigMap can't be followed");
-                    None
-                }
-            };
-            futures::future::ready(version)
-        })
     }
 
     /// Looks at everything once, and does what is to be done.
