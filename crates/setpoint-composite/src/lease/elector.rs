@@ -94,15 +94,14 @@ impl Elector {
             // Stopped past its deadline, a leader does not even try: it starts over as any other candidate.
             let left = term.fence.deadline().saturating_sub(boot_time());
             match timeout(left, self.renew(term)).await.unwrap_or(Err(LeaseError::Timeout)) {
-                Ok(()) => {}
                 Err(LeaseError::Overtaken) => {
                     if !self.mine_again(term).await {
                         term.fence.close();
                         return;
                     }
                 }
-                // Tried again until the deadline.
-                Err(LeaseError::Api(_) | LeaseError::Timeout) => {}
+                // What failed is tried again until the deadline.
+                Ok(()) | Err(LeaseError::Api(_) | LeaseError::Timeout) => {}
             }
         }
     }

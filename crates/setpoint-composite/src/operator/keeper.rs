@@ -18,8 +18,9 @@ use super::report::{Facts, event, events, not_oldest, published, status_of};
 use super::roster::{Roster, roster};
 use super::term::{Composites, Shared};
 use crate::api::{Composite, CompositeStatus, Finding, RELEASE_ANNOTATION};
+use crate::declare::structure_ref_key;
 use crate::observe::RequestResult;
-use crate::structure::prefix;
+use crate::structure::{Entry, IssueKind, prefix};
 
 /// The bound of the first pause after something failed.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -43,6 +44,16 @@ struct Memory {
     /// The Composite that counts, as it was last read or written.
     winner: Option<Composite>,
     declared: BTreeMap<String, String>,
+}
+
+impl Memory {
+    /// Whether the latest snapshot shows our own keys as they should be.
+    fn is_structure_intact(&self) -> bool {
+        let (Some(publishing), Some(winner)) = (&self.publishing, &self.winner) else { return true };
+        let (state, _) = publishing.state();
+        let Some(snapshot) = &state.snapshot else { return true };
+        intact(&self.declared, &prefix(winner.declared().composite_id()), &snapshot.entries)
+    }
 }
 
 /// How much there is to look at.
@@ -113,7 +124,7 @@ impl Keeper {
         let mut due = Instant::now() + settings.check_interval;
         loop {
             task.beat();
-            let pass = self.pass(need, &mut memory, &children);
+            let pass = Box::pin(self.pass(need, &mut memory, &children));
             let Some(result) = task.cancel.run_until_cancelled(pass).await else { break };
             match result {
                 Ok(()) if need == Need::Everything => {
@@ -145,11 +156,11 @@ impl Keeper {
             };
         }
         children.shutdown(Duration::from_secs(1)).await;
-        self.shared.metrics.forget(&self.namespace);
+        self.shared.metrics.forget(&self.namespace, &IssueKind::ALL.map(IssueKind::as_str));
     }
 
     async fn pass(&self, need: Need, memory: &mut Memory, children: &Supervisor) -> Result<(), Unfinished> {
-        if need == Need::Report && self.is_structure_intact(memory) {
+        if need == Need::Report && memory.is_structure_intact() {
             return self.report(memory).await;
         }
         self.reconcile(memory, children).await
@@ -337,16 +348,8 @@ impl Keeper {
         }
     }
 
-    /// Whether the latest snapshot shows our own keys as they should be.
-    fn is_structure_intact(&self, memory: &Memory) -> bool {
-        let (Some(publishing), Some(winner)) = (&memory.publishing, &memory.winner) else { return true };
-        let (state, _) = publishing.state();
-        let Some(snapshot) = &state.snapshot else { return true };
-        intact(&memory.declared, &prefix(winner.declared().composite_id()), &snapshot.entries)
-    }
-
-    fn is_reference_intact(&self, memory: &Memory, entries: &[crate::structure::Entry]) -> bool {
-        intact(&memory.declared, &crate::declare::structure_ref_key(&self.namespace), entries)
+    fn is_reference_intact(&self, memory: &Memory, entries: &[Entry]) -> bool {
+        intact(&memory.declared, &structure_ref_key(&self.namespace), entries)
     }
 
     fn keys(&self) -> Keys<'_> {

@@ -20,6 +20,7 @@ mod publishing;
 mod record;
 mod report;
 mod roster;
+mod structures;
 mod term;
 
 use std::fmt;
@@ -33,11 +34,13 @@ use tokio_util::sync::CancellationToken;
 use crate::consul;
 use crate::lease::{Elector, Fence};
 use crate::observe::{Metrics, Role, Vitals};
+use crate::publish::Sightings;
 use crate::settings::{InvalidSetting, Settings};
 
 pub use keys::declaration;
 pub use report::{ConsulState, Facts, status_of};
 pub use roster::{Roster, roster};
+use structures::Structures;
 
 /// How often the main loop gives a sign of life.
 const BEAT: Duration = Duration::from_secs(1);
@@ -133,7 +136,15 @@ impl Operator {
             instance: Some(self.settings.instance.clone()),
         };
         let recorder = Recorder::new(self.client.clone(), reporter);
+        let structures = Structures::new(
+            self.consul.clone(),
+            &self.settings,
+            Arc::clone(&self.metrics),
+            cancel.child_token(),
+        );
         let shared = term::Shared {
+            structures,
+            sightings: Sightings::default(),
             client: self.client.clone(),
             consul: self.consul.clone(),
             settings: self.settings.clone(),

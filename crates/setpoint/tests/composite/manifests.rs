@@ -21,7 +21,11 @@ fn printed(args: &[&str]) -> String {
 fn the_manifests_in_the_repository_are_those_that_the_command_prints() {
     let same = |file: &str, args: &[&str]| {
         let found = fs::read_to_string(deploy().join(file)).unwrap();
-        assert!(found == printed(args), "deploy/{file} is out of date: `setpoint composite {}` makes it", args.join(" "));
+        assert!(
+            found == printed(args),
+            "deploy/{file} is out of date: `setpoint composite {}` makes it",
+            args.join(" ")
+        );
     };
     same("composite/crd.yaml", &["manifests", "crd"]);
     same("composite/rbac.yaml", &["manifests", "rbac"]);
@@ -34,7 +38,9 @@ fn each_object_is_a_line_for_programs() {
     let text = printed(&["manifests", "--json", "--all-namespaces"]);
     let kinds: Vec<String> = text
         .lines()
-        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["kind"].as_str().unwrap().to_owned())
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["kind"].as_str().unwrap().to_owned()
+        })
         .collect();
     assert_eq!(
         kinds,
@@ -57,8 +63,17 @@ async fn the_api_server_takes_all_manifests() {
         let args = [&["manifests", "--namespace", world.name()][..], more].concat();
         let file = world.folder.write("all.yaml", printed(&args));
         let mut kubectl = world.namespace.kubernetes().kubectl();
-        let output =
-            kubectl.args(["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f"]).arg(file).output();
+        let output = kubectl
+            .args([
+                "apply",
+                "--server-side",
+                "--force-conflicts",
+                "--dry-run=server",
+                "--validate=strict",
+                "-f",
+            ])
+            .arg(file)
+            .output();
         let output = output.unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "no warnings either");

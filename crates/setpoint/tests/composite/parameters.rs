@@ -21,7 +21,8 @@ fn what_is_wrong_with_a_parameter_is_told_before_anything_is_done() {
     let unknown = write("unknown.toml", "check-intervall = 3\n");
     let wrong = write("wrong.toml", "check-interval = \"soon\"\n");
     let broken = write("broken.toml", "check-interval = \n");
-    let cases: [(&[&str], &[(&str, &str)], &str); 13] = [
+    type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
+    let cases: [Case<'_>; 13] = [
         (&["--cloud-provider", "Mars"], &[], "`Mars` is no cloud provider"),
         (&[], &[("CLOUD_PROVIDER", "Mars")], "`Mars` is no cloud provider"),
         (&["--check-interval", "0"], &[], "check-interval: must be at least"),
@@ -61,7 +62,11 @@ fn a_flag_stands_above_a_variable_and_a_variable_above_the_file() {
 fn without_a_cluster_it_says_what_to_do() {
     let output = run(&["--kubeconfig", "/nonexistent"], &[]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(told(&output).contains("hint: name a configuration with `--kubeconfig FILE`"), "{}", told(&output));
+    assert!(
+        told(&output).contains("hint: name a configuration with `--kubeconfig FILE`"),
+        "{}",
+        told(&output)
+    );
 }
 
 #[test]

@@ -43,7 +43,10 @@ async fn a_killed_api_server_is_survived_and_what_happened_meanwhile_is_publishe
     consul.put(&satellite("one"), "satellite").await.unwrap();
     consul.put(&satellite("two"), "satellite").await.unwrap();
     kubernetes.restart().await;
-    publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": "one" }, { "origin": "two" }] })).await;
+    publishes(
+        json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": "one" }, { "origin": "two" }] }),
+    )
+    .await;
 
     // And once more, under way.
     let history = History::begin(&client, ns).await;

@@ -34,7 +34,8 @@ fn leases(world: &World) -> Api<Lease> {
 async fn led_by(world: &World, instance: &str) -> i32 {
     let found = async || {
         let spec = leases(world).get(LEASE).await.ok()?.spec?;
-        (spec.holder_identity.as_deref() == Some(instance)).then_some(spec.lease_transitions.unwrap_or_default())
+        (spec.holder_identity.as_deref() == Some(instance))
+            .then_some(spec.lease_transitions.unwrap_or_default())
     };
     wait::until(&format!("{instance} to lead"), LIMIT, found).await
 }
@@ -67,7 +68,9 @@ async fn of_two_instances_one_works_and_the_other_takes_over_at_once_when_it_end
     let stamp = transitions.to_string();
     world.until("the new leader's stamp", |map| map.annotations()[TRANSITIONS_ANNOTATION] == stamp).await;
     world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();
-    world.publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] })).await;
+    world
+        .publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] }))
+        .await;
     world.history.versions_that_never_go_back(NAME, &ORDERED).await;
     two.stop().await;
 }
@@ -93,9 +96,12 @@ async fn a_leader_that_is_cut_off_stops_by_itself_before_another_starts() {
     led_by(&world, "two").await;
     proxy.heal();
     world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();
-    world.publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] })).await;
+    world
+        .publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] }))
+        .await;
     let versions = world.history.versions_that_never_go_back(NAME, &ORDERED).await;
-    let terms: Vec<_> = versions.iter().map(|map| map.annotations()[TRANSITIONS_ANNOTATION].clone()).collect();
+    let terms: Vec<_> =
+        versions.iter().map(|map| map.annotations()[TRANSITIONS_ANNOTATION].clone()).collect();
     assert!(terms.first() < terms.last(), "{terms:?}");
     drop((one, two));
 }
@@ -151,7 +157,8 @@ async fn what_a_former_leader_still_writes_is_refused() {
         let error = world.config_maps().patch(NAME, &parameters, &Patch::Apply(&object)).await.unwrap_err();
         assert!(matches!(&error, kube::Error::Api(status) if status.code == 409), "{error}");
     }
-    let error = world.config_maps().create(&kube::api::PostParams::default(), &stale.object(&target, None)).await;
+    let error =
+        world.config_maps().create(&kube::api::PostParams::default(), &stale.object(&target, None)).await;
     assert!(error.is_err(), "what is there can't be created");
     let versions = world.history.versions_that_never_go_back(NAME, &ORDERED).await;
     assert!(versions.iter().all(|map| payload_of(map) == Some("1")), "{versions:?}");
@@ -170,7 +177,9 @@ async fn a_lease_that_somebody_deleted_is_made_anew_and_the_work_goes_on() {
     leases(&world).delete(LEASE, &DeleteParams::default()).await.unwrap();
     led_by(&world, "one").await;
     world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();
-    world.publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] })).await;
+    world
+        .publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] }))
+        .await;
 }
 
 impl Running {
