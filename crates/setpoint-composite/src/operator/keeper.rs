@@ -144,19 +144,28 @@ impl Keeper {
                     due = due.min(Instant::now() + backoff.pause());
                 }
             }
-            need = tokio::select! {
-                () = task.cancel.cancelled() => break,
-                () = self.poke.notified() => Need::Everything,
-                () = sleep_until(due) => Need::Everything,
-                news = Publishing::news(memory.publishing.as_mut()) => match news {
-                    News::Reported => Need::Report,
-                    News::Reference(snapshot) if self.is_reference_intact(&memory, &snapshot.entries) => continue,
-                    News::Reference(_) => Need::Everything,
-                },
-            };
+            let Some(next) = self.next(&mut memory, &task, due).await else { break };
+            need = next;
         }
         children.shutdown(Duration::from_secs(1)).await;
         self.shared.metrics.forget(&self.namespace, &IssueKind::ALL.map(IssueKind::as_str));
+    }
+
+    /// Waits until there is something to look at; none if nothing is to be looked at any more.
+    async fn next(&self, memory: &mut Memory, task: &Task, due: Instant) -> Option<Need> {
+        loop {
+            let news = tokio::select! {
+                () = task.cancel.cancelled() => return None,
+                () = self.poke.notified() => return Some(Need::Everything),
+                () = sleep_until(due) => return Some(Need::Everything),
+                news = Publishing::news(memory.publishing.as_mut()) => news,
+            };
+            match news {
+                News::Reported => return Some(Need::Report),
+                News::Reference(snapshot) if self.is_reference_intact(memory, &snapshot.entries) => {}
+                News::Reference(_) => return Some(Need::Everything),
+            }
+        }
     }
 
     async fn pass(&self, need: Need, memory: &mut Memory, children: &Supervisor) -> Result<(), Unfinished> {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use setpoint_composite::consul;
 use setpoint_composite::publish::payload_of;
+use setpoint_composite::settings::{Namespaces, Settings};
 use setpoint_testutils::kubernetes::History;
 use setpoint_testutils::{Consul, Durability, Kubernetes, need, wait};
 
@@ -18,7 +19,9 @@ async fn a_killed_api_server_is_survived_and_what_happened_meanwhile_is_publishe
     make_namespace(&client, ns).await;
     let history = History::begin(&client, ns).await;
     let consul_client = consul::Client::new(consul::Settings::new(consul.url())).unwrap();
-    let _running = Running::start(client.clone(), consul_client, fast(&[ns]));
+    // Of all namespaces: there is nobody else's in this API server.
+    let settings = Settings { namespaces: Namespaces::All, ..fast(&[]) };
+    let _running = Running::start(client.clone(), consul_client, settings);
     let composites: kube::Api<setpoint_composite::api::Composite> = kube::Api::namespaced(client.clone(), ns);
     let composite = from(json!({
         "apiVersion": "core.netcracker.com/v1", "kind": "Composite", "subKind": "CompositeStructure",
