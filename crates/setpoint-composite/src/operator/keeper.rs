@@ -11,12 +11,13 @@ use setpoint_loop::{Backoff, Supervisor, Task};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::composites::Composites;
 use super::keys::{Keys, KeysError, declaration, intact, owned};
 use super::publishing::{News, Publishing};
 use super::record::{RecordError, Records};
 use super::report::{Facts, event, events, not_oldest, published, status_of};
 use super::roster::{Roster, roster};
-use super::term::{Composites, Shared};
+use super::term::Shared;
 use crate::api::{Composite, CompositeStatus, Finding, RELEASE_ANNOTATION};
 use crate::declare::structure_ref_key;
 use crate::observe::RequestResult;
