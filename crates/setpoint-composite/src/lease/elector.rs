@@ -107,18 +107,18 @@ impl Elector {
     }
 
     /// Gives the Lease back, so that another need not wait for its end. Nothing may be written after this.
-    pub async fn release(&self, term: Term) -> Result<(), LeaseError> {
+    pub async fn release(&self, mut term: Term) -> Result<(), LeaseError> {
         if term.fence.check().is_err() {
             return Ok(());
         }
         term.fence.close();
-        let mut lease = term.lease;
-        if let Some(spec) = &mut lease.spec {
-            spec.holder_identity = Some(String::new());
-            spec.lease_duration_seconds = Some(1);
-            spec.renew_time = Some(MicroTime(Timestamp::now()));
+        match self.put(&given_back(&term.lease)).await {
+            // A renewal that was given up may have been taken all the same.
+            Err(LeaseError::Overtaken) if self.mine_again(&mut term).await => {
+                self.put(&given_back(&term.lease)).await.map(drop)
+            }
+            other => other.map(drop),
         }
-        self.put(&lease).await.map(|_| ())
     }
 
     async fn look(&self, before: Option<Observed>) -> Result<Option<Observed>, LeaseError> {
@@ -201,4 +201,15 @@ impl Elector {
     pub fn patience(&self) -> Duration {
         self.timing.duration + self.timing.deadline
     }
+}
+
+/// A Lease that nobody holds.
+fn given_back(lease: &Lease) -> Lease {
+    let mut lease = lease.clone();
+    if let Some(spec) = &mut lease.spec {
+        spec.holder_identity = Some(String::new());
+        spec.lease_duration_seconds = Some(1);
+        spec.renew_time = Some(MicroTime(Timestamp::now()));
+    }
+    lease
 }

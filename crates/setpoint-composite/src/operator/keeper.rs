@@ -11,12 +11,13 @@ use setpoint_loop::{Backoff, Supervisor, Task};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::composites::Composites;
 use super::keys::{Keys, KeysError, declaration, intact, owned};
 use super::publishing::{News, Publishing};
 use super::record::{RecordError, Records};
 use super::report::{Facts, event, events, not_oldest, published, status_of};
 use super::roster::{Roster, roster};
-use super::term::{Composites, Shared};
+use super::term::Shared;
 use crate::api::{Composite, CompositeStatus, Finding, RELEASE_ANNOTATION};
 use crate::declare::structure_ref_key;
 use crate::observe::RequestResult;
@@ -144,19 +145,28 @@ impl Keeper {
                     due = due.min(Instant::now() + backoff.pause());
                 }
             }
-            need = tokio::select! {
-                () = task.cancel.cancelled() => break,
-                () = self.poke.notified() => Need::Everything,
-                () = sleep_until(due) => Need::Everything,
-                news = Publishing::news(memory.publishing.as_mut()) => match news {
-                    News::Reported => Need::Report,
-                    News::Reference(snapshot) if self.is_reference_intact(&memory, &snapshot.entries) => continue,
-                    News::Reference(_) => Need::Everything,
-                },
-            };
+            let Some(next) = self.next(&mut memory, &task, due).await else { break };
+            need = next;
         }
         children.shutdown(Duration::from_secs(1)).await;
         self.shared.metrics.forget(&self.namespace, &IssueKind::ALL.map(IssueKind::as_str));
+    }
+
+    /// Waits until there is something to look at; none if nothing is to be looked at any more.
+    async fn next(&self, memory: &mut Memory, task: &Task, due: Instant) -> Option<Need> {
+        loop {
+            let news = tokio::select! {
+                () = task.cancel.cancelled() => return None,
+                () = self.poke.notified() => return Some(Need::Everything),
+                () = sleep_until(due) => return Some(Need::Everything),
+                news = Publishing::news(memory.publishing.as_mut()) => news,
+            };
+            match news {
+                News::Reported => return Some(Need::Report),
+                News::Reference(snapshot) if self.is_reference_intact(memory, &snapshot.entries) => {}
+                News::Reference(_) => return Some(Need::Everything),
+            }
+        }
     }
 
     async fn pass(&self, need: Need, memory: &mut Memory, children: &Supervisor) -> Result<(), Unfinished> {

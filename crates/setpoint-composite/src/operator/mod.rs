@@ -14,6 +14,7 @@
 //! Everything is level-triggered: a keeper looks at what is there and does what is missing, and nothing rests on having
 //! seen an event. It can be killed at any instruction.
 
+mod composites;
 mod keeper;
 mod keys;
 mod publishing;

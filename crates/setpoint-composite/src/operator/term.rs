@@ -5,26 +5,25 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
 use futures::stream::{BoxStream, select, select_all};
-use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::core::{NamespaceResourceScope, PartialObjectMeta};
+use kube::core::PartialObjectMeta;
 use kube::runtime::events::Recorder;
-use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use setpoint_loop::{Supervisor, TaskHandle};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::composites::{Composites, follow, scopes};
 use super::keeper::Keeper;
 use super::structures::Structures;
-use crate::api::Composite;
 use crate::consul;
 use crate::lease::Fence;
 use crate::observe::{Metrics, Role, Vitals};
 use crate::publish::Sightings;
-use crate::settings::{Namespaces, Settings};
+use crate::settings::Settings;
 
 /// How long tasks may take to end.
 const PARTING: Duration = Duration::from_secs(2);
@@ -52,26 +51,8 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// All Composites that are served.
-#[derive(Clone, Debug)]
-pub(super) struct Composites {
-    stores: Arc<[Store<Composite>]>,
-}
-
-impl Composites {
-    /// Those of one namespace.
-    pub(super) fn of(&self, namespace: &str) -> Vec<Arc<Composite>> {
-        self.all().filter(|composite| composite.namespace().as_deref() == Some(namespace)).collect()
-    }
-
-    /// All of them.
-    pub(super) fn all(&self) -> impl Iterator<Item = Arc<Composite>> + '_ {
-        self.stores.iter().flat_map(Store::state)
-    }
-}
-
-/// What a watch of Composites says.
-enum News {
+/// What a watch says.
+pub(super) enum News {
     /// Something changed in a namespace.
     In(String),
     /// A list is complete: the number of its watch.
@@ -87,11 +68,10 @@ type Keepers = BTreeMap<String, (Arc<Notify>, TaskHandle)>;
 
 /// Leads until it is cancelled.
 pub(super) async fn lead(shared: Shared, cancel: CancellationToken) {
-    let (composites, news) = follow(&shared.client, &shared.settings.namespaces);
+    let (composites, news) = follow(&shared.client, &shared.settings.namespaces, &shared.recorder);
     let maps = follow_maps(&shared.client, &shared.settings);
     let mut news = select(news, maps);
-    let watches = composites.stores.len();
-    let mut listed = vec![false; watches];
+    let mut listed = vec![false; composites.watches()];
     let supervisor = Supervisor::new(cancel.clone(), RESTARTS, fastrand::Rng::new());
     let shared = Arc::new(shared);
     let mut keepers = Keepers::new();
@@ -144,33 +124,6 @@ pub(super) async fn lead(shared: Shared, cancel: CancellationToken) {
     supervisor.shutdown(PARTING).await;
 }
 
-/// Starts to follow all Composites that are served.
-fn follow(client: &Client, namespaces: &Namespaces) -> (Composites, BoxStream<'static, News>) {
-    let follow_one = |(number, scope): (usize, Api<Composite>)| {
-        let (store, writer) = reflector::store();
-        let events =
-            reflector::reflector(writer, watcher(scope, watcher::Config::default()).default_backoff());
-        let news = events
-            .inspect_err(|error| tracing::warn!(%error, "Composites can't be followed"))
-            .filter_map(move |event| {
-                let news = match event {
-                    Ok(
-                        watcher::Event::Apply(composite)
-                        | watcher::Event::InitApply(composite)
-                        | watcher::Event::Delete(composite),
-                    ) => composite.namespace().map(News::In),
-                    Ok(watcher::Event::InitDone) => Some(News::Listed(number)),
-                    Ok(watcher::Event::Init) | Err(_) => None,
-                };
-                futures::future::ready(news)
-            });
-        (store, news.boxed())
-    };
-    let (stores, news): (Vec<_>, Vec<_>) =
-        scopes(client, namespaces).into_iter().enumerate().map(follow_one).unzip();
-    (Composites { stores: stores.into() }, select_all(news).boxed())
-}
-
 /// Starts to follow the ConfigMaps that are published: their versions, and nothing of what they hold.
 fn follow_maps(client: &Client, settings: &Settings) -> BoxStream<'static, News> {
     let only = watcher::Config::default().fields(&format!("metadata.name={}", settings.config_map));
@@ -196,18 +149,6 @@ fn follow_maps(client: &Client, settings: &Settings) -> BoxStream<'static, News>
         news.boxed()
     };
     select_all(scopes(client, &settings.namespaces).into_iter().map(follow_one)).boxed()
-}
-
-/// The API of each scope that is served.
-fn scopes<K>(client: &Client, namespaces: &Namespaces) -> Vec<Api<K>>
-where
-    K: Resource<Scope = NamespaceResourceScope>,
-    K::DynamicType: Default,
-{
-    match namespaces {
-        Namespaces::All => vec![Api::all(client.clone())],
-        Namespaces::Only(names) => names.iter().map(|name| Api::namespaced(client.clone(), name)).collect(),
-    }
 }
 
 /// Ends the keepers of namespaces that have no Composites any more.

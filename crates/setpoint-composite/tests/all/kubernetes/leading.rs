@@ -165,6 +165,44 @@ async fn what_a_former_leader_still_writes_is_refused() {
 }
 
 #[tokio::test]
+async fn a_write_that_passed_its_check_before_the_lease_was_lost_is_refused_by_its_version() {
+    let world = need!(World::new().await);
+    // Its deadline is far away: to its own clock it leads for a long time yet.
+    let timing =
+        Timing { duration: Duration::from_mins(2), deadline: Duration::from_mins(1), retry: QUICK.retry };
+    let elector = Elector::new(world.client.clone(), world.name(), LEASE, "former", timing);
+    let former = elector.campaign(|_| ()).await;
+    let target = Target {
+        namespace: world.name().to_owned(),
+        name: NAME.to_owned(),
+        managed_by: "core-operator".to_owned(),
+        part_of: "Cloud-Core".to_owned(),
+    };
+    let owner = world.declare("composite", json!({ "originNamespace": world.name() })).await.owner().unwrap();
+    let desired = |payload: &str, transitions| Desired {
+        payload: payload.to_owned(),
+        index: 1,
+        transitions,
+        owner: owner.clone(),
+    };
+    let writer = Writer::new(world.client.clone(), target, former.fence.clone(), Duration::from_secs(10));
+    writer.write(None, &desired("1", 0)).await.unwrap();
+    let seen = writer.read().await.unwrap();
+
+    // Another takes the lease and makes its mark, under the same name of a field manager.
+    let taken = json!({ "spec": { "holderIdentity": "present", "leaseTransitions": 1 } });
+    leases(&world).patch(LEASE, &PatchParams::default(), &Patch::Merge(taken)).await.unwrap();
+    let mark = json!({ "metadata": { "annotations": { TRANSITIONS_ANNOTATION: "1" } } });
+    world.config_maps().patch(NAME, &PatchParams::default(), &Patch::Merge(mark)).await.unwrap();
+
+    assert!(former.fence.check().is_ok());
+    let refused = writer.write(seen, &desired("stale", 0)).await;
+    assert!(matches!(refused, Err(WriteError::Fenced(_))), "{refused:?}");
+    assert!(former.fence.check().is_err(), "it knows now");
+    assert_eq!(payload_of(&world.config_map().await.unwrap()), Some("1"));
+}
+
+#[tokio::test]
 async fn a_lease_that_somebody_deleted_is_made_anew_and_the_work_goes_on() {
     let world = need!(World::new().await);
     let ns = world.name();

@@ -78,9 +78,16 @@ async fn losing_the_label_stops_at_once_and_regaining_it_resumes() {
     .await;
 
     // Consul is not followed any more, and the ConfigMap of another is not written.
+    let polls = || {
+        let text = running.metrics.text();
+        let ours = format!("setpoint_composite_polls_total{{composite=\"{ns}\"");
+        text.lines().filter(|line| line.starts_with(&ours)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let before = polls();
     world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();
     world.patch_map(json!({ "data": { "data": "theirs" } })).await;
     let versions = world.history.versions(NAME).await.len();
+    assert_eq!(polls(), before, "the query was given up");
     assert_eq!(world.config_map().await.unwrap().data.unwrap()["data"], "theirs");
 
     world.patch_map(json!({ "metadata": { "labels": { MANAGED_BY: "core-operator" } } })).await;

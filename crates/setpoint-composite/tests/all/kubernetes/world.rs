@@ -84,11 +84,13 @@ pub(crate) fn fast(namespaces: &[&str]) -> Settings {
 
 /// Makes the resource known to an API server.
 pub(crate) async fn install(client: &Client) {
+    install_definition(client, serde_json::to_value(crd()).unwrap()).await;
+}
+
+pub(crate) async fn install_definition(client: &Client, definition: Value) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    definitions
-        .patch(&crd().metadata.name.unwrap(), &PatchParams::apply("test"), &Patch::Apply(crd()))
-        .await
-        .unwrap();
+    let name = crd().metadata.name.unwrap();
+    definitions.patch(&name, &PatchParams::apply("test"), &Patch::Apply(definition)).await.unwrap();
     let composites: Api<Composite> = Api::namespaced(client.clone(), "default");
     let served = async || composites.list(&kube::api::ListParams::default()).await.ok().map(drop);
     wait::until("Composites to be served", LIMIT, served).await;
