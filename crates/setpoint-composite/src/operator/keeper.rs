@@ -142,7 +142,9 @@ impl Keeper {
                             "a Composite is not as it should be"
                         );
                     }
-                    due = due.min(Instant::now() + backoff.pause());
+                    let (now, retry) = (Instant::now(), Instant::now() + backoff.pause());
+                    // A time that has come is over: only one that is still to come may be sooner than the retry.
+                    due = if due > now { due.min(retry) } else { retry };
                 }
             }
             let Some(next) = self.next(&mut memory, &task, due).await else { break };
@@ -178,6 +180,8 @@ impl Keeper {
 
     /// Looks at everything once, and does what is to be done. What fails for one Composite holds up no other.
     async fn reconcile(&self, memory: &mut Memory, children: &Supervisor) -> Result<(), Unfinished> {
+        // Nobody closes it.
+        let _turn = self.shared.passes.acquire().await;
         let Roster { winner, others, leaving } = roster(self.composites.of(&self.namespace));
         let mut result = Ok(());
         if winner.is_none() {

@@ -30,6 +30,7 @@ use std::time::Duration;
 
 use kube::Client;
 use kube::runtime::events::{Recorder, Reporter};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::consul;
@@ -153,6 +154,7 @@ impl Operator {
             vitals: Arc::clone(&self.vitals),
             recorder,
             fence,
+            passes: Semaphore::new(term::PASSES),
         };
         term::lead(shared, cancel).await;
     }

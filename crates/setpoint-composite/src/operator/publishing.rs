@@ -165,24 +165,25 @@ fn poll(shared: &Arc<Shared>, composite: &str, state: watch::Sender<ConsulState>
         let pass_on = async move {
             let followed = shared.structures.follow(&composite);
             let (mut snapshot, mut consul) = (followed.snapshot.clone(), followed.consul.clone());
+            let mut fresh = true;
             loop {
-                let (latest, trouble) =
-                    (snapshot.borrow_and_update().clone(), consul.borrow_and_update().clone());
+                let trouble = consul.borrow_and_update().clone();
                 state.send_if_modified(|state| {
                     let news = *state != trouble;
                     *state = trouble;
                     news
                 });
+                let latest = fresh.then(|| snapshot.borrow_and_update().clone()).flatten();
                 if let Some(latest) = latest
                     && sink.send(latest).is_err()
                 {
                     return;
                 }
-                tokio::select! {
-                    Ok(()) = snapshot.changed() => {}
-                    Ok(()) = consul.changed() => {}
+                fresh = tokio::select! {
+                    Ok(()) = snapshot.changed() => true,
+                    Ok(()) = consul.changed() => false,
                     else => return,
-                }
+                };
             }
         };
         async move {

@@ -13,7 +13,7 @@ use kube::runtime::events::Recorder;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, ResourceExt};
 use setpoint_loop::{Supervisor, TaskHandle};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::composites::{Composites, follow, scopes};
@@ -43,7 +43,12 @@ pub(super) struct Shared {
     pub(super) vitals: Arc<Vitals>,
     pub(super) recorder: Recorder,
     pub(super) fence: Fence,
+    /// Lets so many namespaces be looked at in whole at a time: Consul takes only so many connections.
+    pub(super) passes: Semaphore,
 }
+
+/// How many namespaces are looked at in whole at a time.
+pub(super) const PASSES: usize = 8;
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -163,3 +163,24 @@ async fn a_flood_of_changes_is_published_at_the_bucket_s_rate_and_ends_on_the_la
     // Two may follow each other at once, and one a second after that.
     assert!(versions as u64 <= seconds + 3, "{versions} versions of {changes} changes in {seconds} s");
 }
+
+#[tokio::test]
+async fn a_consul_that_gives_no_answer_is_asked_with_pauses() {
+    let world = need!(World::new().await);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let consul = consul::Client::new(consul::Settings::new(url)).unwrap();
+    world.declare("composite", json!({ "originNamespace": world.name() })).await;
+    let _running = Running::start(world.client.clone(), consul, world.settings());
+    let mut asked = 0;
+    let count = async {
+        while let Ok((connection, _)) = listener.accept().await {
+            drop(connection);
+            asked += 1;
+        }
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(4), count).await;
+    // Three that ask (keys, structure, reference), each with pauses of at most 300 ms, half of that on average, and some
+    // connections that are tried again or are for several keys.
+    assert!((10..400).contains(&asked), "{asked} connections in four seconds");
+}

@@ -67,6 +67,11 @@ async fn of_two_instances_one_works_and_the_other_takes_over_at_once_when_it_end
     let transitions = led_by(&world, "two").await;
     let stamp = transitions.to_string();
     world.until("the new leader's stamp", |map| map.annotations()[TRANSITIONS_ANNOTATION] == stamp).await;
+    let told = async || {
+        let status = world.composites().get("composite").await.ok()?.status?;
+        (status.lease_transitions == Some(transitions)).then_some(())
+    };
+    wait::until("the status to carry it too", LIMIT, told).await;
     world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();
     world
         .publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] }))
