@@ -318,9 +318,10 @@ async fn churn(stage: &Stage, scale: f64) -> Result<(String, String)> {
         let (http, writes) = (stage.http.clone(), Arc::clone(&writes));
         let url = stage.key(id, &format!("churned-{writer:02}"));
         writers.spawn(async move {
-            let mut there = false;
+            let (mut there, mut next) = (false, Instant::now());
             while Instant::now() < end {
-                let next = Instant::now() + PAUSE;
+                // On a schedule: what a slow write costs is made up for.
+                next += PAUSE;
                 there = !there;
                 let request = if there { http.put(&url).body("satellite") } else { http.delete(&url) };
                 request.send().await?.error_for_status()?;

@@ -8,6 +8,8 @@
 //! The definition of the resource is generated from these types ([`crd`]); the API server refuses what
 //! [`validate`](CompositeSpec::validate) would refuse, except where its definition is older than this program.
 #![expect(unreachable_pub, reason = "the derive of schemas makes inner copies of the types")]
+#![expect(clippy::duplicated_attributes, reason = "each printer column has a type")]
+#![expect(clippy::struct_field_names, reason = "they are the names of the API")]
 
 mod conditions;
 mod definition;

@@ -37,6 +37,9 @@ pub struct CompositeStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "optional_count")]
     pub issue_count: Option<u32>,
+    /// The transition count of the leader that wrote this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_transitions: Option<i32>,
     /// What holds and what does not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]

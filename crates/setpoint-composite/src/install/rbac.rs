@@ -46,9 +46,7 @@ pub fn rbac(options: &Options) -> Vec<Value> {
     let wide = |name: &str| json!({ "name": name, "labels": labels });
     let lease = format!("{NAME}-leader");
     let subjects = json!([{ "kind": "ServiceAccount", "name": NAME, "namespace": namespace }]);
-    let role = |kind: &str, metadata: Value, rules: Vec<PolicyRule>| {
-        json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata, "rules": rules })
-    };
+    let role = |kind: &str, metadata: Value, rules: Vec<PolicyRule>| json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata, "rules": rules });
     let bind = |kind: &str, metadata: Value, to: &str, name: &str| {
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",

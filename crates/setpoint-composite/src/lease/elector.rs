@@ -94,32 +94,31 @@ impl Elector {
             // Stopped past its deadline, a leader does not even try: it starts over as any other candidate.
             let left = term.fence.deadline().saturating_sub(boot_time());
             match timeout(left, self.renew(term)).await.unwrap_or(Err(LeaseError::Timeout)) {
-                Ok(()) => {}
                 Err(LeaseError::Overtaken) => {
                     if !self.mine_again(term).await {
                         term.fence.close();
                         return;
                     }
                 }
-                // Tried again until the deadline.
-                Err(LeaseError::Api(_) | LeaseError::Timeout) => {}
+                // What failed is tried again until the deadline.
+                Ok(()) | Err(LeaseError::Api(_) | LeaseError::Timeout) => {}
             }
         }
     }
 
     /// Gives the Lease back, so that another need not wait for its end. Nothing may be written after this.
-    pub async fn release(&self, term: Term) -> Result<(), LeaseError> {
+    pub async fn release(&self, mut term: Term) -> Result<(), LeaseError> {
         if term.fence.check().is_err() {
             return Ok(());
         }
         term.fence.close();
-        let mut lease = term.lease;
-        if let Some(spec) = &mut lease.spec {
-            spec.holder_identity = Some(String::new());
-            spec.lease_duration_seconds = Some(1);
-            spec.renew_time = Some(MicroTime(Timestamp::now()));
+        match self.put(&given_back(&term.lease)).await {
+            // A renewal that was given up may have been taken all the same.
+            Err(LeaseError::Overtaken) if self.mine_again(&mut term).await => {
+                self.put(&given_back(&term.lease)).await.map(drop)
+            }
+            other => other.map(drop),
         }
-        self.put(&lease).await.map(|_| ())
     }
 
     async fn look(&self, before: Option<Observed>) -> Result<Option<Observed>, LeaseError> {
@@ -202,4 +201,15 @@ impl Elector {
     pub fn patience(&self) -> Duration {
         self.timing.duration + self.timing.deadline
     }
+}
+
+/// A Lease that nobody holds.
+fn given_back(lease: &Lease) -> Lease {
+    let mut lease = lease.clone();
+    if let Some(spec) = &mut lease.spec {
+        spec.holder_identity = Some(String::new());
+        spec.lease_duration_seconds = Some(1);
+        spec.renew_time = Some(MicroTime(Timestamp::now()));
+    }
+    lease
 }

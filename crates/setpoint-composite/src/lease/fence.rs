@@ -59,6 +59,11 @@ impl Fence {
         self.inner.transitions
     }
 
+    /// The number of this term; none if there are no terms, because nobody else could lead.
+    pub fn term(&self) -> Option<i32> {
+        self.inner.lease.as_ref().map(|_| self.inner.transitions)
+    }
+
     /// Whether writing is allowed at this moment. To be asked right before each write.
     pub fn check(&self) -> Result<(), Fenced> {
         if nanoseconds(boot_time()) < self.inner.deadline.load(Ordering::SeqCst) {

@@ -22,6 +22,13 @@ struct Outcome {
     result: Result,
 }
 
+/// The composite and the result of a query.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Poll {
+    composite: String,
+    result: Result,
+}
+
 /// The result of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
 #[expect(non_camel_case_types, reason = "the names are those of label values")]
@@ -50,7 +57,7 @@ pub struct Metrics {
     applied: Family<Namespace, Gauge<u64, AtomicU64>>,
     writes: Family<Outcome, Counter>,
     transactions: Family<Outcome, Counter>,
-    polls: Family<Outcome, Counter>,
+    polls: Family<Poll, Counter>,
     issues: Family<Kind, Gauge>,
     restarts: Counter,
 }
@@ -136,9 +143,9 @@ impl Metrics {
         self.transactions.get_or_create(&Outcome { namespace: namespace.to_owned(), result }).inc();
     }
 
-    /// Counts an answer, or the want of one, to a blocking query.
-    pub fn poll(&self, namespace: &str, result: Result) {
-        self.polls.get_or_create(&Outcome { namespace: namespace.to_owned(), result }).inc();
+    /// Counts an answer, or the want of one, to a blocking query about a composite.
+    pub fn poll(&self, composite: &str, result: Result) {
+        self.polls.get_or_create(&Poll { composite: composite.to_owned(), result }).inc();
     }
 
     /// Says how many issues of each kind there are; kinds that are not named have none.
@@ -160,8 +167,11 @@ impl Metrics {
         self.restarts.inc();
     }
 
-    /// Forgets a namespace.
-    pub fn forget(&self, namespace: &str) {
+    /// Forgets what a namespace's gauges said, with the kinds of issues that were told; what was counted stays.
+    pub fn forget(&self, namespace: &str, kinds: &[&str]) {
+        for kind in kinds {
+            self.issues.remove(&Kind { namespace: namespace.to_owned(), kind: (*kind).to_owned() });
+        }
         let key = of(namespace);
         self.owned.remove(&key);
         self.index.remove(&key);

@@ -11,15 +11,17 @@ use setpoint_loop::{Backoff, Supervisor, Task};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::composites::Composites;
 use super::keys::{Keys, KeysError, declaration, intact, owned};
 use super::publishing::{News, Publishing};
 use super::record::{RecordError, Records};
 use super::report::{Facts, event, events, not_oldest, published, status_of};
 use super::roster::{Roster, roster};
-use super::term::{Composites, Shared};
+use super::term::Shared;
 use crate::api::{Composite, CompositeStatus, Finding, RELEASE_ANNOTATION};
+use crate::declare::structure_ref_key;
 use crate::observe::RequestResult;
-use crate::structure::prefix;
+use crate::structure::{Entry, IssueKind, prefix};
 
 /// The bound of the first pause after something failed.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -43,6 +45,16 @@ struct Memory {
     /// The Composite that counts, as it was last read or written.
     winner: Option<Composite>,
     declared: BTreeMap<String, String>,
+}
+
+impl Memory {
+    /// Whether the latest snapshot shows our own keys as they should be.
+    fn is_structure_intact(&self) -> bool {
+        let (Some(publishing), Some(winner)) = (&self.publishing, &self.winner) else { return true };
+        let (state, _) = publishing.state();
+        let Some(snapshot) = &state.snapshot else { return true };
+        intact(&self.declared, &prefix(winner.declared().composite_id()), &snapshot.entries)
+    }
 }
 
 /// How much there is to look at.
@@ -113,7 +125,7 @@ impl Keeper {
         let mut due = Instant::now() + settings.check_interval;
         loop {
             task.beat();
-            let pass = self.pass(need, &mut memory, &children);
+            let pass = Box::pin(self.pass(need, &mut memory, &children));
             let Some(result) = task.cancel.run_until_cancelled(pass).await else { break };
             match result {
                 Ok(()) if need == Need::Everything => {
@@ -130,26 +142,37 @@ impl Keeper {
                             "a Composite is not as it should be"
                         );
                     }
-                    due = due.min(Instant::now() + backoff.pause());
+                    let (now, retry) = (Instant::now(), Instant::now() + backoff.pause());
+                    // A time that has come is over: only one that is still to come may be sooner than the retry.
+                    due = if due > now { due.min(retry) } else { retry };
                 }
             }
-            need = tokio::select! {
-                () = task.cancel.cancelled() => break,
-                () = self.poke.notified() => Need::Everything,
-                () = sleep_until(due) => Need::Everything,
-                news = Publishing::news(memory.publishing.as_mut()) => match news {
-                    News::Reported => Need::Report,
-                    News::Reference(snapshot) if self.is_reference_intact(&memory, &snapshot.entries) => continue,
-                    News::Reference(_) => Need::Everything,
-                },
-            };
+            let Some(next) = self.next(&mut memory, &task, due).await else { break };
+            need = next;
         }
         children.shutdown(Duration::from_secs(1)).await;
-        self.shared.metrics.forget(&self.namespace);
+        self.shared.metrics.forget(&self.namespace, &IssueKind::ALL.map(IssueKind::as_str));
+    }
+
+    /// Waits until there is something to look at; none if nothing is to be looked at any more.
+    async fn next(&self, memory: &mut Memory, task: &Task, due: Instant) -> Option<Need> {
+        loop {
+            let news = tokio::select! {
+                () = task.cancel.cancelled() => return None,
+                () = self.poke.notified() => return Some(Need::Everything),
+                () = sleep_until(due) => return Some(Need::Everything),
+                news = Publishing::news(memory.publishing.as_mut()) => news,
+            };
+            match news {
+                News::Reported => return Some(Need::Report),
+                News::Reference(snapshot) if self.is_reference_intact(memory, &snapshot.entries) => {}
+                News::Reference(_) => return Some(Need::Everything),
+            }
+        }
     }
 
     async fn pass(&self, need: Need, memory: &mut Memory, children: &Supervisor) -> Result<(), Unfinished> {
-        if need == Need::Report && self.is_structure_intact(memory) {
+        if need == Need::Report && memory.is_structure_intact() {
             return self.report(memory).await;
         }
         self.reconcile(memory, children).await
@@ -157,6 +180,8 @@ impl Keeper {
 
     /// Looks at everything once, and does what is to be done. What fails for one Composite holds up no other.
     async fn reconcile(&self, memory: &mut Memory, children: &Supervisor) -> Result<(), Unfinished> {
+        // Nobody closes it.
+        let _turn = self.shared.passes.acquire().await;
         let Roster { winner, others, leaving } = roster(self.composites.of(&self.namespace));
         let mut result = Ok(());
         if winner.is_none() {
@@ -337,16 +362,8 @@ impl Keeper {
         }
     }
 
-    /// Whether the latest snapshot shows our own keys as they should be.
-    fn is_structure_intact(&self, memory: &Memory) -> bool {
-        let (Some(publishing), Some(winner)) = (&memory.publishing, &memory.winner) else { return true };
-        let (state, _) = publishing.state();
-        let Some(snapshot) = &state.snapshot else { return true };
-        intact(&memory.declared, &prefix(winner.declared().composite_id()), &snapshot.entries)
-    }
-
-    fn is_reference_intact(&self, memory: &Memory, entries: &[crate::structure::Entry]) -> bool {
-        intact(&memory.declared, &crate::declare::structure_ref_key(&self.namespace), entries)
+    fn is_reference_intact(&self, memory: &Memory, entries: &[Entry]) -> bool {
+        intact(&memory.declared, &structure_ref_key(&self.namespace), entries)
     }
 
     fn keys(&self) -> Keys<'_> {

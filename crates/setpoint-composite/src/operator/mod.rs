@@ -14,12 +14,14 @@
 //! Everything is level-triggered: a keeper looks at what is there and does what is missing, and nothing rests on having
 //! seen an event. It can be killed at any instruction.
 
+mod composites;
 mod keeper;
 mod keys;
 mod publishing;
 mod record;
 mod report;
 mod roster;
+mod structures;
 mod term;
 
 use std::fmt;
@@ -28,16 +30,19 @@ use std::time::Duration;
 
 use kube::Client;
 use kube::runtime::events::{Recorder, Reporter};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::consul;
 use crate::lease::{Elector, Fence};
 use crate::observe::{Metrics, Role, Vitals};
+use crate::publish::Sightings;
 use crate::settings::{InvalidSetting, Settings};
 
 pub use keys::declaration;
 pub use report::{ConsulState, Facts, status_of};
 pub use roster::{Roster, roster};
+use structures::Structures;
 
 /// How often the main loop gives a sign of life.
 const BEAT: Duration = Duration::from_secs(1);
@@ -133,7 +138,15 @@ impl Operator {
             instance: Some(self.settings.instance.clone()),
         };
         let recorder = Recorder::new(self.client.clone(), reporter);
+        let structures = Structures::new(
+            self.consul.clone(),
+            &self.settings,
+            Arc::clone(&self.metrics),
+            cancel.child_token(),
+        );
         let shared = term::Shared {
+            structures,
+            sightings: Sightings::default(),
             client: self.client.clone(),
             consul: self.consul.clone(),
             settings: self.settings.clone(),
@@ -141,6 +154,7 @@ impl Operator {
             vitals: Arc::clone(&self.vitals),
             recorder,
             fence,
+            passes: Semaphore::new(term::PASSES),
         };
         term::lead(shared, cancel).await;
     }

@@ -1,25 +1,21 @@
-//! The publisher of a namespace, with what it needs of Consul.
+//! The publisher of a namespace, with what it follows in Consul.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt;
 use kube::ResourceExt;
-use setpoint_loop::{Supervisor, TaskHandle, latest};
+use setpoint_loop::{Supervisor, TaskHandle};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use super::report::ConsulState;
+use super::structures::Reference;
 use super::term::Shared;
 use crate::api::Composite;
-use crate::consul;
-use crate::declare::structure_ref_key;
 use crate::observe::{Metrics, RequestResult};
 use crate::publish::{Poll, PublishState, Publisher, PublisherSettings, Standing, Target, Writer};
-use crate::structure::{IssueKind, prefix};
-use crate::watch::{self as consul_watch, Event, Snapshot};
-
-/// After how many failures in a row Consul counts as out of reach.
-const TOLERATED: u32 = 3;
+use crate::structure::IssueKind;
+use crate::watch::Snapshot;
 
 /// A publisher at work.
 #[derive(Debug)]
@@ -27,10 +23,10 @@ pub(super) struct Publishing {
     /// What it is for: the Composite, and the composite it is a part of.
     of: (Option<String>, String),
     namespace: String,
-    tasks: Vec<TaskHandle>,
+    task: TaskHandle,
     publisher: watch::Receiver<PublishState>,
     consul: watch::Receiver<ConsulState>,
-    reference: latest::Receiver<Snapshot>,
+    reference: Option<Reference>,
     /// What was told to the metrics.
     told: PublishState,
 }
@@ -82,7 +78,7 @@ impl Publishing {
             part_of: settings.part_of.clone(),
         };
         let at_work = Publisher {
-            client: shared.client.clone(),
+            sightings: shared.sightings.subscribe(namespace),
             writer: Writer::new(
                 shared.client.clone(),
                 target,
@@ -95,38 +91,33 @@ impl Publishing {
                 check_interval: settings.check_interval,
                 pauses: (settings.apply_retry_time, settings.apply_retry_max_time),
             },
-            poll: poll(shared, namespace, prefix(&of.1), consul_sender),
+            poll: poll(shared, &of.1, consul_sender),
             state: sender,
         };
-        let publishing = children.spawn("publisher", move |task| at_work.clone().run(task.cancel));
-        let (sender, reference) = latest::channel();
-        let (client, watched) = (shared.consul.clone(), watch_settings(shared));
-        let key = structure_ref_key(namespace);
-        let following = children.spawn("structureRef", move |task| {
-            let (client, key, sender) = (client.clone(), key.clone(), sender.clone());
-            consul_watch::watch(client, key, watched.clone(), sender, task.cancel, |_: Event<'_>| {})
-        });
-        let (namespace, tasks) = (namespace.to_owned(), vec![publishing, following]);
-        Some(Self { of, namespace, tasks, publisher, consul, reference, told: PublishState::default() })
+        let task = children.spawn("publisher", move |task| at_work.clone().run(task.cancel));
+        let reference = shared.structures.follow_reference(namespace);
+        let namespace = namespace.to_owned();
+        Some(Self { of, namespace, task, publisher, consul, reference, told: PublishState::default() })
     }
 
     /// Ends it.
     pub(super) async fn stop(self) {
-        for task in &self.tasks {
-            task.cancel();
-        }
-        for task in &self.tasks {
-            task.ended().await;
-        }
+        self.task.stop().await;
     }
 
     /// Waits for news; without a publisher there is never any.
     pub(super) async fn news(now: Option<&mut Self>) -> News {
         let Some(now) = now else { return std::future::pending().await };
+        let reference = async {
+            match &mut now.reference {
+                Some(reference) => reference.snapshots.recv().await,
+                None => None,
+            }
+        };
         tokio::select! {
             Ok(()) = now.publisher.changed() => News::Reported,
             Ok(()) = now.consul.changed() => News::Reported,
-            Some(snapshot) = now.reference.recv() => News::Reference(snapshot),
+            Some(snapshot) = reference => News::Reference(snapshot),
             else => std::future::pending().await,
         }
     }
@@ -166,62 +157,38 @@ impl Publishing {
     }
 }
 
-/// How Consul is watched.
-fn watch_settings(shared: &Shared) -> consul_watch::Settings {
-    let settings = &shared.settings;
-    consul_watch::Settings {
-        wait: settings.wait_time,
-        refill: settings.on_success_delay_time,
-        first_retry: settings.retry_time.min(Duration::from_millis(250)),
-        longest_retry: settings.retry_time,
-        removal_grace: settings.removal_grace,
-        ..consul_watch::Settings::default()
-    }
-}
-
-/// Follows the structure in Consul, and says how that goes.
-fn poll(shared: &Arc<Shared>, namespace: &str, prefix: String, state: watch::Sender<ConsulState>) -> Poll {
-    let (shared, namespace) = (Arc::clone(shared), namespace.to_owned());
-    Arc::new(move |sink, cancel| {
-        let (client, settings) = (shared.consul.clone(), watch_settings(&shared));
-        let (metrics, namespace, state) = (Arc::clone(&shared.metrics), namespace.clone(), state.clone());
-        let observer = move |event: Event<'_>| {
-            match &event {
-                Event::Answered { .. } => metrics.poll(&namespace, RequestResult::ok),
-                Event::Failed { .. } => metrics.poll(&namespace, RequestResult::error),
-                _ => {}
-            }
-            tracing::debug!(namespace, ?event, "Consul is watched");
-            if let Some(trouble) = trouble(&event) {
+/// Passes the snapshots of a composite's structure on, for as long as they are wanted.
+fn poll(shared: &Arc<Shared>, composite: &str, state: watch::Sender<ConsulState>) -> Poll {
+    let (shared, composite) = (Arc::clone(shared), composite.to_owned());
+    Arc::new(move |sink, cancel: CancellationToken| {
+        let (shared, composite, state) = (Arc::clone(&shared), composite.clone(), state.clone());
+        let pass_on = async move {
+            let followed = shared.structures.follow(&composite);
+            let (mut snapshot, mut consul) = (followed.snapshot.clone(), followed.consul.clone());
+            let mut fresh = true;
+            loop {
+                let trouble = consul.borrow_and_update().clone();
                 state.send_if_modified(|state| {
-                    let news = state.trouble.as_ref().map(|(reason, _)| *reason)
-                        != trouble.as_ref().map(|(reason, _)| *reason);
-                    if news {
-                        state.trouble = trouble;
-                    }
+                    let news = *state != trouble;
+                    *state = trouble;
                     news
                 });
+                let latest = fresh.then(|| snapshot.borrow_and_update().clone()).flatten();
+                if let Some(latest) = latest
+                    && sink.send(latest).is_err()
+                {
+                    return;
+                }
+                fresh = tokio::select! {
+                    Ok(()) = snapshot.changed() => true,
+                    Ok(()) = consul.changed() => false,
+                    else => return,
+                };
             }
         };
-        consul_watch::watch(client, prefix.clone(), settings, sink, cancel, observer).boxed()
+        async move {
+            cancel.run_until_cancelled(pass_on).await;
+        }
+        .boxed()
     })
-}
-
-/// What an event says about reading Consul; none if it says nothing.
-fn trouble(event: &Event<'_>) -> Option<Option<(&'static str, String)>> {
-    match event {
-        Event::Answered { .. } => Some(None),
-        Event::Filtered { .. } => {
-            let message = "ACLs hide entries of the structure from this token; nothing is removed for it";
-            Some(Some(("ConsulFiltered", message.to_owned())))
-        }
-        Event::Failed { error: consul::Error::Denied(why), .. } => {
-            Some(Some(("ConsulDenied", format!("Consul denies to read the structure: {why}"))))
-        }
-        Event::Failed { error, attempts, .. } if *attempts >= TOLERATED => {
-            let message = format!("Consul can't be read, and the ConfigMap holds what it said last: {error}");
-            Some(Some(("ConsulUnavailable", message)))
-        }
-        _ => None,
-    }
 }

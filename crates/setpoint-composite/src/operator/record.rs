@@ -72,12 +72,13 @@ impl Records {
         self.set_finalizers(composite, &left).await.map(drop)
     }
 
-    /// Writes the status, if it differs.
+    /// Writes the status, with the number of this term, if it differs.
     pub(super) async fn tell(
         &self,
         mut composite: Composite,
-        status: CompositeStatus,
+        mut status: CompositeStatus,
     ) -> Result<Composite, RecordError> {
+        status.lease_transitions = self.fence.term();
         if composite.status.as_ref() == Some(&status) {
             return Ok(composite);
         }

@@ -21,6 +21,13 @@ pub struct ConsulState {
     pub trouble: Option<(&'static str, String)>,
 }
 
+impl ConsulState {
+    /// Why Consul can't be read, in one word, if it can't.
+    pub fn reason(&self) -> Option<&'static str> {
+        self.trouble.as_ref().map(|(reason, _)| *reason)
+    }
+}
+
 /// All that was found out about a Composite.
 #[derive(Clone, Debug)]
 pub struct Facts {

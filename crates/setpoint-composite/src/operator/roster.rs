@@ -20,7 +20,7 @@ pub struct Roster {
 /// Sorts the Composites of a namespace: the oldest wins, and of equally old ones the first by name.
 pub fn roster(mut all: Vec<Arc<Composite>>) -> Roster {
     let age = |composite: &Composite| composite.creation_timestamp().map(|time| time.0);
-    all.sort_by(|one, other| (age(one), one.name_any()).cmp(&(age(other), other.name_any())));
+    all.sort_by_key(|one| (age(one), one.name_any()));
     let (leaving, staying): (Vec<_>, Vec<_>) = all.into_iter().partition(|composite| composite.is_leaving());
     let mut staying = staying.into_iter();
     Roster { winner: staying.next(), others: staying.collect(), leaving }

@@ -1,29 +1,34 @@
 //! A time of leadership: follows all Composites, and has a keeper for each namespace that has some.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream::{BoxStream, select_all};
-use futures::{StreamExt, TryStreamExt};
+use futures::StreamExt;
+use futures::stream::{BoxStream, select, select_all};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::PartialObjectMeta;
 use kube::runtime::events::Recorder;
-use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, ResourceExt};
 use setpoint_loop::{Supervisor, TaskHandle};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use super::composites::{Composites, follow, scopes};
 use super::keeper::Keeper;
-use crate::api::Composite;
+use super::structures::Structures;
 use crate::consul;
 use crate::lease::Fence;
 use crate::observe::{Metrics, Role, Vitals};
-use crate::settings::{Namespaces, Settings};
+use crate::publish::Sightings;
+use crate::settings::Settings;
 
 /// How long tasks may take to end.
 const PARTING: Duration = Duration::from_secs(2);
+/// How often it is looked after keepers that have nothing to keep, and after those that panicked.
+const ROUND: Duration = Duration::from_secs(5);
 /// The bounds of the pause before a task that panicked is started again.
 const RESTARTS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
@@ -31,12 +36,19 @@ const RESTARTS: (Duration, Duration) = (Duration::from_millis(500), Duration::fr
 pub(super) struct Shared {
     pub(super) client: Client,
     pub(super) consul: consul::Client,
+    pub(super) structures: Structures,
+    pub(super) sightings: Sightings,
     pub(super) settings: Settings,
     pub(super) metrics: Arc<Metrics>,
     pub(super) vitals: Arc<Vitals>,
     pub(super) recorder: Recorder,
     pub(super) fence: Fence,
+    /// Lets so many namespaces be looked at in whole at a time: Consul takes only so many connections.
+    pub(super) passes: Semaphore,
 }
+
+/// How many namespaces are looked at in whole at a time.
+pub(super) const PASSES: usize = 8;
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,46 +56,38 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// All Composites that are served.
-#[derive(Clone, Debug)]
-pub(super) struct Composites {
-    stores: Arc<[Store<Composite>]>,
-}
-
-impl Composites {
-    /// Those of one namespace.
-    pub(super) fn of(&self, namespace: &str) -> Vec<Arc<Composite>> {
-        self.all().filter(|composite| composite.namespace().as_deref() == Some(namespace)).collect()
-    }
-
-    /// All of them.
-    pub(super) fn all(&self) -> impl Iterator<Item = Arc<Composite>> + '_ {
-        self.stores.iter().flat_map(Store::state)
-    }
-}
-
-/// What a watch of Composites says.
-enum News {
+/// What a watch says.
+pub(super) enum News {
     /// Something changed in a namespace.
     In(String),
     /// A list is complete: the number of its watch.
     Listed(usize),
+    /// The ConfigMap of a namespace has this version, or is gone.
+    Map(String, Option<String>),
+    /// The ConfigMaps were listed anew.
+    MapsListed,
 }
+
+/// The keepers of all namespaces that have Composites, and how each is told to look.
+type Keepers = BTreeMap<String, (Arc<Notify>, TaskHandle)>;
 
 /// Leads until it is cancelled.
 pub(super) async fn lead(shared: Shared, cancel: CancellationToken) {
-    let (composites, mut news) = follow(&shared.client, &shared.settings.namespaces);
-    let watches = composites.stores.len();
-    let mut listed = vec![false; watches];
+    let (composites, news) = follow(&shared.client, &shared.settings.namespaces, &shared.recorder);
+    let maps = follow_maps(&shared.client, &shared.settings);
+    let mut news = select(news, maps);
+    let mut listed = vec![false; composites.watches()];
     let supervisor = Supervisor::new(cancel.clone(), RESTARTS, fastrand::Rng::new());
     let shared = Arc::new(shared);
-    let mut keepers: BTreeMap<String, (Arc<Notify>, TaskHandle)> = BTreeMap::new();
+    let mut keepers = Keepers::new();
     let mut restarts = 0;
+    let mut rounds = tokio::time::interval(ROUND);
     loop {
         let next = tokio::select! {
             next = news.next() => next,
-            () = tokio::time::sleep(Duration::from_secs(5)) => {
+            _ = rounds.tick() => {
                 restarts = count_restarts(&supervisor, restarts, &shared.metrics);
+                dismiss(&mut keepers, &composites).await;
                 continue;
             }
             () = cancel.cancelled() => break,
@@ -106,7 +110,17 @@ pub(super) async fn lead(shared: Shared, cancel: CancellationToken) {
                     shared.vitals.set_role(Role::Leading);
                 }
                 // What is not on the list any more has gone without an event.
-                keepers.values().for_each(|(poke, _)| poke.notify_one());
+                for (poke, _) in keepers.values() {
+                    poke.notify_one();
+                }
+            }
+            Some(News::Map(namespace, version)) => {
+                shared.sightings.saw(&namespace, version);
+                continue;
+            }
+            Some(News::MapsListed) => {
+                shared.sightings.may_have_missed();
+                continue;
             }
             None => break,
         }
@@ -115,34 +129,42 @@ pub(super) async fn lead(shared: Shared, cancel: CancellationToken) {
     supervisor.shutdown(PARTING).await;
 }
 
-/// Starts to follow all Composites that are served.
-fn follow(client: &Client, namespaces: &Namespaces) -> (Composites, BoxStream<'static, News>) {
-    let scopes: Vec<Api<Composite>> = match namespaces {
-        Namespaces::All => vec![Api::all(client.clone())],
-        Namespaces::Only(names) => names.iter().map(|name| Api::namespaced(client.clone(), name)).collect(),
+/// Starts to follow the ConfigMaps that are published: their versions, and nothing of what they hold.
+fn follow_maps(client: &Client, settings: &Settings) -> BoxStream<'static, News> {
+    let only = watcher::Config::default().fields(&format!("metadata.name={}", settings.config_map));
+    let follow_one = |scope: Api<PartialObjectMeta<ConfigMap>>| {
+        let events = watcher(scope, only.clone()).default_backoff();
+        let news = events.filter_map(|event| {
+            let news = match event {
+                Ok(watcher::Event::Apply(map) | watcher::Event::InitApply(map)) => {
+                    map.namespace().map(|namespace| News::Map(namespace, map.resource_version()))
+                }
+                Ok(watcher::Event::Delete(map)) => {
+                    map.namespace().map(|namespace| News::Map(namespace, None))
+                }
+                Ok(watcher::Event::InitDone) => Some(News::MapsListed),
+                Ok(watcher::Event::Init) => None,
+                Err(error) => {
+                    tracing::warn!(%error, "ConfigMaps can't be followed");
+                    None
+                }
+            };
+            futures::future::ready(news)
+        });
+        news.boxed()
     };
-    let follow_one = |(number, scope): (usize, Api<Composite>)| {
-        let (store, writer) = reflector::store();
-        let events =
-            reflector::reflector(writer, watcher(scope, watcher::Config::default()).default_backoff());
-        let news = events
-            .inspect_err(|error| tracing::warn!(%error, "Composites can't be followed"))
-            .filter_map(move |event| {
-                let news = match event {
-                    Ok(
-                        watcher::Event::Apply(composite)
-                        | watcher::Event::InitApply(composite)
-                        | watcher::Event::Delete(composite),
-                    ) => composite.namespace().map(News::In),
-                    Ok(watcher::Event::InitDone) => Some(News::Listed(number)),
-                    Ok(watcher::Event::Init) | Err(_) => None,
-                };
-                futures::future::ready(news)
-            });
-        (store, news.boxed())
-    };
-    let (stores, news): (Vec<_>, Vec<_>) = scopes.into_iter().enumerate().map(follow_one).unzip();
-    (Composites { stores: stores.into() }, select_all(news).boxed())
+    select_all(scopes(client, &settings.namespaces).into_iter().map(follow_one)).boxed()
+}
+
+/// Ends the keepers of namespaces that have no Composites any more.
+async fn dismiss(keepers: &mut Keepers, composites: &Composites) {
+    let kept: BTreeSet<_> = composites.all().filter_map(|composite| composite.namespace()).collect();
+    let idle: Vec<_> = keepers.keys().filter(|namespace| !kept.contains(*namespace)).cloned().collect();
+    for namespace in idle {
+        if let Some((_, keeper)) = keepers.remove(&namespace) {
+            keeper.stop().await;
+        }
+    }
 }
 
 /// Counts restarts that were not counted yet; gives how many there were in all.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  snapshots of Consul ──latest──┐
-//!  the ConfigMap's watch ────────┼─▶ Publisher: one pass at a time ─▶ Writer: unforced apply of a known version
+//!  the watch of ConfigMaps ──────┼─▶ Publisher: one pass at a time ─▶ Writer: unforced apply of a known version
 //!  check interval, retries ──────┘        │                               │ conflict: read, check, force own fields
 //!                                         ▼                               ▼
 //!                               PublishState, for the status        fence: is this instance still the leader?
@@ -14,6 +14,7 @@
 mod desired;
 mod ownership;
 mod publisher;
+mod sightings;
 mod write;
 
 pub use desired::{
@@ -21,5 +22,6 @@ pub use desired::{
 };
 pub use ownership::{MANAGED_BY, Ownership, PART_OF, ownership};
 pub use publisher::{Poll, PublishState, Publisher, PublisherSettings, Standing};
+pub use sightings::{Sighting, Sightings};
 pub(crate) use write::told;
 pub use write::{WriteError, Writer, Written};

@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    fn found(metadata: Value) -> Ownership {
+    fn found(metadata: &Value) -> Ownership {
         let current = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
         ownership(Some(&current), "core-operator")
     }
@@ -99,38 +99,38 @@ mod tests {
 
     #[test]
     fn should_be_managed_without_labels() {
-        assert_eq!(found(json!({})), Ownership::Ours);
-        assert_eq!(found(json!({ "labels": null })), Ownership::Ours);
-        assert_eq!(found(json!({ "labels": {} })), Ownership::Ours);
+        assert_eq!(found(&json!({})), Ownership::Ours);
+        assert_eq!(found(&json!({ "labels": null })), Ownership::Ours);
+        assert_eq!(found(&json!({ "labels": {} })), Ownership::Ours);
     }
 
     #[test]
     fn should_be_managed_without_the_managed_by_label() {
-        assert_eq!(found(json!({ "labels": { "app": "x" } })), Ownership::Ours);
+        assert_eq!(found(&json!({ "labels": { "app": "x" } })), Ownership::Ours);
     }
 
     #[test]
     fn should_be_managed_if_the_label_names_us() {
-        assert_eq!(found(json!({ "labels": { MANAGED_BY: "core-operator" } })), Ownership::Ours);
+        assert_eq!(found(&json!({ "labels": { MANAGED_BY: "core-operator" } })), Ownership::Ours);
     }
 
     #[test]
     fn should_not_be_managed_if_the_label_names_another() {
-        let other = found(json!({ "labels": { MANAGED_BY: "topology-operator" } }));
+        let other = found(&json!({ "labels": { MANAGED_BY: "topology-operator" } }));
         assert_eq!(other, Ownership::HandedOver { to: "topology-operator".to_owned() });
         assert!(!other.is_ours());
     }
 
     #[test]
     fn a_blank_label_names_somebody_else() {
-        assert!(!found(json!({ "labels": { MANAGED_BY: "" } })).is_ours());
+        assert!(!found(&json!({ "labels": { MANAGED_BY: "" } })).is_ours());
     }
 
     #[test]
     fn a_foreign_controller_is_lost_ownership_and_a_composite_is_none() {
         let owned = |api_version: &str, kind: &str, controller: bool| {
             let owner = json!({ "apiVersion": api_version, "kind": kind, "name": "x", "uid": "1", "controller": controller });
-            found(json!({ "ownerReferences": [owner] }))
+            found(&json!({ "ownerReferences": [owner] }))
         };
         assert_eq!(owned("core.netcracker.com/v1", "Composite", true), Ownership::Ours);
         assert_eq!(owned("apps/v1", "Deployment", false), Ownership::Ours);

@@ -11,12 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Api, Client};
 use setpoint_loop::{Backoff, Supervisor, TaskHandle, latest};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -24,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::desired::{Desired, INDEX_ANNOTATION, TRANSITIONS_ANNOTATION, annotated, payload_of};
 use super::ownership::Ownership;
+use super::sightings::Sighting;
 use super::write::{WriteError, Writer, Written};
 use crate::structure::{Issue, Payload, transform};
 use crate::watch::Snapshot;
@@ -77,8 +75,8 @@ pub struct PublishState {
 /// Keeps one ConfigMap.
 #[derive(Clone)]
 pub struct Publisher {
-    /// For the ConfigMap's watch.
-    pub client: Client,
+    /// What the watch of ConfigMaps tells of it.
+    pub sightings: watch::Receiver<Sighting>,
     /// Writes it.
     pub writer: Writer,
     /// The Composite that it goes with.
@@ -102,7 +100,7 @@ enum Known {
     /// It may have changed since it was read.
     Unsure,
     /// This is what it is, as far as anybody has said.
-    As(Option<ConfigMap>),
+    As(Option<Box<ConfigMap>>),
 }
 
 /// What goes on inside of one run.
@@ -127,15 +125,16 @@ impl Publisher {
             sender,
         };
         let polls = Supervisor::new(cancel.clone(), self.settings.pauses, fastrand::Rng::new());
-        let mut changes = std::pin::pin!(self.changes());
+        let mut sightings = self.sightings.clone();
         let mut due = Instant::now();
         loop {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => break,
-                Some(version) = changes.next() => {
+                Ok(()) = sightings.changed() => {
+                    let seen = sightings.borrow_and_update().version.clone();
                     // Our own writes come back as changes; they are no news.
-                    if run.known.version() == version.as_deref() && matches!(run.known, Known::As(_)) {
+                    if seen.is_some() && seen.as_deref() == run.known.version() {
                         continue;
                     }
                     run.known = Known::Unsure;
@@ -179,28 +178,10 @@ impl Publisher {
         polls.shutdown(Duration::from_secs(1)).await;
     }
 
-    /// The versions of the ConfigMap as its watch tells them; none when it is gone.
-    fn changes(&self) -> impl Stream<Item = Option<String>> + Send + use<> {
-        let target = self.writer.target();
-        let config_maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), &target.namespace);
-        let only = watcher::Config::default().fields(&format!("metadata.name={}", target.name));
-        watcher(config_maps, only).default_backoff().filter_map(|event| {
-            let version = match event {
-                Ok(watcher::Event::Apply(map) | watcher::Event::InitApply(map)) => {
-                    Some(map.metadata.resource_version)
-                }
-                // After a list, it may have gone without an event.
-                Ok(watcher::Event::Delete(_) | watcher::Event::InitDone) => Some(None),
-                Ok(watcher::Event::Init) | Err(_) => None,
-            };
-            futures::future::ready(version)
-        })
-    }
-
     /// Looks at everything once, and does what is to be done.
     async fn pass(&self, run: &mut Run, polls: &Supervisor) -> Result<(), WriteError> {
         let current = match std::mem::replace(&mut run.known, Known::Unsure) {
-            Known::As(current) => current,
+            Known::As(current) => current.map(|current| *current),
             Known::Unsure => self.writer.read().await?,
         };
         let found = self.writer.ownership(current.as_ref());
@@ -216,20 +197,18 @@ impl Publisher {
             news
         });
         let snapshot = self.state.borrow().snapshot.clone();
-        let (desired, issues) = match &snapshot {
-            Some(snapshot) => self.desired(snapshot, run, current.as_ref()),
-            None => match self.stamp(current.as_ref()) {
-                Some(stamp) => (stamp, Vec::new()),
-                None => {
-                    run.known = Known::As(current);
-                    return Ok(());
-                }
-            },
+        let (desired, issues) = if let Some(snapshot) = &snapshot {
+            self.desired(snapshot, run, current.as_ref())
+        } else if let Some(stamp) = self.stamp(current.as_ref()) {
+            (stamp, Vec::new())
+        } else {
+            run.known = Known::As(current.map(Box::new));
+            return Ok(());
         };
         match self.writer.write(current, &desired).await? {
             Written::NotOurs(found, current) => return self.stand_back(run, found, current).await,
             Written::Unchanged(current) => {
-                run.known = Known::As(Some(current));
+                run.known = Known::As(Some(Box::new(current)));
                 self.settled(&desired, issues, snapshot.is_some(), false);
             }
             Written::Changed(current) => {
@@ -238,7 +217,7 @@ impl Publisher {
                     index = desired.index,
                     "the ConfigMap is written"
                 );
-                run.known = Known::As(Some(current));
+                run.known = Known::As(Some(Box::new(current)));
                 self.settled(&desired, issues, snapshot.is_some(), true);
             }
         }

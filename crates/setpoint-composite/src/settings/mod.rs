@@ -206,7 +206,8 @@ mod tests {
 
     #[test]
     fn what_can_not_be_used_is_told_by_the_name_of_its_flag() {
-        let changes: [(&str, fn(&mut Settings)); 9] = [
+        type Change = fn(&mut Settings);
+        let changes: [(&str, Change); 9] = [
             ("check-interval", |settings| settings.check_interval = Duration::ZERO),
             ("retry-time", |settings| settings.retry_time = Duration::ZERO),
             ("on-success-delay-time", |settings| settings.on_success_delay_time = Duration::ZERO),

@@ -265,8 +265,11 @@ fn what_would_be_written_is_a_plan_like_any_other() {
         plan.to_string(),
         "two: 1 to create, 1 to modify, 1 to delete
   + key/composite/two/structure/sat/compositeRole: it is declared and not there
+      value: satellite
   ~ key/config/sat/application/composite/structureRef: its value is not the declared one
+      value: composite/one/structure → composite/two/structure
   - key/composite/one/structure/sat/compositeRole: it was declared and is not any more
+      value: satellite → (none)
 "
     );
     let then: BTreeMap<_, _> =

@@ -126,8 +126,8 @@ async fn serve(
     };
     match answer(number, &request) {
         Answer::Say(status, headers, body) => {
-            let headers: String =
-                headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+            let lines: Vec<_> = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+            let headers = lines.concat();
             let length = body.len();
             let text = format!(
                 "HTTP/1.1 {status} Said\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"

@@ -33,7 +33,9 @@ impl History {
         let mut versions = Vec::new();
         while let Ok(Some(event)) = tokio::time::timeout(QUIET, events.next()).await {
             match event.expect("the watch goes on") {
-                WatchEvent::Added(map) | WatchEvent::Modified(map) | WatchEvent::Deleted(map) => versions.push(map),
+                WatchEvent::Added(map) | WatchEvent::Modified(map) | WatchEvent::Deleted(map) => {
+                    versions.push(map);
+                }
                 WatchEvent::Bookmark(_) => {}
                 WatchEvent::Error(error) => panic!("the history is lost: {error}"),
             }
@@ -46,7 +48,9 @@ impl History {
     pub async fn versions_that_never_go_back(&self, name: &str, annotations: &[&str]) -> Vec<ConfigMap> {
         let versions = self.versions(name).await;
         for annotation in annotations {
-            let number = |map: &ConfigMap| map.annotations().get(*annotation).and_then(|text| text.parse::<u64>().ok());
+            let number = |map: &ConfigMap| {
+                map.annotations().get(*annotation).and_then(|text| text.parse::<u64>().ok())
+            };
             let numbers: Vec<_> = versions.iter().filter_map(number).collect();
             assert!(numbers.is_sorted(), "{annotation} went back: {numbers:?}");
         }

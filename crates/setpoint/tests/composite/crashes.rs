@@ -17,7 +17,10 @@ use crate::world::{LIMIT, NAME, ORDERED, World};
 fn declared(world: &World, shape: usize) -> BTreeSet<String> {
     let ns = world.name();
     let of = |id: &str, namespace: &str, attributes: &[&str]| -> Vec<String> {
-        attributes.iter().map(|attribute| format!("composite/{id}/structure/{namespace}/{attribute}")).collect()
+        attributes
+            .iter()
+            .map(|attribute| format!("composite/{id}/structure/{namespace}/{attribute}"))
+            .collect()
     };
     let mut keys = vec![format!("config/{ns}/application/composite/structureRef")];
     match shape {
@@ -37,8 +40,12 @@ fn spec(world: &World, shape: usize) -> serde_json::Value {
     let ns = world.name();
     let (controller, peer) = (format!("{ns}-c"), format!("{ns}-p"));
     match shape {
-        0 => json!({ "originNamespace": ns, "controllerNamespace": null, "peerNamespace": null, "baseline": null }),
-        1 => json!({ "originNamespace": ns, "controllerNamespace": controller, "peerNamespace": peer, "baseline": null }),
+        0 => {
+            json!({ "originNamespace": ns, "controllerNamespace": null, "peerNamespace": null, "baseline": null })
+        }
+        1 => {
+            json!({ "originNamespace": ns, "controllerNamespace": controller, "peerNamespace": peer, "baseline": null })
+        }
         _ => json!({
             "originNamespace": ns, "controllerNamespace": null, "peerNamespace": null,
             "baseline": { "originNamespace": format!("{ns}-b") },
@@ -85,7 +92,9 @@ async fn killed_again_and_again_it_leaves_no_key_behind_and_ends_on_what_is_decl
             (last.0 == expected && last.1 == expected).then_some(())
         });
         settled.await.unwrap_or_else(|| panic!("never {expected:?}, but {last:?}"));
-        world.agrees(if shape == 2 { "unused" } else { ns }.replace("unused", &format!("{ns}-b")).as_str()).await;
+        world
+            .agrees(if shape == 2 { "unused" } else { ns }.replace("unused", &format!("{ns}-b")).as_str())
+            .await;
         operator.process.kill();
     }
 }

@@ -1,5 +1,7 @@
 //! The document's example, end to end.
 
+use std::fmt::Write;
+
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use setpoint_composite::publish::payload_of;
@@ -78,24 +80,26 @@ async fn the_documents_example() {
             (payload == expected).then_some(map)
         };
         let map = wait::within(LIMIT, published).await;
-        let map = map.unwrap_or_else(|| operator.process.fail(&format!("nothing was published in {namespace}")));
+        let map =
+            map.unwrap_or_else(|| operator.process.fail(&format!("nothing was published in {namespace}")));
         assert_eq!(map.labels()["app.kubernetes.io/managed-by"], "core-operator");
         assert_eq!(map.labels()["app.kubernetes.io/part-of"], "Cloud-Core");
         assert_eq!(payload_of(&map).unwrap(), expected.to_string(), "compact, in the document's order");
         let [owner] = map.owner_references() else { panic!("{:?}", map.owner_references()) };
-        assert_eq!((owner.api_version.as_str(), owner.kind.as_str()), ("core.netcracker.com/v1", "Composite"));
+        assert_eq!(
+            (owner.api_version.as_str(), owner.kind.as_str()),
+            ("core.netcracker.com/v1", "Composite")
+        );
         assert_eq!((owner.name.as_str(), owner.controller), ("composite", Some(true)));
         assert_eq!(owner.block_owner_deletion, Some(false));
-        let reference = world.consul.get(&format!("config/{namespace}/application/composite/structureRef")).await;
+        let reference =
+            world.consul.get(&format!("config/{namespace}/application/composite/structureRef")).await;
         assert_eq!(reference.unwrap().value.as_deref(), Some("composite/baseline-origin/structure"));
     }
-    let structure: String = world
-        .structure("baseline-origin")
-        .await
-        .into_iter()
-        .map(|(key, value)| {
-            format!("{} = {value}\n", key.strip_prefix("composite/baseline-origin/structure/").unwrap())
-        })
-        .collect();
+    let mut structure = String::new();
+    for (key, value) in world.structure("baseline-origin").await {
+        let key = key.strip_prefix("composite/baseline-origin/structure/").unwrap();
+        writeln!(structure, "{key} = {value}").unwrap();
+    }
     assert_eq!(structure, STRUCTURE);
 }

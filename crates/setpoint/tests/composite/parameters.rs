@@ -14,6 +14,9 @@ fn told(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
+/// Arguments, variables, and what is told of them.
+type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
+
 #[test]
 fn what_is_wrong_with_a_parameter_is_told_before_anything_is_done() {
     let folder = Workdir::new("parameters");
@@ -21,7 +24,7 @@ fn what_is_wrong_with_a_parameter_is_told_before_anything_is_done() {
     let unknown = write("unknown.toml", "check-intervall = 3\n");
     let wrong = write("wrong.toml", "check-interval = \"soon\"\n");
     let broken = write("broken.toml", "check-interval = \n");
-    let cases: [(&[&str], &[(&str, &str)], &str); 13] = [
+    let cases: [Case<'_>; 13] = [
         (&["--cloud-provider", "Mars"], &[], "`Mars` is no cloud provider"),
         (&[], &[("CLOUD_PROVIDER", "Mars")], "`Mars` is no cloud provider"),
         (&["--check-interval", "0"], &[], "check-interval: must be at least"),
@@ -30,7 +33,7 @@ fn what_is_wrong_with_a_parameter_is_told_before_anything_is_done() {
         (&["--consul-wait-time", "11m"], &[], "at most 10 minutes"),
         (&["--config-map", "Composite"], &[], "config-map: must be a name"),
         (&["--lease-renew-deadline", "20s"], &[], "must be shorter than the duration of the lease"),
-        (&["--namespace", "a", "--all-namespaces"], &[], "cannot be used with"),
+        (&["--namespace", "a", "--all-namespaces"], &[], "all namespaces are served"),
         (&["--config", &unknown], &[], "there is no parameter `check-intervall`"),
         (&["--config", &wrong], &[], "`soon` is no time"),
         (&["--config", &broken], &[], "can't use"),
@@ -61,7 +64,11 @@ fn a_flag_stands_above_a_variable_and_a_variable_above_the_file() {
 fn without_a_cluster_it_says_what_to_do() {
     let output = run(&["--kubeconfig", "/nonexistent"], &[]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(told(&output).contains("hint: name a configuration with `--kubeconfig FILE`"), "{}", told(&output));
+    assert!(
+        told(&output).contains("hint: name a configuration with `--kubeconfig FILE`"),
+        "{}",
+        told(&output)
+    );
 }
 
 #[test]

@@ -18,7 +18,7 @@ use setpoint_testutils::kubernetes::{History, TestNamespace};
 use setpoint_testutils::{Consul, Kubernetes, Missing, Port, Process, Workdir, wait};
 
 /// How long anything may take that must happen.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 /// The name of the ConfigMap.
 pub(crate) const NAME: &str = "composite-structure";
 /// What must never go back in it.
@@ -77,9 +77,23 @@ impl World {
         command.arg("run").arg("--kubeconfig").arg(self.namespace.kubernetes().kubeconfig_file());
         command.args(["--consul-url", &self.consul.url(), "--listen", &port.address().to_string()]);
         command.args(["--instance", instance, "--lease-namespace", self.name()]);
-        command.args(["--retry-time", "300ms", "--on-success-delay-time", "20ms", "--removal-grace", "200ms"]);
+        command.args([
+            "--retry-time",
+            "300ms",
+            "--on-success-delay-time",
+            "20ms",
+            "--removal-grace",
+            "200ms",
+        ]);
         command.args(["--apply-retry-time", "20ms", "--apply-retry-max-time", "200ms"]);
-        command.args(["--lease-duration", "2s", "--lease-renew-deadline", "1300ms", "--lease-retry-time", "200ms"]);
+        command.args([
+            "--lease-duration",
+            "2s",
+            "--lease-renew-deadline",
+            "1300ms",
+            "--lease-retry-time",
+            "200ms",
+        ]);
         command.args(more);
         let log = self.folder.path().join(format!("{instance}.log"));
         Operator { process: Process::start(instance, &mut command, &log), port }

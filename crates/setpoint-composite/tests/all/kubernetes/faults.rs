@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 use setpoint_composite::consul;
 use setpoint_composite::publish::payload_of;
+use setpoint_composite::settings::{Namespaces, Settings};
 use setpoint_testutils::kubernetes::History;
 use setpoint_testutils::{Consul, Durability, Kubernetes, need, wait};
 
-use super::world::{LIMIT, NAME, ORDERED, Running, fast, from, install, make_namespace};
+use super::world::{LIMIT, NAME, ORDERED, Running, fast, from, install, install_definition, make_namespace};
 
 #[tokio::test]
 async fn a_killed_api_server_is_survived_and_what_happened_meanwhile_is_published() {
@@ -18,7 +19,9 @@ async fn a_killed_api_server_is_survived_and_what_happened_meanwhile_is_publishe
     make_namespace(&client, ns).await;
     let history = History::begin(&client, ns).await;
     let consul_client = consul::Client::new(consul::Settings::new(consul.url())).unwrap();
-    let _running = Running::start(client.clone(), consul_client, fast(&[ns]));
+    // Of all namespaces: there is nobody else's in this API server.
+    let settings = Settings { namespaces: Namespaces::All, ..fast(&[]) };
+    let _running = Running::start(client.clone(), consul_client, settings);
     let composites: kube::Api<setpoint_composite::api::Composite> = kube::Api::namespaced(client.clone(), ns);
     let composite = from(json!({
         "apiVersion": "core.netcracker.com/v1", "kind": "Composite", "subKind": "CompositeStructure",
@@ -43,11 +46,54 @@ async fn a_killed_api_server_is_survived_and_what_happened_meanwhile_is_publishe
     consul.put(&satellite("one"), "satellite").await.unwrap();
     consul.put(&satellite("two"), "satellite").await.unwrap();
     kubernetes.restart().await;
-    publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": "one" }, { "origin": "two" }] })).await;
+    publishes(
+        json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": "one" }, { "origin": "two" }] }),
+    )
+    .await;
 
     // And once more, under way.
     let history = History::begin(&client, ns).await;
     consul.delete(&satellite("one")).await.unwrap();
     publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": "two" }] })).await;
     history.versions_that_never_go_back(NAME, &ORDERED).await;
+}
+
+#[tokio::test]
+async fn a_composite_that_can_not_be_read_holds_up_no_other() {
+    let kubernetes = need!(Kubernetes::start_with(Durability::Fast).await);
+    let consul = need!(Consul::shared().await);
+    let client = kubernetes.client().await;
+    // A definition that lets anything pass, as older ones did.
+    let mut definition = serde_json::to_value(setpoint_composite::api::crd()).unwrap();
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+        json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    install_definition(&client, definition).await;
+    let ns = "unreadable";
+    make_namespace(&client, ns).await;
+    let composites: kube::Api<kube::core::DynamicObject> = kube::Api::namespaced_with(
+        client.clone(),
+        ns,
+        &kube::core::ApiResource::erase::<setpoint_composite::api::Composite>(&()),
+    );
+    for (name, spec) in
+        [("broken", json!({ "orignNamespace": 5 })), ("whole", json!({ "originNamespace": ns }))]
+    {
+        let composite = from(json!({
+            "apiVersion": "core.netcracker.com/v1", "kind": "Composite", "subKind": "CompositeStructure",
+            "metadata": { "name": name }, "spec": spec,
+        }));
+        composites.create(&kube::api::PostParams::default(), &composite).await.unwrap();
+    }
+    let consul_client = consul::Client::new(consul::Settings::new(consul.url())).unwrap();
+    let _running = Running::start(client.clone(), consul_client, fast(&[ns]));
+    let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> = kube::Api::namespaced(client.clone(), ns);
+    let published = async || maps.get_opt(NAME).await.ok()?.map(drop);
+    wait::until("the ConfigMap", LIMIT, published).await;
+    let events: kube::Api<k8s_openapi::api::events::v1::Event> = kube::Api::namespaced(client.clone(), ns);
+    let told = async || {
+        let all = events.list(&kube::api::ListParams::default()).await.ok()?;
+        let found = all.items.into_iter().find(|event| event.reason.as_deref() == Some("Unreadable"))?;
+        found.regarding?.name
+    };
+    assert_eq!(wait::until("the Event", LIMIT, told).await, "broken");
 }

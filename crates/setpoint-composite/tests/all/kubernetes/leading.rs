@@ -34,7 +34,8 @@ fn leases(world: &World) -> Api<Lease> {
 async fn led_by(world: &World, instance: &str) -> i32 {
     let found = async || {
         let spec = leases(world).get(LEASE).await.ok()?.spec?;
-        (spec.holder_identity.as_deref() == Some(instance)).then_some(spec.lease_transitions.unwrap_or_default())
+        (spec.holder_identity.as_deref() == Some(instance))
+            .then_some(spec.lease_transitions.unwrap_or_default())
     };
     wait::until(&format!("{instance} to lead"), LIMIT, found).await
 }
@@ -66,8 +67,15 @@ async fn of_two_instances_one_works_and_the_other_takes_over_at_once_when_it_end
     let transitions = led_by(&world, "two").await;
     let stamp = transitions.to_string();
     world.until("the new leader's stamp", |map| map.annotations()[TRANSITIONS_ANNOTATION] == stamp).await;
+    let told = async || {
+        let status = world.composites().get("composite").await.ok()?.status?;
+        (status.lease_transitions == Some(transitions)).then_some(())
+    };
+    wait::until("the status to carry it too", LIMIT, told).await;
     world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();
-    world.publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] })).await;
+    world
+        .publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] }))
+        .await;
     world.history.versions_that_never_go_back(NAME, &ORDERED).await;
     two.stop().await;
 }
@@ -93,9 +101,12 @@ async fn a_leader_that_is_cut_off_stops_by_itself_before_another_starts() {
     led_by(&world, "two").await;
     proxy.heal();
     world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();
-    world.publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] })).await;
+    world
+        .publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] }))
+        .await;
     let versions = world.history.versions_that_never_go_back(NAME, &ORDERED).await;
-    let terms: Vec<_> = versions.iter().map(|map| map.annotations()[TRANSITIONS_ANNOTATION].clone()).collect();
+    let terms: Vec<_> =
+        versions.iter().map(|map| map.annotations()[TRANSITIONS_ANNOTATION].clone()).collect();
     assert!(terms.first() < terms.last(), "{terms:?}");
     drop((one, two));
 }
@@ -151,10 +162,49 @@ async fn what_a_former_leader_still_writes_is_refused() {
         let error = world.config_maps().patch(NAME, &parameters, &Patch::Apply(&object)).await.unwrap_err();
         assert!(matches!(&error, kube::Error::Api(status) if status.code == 409), "{error}");
     }
-    let error = world.config_maps().create(&kube::api::PostParams::default(), &stale.object(&target, None)).await;
+    let error =
+        world.config_maps().create(&kube::api::PostParams::default(), &stale.object(&target, None)).await;
     assert!(error.is_err(), "what is there can't be created");
     let versions = world.history.versions_that_never_go_back(NAME, &ORDERED).await;
     assert!(versions.iter().all(|map| payload_of(map) == Some("1")), "{versions:?}");
+}
+
+#[tokio::test]
+async fn a_write_that_passed_its_check_before_the_lease_was_lost_is_refused_by_its_version() {
+    let world = need!(World::new().await);
+    // Its deadline is far away: to its own clock it leads for a long time yet.
+    let timing =
+        Timing { duration: Duration::from_mins(2), deadline: Duration::from_mins(1), retry: QUICK.retry };
+    let elector = Elector::new(world.client.clone(), world.name(), LEASE, "former", timing);
+    let former = elector.campaign(|_| ()).await;
+    let target = Target {
+        namespace: world.name().to_owned(),
+        name: NAME.to_owned(),
+        managed_by: "core-operator".to_owned(),
+        part_of: "Cloud-Core".to_owned(),
+    };
+    let owner = world.declare("composite", json!({ "originNamespace": world.name() })).await.owner().unwrap();
+    let desired = |payload: &str, transitions| Desired {
+        payload: payload.to_owned(),
+        index: 1,
+        transitions,
+        owner: owner.clone(),
+    };
+    let writer = Writer::new(world.client.clone(), target, former.fence.clone(), Duration::from_secs(10));
+    writer.write(None, &desired("1", 0)).await.unwrap();
+    let seen = writer.read().await.unwrap();
+
+    // Another takes the lease and makes its mark, under the same name of a field manager.
+    let taken = json!({ "spec": { "holderIdentity": "present", "leaseTransitions": 1 } });
+    leases(&world).patch(LEASE, &PatchParams::default(), &Patch::Merge(taken)).await.unwrap();
+    let mark = json!({ "metadata": { "annotations": { TRANSITIONS_ANNOTATION: "1" } } });
+    world.config_maps().patch(NAME, &PatchParams::default(), &Patch::Merge(mark)).await.unwrap();
+
+    assert!(former.fence.check().is_ok());
+    let refused = writer.write(seen, &desired("stale", 0)).await;
+    assert!(matches!(refused, Err(WriteError::Fenced(_))), "{refused:?}");
+    assert!(former.fence.check().is_err(), "it knows now");
+    assert_eq!(payload_of(&world.config_map().await.unwrap()), Some("1"));
 }
 
 #[tokio::test]
@@ -170,7 +220,9 @@ async fn a_lease_that_somebody_deleted_is_made_anew_and_the_work_goes_on() {
     leases(&world).delete(LEASE, &DeleteParams::default()).await.unwrap();
     led_by(&world, "one").await;
     world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();
-    world.publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] })).await;
+    world
+        .publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] }))
+        .await;
 }
 
 impl Running {

@@ -49,7 +49,10 @@ async fn should_merge_labels_without_taking_foreign_ones_over() {
     world.declare("composite", json!({ "originNamespace": ns })).await;
     let map = world.publishes(json!({ "baseline": { "origin": ns } })).await;
     assert_eq!(map.labels()["team"], "red");
-    assert_eq!((map.labels()[MANAGED_BY].as_str(), map.labels()[PART_OF].as_str()), ("core-operator", "Cloud-Core"));
+    assert_eq!(
+        (map.labels()[MANAGED_BY].as_str(), map.labels()[PART_OF].as_str()),
+        ("core-operator", "Cloud-Core")
+    );
     assert_eq!(map.annotations()["note"], "mine");
     let ours = claims(&map);
     assert!(ours.contains("f:data") && !ours.contains("team") && !ours.contains("note"), "{ours}");
@@ -64,20 +67,33 @@ async fn losing_the_label_stops_at_once_and_regaining_it_resumes() {
     world.settled("composite").await;
     world.patch_map(json!({ "metadata": { "labels": { MANAGED_BY: "other" } } })).await;
     world.condition("composite", ConditionType::Published, "False", "NotOwned").await;
-    let handed_over =
-        world.until("our reference to go", |map| map.owner_references().is_empty() && claims(map).is_empty()).await;
+    let handed_over = world
+        .until("our reference to go", |map| map.owner_references().is_empty() && claims(map).is_empty())
+        .await;
     assert!(handed_over.data.unwrap()["data"].contains(ns), "what was published stays");
     let owned = format!("setpoint_composite_config_map_owned{{namespace=\"{ns}\"}} 0");
-    wait::until("the metrics to tell it", LIMIT, async || running.metrics.text().contains(&owned).then_some(())).await;
+    wait::until("the metrics to tell it", LIMIT, async || {
+        running.metrics.text().contains(&owned).then_some(())
+    })
+    .await;
 
     // Consul is not followed any more, and the ConfigMap of another is not written.
+    let polls = || {
+        let text = running.metrics.text();
+        let ours = format!("setpoint_composite_polls_total{{composite=\"{ns}\"");
+        text.lines().filter(|line| line.starts_with(&ours)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let before = polls();
     world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();
     world.patch_map(json!({ "data": { "data": "theirs" } })).await;
     let versions = world.history.versions(NAME).await.len();
+    assert_eq!(polls(), before, "the query was given up");
     assert_eq!(world.config_map().await.unwrap().data.unwrap()["data"], "theirs");
 
     world.patch_map(json!({ "metadata": { "labels": { MANAGED_BY: "core-operator" } } })).await;
-    world.publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] })).await;
+    world
+        .publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] }))
+        .await;
     world.condition("composite", ConditionType::Published, "True", "Applied").await;
     assert!(world.history.versions_that_never_go_back(NAME, &ORDERED).await.len() > versions);
 }
@@ -142,7 +158,9 @@ async fn a_conflict_is_settled_by_forcing_our_own_fields_and_no_others() {
     assert!(!claims(&map).contains("team"), "{}", claims(&map));
     // The next change meets no conflict: the claims are ours alone again.
     world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();
-    world.publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] })).await;
+    world
+        .publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] }))
+        .await;
 }
 
 #[tokio::test]
@@ -154,7 +172,9 @@ async fn what_is_changed_or_deleted_by_hand_is_repaired_at_once() {
     world.settled("composite").await;
     let whole = world.config_map().await.unwrap();
     let intact = |map: &ConfigMap| {
-        map.data == whole.data && map.labels() == whole.labels() && map.owner_references() == whole.owner_references()
+        map.data == whole.data
+            && map.labels() == whole.labels()
+            && map.owner_references() == whole.owner_references()
     };
     for change in [
         json!({ "data": { "data": "{}" } }),

@@ -42,7 +42,9 @@ async fn should_set_the_resource_version_of_what_was_read_and_none_for_what_is_n
     assert_eq!(one.object(writer.target(), None).metadata.resource_version, None);
     let Written::Changed(created) = writer.write(None, &one).await.unwrap() else { panic!("it is created") };
     assert_eq!(two.object(writer.target(), Some("7")).metadata.resource_version.as_deref(), Some("7"));
-    let Written::Changed(_) = writer.write(Some(created.clone()), &two).await.unwrap() else { panic!("it is changed") };
+    let Written::Changed(_) = writer.write(Some(created.clone()), &two).await.unwrap() else {
+        panic!("it is changed")
+    };
     assert!(matches!(writer.write(writer.read().await.unwrap(), &two).await.unwrap(), Written::Unchanged(_)));
 }
 
@@ -51,8 +53,11 @@ async fn what_was_created_is_claimed_as_applied() {
     let world = need!(World::new().await);
     writer(&world).write(None, &desired(&world, "1", 1).await).await.unwrap();
     let map = world.config_map().await.unwrap();
-    let claims: Vec<_> =
-        map.managed_fields().iter().map(|claim| (claim.manager.as_deref(), claim.operation.as_deref())).collect();
+    let claims: Vec<_> = map
+        .managed_fields()
+        .iter()
+        .map(|claim| (claim.manager.as_deref(), claim.operation.as_deref()))
+        .collect();
     assert_eq!(claims, [(Some("core-operator"), Some("Apply"))]);
     // An apply that leaves something out removes it, which shows that the claim is whole.
     let bare = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": NAME } });
@@ -70,7 +75,9 @@ async fn a_config_map_that_somebody_made_meanwhile_is_looked_at_before_it_is_wri
     }));
     world.config_maps().create(&kube::api::PostParams::default(), &theirs).await.unwrap();
     // To the writer nothing is there.
-    let Written::NotOurs(found, _) = writer.write(None, &wanted).await.unwrap() else { panic!("it is another's") };
+    let Written::NotOurs(found, _) = writer.write(None, &wanted).await.unwrap() else {
+        panic!("it is another's")
+    };
     assert_eq!(found, Ownership::HandedOver { to: "other".to_owned() });
     assert_eq!(world.config_map().await.unwrap().data.unwrap()["data"], "theirs");
 }
@@ -114,7 +121,11 @@ async fn the_payload_is_compact_and_stays_the_same_bytes() {
     let again = world.operate();
     world.settled("composite").await;
     again.stop().await;
-    assert_eq!(world.config_map().await.unwrap().resource_version(), before, "equal input is no reason to write");
+    assert_eq!(
+        world.config_map().await.unwrap().resource_version(),
+        before,
+        "equal input is no reason to write"
+    );
 }
 
 #[tokio::test]
@@ -125,12 +136,23 @@ async fn a_bad_entry_is_left_out_and_told_and_the_rest_goes_on() {
     world.declare("composite", json!({ "originNamespace": ns })).await;
     world.settled("composite").await;
     world.consul.put(&format!("composite/{ns}/structure/{ns}-bad/compositeRole"), "sattelite").await.unwrap();
-    world.consul.put(&format!("composite/{ns}/structure/{ns}-good/compositeRole"), "satellite").await.unwrap();
-    world.publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-good") }] })).await;
+    world
+        .consul
+        .put(&format!("composite/{ns}/structure/{ns}-good/compositeRole"), "satellite")
+        .await
+        .unwrap();
+    world
+        .publishes(
+            json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-good") }] }),
+        )
+        .await;
     let note = world.told("EntriesNotUsed").await;
     assert!(note.contains(&format!("{ns}-bad")), "{note}");
-    let issues = async || world.composites().get("composite").await.ok()?.status.filter(|status| !status.issues.is_empty());
-    let status = setpoint_testutils::wait::until("the issue in the status", super::world::LIMIT, issues).await;
+    let issues = async || {
+        world.composites().get("composite").await.ok()?.status.filter(|status| !status.issues.is_empty())
+    };
+    let status =
+        setpoint_testutils::wait::until("the issue in the status", super::world::LIMIT, issues).await;
     assert_eq!((status.issues[0].kind.as_str(), status.issue_count), ("UnknownCompositeRole", Some(1)));
 }
 
@@ -142,14 +164,20 @@ async fn an_ambiguous_group_keeps_what_was_published() {
     world.declare("composite", json!({ "originNamespace": ns })).await;
     let published = world.publishes(json!({ "baseline": { "origin": ns } })).await;
     world.settled("composite").await;
-    world.consul.put(&format!("composite/{ns}/structure/{ns}-rival/compositeRole"), "baseline").await.unwrap();
+    world
+        .consul
+        .put(&format!("composite/{ns}/structure/{ns}-rival/compositeRole"), "baseline")
+        .await
+        .unwrap();
     world.told("EntriesNotUsed").await;
     assert_eq!(world.config_map().await.unwrap().data, published.data);
     // Also by a run that has nothing but the ConfigMap to go by.
     running.stop().await;
     let _again = world.operate();
     world.consul.put(&format!("composite/{ns}/structure/{ns}-sat/compositeRole"), "satellite").await.unwrap();
-    world.publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] })).await;
+    world
+        .publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] }))
+        .await;
 }
 
 #[tokio::test]
@@ -171,7 +199,8 @@ async fn an_empty_structure_is_published_as_empty() {
 /// A client of Consul behind which every write fails.
 async fn denied(world: &World) -> Result<setpoint_composite::consul::Client, setpoint_testutils::Missing> {
     let proxy = super::readonly::ReadOnly::start(world.consul.url()).await;
-    Ok(setpoint_composite::consul::Client::new(setpoint_composite::consul::Settings::new(proxy.url())).unwrap())
+    Ok(setpoint_composite::consul::Client::new(setpoint_composite::consul::Settings::new(proxy.url()))
+        .unwrap())
 }
 
 #[tokio::test]

@@ -20,7 +20,8 @@ async fn a_composite_is_written_published_and_reported() {
     world.declare("composite", json!({ "originNamespace": ns })).await;
     let composite = world.settled("composite").await;
     world.structure_is(ns, &[(&format!("{ns}/compositeRole"), "baseline")]).await;
-    let reference = world.consul.get(&format!("config/{ns}/application/composite/structureRef")).await.unwrap();
+    let reference =
+        world.consul.get(&format!("config/{ns}/application/composite/structureRef")).await.unwrap();
     assert_eq!(reference.value, Some(format!("composite/{ns}/structure")));
     let map = world.publishes(json!({ "baseline": { "origin": ns } })).await;
 
@@ -73,8 +74,14 @@ async fn only_what_changed_is_written_and_what_is_not_declared_any_more_is_remov
     world.change("composite", json!({ "controllerNamespace": null, "peerNamespace": null })).await;
     world.structure_is(ns, &[(&format!("{ns}/compositeRole"), "baseline")]).await;
     world.publishes(json!({ "baseline": { "origin": ns } })).await;
-    assert_eq!(world.consul_client().get(&role, consul::Read::Consistent).await.unwrap(), before, "it was left alone");
-    let owned = async || (world.composites().get("composite").await.ok()?.status?.owned_keys.len() == 2).then_some(());
+    assert_eq!(
+        world.consul_client().get(&role, consul::Read::Consistent).await.unwrap(),
+        before,
+        "it was left alone"
+    );
+    let owned = async || {
+        (world.composites().get("composite").await.ok()?.status?.owned_keys.len() == 2).then_some(())
+    };
     wait::until("the owned keys to be trimmed", LIMIT, owned).await;
 }
 
@@ -85,13 +92,16 @@ async fn a_changed_composite_id_moves_the_keys_and_the_watch() {
     let (one, two) = (format!("{ns}-one"), format!("{ns}-two"));
     let _running = world.operate();
     world.consul.put(&format!("composite/{two}/structure/{two}/compositeRole"), "baseline").await.unwrap();
-    world.declare("composite", json!({ "originNamespace": ns, "baseline": { "originNamespace": one } })).await;
+    world
+        .declare("composite", json!({ "originNamespace": ns, "baseline": { "originNamespace": one } }))
+        .await;
     world.publishes(json!({ "satellites": [{ "origin": ns }] })).await;
 
     world.change("composite", json!({ "baseline": { "originNamespace": two } })).await;
     world.publishes(json!({ "baseline": { "origin": two }, "satellites": [{ "origin": ns }] })).await;
     world.structure_is(&one, &[]).await;
-    let reference = world.consul.get(&format!("config/{ns}/application/composite/structureRef")).await.unwrap();
+    let reference =
+        world.consul.get(&format!("config/{ns}/application/composite/structureRef")).await.unwrap();
     assert_eq!(reference.value, Some(format!("composite/{two}/structure")));
 }
 
@@ -123,11 +133,17 @@ async fn of_several_composites_the_oldest_counts_and_the_next_takes_over() {
     world.declare("a", json!({ "originNamespace": ns })).await;
     world.settled("a").await;
     // Ages are told in seconds, and equal ones go by name.
-    world.declare("b", json!({ "originNamespace": ns, "baseline": { "originNamespace": format!("{ns}-other") } })).await;
+    world
+        .declare(
+            "b",
+            json!({ "originNamespace": ns, "baseline": { "originNamespace": format!("{ns}-other") } }),
+        )
+        .await;
     let refused = world.condition("b", ConditionType::Accepted, "False", "NotOldest").await;
     assert!(refused.message.contains("`a`"), "{}", refused.message);
     assert!(world.composites().get("b").await.unwrap().finalizers().is_empty());
-    let owner = world.publishes(json!({ "baseline": { "origin": ns } })).await.owner_references()[0].name.clone();
+    let owner =
+        world.publishes(json!({ "baseline": { "origin": ns } })).await.owner_references()[0].name.clone();
     assert_eq!(owner, "a");
 
     world.delete("a").await;
@@ -222,7 +238,11 @@ async fn keys_that_a_crash_left_behind_are_removed_by_the_next_run() {
     let mut status = composite.status.take().unwrap_or_default();
     status.owned_keys = BTreeSet::from([orphan.clone()]);
     composite.status = Some(status);
-    world.composites().replace_status("composite", &kube::api::PostParams::default(), &composite).await.unwrap();
+    world
+        .composites()
+        .replace_status("composite", &kube::api::PostParams::default(), &composite)
+        .await
+        .unwrap();
     let _running = world.operate();
     world.settled("composite").await;
     world.structure_is(ns, &[(&format!("{ns}/compositeRole"), "baseline")]).await;
@@ -264,7 +284,11 @@ async fn a_composite_that_is_made_anew_owns_the_config_map() {
     wait::until("the Composite to go", LIMIT, gone).await;
     let new = world.declare("composite", json!({ "originNamespace": ns })).await.uid();
     assert_ne!(old, new);
-    world.until("the new owner", |map| map.owner_references().iter().any(|owner| Some(&owner.uid) == new.as_ref())).await;
+    world
+        .until("the new owner", |map| {
+            map.owner_references().iter().any(|owner| Some(&owner.uid) == new.as_ref())
+        })
+        .await;
     world.publishes(json!({ "baseline": { "origin": ns } })).await;
 }
 
@@ -277,10 +301,16 @@ async fn the_api_server_refuses_what_makes_no_sense() {
         (json!({ "originNamespace": "Upper" }), "originNamespace"),
         (json!({ "originNamespace": "o", "controllerNamespace": "c" }), "set both or neither"),
         (json!({ "originNamespace": "o", "peerNamespace": "p" }), "set both or neither"),
-        (json!({ "originNamespace": "o", "controllerNamespace": "o", "peerNamespace": "p" }), "three different"),
+        (
+            json!({ "originNamespace": "o", "controllerNamespace": "o", "peerNamespace": "p" }),
+            "three different",
+        ),
         (json!({ "originNamespace": "o", "baseline": { "originNamespace": "o" } }), "satellite of itself"),
         (json!({ "originNamespace": "o", "baseline": {} }), "originNamespace"),
-        (json!({ "originNamespace": "o", "baseline": { "originNamespace": "b", "peerNamespace": "p" } }), "set both or neither"),
+        (
+            json!({ "originNamespace": "o", "baseline": { "originNamespace": "b", "peerNamespace": "p" } }),
+            "set both or neither",
+        ),
     ];
     for (spec, why) in refused {
         let error = world.try_declare("composite", spec.clone()).await.unwrap_err().to_string();
@@ -305,7 +335,8 @@ async fn kubectl_shows_id_role_and_whether_it_is_synced() {
     let _running = world.operate();
     world.declare("composite", json!({ "originNamespace": ns })).await;
     world.settled("composite").await;
-    let output = world.namespace.kubernetes().kubectl().args(["-n", ns, "get", "composites"]).output().unwrap();
+    let output =
+        world.namespace.kubernetes().kubectl().args(["-n", ns, "get", "composites"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0], ["NAME", "ID", "ROLE", "SYNCED", "AGE"]);

@@ -34,7 +34,9 @@ async fn with_the_rights_of_the_manifests_everything_works() {
     world.patch_map(json!({ "metadata": { "labels": { "app.kubernetes.io/managed-by": "other" } } })).await;
     world.condition("composite", ConditionType::Published, "False", "NotOwned").await;
     world.until("our reference to go", |map| map.metadata.owner_references.is_none()).await;
-    world.patch_map(json!({ "metadata": { "labels": { "app.kubernetes.io/managed-by": "core-operator" } } })).await;
+    world
+        .patch_map(json!({ "metadata": { "labels": { "app.kubernetes.io/managed-by": "core-operator" } } }))
+        .await;
     world.settled("composite").await;
     world.delete("composite").await;
     let gone = async || world.composites().get_opt("composite").await.ok()?.is_none().then_some(());
@@ -60,11 +62,17 @@ async fn with_the_rights_of_the_manifests_nothing_else_works() {
     denied("secrets are read", secrets.list(&all).await.map(drop));
     denied("all ConfigMaps are listed", maps.list(&all).await.map(drop));
     denied("another ConfigMap is read", maps.get("kube-root-ca.crt").await.map(drop));
-    denied("another ConfigMap is written", maps.patch("other", &PatchParams::default(), &patch).await.map(drop));
+    denied(
+        "another ConfigMap is written",
+        maps.patch("other", &PatchParams::default(), &patch).await.map(drop),
+    );
     denied("the ConfigMap is deleted", maps.delete(NAME, &delete).await.map(drop));
     denied("a Composite is deleted", composites.delete("composite", &delete).await.map(drop));
     denied("Composites of another namespace are listed", elsewhere.list(&all).await.map(drop));
-    denied("Composites of all namespaces are listed", Api::<Composite>::all(client).list(&all).await.map(drop));
+    denied(
+        "Composites of all namespaces are listed",
+        Api::<Composite>::all(client).list(&all).await.map(drop),
+    );
 }
 
 #[tokio::test]

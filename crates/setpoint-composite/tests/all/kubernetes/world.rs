@@ -22,7 +22,6 @@ use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-
 /// How long anything may take that must happen.
 pub(crate) const LIMIT: Duration = Duration::from_secs(40);
 /// The name of the ConfigMap.
@@ -69,7 +68,9 @@ impl Drop for Running {
 /// Settings with which nothing is waited for, except what only an event can bring about.
 pub(crate) fn fast(namespaces: &[&str]) -> Settings {
     Settings {
-        namespaces: Namespaces::Only(namespaces.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>()),
+        namespaces: Namespaces::Only(
+            namespaces.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>(),
+        ),
         check_interval: Duration::from_mins(10),
         retry_time: Duration::from_millis(300),
         on_success_delay_time: Duration::from_millis(20),
@@ -83,8 +84,13 @@ pub(crate) fn fast(namespaces: &[&str]) -> Settings {
 
 /// Makes the resource known to an API server.
 pub(crate) async fn install(client: &Client) {
+    install_definition(client, serde_json::to_value(crd()).unwrap()).await;
+}
+
+pub(crate) async fn install_definition(client: &Client, definition: Value) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    definitions.patch(&crd().metadata.name.unwrap(), &PatchParams::apply("test"), &Patch::Apply(crd())).await.unwrap();
+    let name = crd().metadata.name.unwrap();
+    definitions.patch(&name, &PatchParams::apply("test"), &Patch::Apply(definition)).await.unwrap();
     let composites: Api<Composite> = Api::namespaced(client.clone(), "default");
     let served = async || composites.list(&kube::api::ListParams::default()).await.ok().map(drop);
     wait::until("Composites to be served", LIMIT, served).await;
@@ -169,7 +175,13 @@ impl World {
     }
 
     /// Waits until a condition of a Composite has a status and a reason.
-    pub(crate) async fn condition(&self, name: &str, kind: ConditionType, status: &str, reason: &str) -> Condition {
+    pub(crate) async fn condition(
+        &self,
+        name: &str,
+        kind: ConditionType,
+        status: &str,
+        reason: &str,
+    ) -> Condition {
         let mut last = None;
         let found = wait::within(LIMIT, async || {
             let composite = self.composites().get(name).await.ok()?;
@@ -182,9 +194,11 @@ impl World {
 
     /// Waits until a Composite is accepted, written and published.
     pub(crate) async fn settled(&self, name: &str) -> Composite {
-        for (kind, reason) in
-            [(ConditionType::Accepted, "Valid"), (ConditionType::Synced, "Written"), (ConditionType::Published, "Applied")]
-        {
+        for (kind, reason) in [
+            (ConditionType::Accepted, "Valid"),
+            (ConditionType::Synced, "Written"),
+            (ConditionType::Published, "Applied"),
+        ] {
             self.condition(name, kind, "True", reason).await;
         }
         self.composites().get(name).await.unwrap()
@@ -244,7 +258,8 @@ impl World {
 
     /// What the namespace's Events say: their reasons.
     pub(crate) async fn told(&self, reason: &str) -> String {
-        let events: Api<k8s_openapi::api::events::v1::Event> = Api::namespaced(self.client.clone(), self.name());
+        let events: Api<k8s_openapi::api::events::v1::Event> =
+            Api::namespaced(self.client.clone(), self.name());
         wait::until(&format!("an Event {reason}"), LIMIT, async || {
             let all = events.list(&kube::api::ListParams::default()).await.ok()?;
             let found = all.items.into_iter().find(|event| event.reason.as_deref() == Some(reason))?;

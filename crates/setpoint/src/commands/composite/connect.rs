@@ -19,14 +19,15 @@ const CONSUL_URL: &str = "http://localhost:8500";
 const CONSUL_TOKEN: &str = "CONSUL_HTTP_TOKEN";
 
 /// How Consul is reached.
+#[expect(clippy::struct_field_names, reason = "they are the names of flags")]
 #[derive(Clone, Debug, Default, Args, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 #[command(next_help_heading = "Consul")]
 pub(crate) struct ConsulArgs {
-    /// The address of Consul [default: http://localhost:8500].
+    /// The address of Consul [default: `http://localhost:8500`].
     #[arg(long, value_name = "URL", env = "CONSUL_URL")]
     pub(crate) consul_url: Option<String>,
-    /// A file with the token, read again when it changes. A token may also be in the variable CONSUL_HTTP_TOKEN.
+    /// A file with the token, read again when it changes. A token may also be in the variable `CONSUL_HTTP_TOKEN`.
     #[arg(long, value_name = "FILE", env = "CONSUL_HTTP_TOKEN_FILE", conflicts_with = "consul_auth_method")]
     pub(crate) consul_token_file: Option<PathBuf>,
     /// Logs in by this auth method with the token of the service account.

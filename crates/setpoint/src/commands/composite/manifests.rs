@@ -78,7 +78,8 @@ pub(crate) fn print_all(args: &ManifestArgs) -> Result<u8, CliError> {
         consul_url: args.consul_url.clone(),
         config_map: args.config_map.clone(),
     };
-    let wanted = |part: &Part| args.parts.is_empty() || args.parts.iter().any(|which| Part::from(*which) == *part);
+    let wanted =
+        |part: &Part| args.parts.is_empty() || args.parts.iter().any(|which| Part::from(*which) == *part);
     let all: Vec<Value> =
         Part::ALL.into_iter().filter(wanted).flat_map(|part| objects(part, &options)).collect();
     show(&all, args.json)

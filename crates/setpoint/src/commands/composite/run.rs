@@ -40,13 +40,7 @@ pub(crate) struct RunArgs {
 #[serde(rename_all = "kebab-case", default)]
 struct Parameters {
     /// A namespace whose Composites are served; may be given several times [default: the own namespace].
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "CLOUD_NAMESPACE",
-        value_delimiter = ',',
-        conflicts_with = "all_namespaces"
-    )]
+    #[arg(long, value_name = "NAME", env = "CLOUD_NAMESPACE", value_delimiter = ',')]
     namespace: Vec<String>,
     /// Serves the Composites of all namespaces.
     #[arg(long, value_name = "BOOL", env = "SETPOINT_COMPOSITE_ALL_NAMESPACES", num_args = 0..=1, require_equals = true, default_missing_value = "true")]

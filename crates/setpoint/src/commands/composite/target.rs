@@ -25,7 +25,12 @@ pub(crate) struct TargetArgs {
     #[arg(long, short, value_name = "NAME")]
     pub(super) namespace: Option<String>,
     /// The name of the ConfigMap.
-    #[arg(long, value_name = "NAME", env = "SETPOINT_COMPOSITE_CONFIG_MAP", default_value = "composite-structure")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "SETPOINT_COMPOSITE_CONFIG_MAP",
+        default_value = "composite-structure"
+    )]
     pub(super) config_map: String,
     /// The operator that the ConfigMap's `managed-by` label names.
     #[arg(long, value_name = "NAME", env = "SETPOINT_COMPOSITE_MANAGED_BY", default_value = "core-operator")]

@@ -1,0 +1,180 @@
+//! One watch of Consul for each composite, however many namespaces follow it.
+//!
+//! Consul takes 200 connections from one client by default, and each watch holds one.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use setpoint_loop::{Supervisor, TaskHandle, latest};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::report::ConsulState;
+use crate::consul;
+use crate::declare::structure_ref_key;
+use crate::observe::{Metrics, RequestResult};
+use crate::settings::Settings;
+use crate::structure::prefix;
+use crate::watch::{self as consul_watch, Event, Snapshot};
+
+/// After how many failures in a row Consul counts as out of reach.
+const TOLERATED: u32 = 3;
+/// How many keys that refer to structures are watched. Those of more namespaces are looked at every check interval.
+const MOST_REFERENCES: usize = 50;
+/// The bounds of the pause before a watch that panicked is started again.
+const RESTARTS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+/// All watches of Consul.
+#[derive(Debug)]
+pub(super) struct Structures {
+    client: consul::Client,
+    settings: consul_watch::Settings,
+    metrics: Arc<Metrics>,
+    supervisor: Supervisor,
+    followed: Mutex<BTreeMap<String, Weak<Followed>>>,
+    references: Arc<Semaphore>,
+}
+
+/// A structure that is followed. The watch ends with the last who holds it.
+#[derive(Debug)]
+pub(super) struct Followed {
+    pub(super) snapshot: watch::Receiver<Option<Snapshot>>,
+    pub(super) consul: watch::Receiver<ConsulState>,
+    task: TaskHandle,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.task.cancel();
+    }
+}
+
+/// The key that refers to a structure, followed.
+#[derive(Debug)]
+pub(super) struct Reference {
+    pub(super) snapshots: latest::Receiver<Snapshot>,
+    task: TaskHandle,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Reference {
+    fn drop(&mut self) {
+        self.task.cancel();
+    }
+}
+
+impl Structures {
+    pub(super) fn new(
+        client: consul::Client,
+        settings: &Settings,
+        metrics: Arc<Metrics>,
+        cancel: CancellationToken,
+    ) -> Self {
+        let settings = consul_watch::Settings {
+            wait: settings.wait_time,
+            refill: settings.on_success_delay_time,
+            first_retry: settings.retry_time.min(Duration::from_millis(250)),
+            longest_retry: settings.retry_time,
+            removal_grace: settings.removal_grace,
+            ..consul_watch::Settings::default()
+        };
+        let supervisor = Supervisor::new(cancel, RESTARTS, fastrand::Rng::new());
+        let references = Arc::new(Semaphore::new(MOST_REFERENCES));
+        Self { client, settings, metrics, supervisor, followed: Mutex::default(), references }
+    }
+
+    /// Follows the structure of a composite.
+    pub(super) fn follow(&self, composite: &str) -> Arc<Followed> {
+        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = followed.get(composite).and_then(Weak::upgrade) {
+            return known;
+        }
+        followed.retain(|_, other| other.strong_count() > 0);
+        let new = Arc::new(self.start(composite));
+        followed.insert(composite.to_owned(), Arc::downgrade(&new));
+        new
+    }
+
+    /// Follows the key that refers to the structure of a namespace, unless too many are followed already.
+    pub(super) fn follow_reference(&self, namespace: &str) -> Option<Reference> {
+        let permit = Arc::clone(&self.references).try_acquire_owned().ok()?;
+        let (sender, snapshots) = latest::channel();
+        let (client, settings, key) =
+            (self.client.clone(), self.settings.clone(), structure_ref_key(namespace));
+        let task = self.supervisor.spawn(format!("watch of {key}"), move |task| {
+            let (client, key, sender) = (client.clone(), key.clone(), sender.clone());
+            consul_watch::watch(client, key, settings.clone(), sender, task.cancel, |_: Event<'_>| {})
+        });
+        Some(Reference { snapshots, task, _permit: permit })
+    }
+
+    fn start(&self, composite: &str) -> Followed {
+        let (state, consul) = watch::channel(ConsulState::default());
+        let (sender, snapshot) = watch::channel(None);
+        let (client, settings, metrics) =
+            (self.client.clone(), self.settings.clone(), Arc::clone(&self.metrics));
+        let (prefix, composite) = (prefix(composite), composite.to_owned());
+        let task = self.supervisor.spawn(format!("watch of {prefix}"), move |task| {
+            let observer = observer(&composite, Arc::clone(&metrics), state.clone());
+            let (client, settings, prefix) = (client.clone(), settings.clone(), prefix.clone());
+            let (slot, mut taken) = latest::channel();
+            let sender = sender.clone();
+            let watching = consul_watch::watch(client, prefix, settings, slot, task.cancel, observer);
+            let telling = async move {
+                while let Some(snapshot) = taken.recv().await {
+                    sender.send_replace(Some(snapshot));
+                }
+            };
+            async move {
+                tokio::join!(watching, telling);
+            }
+        });
+        Followed { snapshot, consul, task }
+    }
+}
+
+/// Says how watching goes.
+fn observer(
+    composite: &str,
+    metrics: Arc<Metrics>,
+    state: watch::Sender<ConsulState>,
+) -> impl Fn(Event<'_>) + Send + Sync + use<> {
+    let composite = composite.to_owned();
+    move |event| {
+        match &event {
+            Event::Answered { .. } => metrics.poll(&composite, RequestResult::ok),
+            Event::Failed { .. } => metrics.poll(&composite, RequestResult::error),
+            _ => {}
+        }
+        tracing::debug!(composite, ?event, "Consul is watched");
+        let Some(now) = reading(&event) else { return };
+        state.send_if_modified(|state| {
+            let news = state.reason() != now.reason();
+            if news {
+                *state = now;
+            }
+            news
+        });
+    }
+}
+
+/// What an event says about reading Consul; none if it says nothing.
+fn reading(event: &Event<'_>) -> Option<ConsulState> {
+    let trouble = |reason, message: String| ConsulState { trouble: Some((reason, message)) };
+    match event {
+        Event::Answered { .. } => Some(ConsulState::default()),
+        Event::Filtered { .. } => {
+            let message = "ACLs hide entries of the structure from this token; nothing is removed for it";
+            Some(trouble("ConsulFiltered", message.to_owned()))
+        }
+        Event::Failed { error: consul::Error::Denied(why), .. } => {
+            Some(trouble("ConsulDenied", format!("Consul denies to read the structure: {why}")))
+        }
+        Event::Failed { error, attempts, .. } if *attempts >= TOLERATED => {
+            let message = format!("Consul can't be read, and the ConfigMap holds what it said last: {error}");
+            Some(trouble("ConsulUnavailable", message))
+        }
+        _ => None,
+    }
+}
