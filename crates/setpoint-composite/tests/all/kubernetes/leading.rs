@@ -190,15 +190,17 @@ async fn a_write_that_passed_its_check_before_the_lease_was_lost_is_refused_by_i
         transitions,
         owner: owner.clone(),
     };
-    let writer = Writer::new(world.client.clone(), target, former.fence.clone(), Duration::from_secs(10));
+    let writer =
+        Writer::new(world.client.clone(), target.clone(), former.fence.clone(), Duration::from_secs(10));
     writer.write(None, &desired("1", 0)).await.unwrap();
     let seen = writer.read().await.unwrap();
 
-    // Another takes the lease and makes its mark, under the same name of a field manager.
+    // Another takes the lease and makes its mark, as the same field manager: only the version tells them apart.
     let taken = json!({ "spec": { "holderIdentity": "present", "leaseTransitions": 1 } });
     leases(&world).patch(LEASE, &PatchParams::default(), &Patch::Merge(taken)).await.unwrap();
-    let mark = json!({ "metadata": { "annotations": { TRANSITIONS_ANNOTATION: "1" } } });
-    world.config_maps().patch(NAME, &PatchParams::default(), &Patch::Merge(mark)).await.unwrap();
+    let mark = desired("1", 1).object(&target, None);
+    let parameters = PatchParams::apply("core-operator");
+    world.config_maps().patch(NAME, &parameters, &Patch::Apply(mark)).await.unwrap();
 
     assert!(former.fence.check().is_ok());
     let refused = writer.write(seen, &desired("stale", 0)).await;
