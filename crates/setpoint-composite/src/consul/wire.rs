@@ -18,16 +18,18 @@ struct Pair {
     value: Option<String>,
     #[serde(default)]
     modify_index: u64,
+    #[serde(default, alias = "flags")]
+    flags: u64,
 }
 
 /// Reads a list of keys, as `GET /v1/kv/…` gives it and as `consul kv export` writes it, in the order of the keys.
 pub fn entries(body: &[u8]) -> Result<Vec<Entry>, Error> {
     let pairs: Vec<Pair> = serde_json::from_slice(body)
         .map_err(|error| Error::Malformed(format!("no list of keys: {error}")))?;
-    let entry = |Pair { key, value, modify_index }: Pair| {
+    let entry = |Pair { key, value, modify_index, flags }: Pair| {
         let value = value.map(|value| STANDARD.decode(value)).transpose();
         let value = value.map_err(|error| Error::Malformed(format!("the value of `{key}`: {error}")))?;
-        Ok::<_, Error>(Entry { key, value, modify_index })
+        Ok::<_, Error>(Entry { key, value, modify_index, flags })
     };
     let mut entries = pairs.into_iter().map(entry).collect::<Result<Vec<_>, _>>()?;
     entries.sort_by(|one, other| one.key.cmp(&other.key));
@@ -48,21 +50,29 @@ struct TxnKv<'a> {
     key: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flags: Option<u64>,
     index: u64,
 }
 
 /// The body of a transaction.
 pub(super) fn transaction(operations: &[Operation<'_>]) -> serde_json::Value {
-    let kv = |operation: &Operation<'_>| match *operation {
+    serde_json::Value::Array(operations.iter().map(|operation| kv(operation).into_json()).collect())
+}
+
+fn kv<'a>(operation: &Operation<'a>) -> TxnKv<'a> {
+    match *operation {
         Operation::Set(set) => {
-            TxnKv { verb: "cas", key: &set.key, value: Some(STANDARD.encode(&set.value)), index: set.index }
-                .into_json()
+            let (value, flags) = (Some(STANDARD.encode(&set.value)), Some(set.flags));
+            TxnKv { verb: "cas", key: &set.key, value, flags, index: set.index }
         }
         Operation::Delete(delete) => {
-            TxnKv { verb: "delete-cas", key: &delete.key, value: None, index: delete.index }.into_json()
+            TxnKv { verb: "delete-cas", key: &delete.key, value: None, flags: None, index: delete.index }
         }
-    };
-    serde_json::Value::Array(operations.iter().map(kv).collect())
+        Operation::Check(guard) => {
+            TxnKv { verb: "check-index", key: &guard.key, value: None, flags: None, index: guard.index }
+        }
+    }
 }
 
 impl TxnKv<'_> {

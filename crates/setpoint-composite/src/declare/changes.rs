@@ -18,6 +18,17 @@ pub struct Set {
     pub old: Option<String>,
     /// The index at which it was read; 0 if there was no such key.
     pub index: u64,
+    /// The term of the leader that writes it; 0 where nobody is elected.
+    pub flags: u64,
+}
+
+/// A key that must be as it was read, without being changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// The key.
+    pub key: String,
+    /// The index at which it was read.
+    pub index: u64,
 }
 
 /// A key that is to be removed.
@@ -38,6 +49,8 @@ pub enum Operation<'a> {
     Set(&'a Set),
     /// Removes a key.
     Delete(&'a Delete),
+    /// Changes nothing.
+    Check(&'a Guard),
 }
 
 /// All that differs, in the order of the keys.
@@ -47,6 +60,8 @@ pub struct Changes {
     pub sets: Vec<Set>,
     /// The keys that are to be removed.
     pub deletes: Vec<Delete>,
+    /// What the first transaction holds on to beside these.
+    pub guard: Option<Guard>,
 }
 
 impl Changes {
@@ -55,12 +70,37 @@ impl Changes {
         self.sets.is_empty() && self.deletes.is_empty()
     }
 
+    /// The same changes in a term of leadership: all of them hold only while `key` is as it was read, and each key that
+    /// is written carries the term. The first changes of a term mark `key` with it, so that what a former leader has
+    /// still on its way is refused.
+    #[must_use]
+    pub fn in_term(mut self, term: u64, key: &str, present: &[Entry]) -> Self {
+        let touched =
+            self.sets.iter().any(|set| set.key == key) || self.deletes.iter().any(|gone| gone.key == key);
+        let there = present.iter().find(|entry| entry.key == key).filter(|_| !touched);
+        match there {
+            Some(entry) if entry.flags != term => self.sets.push(Set {
+                key: key.to_owned(),
+                value: entry.text(),
+                old: Some(entry.text()),
+                index: entry.modify_index,
+                flags: term,
+            }),
+            Some(entry) if !self.is_empty() => {
+                self.guard = Some(Guard { key: key.to_owned(), index: entry.modify_index });
+            }
+            _ => {}
+        }
+        self.sets.iter_mut().for_each(|set| set.flags = term);
+        self
+    }
+
     /// The transactions to carry out one after the other, each with [`MAX_OPERATIONS`] at most. A Composite has so
     /// few keys that it is one, unless a resource comes with a long list of keys from before: what is declared is
     /// written first, then.
     pub fn transactions(&self) -> Vec<Vec<Operation<'_>>> {
-        let all: Vec<_> =
-            self.sets.iter().map(Operation::Set).chain(self.deletes.iter().map(Operation::Delete)).collect();
+        let changes = self.sets.iter().map(Operation::Set).chain(self.deletes.iter().map(Operation::Delete));
+        let all: Vec<_> = self.guard.iter().map(Operation::Check).chain(changes).collect();
         all.chunks(MAX_OPERATIONS).map(<[_]>::to_vec).collect()
     }
 }
@@ -91,6 +131,7 @@ pub fn changes(declared: &BTreeMap<String, String>, owned: &BTreeSet<String>, pr
             value: value.clone(),
             old: there.map(|entry| entry.text()),
             index: there.map_or(0, |entry| entry.modify_index),
+            flags: there.map_or(0, |entry| entry.flags),
         })
     };
     let delete = |key: &String| {
@@ -100,6 +141,7 @@ pub fn changes(declared: &BTreeMap<String, String>, owned: &BTreeSet<String>, pr
     Changes {
         sets: declared.iter().filter_map(set).collect(),
         deletes: owned.iter().filter_map(delete).collect(),
+        guard: None,
     }
 }
 

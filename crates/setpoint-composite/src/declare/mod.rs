@@ -17,7 +17,7 @@ mod declaration;
 mod plan;
 
 pub use changes::{
-    Changes, Delete, MAX_OPERATIONS, Operation, Set, changes, owned_after, owned_before, removal,
+    Changes, Delete, Guard, MAX_OPERATIONS, Operation, Set, changes, owned_after, owned_before, removal,
 };
 pub use declaration::{Baseline, Declaration, structure_ref_key};
 pub use plan::{after, data_changes};

@@ -277,7 +277,7 @@ impl Keeper {
         let composite = self.records.read(seen).await?;
         let mine = owned(&composite);
         if !mine.is_empty() {
-            self.keys().remove(&mine, &self.declared_by_others(&composite)).await?;
+            self.keys().remove(&composite, &mine, &self.declared_by_others(&composite)).await?;
         }
         let facts = Facts { owned: Some(BTreeSet::new()), ..Facts::refused("NotOldest", not_oldest(winner)) };
         let composite = self.tell(composite, &facts).await?;
@@ -294,7 +294,7 @@ impl Keeper {
             return Ok(());
         }
         let mine = owned(&composite);
-        match self.keys().remove(&mine, &self.declared_by_others(&composite)).await {
+        match self.keys().remove(&composite, &mine, &self.declared_by_others(&composite)).await {
             Ok(()) => {
                 self.say(
                     &composite,

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kube::ResourceExt as _;
+
 use super::record::{RecordError, Records};
 use crate::api::{Composite, CompositeSpec};
 use crate::consul;
-use crate::declare::{Baseline, Declaration, changes, owned_before, removal};
+use crate::declare::{Baseline, Changes, Declaration, changes, owned_before, removal, structure_ref_key};
 use crate::lease::{Fence, Fenced};
 use crate::structure::Entry;
 
@@ -97,7 +99,7 @@ impl Keys<'_> {
                 Ok(present) => present,
                 Err(error) => return Err((composite, error.into())),
             };
-            let changes = changes(declared, &owned, &present);
+            let changes = self.in_term(changes(declared, &owned, &present), &composite, &present);
             if changes.is_empty() {
                 return Ok((composite, conflict.is_some()));
             }
@@ -123,9 +125,17 @@ impl Keys<'_> {
         Err((composite, conflict.into()))
     }
 
+    /// Ties changes to our term, by the key that every Composite of the namespace has.
+    fn in_term(&self, changes: Changes, composite: &Composite, present: &[Entry]) -> Changes {
+        let term = u64::try_from(self.fence.transitions()).unwrap_or_default();
+        let key = structure_ref_key(&composite.namespace().unwrap_or_default());
+        changes.in_term(term, &key, present)
+    }
+
     /// Removes the keys that a Composite owns, except those that others declare.
     pub(super) async fn remove(
         &self,
+        composite: &Composite,
         owned: &BTreeSet<String>,
         kept: &BTreeSet<String>,
     ) -> Result<(), KeysError> {
@@ -133,7 +143,7 @@ impl Keys<'_> {
         let mut conflict = None;
         for _ in 0..ROUNDS {
             let present = self.consul.read(gone.iter().map(String::as_str)).await?;
-            let changes = removal(&gone, &present);
+            let changes = self.in_term(removal(&gone, &present), composite, &present);
             if changes.is_empty() {
                 return Ok(());
             }

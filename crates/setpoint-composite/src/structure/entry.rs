@@ -11,12 +11,14 @@ pub struct Entry {
     pub value: Option<Vec<u8>>,
     /// The index of its last change.
     pub modify_index: u64,
+    /// The number that Consul keeps beside the value. Ours is the term of the leader that wrote it.
+    pub flags: u64,
 }
 
 impl Entry {
     /// Makes an entry with a text as its value, at no index.
     pub fn new(key: impl Into<String>, value: impl AsRef<str>) -> Self {
-        Self { key: key.into(), value: Some(value.as_ref().as_bytes().to_vec()), modify_index: 0 }
+        Self { key: key.into(), value: Some(value.as_ref().as_bytes().to_vec()), modify_index: 0, flags: 0 }
     }
 
     /// The value as a text for people: what is not UTF-8 is replaced.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use setpoint_composite::declare::{
     Baseline, Changes, Declaration, MAX_OPERATIONS, Operation, after, changes, data_changes, owned_after,
-    owned_before, removal,
+    owned_before, removal, structure_ref_key,
 };
 use setpoint_composite::structure::{Entry, transform};
 
@@ -42,12 +42,17 @@ fn apply(present: &mut Vec<Entry>, changes: &Changes, index: u64) {
                 let found = present.iter().position(|entry| entry.key == set.key);
                 assert_eq!(found.map_or(0, |at| present[at].modify_index), set.index, "{}", set.key);
                 present.retain(|entry| entry.key != set.key);
-                present.push(Entry { modify_index: index, ..Entry::new(&set.key, &set.value) });
+                let (modify_index, flags) = (index, set.flags);
+                present.push(Entry { modify_index, flags, ..Entry::new(&set.key, &set.value) });
             }
             Operation::Delete(delete) => {
                 let entry = present.iter().find(|entry| entry.key == delete.key).expect("it was read");
                 assert_eq!(entry.modify_index, delete.index);
                 present.retain(|entry| entry.key != delete.key);
+            }
+            Operation::Check(guard) => {
+                let entry = present.iter().find(|entry| entry.key == guard.key).expect("it was read");
+                assert_eq!(entry.modify_index, guard.index);
             }
         }
     }
@@ -300,4 +305,33 @@ fn a_config_map_differs_by_what_it_says_or_else_by_how_it_is_written() {
     let spaced = payload.to_json().replace(':', ": ");
     assert!(said(Some(&spaced))[0].starts_with("data: "), "the same, but not the same bytes");
     assert!(said(Some("garbage"))[0].starts_with(r#"data: "garbage" "#));
+}
+
+#[test]
+fn the_first_changes_of_a_term_mark_the_reference_and_the_next_hold_on_to_it() {
+    let declaration = plain("bl-o", None);
+    let (declared, key) = (declaration.keys(), structure_ref_key("bl-o"));
+    let mut present = Vec::new();
+    let in_term = |term: u64, present: &[Entry]| {
+        changes(&declared, &owned_after(&declared), present).in_term(term, &key, present)
+    };
+    let first = in_term(1, &present);
+    apply(&mut present, &first, 5);
+    assert!(present.iter().all(|entry| entry.flags == 1), "{present:?}");
+    assert!(in_term(1, &present).is_empty(), "nothing differs in the same term");
+
+    // The next leader marks the reference, and nothing else.
+    let marked = in_term(2, &present);
+    assert_eq!((marked.sets.len(), &marked.sets[0].key, marked.sets[0].flags), (1, &key, 2));
+    assert_eq!(marked.guard, None, "it is the key itself that is held on to");
+    apply(&mut present, &marked, 6);
+
+    // What it changes later holds only while the reference is as it was read.
+    let role = declared.keys().find(|other| **other != key).expect("there is a role");
+    present.retain(|entry| entry.key != *role);
+    let later = in_term(2, &present);
+    assert_eq!(later.guard.as_ref().map(|guard| (&guard.key, guard.index)), Some((&key, 6)));
+    assert_eq!(later.sets.iter().map(|set| &set.key).collect::<Vec<_>>(), [role]);
+    apply(&mut present, &later, 7);
+    assert!(in_term(2, &present).is_empty());
 }
