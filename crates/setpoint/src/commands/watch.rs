@@ -66,7 +66,11 @@ async fn keep(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError
         // Before it is read, so that what changes meanwhile is seen; and after, since directories come and go.
         follower.follow(&keeper.set.manifest, report);
         let retry = keeper.pass(&changed).await?;
-        follower.follow(&keeper.set.manifest, report);
+        let unseen = follower.follow(&keeper.set.manifest, report);
+        if !unseen.is_empty() {
+            changed = Changed { manifests: false, items: Some(unseen) };
+            continue;
+        }
         let until_retry = retry.map(|at| {
             let wait = at.duration_since(Timestamp::now());
             std::time::Duration::try_from(wait).unwrap_or_default()
@@ -204,7 +208,9 @@ async fn report_differences(mut set: Set, args: &WatchArgs, report: Report) -> R
             say.plan(&plan)?;
             last = Some(plan);
         }
-        follower.follow(&set.manifest, report);
+        if !follower.follow(&set.manifest, report).is_empty() {
+            continue;
+        }
         tokio::select! {
             _ = follower.next(&set.manifest) => {}
             () = tokio::time::sleep(args.interval) => {}

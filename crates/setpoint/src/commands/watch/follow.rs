@@ -66,8 +66,10 @@ impl Follower {
         })
     }
 
-    /// Follows all directories that hold a manifest, a source or an item.
-    pub(super) fn follow(&mut self, manifest: &Manifest, report: Report) {
+    /// Follows all directories that hold a manifest, a source or an item. Gives the items that are in directories which
+    /// were not followed before: what changed them until now was not seen.
+    pub(super) fn follow(&mut self, manifest: &Manifest, report: Report) -> BTreeSet<ItemRef> {
+        let mut unseen = BTreeSet::new();
         if self.known != Some(manifest.graph().id()) {
             self.known = Some(manifest.graph().id());
             self.learn(manifest);
@@ -78,6 +80,8 @@ impl Follower {
             }
             match self.watcher.watch(&path, RecursiveMode::NonRecursive) {
                 Ok(()) => {
+                    let inside = self.by_path.iter().filter(|(place, _)| place.parent() == Some(&path));
+                    unseen.extend(inside.map(|(_, item)| item.clone()));
                     self.watched.insert(path);
                 }
                 Err(error) => {
@@ -88,6 +92,7 @@ impl Follower {
                 }
             }
         }
+        unseen
     }
 
     /// Learns where the items of a manifest are.
@@ -169,4 +174,25 @@ fn place(item: &ItemHandle, root: &Path) -> Option<PathBuf> {
     let path = path.or_else(|| item.get::<Directory>().map(|directory| &directory.path));
     let path = path.or_else(|| item.get::<Symlink>().map(|link| &link.path));
     path.map(|path| path.in_root(root))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_a_directory_that_was_not_followed_before_is_looked_at_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("site.yaml");
+        std::fs::write(&file, "directories:\n  d:\nfiles:\n  a: {path: d/a, content: x}\n").unwrap();
+        let manifest = setpoint_host::load(&file).unwrap_or_else(|_| panic!("it is a good manifest"));
+        let mut follower = Follower::new(&file).unwrap();
+        let report = Report::new(crate::report::LogFormat::default(), 0);
+        let names = |items: BTreeSet<ItemRef>| items.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(names(follower.follow(&manifest, report)), ["directory/d"]);
+        assert_eq!(names(follower.follow(&manifest, report)), [""; 0]);
+        std::fs::create_dir(directory.path().join("d")).unwrap();
+        assert_eq!(names(follower.follow(&manifest, report)), ["file/a"]);
+        assert_eq!(names(follower.follow(&manifest, report)), [""; 0]);
+    }
 }
