@@ -1,13 +1,14 @@
 //! Runs one test binary, never longer than a limit: cargo starts every test binary of `cargo xtask test` through this.
 //!
 //! ```text
-//! cargo test ──▶ xtask run-test ──▶ the binary, in a process group of its own
-//!                     └───pipe───▶ watcher, a shell: ends the group at the limit, or when the pipe ends
+//! cargo test ──▶ xtask run-test ──▶ the binary, in the process group of the watcher
+//!                     └───pipe───▶ watcher, a shell: ends its group at the limit, or when the pipe ends
 //! ```
 //!
 //! A binary that is ended has its unfinished tests named and counted as failed, in the words of the test runner, so
 //! that they are counted as any others. The watcher holds the read end of a pipe whose only write end is here: when
-//! this process is killed, the group is ended too.
+//! this process is killed, the group is ended too. It is there before the binary is, so that there is no instant at
+//! which a binary runs that nobody would end.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -29,8 +30,8 @@ const TICK: Duration = Duration::from_millis(50);
 const LIST_LIMIT: Duration = Duration::from_secs(10);
 /// How long output may still come when the binary has ended: something it left behind may never stop printing.
 const REST: Duration = Duration::from_secs(5);
-/// `$1` is the process group. A line before the end of the pipe says that it has ended by itself.
-const WATCHER: &str = "trap '' HUP INT TERM QUIT\nread -r _ || kill -KILL \"-$1\"";
+/// A line before the end of the pipe says that the binary has ended by itself. Else the group ends, the watcher with it.
+const WATCHER: &str = "trap '' HUP INT TERM QUIT\nread -r _ || kill -KILL \"-$$\"";
 
 /// Arguments of `cargo xtask run-test`.
 #[derive(Debug, clap::Args)]
@@ -162,7 +163,7 @@ fn list(binary: &Path, arguments: &[OsString]) -> Vec<String> {
     if matches!(status, Ok(Some(status)) if status.success()) { names } else { Vec::new() }
 }
 
-/// Runs a command in a process group of its own, handing on each line of its output. At the limit the group is ended,
+/// Runs a command in the process group of a watcher, handing on each line of its output. At the limit the group is ended,
 /// and there is no status.
 fn watch(
     command: &mut Command,
@@ -170,14 +171,9 @@ fn watch(
     mut on_line: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<Option<ExitStatus>> {
     let started = Instant::now();
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0).spawn()?;
-    let watcher = match Watcher::of(child.id()) {
-        Ok(watcher) => watcher,
-        Err(error) => {
-            let _ = child.kill();
-            return Err(error);
-        }
-    };
+    let watcher = Watcher::start()?;
+    let group = i32::try_from(watcher.shell.id()).map_err(io::Error::other)?;
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(group).spawn()?;
     let (sender, lines) = mpsc::channel();
     let output = child.stdout.take();
     std::thread::spawn(move || {
@@ -217,7 +213,7 @@ fn watch(
     }
 }
 
-/// A shell that ends a process group when it is told to, or when this process is gone.
+/// A shell that ends its process group when it is told to, or when this process is gone.
 #[derive(Debug)]
 struct Watcher {
     shell: Child,
@@ -225,9 +221,9 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn of(group: u32) -> io::Result<Self> {
+    fn start() -> io::Result<Self> {
         let mut shell = Command::new("/bin/sh")
-            .args(["-c", WATCHER, "watcher", &group.to_string()])
+            .args(["-c", WATCHER, "watcher"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -238,7 +234,7 @@ impl Watcher {
         Ok(Self { shell, pipe })
     }
 
-    /// The group has ended by itself: its number may be another's soon.
+    /// The binary has ended by itself. What it left in the group is not ours to end.
     fn dismiss(mut self) {
         if let Some(pipe) = &mut self.pipe {
             let _ = pipe.write_all(b"ended\n");
