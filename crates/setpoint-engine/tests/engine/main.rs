@@ -9,6 +9,7 @@
 )]
 
 mod beyond;
+mod circles;
 mod regressions;
 mod schedules;
 mod seed;
