@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 
-use super::{Need, RootPath, Run, Wait, need};
+use super::{Need, RootPath, Run, Wait, environment, need};
 
 /// A state that commands bring about: `check` asks for it, `apply` makes it, `undo` takes it back.
 ///
@@ -49,6 +49,10 @@ impl Command {
     /// The kind of all commands.
     pub const KIND: Kind = Kind::from_static(Self::KIND_TEXT);
     pub(crate) const KIND_TEXT: &'static str = "command";
+
+    fn shown_env(&self) -> environment::Shown<'_> {
+        environment::Shown { variables: &self.env, sensitive: self.sensitive }
+    }
 }
 
 impl fmt::Debug for Command {
@@ -57,11 +61,7 @@ impl fmt::Debug for Command {
         let mut debug = f.debug_struct("Command");
         debug.field("name", &self.name).field("check", &self.check).field("apply", &self.apply);
         debug.field("undo", &self.undo);
-        if self.sensitive {
-            debug.field("env", &self.env.keys().collect::<Vec<_>>());
-        } else {
-            debug.field("env", &self.env);
-        }
+        debug.field("env", &self.shown_env());
         debug.field("cwd", &self.cwd).field("needs", &self.needs).finish_non_exhaustive()
     }
 }
@@ -87,15 +87,7 @@ impl Item for Command {
         if let Some(undo) = &self.undo {
             attributes.add("undo", undo);
         }
-        if !self.env.is_empty() {
-            let pairs: Vec<String> =
-                self.env.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
-            if self.sensitive {
-                attributes.add_sensitive("env", pairs.join(" "));
-            } else {
-                attributes.add("env", pairs.join(" "));
-            }
-        }
+        self.shown_env().add_to(attributes);
         if let Some(cwd) = &self.cwd {
             attributes.add("cwd", cwd);
         }

@@ -8,6 +8,7 @@ mod attribute;
 mod command;
 mod content;
 mod directory;
+mod environment;
 mod file;
 mod need;
 mod path;

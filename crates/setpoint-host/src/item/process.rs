@@ -8,7 +8,7 @@ use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 use sha2::{Digest, Sha256};
 
 use super::content::hex;
-use super::{Need, RootPath, Run, StopSignal, Wait, need};
+use super::{Need, RootPath, Run, StopSignal, Wait, environment, need};
 
 /// A command that is kept running.
 ///
@@ -49,6 +49,10 @@ impl Process {
     pub const KIND: Kind = Kind::from_static(Self::KIND_TEXT);
     pub(crate) const KIND_TEXT: &'static str = "process";
 
+    fn shown_env(&self) -> environment::Shown<'_> {
+        environment::Shown { variables: &self.env, sensitive: self.sensitive }
+    }
+
     /// Tells what is run, and how, from any other definition. How it is stopped is no part of it.
     pub fn digest(&self) -> String {
         let mut hasher = Sha256::new();
@@ -75,14 +79,10 @@ impl fmt::Debug for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Process");
         debug.field("name", &self.name).field("command", &self.command);
-        if self.sensitive {
-            debug.field("env", &self.env.keys().collect::<Vec<_>>());
-        } else {
-            debug.field("env", &self.env);
-        }
+        debug.field("env", &self.shown_env());
         debug.field("cwd", &self.cwd).field("log", &self.log).field("stop_signal", &self.stop_signal);
         debug.field("stop_timeout", &self.stop_timeout).field("needs", &self.needs);
-        debug.field("runs_other", &self.runs_other).finish()
+        debug.field("runs_other", &self.runs_other).field("sensitive", &self.sensitive).finish()
     }
 }
 
@@ -101,15 +101,7 @@ impl Item for Process {
 
     fn attributes(&self, attributes: &mut Attributes) {
         attributes.add("command", &self.command);
-        if !self.env.is_empty() {
-            let pairs: Vec<String> =
-                self.env.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
-            if self.sensitive {
-                attributes.add_sensitive("env", pairs.join(" "));
-            } else {
-                attributes.add("env", pairs.join(" "));
-            }
-        }
+        self.shown_env().add_to(attributes);
         if let Some(cwd) = &self.cwd {
             attributes.add("cwd", cwd);
         }
