@@ -1,8 +1,8 @@
-//! What is wrong with a configuration beyond its text: names that nothing bears, and what a version does not know.
+//! What is wrong with a configuration beyond its text: names that nothing bears or two do, and what a version does not know.
 //!
 //! ```text
 //! Document ─┬─ the text itself ──────────────────────────▶ Vec<Diagnostic>, in the order of the file
-//!           ├─ names: sections, ACLs, servers ────────────▶      ▲
+//!           ├─ names: used and not given, given twice ────▶      ▲
 //!           └─ sections and keywords of a version ───────────────┘
 //! ```
 //!
@@ -16,6 +16,7 @@
 //! assert_eq!(found[0].hint.as_deref(), Some("did you mean `shop`?"));
 //! ```
 
+mod duplicates;
 mod names;
 mod references;
 mod versions;
@@ -36,6 +37,7 @@ pub struct Checks {
 pub fn check(document: &Document, checks: &Checks) -> Vec<Diagnostic> {
     let mut found = document.diagnostics();
     references::check(document, &mut found);
+    duplicates::check(document, checks.version, &mut found);
     versions::check(document, checks.version, &mut found);
     found.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
     found

@@ -1,7 +1,6 @@
 //! What a version does not know, no longer knows, or warns of.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use crate::keywords::{self, Arguments, Knowledge, Place};
 use crate::model::Version;
@@ -53,9 +52,6 @@ const WITH_OPTIONS: &[(&str, usize, Place, &[SectionKind])] = {
 
 /// Looks up every section and every keyword.
 pub(super) fn check(document: &Document, version: Option<Version>, found: &mut Vec<Diagnostic>) {
-    if version.is_some_and(|version| version >= Version::V3_3) {
-        shared_names(document, found);
-    }
     let mut first_line = 1_u32;
     for section in document.sections() {
         let mut checker = Checker { section, version, first_line, found };
@@ -196,28 +192,5 @@ impl Checker<'_> {
             matches!(problem, Problem::Deprecated | Problem::NoEffect) || self.section.is_conditional();
         let diagnostic = if warns { diagnostic.warning() } else { diagnostic };
         self.found.push(Diagnostic { hint, ..diagnostic });
-    }
-}
-
-/// Proxies that share a name, which from 3.3 on not even a frontend and a backend may.
-fn shared_names(document: &Document, found: &mut Vec<Diagnostic>) {
-    let mut seen: HashMap<Vec<u8>, SectionKind> = HashMap::new();
-    let mut first_line = 1_u32;
-    for section in document.sections() {
-        let kind = section.kind();
-        if let (Some(name), Some(header)) = (section.name(), section.header())
-            && kind.is_proxy()
-            && !section.is_conditional()
-            && let Some(other) = seen.insert(name.to_vec(), kind)
-            // What is refused by every version has been said already.
-            && (kind == SectionKind::Frontend) != (other == SectionKind::Frontend)
-            && let Some(keyword) = header.words().next()
-        {
-            let message = format!("a {other} is called `{}` as well", String::from_utf8_lossy(&name));
-            let place = (keyword.column, keyword.raw);
-            let diagnostic = Diagnostic::new(Problem::DuplicateSection, first_line, &header, place, message);
-            found.push(diagnostic.with_hint("from 3.3 on all proxies have names of their own"));
-        }
-        first_line = first_line.saturating_add(section.line_count());
     }
 }

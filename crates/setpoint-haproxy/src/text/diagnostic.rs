@@ -1,7 +1,6 @@
 //! What is wrong with a file, said as compilers say it.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
 
 use serde::Serialize;
@@ -50,6 +49,7 @@ pub enum Problem {
     OutOfSection,
     MissingName,
     DuplicateSection,
+    DuplicateName,
     LoneConditional,
     UnterminatedConditional,
     UnknownDirective,
@@ -168,8 +168,6 @@ struct Reader {
     open: Vec<(u32, u32)>,
     /// For each of them, whether its `.else` has been read.
     elses: Vec<bool>,
-    /// Where each section that must be unique was seen.
-    seen: HashMap<(SectionKind, Vec<u8>), u32>,
 }
 
 impl Reader {
@@ -272,18 +270,6 @@ impl Reader {
                     message,
                     Cow::from(format!("write `{kind} NAME`")),
                 );
-            }
-            (_, Some(name)) if !kind.is_enterprise() && !section.is_conditional() => {
-                let name = name.into_owned();
-                let number = self.before.saturating_add(1).saturating_add(line.number());
-                // Names are shared by all that serve, and by all that are served.
-                let space = if kind == SectionKind::Listen { SectionKind::Backend } else { kind };
-                let text = String::from_utf8_lossy(&name).into_owned();
-                if let Some(other) = self.seen.insert((space, name), number) {
-                    let message = format!("another {kind} is called `{text}`");
-                    let hint = Cow::from(format!("the other one is in line {other}"));
-                    self.say(Problem::DuplicateSection, line, place, message, hint);
-                }
             }
             _ => {}
         }

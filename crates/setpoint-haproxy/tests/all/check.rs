@@ -176,3 +176,107 @@ fn what_has_no_effect_in_a_section_is_warned_of_as_haproxy_warns() {
         }
     }
 }
+
+#[test]
+fn a_name_that_is_given_twice_is_found_and_haproxy_refuses_it() {
+    let newer = [Version::V3_2, Version::V3_4];
+    for (text, column, problem, versions) in [
+        ("backend b\nbackend b\n", "2:1", Problem::DuplicateSection, &Version::ALL[..]),
+        ("frontend x\nlisten x\n", "2:1", Problem::DuplicateSection, &Version::ALL),
+        ("log-forward x\nbackend x\n", "2:1", Problem::DuplicateSection, &Version::ALL),
+        ("peers p\npeers p\n", "2:1", Problem::DuplicateSection, &Version::ALL),
+        ("ring r\nring r\n", "2:1", Problem::DuplicateSection, &Version::ALL),
+        ("http-errors e\nhttp-errors e\n", "2:1", Problem::DuplicateSection, &Version::ALL),
+        (
+            "fcgi-app a\n  docroot /x\nfcgi-app a\n  docroot /x\n",
+            "3:1",
+            Problem::DuplicateSection,
+            &Version::ALL,
+        ),
+        ("log-profile l\nlog-profile l\n", "2:1", Problem::DuplicateSection, &newer),
+        ("healthcheck h\nhealthcheck h\n", "2:1", Problem::DuplicateSection, &[Version::V3_4]),
+        ("frontend x\nbackend x\n", "2:1", Problem::DuplicateSection, &[Version::V3_4]),
+        (
+            "backend b\n  server s 127.0.0.1:1\n  server s 127.0.0.1:2\n",
+            "3:10",
+            Problem::DuplicateName,
+            &Version::ALL,
+        ),
+        (
+            "ring r\n  server s 127.0.0.1:1\n  server s 127.0.0.1:2\n",
+            "3:10",
+            Problem::DuplicateName,
+            &Version::ALL,
+        ),
+        (
+            "resolvers r\n  nameserver n 127.0.0.1:53\n  nameserver n 127.0.0.2:53\n",
+            "3:14",
+            Problem::DuplicateName,
+            &Version::ALL,
+        ),
+    ] {
+        for version in versions {
+            let found = found(text, Some(same(*version)));
+            let said: Vec<_> = found.iter().map(|found| (found.problem, found.to_string())).collect();
+            let [(named, message)] = &*said else { panic!("{version:?}: {text:?}: {found:#?}") };
+            assert!(*named == problem && message.starts_with(&format!("{column}: ")), "{text:?}: {found:#?}");
+            assert_eq!(found[0].severity, Severity::Error, "{text:?}");
+            let check = need!(Haproxy::check(*version, text));
+            assert!(!check.accepted, "{version:?} accepts {text:?}");
+        }
+    }
+}
+
+/// HAProxy 3.4 alerts, and goes on all the same.
+#[test]
+fn a_reference_to_one_of_several_defaults_is_ambiguous() {
+    let text = "defaults d\ndefaults d\nbackend b from d\n";
+    let found = found(text, None);
+    assert_eq!(
+        found.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["3:16: 2 defaults sections are called `d`"]
+    );
+    for version in Version::ALL {
+        let output = need!(Haproxy::check(version, text)).output;
+        assert!(output.contains("ambiguous defaults section name 'd'"), "{version:?}: {output}");
+    }
+}
+
+#[test]
+fn a_name_that_is_given_twice_where_that_is_allowed_is_not_complained_of() {
+    for (text, versions) in [
+        ("defaults d\ndefaults d\nbackend b\n", &Version::ALL[..]),
+        ("crt-store s\ncrt-store s\nbackend b\n", &[Version::V3_0, Version::V3_2, Version::V3_4]),
+        ("frontend x\n  bind 127.0.0.1:8080\nbackend x\n", &[Version::V2_6, Version::V3_0, Version::V3_2]),
+        ("peers x\nbackend x\n", &Version::ALL),
+        ("backend b\n.if 0\n  server s 127.0.0.1:1\n.else\n  server s 127.0.0.1:2\n.endif\n", &Version::ALL),
+        ("backend b\nbackend c\n.if 0\nbackend d\n.else\nbackend d\n.endif\n", &Version::ALL),
+        ("frontend f\n  bind 127.0.0.1:8080 name x\n  bind 127.0.0.1:8081 name x\n", &Version::ALL),
+    ] {
+        for version in versions {
+            assert_eq!(found(text, Some(same(*version))), [], "{version:?}: {text:?}");
+            let check = need!(Haproxy::check(*version, text));
+            assert!(check.accepted, "{version:?}: {text:?}: {}", check.output);
+        }
+    }
+}
+
+#[test]
+fn what_haproxy_passes_over_because_its_name_was_given_before_is_warned_of() {
+    for text in [
+        "userlist u\nuserlist u\n",
+        "userlist u\n  user a insecure-password x\n  user a insecure-password y\n",
+        "userlist u\n  group g\n  group g\n",
+    ] {
+        let found = found(text, None);
+        assert_eq!(
+            found.iter().map(|found| found.severity).collect::<Vec<_>>(),
+            [Severity::Warning],
+            "{text:?}"
+        );
+        for version in Version::ALL {
+            let output = need!(Haproxy::check(version, text)).output;
+            assert!(output.contains("ignoring duplicated"), "{version:?}: {text:?}: {output}");
+        }
+    }
+}

@@ -131,11 +131,10 @@ fn an_unknown_section_is_never_taken_for_a_part_of_its_neighbour() {
 
 #[test]
 fn a_broken_file_yields_all_its_errors() {
-    let text = "stray\nbackend\n  acl a \"b\n  x \\xZ\n.endif\n.wrong\nbackend b\nbackend b\n  no server s\nbackend c\n  .if 1\nend";
+    let text = "stray\nbackend\n  acl a \"b\n  x \\xZ\n.endif\n.wrong\nbackend b\n  no server s\nbackend c\n  .if 1\nend";
     let found = Document::parse(text.as_bytes()).diagnostics();
     let lines: Vec<_> = found.iter().map(|found| (found.line, found.column)).collect();
-    let expected =
-        [(1, 1), (2, 1), (3, 9), (4, 5), (5, 1), (6, 1), (8, 1), (9, 3), (11, 3), (12, 1), (12, 4)];
+    let expected = [(1, 1), (2, 1), (3, 9), (4, 5), (5, 1), (6, 1), (8, 3), (10, 3), (11, 1), (11, 4)];
     assert_eq!(lines, expected, "{found:#?}");
 }
 

@@ -124,7 +124,6 @@ fn what_the_text_alone_shows_to_be_wrong_is_refused_by_haproxy() {
         ("backend b\n  # \0\n", Problem::Nul),
         ("stray line\nbackend b\n", Problem::OutOfSection),
         ("backend\n", Problem::MissingName),
-        ("backend b\nbackend b\n", Problem::DuplicateSection),
         ("backend b\n.endif\n", Problem::LoneConditional),
         ("backend b\n.else\n", Problem::LoneConditional),
         ("backend b\n.if 1\n.else\n.else\n.endif\n", Problem::LoneConditional),
