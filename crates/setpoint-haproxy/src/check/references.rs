@@ -189,13 +189,12 @@ impl Checker<'_> {
         let mut nested = false;
         for word in words.iter().skip(start + 1) {
             let text = word.to_str_lossy();
-            match &*text {
+            match text.trim_start_matches('!') {
                 "{" => nested = true,
                 "}" => nested = false,
-                "or" | "||" | "!" => {}
+                "or" | "||" | "" => {}
                 _ if nested || word.variable => {}
                 name => {
-                    let name = name.trim_start_matches('!');
                     if !PREDEFINED.contains(&name) && !self.acls.iter().any(|acl| acl == name) {
                         let message = format!("no ACL is called `{name}` above this line");
                         let acls = self.acls.clone();

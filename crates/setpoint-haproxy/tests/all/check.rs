@@ -1,11 +1,13 @@
 //! References, keywords and versions, beside what HAProxy says.
 
 use setpoint_haproxy::check::{Checks, check};
+use setpoint_haproxy::conformance::TextCase;
 use setpoint_haproxy::model;
 use setpoint_haproxy::text::{Diagnostic, Document, Problem, Severity};
 use setpoint_testutils::{Haproxy, Version, need};
 
 use crate::configurations::MIXED;
+use crate::conformance::recording;
 
 fn found(text: &str, version: Option<model::Version>) -> Vec<Diagnostic> {
     check(&Document::parse(text.as_bytes()), &Checks { version })
@@ -61,7 +63,7 @@ fn a_name_that_nothing_bears_is_found_and_haproxy_refuses_it() {
 #[test]
 fn names_that_are_there_are_not_complained_of() {
     let text = frontend(
-        "  acl a src 10.0.0.1\n  http-request deny if a or { path /x } !a\n  http-request deny if METH_GET\n  http-request set-header X if if a\n  use_backend %[path] if a\n  default_backend there\nbackend b\n  server s 127.0.0.1:1 track there/s1\n",
+        "  acl a src 10.0.0.1\n  http-request deny if a or { path /x } !a\n  http-request deny if !{ ssl_fc } !a\n  http-request deny if METH_GET\n  http-request set-header X if if a\n  use_backend %[path] if a\n  default_backend there\nbackend b\n  server s 127.0.0.1:1 track there/s1\n",
     );
     assert_eq!(found(&text, None), []);
     for version in Version::ALL {
@@ -279,4 +281,25 @@ fn what_haproxy_passes_over_because_its_name_was_given_before_is_warned_of() {
             assert!(output.contains("ignoring duplicated"), "{version:?}: {text:?}: {output}");
         }
     }
+}
+
+/// All but rings that are not there: `haproxy -c` does not look for them, and HAProxy does not start without them.
+#[test]
+fn nothing_that_haproxy_accepted_in_the_recordings_is_called_an_error() {
+    let mut looked_at = 0;
+    for version in [model::Version::V3_0, model::Version::V3_2, model::Version::V3_4] {
+        for line in recording(version, "text").lines() {
+            let case: TextCase = serde_json::from_str(line).unwrap();
+            if case.haproxy_ok != Some(true) || case.config.contains("log ring@") {
+                continue;
+            }
+            looked_at += 1;
+            for version in [None, Some(version)] {
+                let mut errors = found(&case.config, version);
+                errors.retain(|found| found.severity == Severity::Error);
+                assert_eq!(errors, [], "{}", case.case);
+            }
+        }
+    }
+    assert!(looked_at > 1000, "only {looked_at} configurations");
 }
