@@ -22,6 +22,13 @@ fn agrees(version: Version) {
     report.replay(version, &recording(version, "model"), &recording(version, "text")).unwrap();
     let total = report.total();
     assert!(total.cases > 10_000, "only {} cases were replayed", total.cases);
+    if let Some(file) = std::env::var_os("DUMP") {
+        let text: Vec<String> = report.differences.iter().map(|d| format!("{} {:?} {:?} {:?}", d.case, d.text, d.read, d.unmodelled)).collect();
+        std::fs::write(std::path::Path::new(&file).join(format!("diff-{}", version.as_str())), text.join("\n\n")).unwrap();
+        let written: Vec<&String> = report.refused.values().flat_map(|refused| &refused.unexplained).collect();
+        let text: Vec<String> = written.iter().map(|text| text.to_string()).collect();
+        std::fs::write(std::path::Path::new(&file).join(version.as_str()), text.join("\n\n")).unwrap();
+    }
     let mut differences = String::new();
     for difference in report.differences.iter().take(20) {
         writeln!(differences, "{difference:#?}").unwrap();
@@ -30,6 +37,14 @@ fn agrees(version: Version) {
         report.differences.is_empty(),
         "{} differences, such as\n{differences}",
         report.differences.len()
+    );
+    let written: Vec<&String> = report.refused.values().flat_map(|refused| &refused.unexplained).collect();
+    let some: Vec<&str> = written.iter().take(20).map(|case| case.as_str()).collect();
+    assert!(
+        written.is_empty(),
+        "{} objects are written and refused by HAProxy, such as\n{}",
+        written.len(),
+        some.join("\n")
     );
 }
 

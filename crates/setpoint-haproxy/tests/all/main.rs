@@ -9,6 +9,7 @@ mod fuzz;
 mod keywords;
 mod model;
 mod printer;
+mod refused;
 mod runtime;
 mod text;
 mod words;
