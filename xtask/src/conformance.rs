@@ -8,9 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use flate2::read::GzDecoder;
-use setpoint_haproxy::conformance::{
-    Count, Difference, Kind, ONLY_HAPROXY, REASONS, Refused, Report,
-};
+use setpoint_haproxy::conformance::{Count, Difference, Kind, ONLY_HAPROXY, REASONS, Refused, Report};
 use setpoint_haproxy::model::Version;
 
 use crate::workspace;

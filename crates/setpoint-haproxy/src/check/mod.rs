@@ -1,9 +1,10 @@
-//! What is wrong with a configuration beyond its text: names that nothing bears, and what a version does not know.
+//! What is wrong with a configuration beyond its text: names that nothing bears, and what a version does not know or accept.
 //!
 //! ```text
 //! Document ─┬─ the text itself ──────────────────────────▶ Vec<Diagnostic>, in the order of the file
 //!           ├─ names: sections, ACLs, servers ────────────▶      ▲
-//!           └─ sections and keywords of a version ───────────────┘
+//!           ├─ sections and keywords of a version ────────▶      │
+//!           └─ values and expressions of its lines ──────────────┘
 //! ```
 //!
 //! ```
@@ -18,6 +19,7 @@
 
 mod names;
 mod references;
+mod values;
 mod versions;
 
 use crate::model::Version;
@@ -37,6 +39,7 @@ pub fn check(document: &Document, checks: &Checks) -> Vec<Diagnostic> {
     let mut found = document.diagnostics();
     references::check(document, &mut found);
     versions::check(document, checks.version, &mut found);
+    values::check(document, checks.version, &mut found);
     found.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
     found
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 
-use super::{Difference, Verdict};
 use super::case::without_zeros;
+use super::{Difference, Verdict};
 use crate::model::ModelError;
 use crate::model::spelling::{one_word, split};
 use crate::table::directives;

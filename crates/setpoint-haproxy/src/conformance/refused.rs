@@ -69,7 +69,7 @@ pub const ONLY_HAPROXY: &[Judgement] = &[
             "do-log action: profile",
             "for do-resolve action",
             "fcgi-app '",
-            "but no 'acme' section exists",
+            "section exists",
         ],
         about: &[],
     },
@@ -131,6 +131,12 @@ pub const ONLY_HAPROXY: &[Judgement] = &[
         about: &[],
     },
     Judgement {
+        name: "tls",
+        why: "Ciphers, curves, algorithms and versions of TLS are those of the library that HAProxy was built with.",
+        says: &["(null)"],
+        about: &["ssl-propquery "],
+    },
+    Judgement {
         name: "build",
         why: "A keyword is known only to a HAProxy that was built with a certain library.",
         says: &[
@@ -162,6 +168,12 @@ pub const ONLY_HAPROXY: &[Judgement] = &[
         // HAProxy 3.2 says so of a `program` only in a warning, and the notice before it is what was recorded.
         says: &["NOTICE: haproxy version is"],
         about: &["program "],
+    },
+    Judgement {
+        name: "started",
+        why: "HAProxy has to be started as master and worker.",
+        says: &["master worker mode", "master-worker mode"],
+        about: &[],
     },
     Judgement {
         name: "defaults",

@@ -2,8 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
+use super::forms::form;
 use super::grammar::{Direction, Entry, Item, Options, Piece, Type, Versions, resolve_stops};
-use super::limits::{Limit, Rule, form};
+use super::limits::Limit;
+use super::rules::Rule;
 use super::{FieldInfo, Repeat, Row, Several, Zero};
 use crate::model::{Field, ObjectKind, Version};
 

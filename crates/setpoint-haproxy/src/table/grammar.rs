@@ -10,7 +10,7 @@
 //! | `type=a~b` | the word `b`, for which the field `type` holds `a` |
 //! | `<path>`, `<path:int>` | a value of a type, kept in a field |
 //! | `<path:int[1..]>`, `<path:word[a\|b]>` | a value of which HAProxy accepts only these |
-//! | `<path:word[octal]>`, `<path:octal>` | a value that has a form; the `limits` module lists them |
+//! | `<path:word[octal]>`, `<path:octal>` | a value that has a form; the `forms` module lists them |
 //! | `set-var(<scope>.<name>)` | one word that holds several values |
 //! | `<address,port:address>` | an address with its port; `address6` puts IPv6 in brackets |
 //! | `<path:=value>`, `<path:~value>` | no word: the field holds this value, or nothing that contradicts it |

@@ -25,16 +25,18 @@
 //!   `implied=value` for what the API adds to what it is sent where nothing is said of it; `refused` for what the schema has
 //!   and no HAProxy: it is an error to write it, and it is not read; `in=frontend,defaults` for what HAProxy accepts only in
 //!   some of the sections that could hold it: it is an error to write it elsewhere; `if=rule` for what has to hold between the
-//!   values of a line, by the name of a rule in the `limits` module. Of children, `single` says that HAProxy accepts just one
+//!   values of a line, by the name of a rule in the `rules` module. Of children, `single` says that HAProxy accepts just one
 //!   in its section, `unique` that it accepts none twice.
 //!
 //! Blocks `[params name]` hold options that several lines share, and `[order section]` the order in which a section's lines
 //! are written.
 
 mod compile;
+mod forms;
 pub(crate) mod grammar;
 pub(crate) mod limits;
 pub(crate) mod read;
+mod rules;
 pub(crate) mod samples;
 mod shape;
 pub(crate) mod units;
@@ -124,7 +126,7 @@ pub(crate) struct Row {
     /// The sections in which HAProxy accepts such a line, if not in all that can hold it.
     pub(crate) places: Vec<ObjectKind>,
     /// What has to hold between its values.
-    pub(crate) rule: Option<&'static limits::Rule>,
+    pub(crate) rule: Option<&'static rules::Rule>,
     /// For the place of children: whether there can be several.
     pub(crate) several: Several,
     pub(crate) defaults: Vec<(Versions, &'static str)>,

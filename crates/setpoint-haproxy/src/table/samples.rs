@@ -44,7 +44,8 @@ const STAGES: [(&str, u8, u8); 11] = [
 
 /// Finds when a line that begins with some words is evaluated in a section.
 pub(crate) fn stages(start: &str, section: Option<ObjectKind>) -> u32 {
-    let begins = |words: &str| start.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+    let begins =
+        |words: &str| start.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
     let Some((_, frontend, backend)) = STAGES.iter().find(|row| begins(row.0)) else { return ALL_STAGES };
     match section {
         Some(ObjectKind::Frontend) => 1 << frontend,
@@ -91,7 +92,9 @@ pub(super) fn format(words: &[String], scene: Scene) -> Option<Complaint> {
             }
             // A name in parentheses and flags in braces may stand between.
             let after = skip(skip(after, '(', ')'), '{', '}');
-            if let Some(complaint) = after.strip_prefix('[').and_then(|text| chain(text, &[Place::Fetch], scene)) {
+            if let Some(complaint) =
+                after.strip_prefix('[').and_then(|text| chain(text, &[Place::Fetch], scene))
+            {
                 return Some(complaint);
             }
         }
@@ -108,7 +111,7 @@ fn skip(text: &str, open: char, close: char) -> &str {
 fn chain(word: &str, first: &[Place], scene: Scene) -> Option<Complaint> {
     let (name, after) = term(word);
     if !scene.knows(first, name) {
-        return Some(Complaint::unknown("sample fetch", name, Place::Fetch, scene.version));
+        return Some(Complaint::unknown("sample fetch", name, first, scene.version));
     }
     if stages_of(name) & scene.stages == 0 {
         return Some(Complaint {
@@ -128,7 +131,7 @@ fn converters(mut rest: &str, scene: Scene) -> Option<Complaint> {
         }
         let (name, after) = term(rest);
         if !scene.knows(&[Place::Converter], name) {
-            return Some(Complaint::unknown("converter", name, Place::Converter, scene.version));
+            return Some(Complaint::unknown("converter", name, &[Place::Converter], scene.version));
         }
         rest = after;
     }
@@ -166,8 +169,7 @@ fn closing(arguments: &str) -> usize {
 mod tests {
     use super::*;
 
-    const SCENE: Scene =
-        Scene { version: Version::V3_4, edition: Edition::Community, stages: ALL_STAGES };
+    const SCENE: Scene = Scene { version: Version::V3_4, edition: Edition::Community, stages: ALL_STAGES };
 
     fn wrong_in(text: &str, scene: Scene) -> Option<String> {
         let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
@@ -180,7 +182,13 @@ mod tests {
 
     #[test]
     fn fetches_and_converters_are_looked_up_by_their_names() {
-        let fine = ["src", "base32+src", "req.hdr(host),lower", "str(a),regsub(\"(x)\",\")\"),upper", "lua.any,lua.c"];
+        let fine = [
+            "src",
+            "base32+src",
+            "req.hdr(host),lower",
+            "str(a),regsub(\"(x)\",\")\"),upper",
+            "lua.any,lua.c",
+        ];
         for text in fine {
             assert_eq!(wrong(text), None, "{text}");
         }
@@ -198,7 +206,9 @@ mod tests {
     #[test]
     fn formats_hold_expressions() {
         let wrong = |text: &str| format(&[text.to_owned()], SCENE).and_then(|complaint| complaint.word);
-        for fine in ["plain", "100%%[srcc]", "%ci:%cp", "%[src]:%{+Q}[req.hdr(a),lower] %(name)[src_port]", "%"] {
+        for fine in
+            ["plain", "100%%[srcc]", "%ci:%cp", "%[src]:%{+Q}[req.hdr(a),lower] %(name)[src_port]", "%"]
+        {
             assert_eq!(wrong(fine), None, "{fine}");
         }
         assert_eq!(wrong("a-%[srcc]").as_deref(), Some("srcc"));

@@ -1,12 +1,12 @@
 //! From fields to words: walks along the items of a row and writes what the fields say, in canonical spelling.
 
-use super::{Repeat, Row};
 use super::grammar::{Direction, Entry, Item, Piece, Type, first_word};
 use super::limits::{Complaint, Limit};
 use super::samples::{Scene, criterion, stages};
 use super::units::{write_size, write_time};
-use crate::model::spelling::{one_word, split, words};
+use super::{Repeat, Row};
 use crate::keywords::ALL_STAGES;
+use crate::model::spelling::{one_word, split, words};
 use crate::model::{Context, Edition, Field, Fields, ObjectKind, Value, Version};
 
 /// Writes the line that a row makes of some fields; `None` if something is missing that the row needs.
@@ -15,6 +15,23 @@ use crate::model::{Context, Edition, Field, Fields, ObjectKind, Value, Version};
 ///
 /// What HAProxy would refuse.
 pub(crate) fn write_row(row: &Row, fields: &Fields, site: Site) -> Result<Option<String>, Complaint> {
+    let Some(line) = write_values(row, fields, site)? else { return Ok(None) };
+    match row.rule.and_then(|rule| rule.complain(fields)) {
+        Some(complaint) => Err(complaint),
+        None => Ok(Some(line)),
+    }
+}
+
+/// Says what HAProxy would refuse of a line that a row has read, if something.
+pub(crate) fn complaint(row: &Row, fields: &Fields, site: Site) -> Option<Complaint> {
+    // What a section says of itself is spread over lines.
+    let is_whole = row.list.is_some() || row.owners.iter().all(|owner| !owner.is_section());
+    let by_rule = || row.rule.filter(|_| is_whole).and_then(|rule| rule.complain(fields));
+    write_values(row, fields, site).err().or_else(by_rule)
+}
+
+/// Writes a line whose values HAProxy accepts, each by itself.
+fn write_values(row: &Row, fields: &Fields, site: Site) -> Result<Option<String>, Complaint> {
     let mut writer = Writer::new(fields, site);
     writer.is_default = row.repeat == Repeat::Merge;
     writer.scene.stages = stages(&row.start(), site.section);
@@ -29,7 +46,7 @@ pub(crate) fn write_row(row: &Row, fields: &Fields, site: Site) -> Result<Option
     if let Some(section) = site.outside(&row.places) {
         return Err(Complaint::new(format!("HAProxy accepts no `{}` in a {section}", row.start())));
     }
-    match writer.refused.or_else(|| row.rule.and_then(|rule| rule.complain(fields))) {
+    match writer.refused {
         Some(complaint) => Err(complaint),
         None => Ok(Some(line)),
     }
@@ -72,7 +89,16 @@ struct Writer<'f> {
 impl<'f> Writer<'f> {
     fn new(fields: &'f Fields, site: Site) -> Self {
         let scene = Scene { version: site.version, edition: site.edition, stages: ALL_STAGES };
-        Self { fields, site, scene, is_default: false, negated: false, said: 0, refused: None, out: String::new() }
+        Self {
+            fields,
+            site,
+            scene,
+            is_default: false,
+            negated: false,
+            said: 0,
+            refused: None,
+            out: String::new(),
+        }
     }
 
     fn word(&mut self, word: &str) {
@@ -182,10 +208,8 @@ impl<'f> Writer<'f> {
         if self.is_default && limit.is_of_samples() {
             return;
         }
-        let complaint = self
-            .fields
-            .get(field)
-            .and_then(|value| limit.complain(field.path(), value, several, self.scene));
+        let complaint =
+            self.fields.get(field).and_then(|value| limit.complain(field.path(), value, several, self.scene));
         self.refuse(complaint);
     }
 

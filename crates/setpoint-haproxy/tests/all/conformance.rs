@@ -22,13 +22,6 @@ fn agrees(version: Version) {
     report.replay(version, &recording(version, "model"), &recording(version, "text")).unwrap();
     let total = report.total();
     assert!(total.cases > 10_000, "only {} cases were replayed", total.cases);
-    if let Some(file) = std::env::var_os("DUMP") {
-        let text: Vec<String> = report.differences.iter().map(|d| format!("{} {:?} {:?} {:?}", d.case, d.text, d.read, d.unmodelled)).collect();
-        std::fs::write(std::path::Path::new(&file).join(format!("diff-{}", version.as_str())), text.join("\n\n")).unwrap();
-        let written: Vec<&String> = report.refused.values().flat_map(|refused| &refused.unexplained).collect();
-        let text: Vec<String> = written.iter().map(|text| text.to_string()).collect();
-        std::fs::write(std::path::Path::new(&file).join(version.as_str()), text.join("\n\n")).unwrap();
-    }
     let mut differences = String::new();
     for difference in report.differences.iter().take(20) {
         writeln!(differences, "{difference:#?}").unwrap();

@@ -11,5 +11,6 @@ mod model;
 mod printer;
 mod refused;
 mod runtime;
+mod samples;
 mod text;
 mod words;
