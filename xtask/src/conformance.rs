@@ -1,5 +1,6 @@
 //! `cargo xtask conformance haproxy`: holds the model to recordings of the original Dataplane API.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use flate2::read::GzDecoder;
-use setpoint_haproxy::conformance::{Count, Difference, REASONS, Report};
+use setpoint_haproxy::conformance::{Count, Difference, Kind, ONLY_HAPROXY, REASONS, Refused, Report};
 use setpoint_haproxy::model::Version;
 
 use crate::workspace;
@@ -58,9 +59,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if found == 0 {
         bail!("no recordings in {}", folder.display());
     }
+    let unexplained = || report.refused.values().flat_map(|refused| &refused.unexplained);
     if args.show {
         for difference in &report.differences {
             show(difference);
+        }
+        for case in unexplained() {
+            println!("written, and refused by HAProxy: {case}\n");
         }
     }
     if let Some(reason) = &args.reason {
@@ -71,7 +76,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     } else {
         print_table(&report);
     }
-    Ok(if report.differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let is_fine = report.differences.is_empty() && unexplained().next().is_none();
+    Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Reads a recording, compressed or not; `None` if there is none.
@@ -94,7 +100,7 @@ fn recording(folder: &Path, version: Version, kind: &str) -> Result<Option<Strin
 
 fn print_json(report: &Report) {
     for ((kind, version, section), count) in &report.counts {
-        let line = serde_json::json!({
+        let mut line = serde_json::json!({
             "conformance": "haproxy",
             "kind": kind.to_string(),
             "version": version.as_str(),
@@ -103,6 +109,18 @@ fn print_json(report: &Report) {
             "agree": count.agree,
             "reasoned": count.reasoned,
         });
+        let refused = report.refused.get(&(*version, section.clone())).filter(|_| *kind == Kind::Model);
+        if let (Some(refused), Some(line)) = (refused, line.as_object_mut()) {
+            // What HAProxy refuses of these cases, and what becomes of it.
+            let refused = serde_json::json!({
+                "cases": refused.cases,
+                "refuses": refused.refuses,
+                "otherwise": refused.otherwise,
+                "only_haproxy": refused.only_haproxy,
+                "unexplained": refused.unexplained.len(),
+            });
+            line.insert("refused".to_owned(), refused);
+        }
         println!("{line}");
     }
 }
@@ -127,6 +145,44 @@ fn print_table(report: &Report) {
     for reason in REASONS {
         let count = report.reasoned.get(reason.name).map_or(0, Vec::len);
         println!("{count:>6}  {}: {}", reason.name, reason.why);
+    }
+    print_refused(report);
+}
+
+/// Prints what becomes of the objects that HAProxy refuses.
+fn print_refused(report: &Report) {
+    println!("\nobjects that HAProxy refuses\n");
+    println!(
+        "{:<8} {:>7} {:>12} {:>18} {:>13} {:>12}",
+        "version", "cases", "ours refuses", "written otherwise", "only HAProxy", "unexplained"
+    );
+    let mut by_reason: BTreeMap<&str, usize> = BTreeMap::new();
+    for version in Version::ALL {
+        let (mut sum, mut judged) = (Refused::default(), 0);
+        for (_, refused) in report.refused.iter().filter(|((of, _), _)| *of == version) {
+            sum.cases += refused.cases;
+            sum.refuses += refused.refuses;
+            sum.otherwise += refused.otherwise;
+            sum.unexplained.extend_from_slice(&refused.unexplained);
+            for (reason, count) in &refused.only_haproxy {
+                *by_reason.entry(reason).or_default() += count;
+                judged += count;
+            }
+        }
+        if sum.cases > 0 {
+            println!(
+                "{:<8} {:>7} {:>12} {:>18} {judged:>13} {:>12}",
+                version.as_str(),
+                sum.cases,
+                sum.refuses,
+                sum.otherwise,
+                sum.unexplained.len()
+            );
+        }
+    }
+    println!("\nwhat only HAProxy can judge of them\n");
+    for row in ONLY_HAPROXY {
+        println!("{:>6}  {}: {}", by_reason.get(row.name).copied().unwrap_or_default(), row.name, row.why);
     }
 }
 

@@ -1,9 +1,11 @@
-//! What is wrong with a configuration beyond its text: names that nothing bears or two do, and what a version does not know.
+//! What is wrong with a configuration beyond its text: names that nothing bears or two do, and what a version does not
+//! know or accept.
 //!
 //! ```text
 //! Document ─┬─ the text itself ──────────────────────────▶ Vec<Diagnostic>, in the order of the file
 //!           ├─ names: used and not given, given twice ────▶      ▲
-//!           └─ sections and keywords of a version ───────────────┘
+//!           ├─ sections and keywords of a version ────────▶      │
+//!           └─ values and expressions of its lines ──────────────┘
 //! ```
 //!
 //! ```
@@ -19,6 +21,7 @@
 mod duplicates;
 mod names;
 mod references;
+mod values;
 mod versions;
 
 use crate::model::Version;
@@ -39,6 +42,7 @@ pub fn check(document: &Document, checks: &Checks) -> Vec<Diagnostic> {
     references::check(document, &mut found);
     duplicates::check(document, checks.version, &mut found);
     versions::check(document, checks.version, &mut found);
+    values::check(document, checks.version, &mut found);
     found.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
     found
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::{Outcome, REASONS};
-use crate::model::{Context, Object, ObjectKind, SectionModel, Version, section_model};
+use super::{Outcome, REASONS, Verdict};
+use crate::model::{Context, ModelError, Object, ObjectKind, SectionModel, Version, section_model};
 use crate::text::{Document, SectionKind};
 
 /// Tells the two kinds of recordings apart.
@@ -51,6 +51,8 @@ pub struct ModelCase {
     pub haproxy_ok: Option<bool>,
     /// Another version of HAProxy that accepts it.
     pub haproxy_ok_other: Option<Json>,
+    /// The first thing that HAProxy had to say against it.
+    pub haproxy_error: Option<String>,
 }
 
 /// A case of what was pushed as text.
@@ -70,7 +72,7 @@ pub struct TextCase {
 }
 
 /// The lines that the model writes, or why it refuses to.
-pub type Written = Result<Vec<String>, String>;
+pub type Written = Result<Vec<String>, ModelError>;
 
 /// What differs in a case.
 #[derive(Clone, Debug)]
@@ -99,6 +101,8 @@ pub struct Difference {
     pub unmodelled: Vec<String>,
     /// Whether the original reads back something else than what was sent, and the model just that.
     pub lost: bool,
+    /// What becomes of an object that HAProxy refuses.
+    pub verdict: Option<Verdict>,
 }
 
 impl Difference {
@@ -174,9 +178,29 @@ impl ModelCase {
         match self.child.as_deref() {
             // It is an element of its section's own list.
             Some("entries") => None,
-            Some(child) => Some(write_child(child_by_name(child)?, &self.sent, &cx)),
+            Some(child) => {
+                Some(write_child(section_by_name(&self.section)?, child_by_name(child)?, &self.sent, &cx))
+            }
             None => Some(write_section(section_by_name(&self.section)?, &self.sent, &cx)),
         }
+    }
+
+    /// Writes what was sent as the recorded text has it: without the line that opens a section that was there already, and
+    /// without the lines that this had.
+    pub fn write_as_recorded(&self, version: Version) -> Option<Written> {
+        let recorded = self.text.as_ref()?;
+        let written = self.write(version)?;
+        Some(match written {
+            Ok(lines) if self.is_changed(recorded) => {
+                Ok(without_base(lines.get(1..).unwrap_or_default(), recorded))
+            }
+            other => other,
+        })
+    }
+
+    /// Says whether a section that was there already is changed, so that what is recorded are its new lines.
+    fn is_changed(&self, recorded: &[String]) -> bool {
+        self.child.is_none() && recorded.first().is_none_or(|line| line.starts_with(' '))
     }
 
     /// Returns the keyword that opens the section that the case is about.
@@ -201,13 +225,8 @@ impl ModelCase {
         let cx = Context::new(version);
         let section = section_by_name(&self.section)?;
         let written = self.write(version)?;
-        // A section that was there already is changed: what is new are its lines.
-        let is_new = recorded.first().is_some_and(|line| !line.starts_with(' '));
-        let changed = self.child.is_none() && !is_new;
-        let ours = match &written {
-            Ok(lines) if changed => Ok(without_base(lines.get(1..).unwrap_or_default(), &recorded)),
-            other => other.clone(),
-        };
+        let changed = self.is_changed(&recorded);
+        let ours = self.write_as_recorded(version)?;
         let text_differs = match &ours {
             Ok(lines) => !same_lines(lines, &recorded),
             Err(_) => true,
@@ -245,24 +264,25 @@ impl ModelCase {
             read: read.filter(|(theirs, ours)| theirs != ours),
             unmodelled: Vec::new(),
             lost,
+            verdict: self.verdict(version),
         };
         Some(difference.outcome())
     }
 }
 
 /// Writes a child as the recordings show it: indented.
-fn write_child(kind: ObjectKind, sent: &Json, cx: &Context) -> Result<Vec<String>, String> {
-    let object = Object::from_json(kind, sent, cx).map_err(|error| error.to_string())?;
+fn write_child(section: ObjectKind, kind: ObjectKind, sent: &Json, cx: &Context) -> Written {
+    let object = Object::from_json(kind, sent, cx)?;
     let mut text = Vec::new();
-    object.write(cx, &mut text).map_err(|error| error.to_string())?;
+    object.write_in(section, cx, &mut text)?;
     Ok(String::from_utf8_lossy(&text).lines().map(|line| format!("  {line}")).collect())
 }
 
 /// Writes a section.
-fn write_section(kind: ObjectKind, sent: &Json, cx: &Context) -> Result<Vec<String>, String> {
-    let section = SectionModel::from_json(kind, sent, cx).map_err(|error| error.to_string())?;
+fn write_section(kind: ObjectKind, sent: &Json, cx: &Context) -> Written {
+    let section = SectionModel::from_json(kind, sent, cx)?;
     let mut text = Vec::new();
-    section.write(cx, &mut text).map_err(|error| error.to_string())?;
+    section.write(cx, &mut text)?;
     Ok(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
 }
 
@@ -272,7 +292,7 @@ fn without_base(lines: &[String], recorded: &[String]) -> Vec<String> {
 }
 
 /// Says whether lines are the same but for blanks: the original leaves some where a value is missing.
-fn same_lines(ours: &[String], recorded: &[String]) -> bool {
+pub(super) fn same_lines(ours: &[String], recorded: &[String]) -> bool {
     // Children with names come in an order that differs from run to run.
     let is_named = |words: &Vec<String>| words.first().is_some_and(|word| NAMED.contains(&word.as_str()));
     let split = |lines: &[String]| {
@@ -419,6 +439,7 @@ impl TextCase {
             recorded: self.config.lines().map(str::to_owned).collect(),
             unmodelled: unmodelled.collect(),
             lost: written.is_some_and(|written| written.reads_as_sent(version)),
+            verdict: None,
             read,
         };
         Some((section, difference.outcome()))

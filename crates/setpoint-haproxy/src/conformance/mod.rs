@@ -7,16 +7,20 @@
 //! ```
 //!
 //! The original is the oracle where it is right. Where it loses, misplaces or misreads something, the model follows the
-//! schema and HAProxy; each such difference is a row of one [table of reasons](reasons). What HAProxy itself refuses
-//! shows nothing about either.
+//! schema and HAProxy; each such difference is a row of one [table of reasons](reasons).
+//!
+//! What HAProxy itself refuses shows nothing about either. There the model has to refuse, too, or to write something that
+//! HAProxy accepts; what only HAProxy can judge is a row of [another table](refused).
 
 mod case;
 pub mod reasons;
+pub mod refused;
 
 use std::collections::BTreeMap;
 
 pub use case::{Difference, Kind, ModelCase, TextCase, Written};
 pub use reasons::{REASONS, Reason};
+pub use refused::{Judgement, ONLY_HAPROXY, Refused, Verdict};
 
 use crate::model::Version;
 
@@ -51,6 +55,8 @@ pub struct Report {
     pub reasoned: BTreeMap<&'static str, Vec<Difference>>,
     /// What differs without a reason.
     pub differences: Vec<Difference>,
+    /// By version and section, what becomes of the objects that HAProxy refuses.
+    pub refused: BTreeMap<(Version, String), Refused>,
 }
 
 /// Says why a recording can't be replayed.
@@ -77,6 +83,9 @@ impl Report {
             let case = case?;
             if let Some(outcome) = case.replay(version) {
                 self.count(Kind::Model, version, case.section.clone(), outcome);
+            }
+            if let Some(verdict) = case.verdict(version) {
+                self.refused.entry((version, case.section.clone())).or_default().add(&case, version, verdict);
             }
             written.insert(case.case.clone(), case);
         }

@@ -2,8 +2,9 @@
 
 use serde_json::Value as Json;
 
-use super::Difference;
 use super::case::without_zeros;
+use super::{Difference, Verdict};
+use crate::model::ModelError;
 use crate::model::spelling::{one_word, split};
 use crate::table::directives;
 use crate::table::units::read_time;
@@ -30,14 +31,29 @@ impl Reason {
 pub const REASONS: &[Reason] = &[
     Reason {
         name: "refused",
-        why: "HAProxy refuses what the original writes or keeps, so there is nothing to agree with.",
-        applies: |difference| difference.accepted == Some(false),
+        why: "HAProxy refuses what the original writes or keeps, so there is nothing to agree with: the model refuses it, \
+              writes something else, or can't know what HAProxy knows.",
+        applies: |difference| {
+            difference.accepted == Some(false) && difference.verdict != Some(Verdict::Unexplained)
+        },
     },
     Reason {
         name: "lost",
         why: "The original accepts something and then loses it, puts it elsewhere or reads it as something else; what the \
               model writes or reads is what was sent.",
         applies: |difference| difference.lost,
+    },
+    Reason {
+        name: "unsaid",
+        why: "The original does not write a word that HAProxy would refuse; the model refuses it.",
+        applies: |difference| match &difference.text {
+            Some((theirs, Err(ModelError::Refused { word: Some(word), .. }))) => {
+                let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+                let mut parts = theirs.iter().flat_map(|line| line.split(|c| !is_part(c)));
+                !parts.any(|part| part == word)
+            }
+            _ => false,
+        },
     },
     Reason {
         name: "zeros",
@@ -76,7 +92,7 @@ pub const REASONS: &[Reason] = &[
     Reason {
         name: "type",
         why: "The original ignores a value of the wrong type; the model refuses it.",
-        applies: |difference| matches!(&difference.text, Some((_, Err(error))) if error.contains(" is needed")),
+        applies: |difference| matches!(&difference.text, Some((_, Err(ModelError::WrongType { .. })))),
     },
     Reason {
         name: "tls-versions",

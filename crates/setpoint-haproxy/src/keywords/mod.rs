@@ -56,6 +56,16 @@ pub enum Place {
     ServerOption,
     /// After the address of a `bind`.
     BindOption,
+    /// At the beginning of a sample expression.
+    Fetch,
+    /// After a comma of a sample expression.
+    Converter,
+    /// At the beginning of what an ACL compares, besides what a sample expression begins with.
+    Criterion,
+    /// After `use-service`.
+    Service,
+    /// After `proto`: a multiplexer.
+    Mux,
 }
 
 impl Place {
@@ -63,6 +73,11 @@ impl Place {
         match name {
             "server option" => Some(Self::ServerOption),
             "bind option" => Some(Self::BindOption),
+            "fetch" => Some(Self::Fetch),
+            "converter" => Some(Self::Converter),
+            "criterion" => Some(Self::Criterion),
+            "service" => Some(Self::Service),
+            "mux" => Some(Self::Mux),
             section => SectionKind::from_keyword(section.as_bytes()).map(Self::Line),
         }
     }
@@ -84,7 +99,11 @@ struct Entry {
     versions: Range,
     effective: bool,
     arguments: Arguments,
+    stages: u32,
 }
+
+/// All rules in which a sample can be fetched.
+pub(crate) const ALL_STAGES: u32 = (1 << 22) - 1;
 
 /// The sections that not every version knows: the first that does, and the last.
 const SECTIONS: [(SectionKind, Range); 6] = [
@@ -111,7 +130,7 @@ static KEYWORDS: LazyLock<Keywords> = LazyLock::new(|| {
     let mut by_place: FxHashMap<Place, Vec<Entry>> = FxHashMap::default();
     let mut all = FxHashSet::default();
     let mut place = None;
-    for line in include_str!("keywords.txt").lines() {
+    for line in [include_str!("keywords.txt"), include_str!("samples.txt")].into_iter().flat_map(str::lines) {
         if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             place = Place::from_header(name);
             continue;
@@ -126,6 +145,13 @@ static KEYWORDS: LazyLock<Keywords> = LazyLock::new(|| {
                 count.parse().map_or(Arguments::Any, Arguments::Count)
             }
         };
+        let stages = match words.clone().next().and_then(|word| word.strip_prefix('@')) {
+            None => ALL_STAGES,
+            Some(bits) => {
+                words.next();
+                u32::from_str_radix(bits, 16).unwrap_or(ALL_STAGES)
+            }
+        };
         let version = |text: Option<&str>| text.and_then(|text| text.parse().ok());
         let first = version(words.next()).unwrap_or(Version::V2_6);
         let last = version(words.next()).unwrap_or(Version::LATEST);
@@ -134,6 +160,7 @@ static KEYWORDS: LazyLock<Keywords> = LazyLock::new(|| {
             versions: (first, last),
             effective,
             arguments,
+            stages,
         });
         if matches!(place, Place::Line(_)) {
             all.insert(word);
@@ -153,6 +180,26 @@ pub fn knowledge(section: SectionKind, word: &str, version: Version) -> Knowledg
         None => Knowledge::Known,
         Some(words) => find(words, word).map_or(Knowledge::Unknown, |entry| known_to(entry, version)),
     }
+}
+
+/// What a version knows of a word in a place.
+///
+/// ```
+/// use setpoint_haproxy::keywords::{Knowledge, Place, knowledge_of};
+/// use setpoint_haproxy::model::Version;
+///
+/// assert_eq!(knowledge_of(Place::Converter, "lower", Version::V2_6), Knowledge::Known);
+/// assert_eq!(knowledge_of(Place::Fetch, "srcc", Version::V2_6), Knowledge::Unknown);
+/// ```
+pub fn knowledge_of(place: Place, word: &str, version: Version) -> Knowledge {
+    let words = KEYWORDS.by_place.get(&place).map(Vec::as_slice).unwrap_or_default();
+    find(words, word).map_or(Knowledge::Unknown, |entry| known_to(entry, version))
+}
+
+/// The rules in which a fetch has something to fetch, as bits in the order in which HAProxy lists them.
+pub(crate) fn stages_of(fetch: &str) -> u32 {
+    let words = KEYWORDS.by_place.get(&Place::Fetch).map(Vec::as_slice).unwrap_or_default();
+    find(words, fetch).map_or(ALL_STAGES, |entry| entry.stages)
 }
 
 /// What a version knows of a word as an option, and how many words belong to it.

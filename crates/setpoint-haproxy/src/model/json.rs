@@ -5,7 +5,8 @@ use smol_str::SmolStr;
 
 use super::{Context, Fields, Object, ObjectKind, SectionModel, Value, Version};
 use crate::table::grammar::Type;
-use crate::table::write::write_row;
+use crate::table::limits::Complaint;
+use crate::table::write::{Site, write_row};
 use crate::table::{Shape, Slot, Zero, directives};
 
 /// Says why an object can't be made of JSON, or its text not be written.
@@ -32,12 +33,16 @@ pub enum ModelError {
         found: String,
     },
     /// HAProxy would refuse it.
-    #[error("{kind}: {why}")]
+    #[error("{kind}: {why}{}", hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default())]
     Refused {
         /// The kind of object.
         kind: ObjectKind,
         /// Why.
         why: String,
+        /// The word it is about, if it is about one.
+        word: Option<String>,
+        /// What could be meant.
+        hint: Option<String>,
     },
     /// No row of the table can write the object: something is missing, or a value is none that HAProxy knows.
     #[error("{kind}: HAProxy {version} has no line for {object}")]
@@ -49,6 +54,13 @@ pub enum ModelError {
         /// The object, as JSON.
         object: String,
     },
+}
+
+impl ModelError {
+    pub(crate) fn refused(kind: ObjectKind, complaint: Complaint) -> Self {
+        let Complaint { why, word, hint } = complaint;
+        Self::Refused { kind, why, word, hint }
+    }
 }
 
 /// Says whether a version keeps the comments of such objects as their metadata.
@@ -89,13 +101,13 @@ impl Object {
         {
             object.fields.remove(field);
         }
-        object.imply(cx.version);
+        object.imply(cx);
         Ok(object)
     }
 
     /// Sets what the API sets by itself where it is sent an object that says nothing of it.
-    fn imply(&mut self, version: Version) {
-        for row in directives().rows(self.kind, version) {
+    fn imply(&mut self, cx: &Context) {
+        for row in directives().rows(self.kind, cx.version) {
             let Some((field, value)) = &row.implied else { continue };
             let applies = if self.kind.is_section() {
                 // A value in a structure comes with the structure.
@@ -105,7 +117,7 @@ impl Object {
                     self.fields.iter().any(|(held, _)| within(held.path()))
                 })
             } else {
-                !matches!(write_row(row, &self.fields, version), Ok(None))
+                !matches!(write_row(row, &self.fields, Site::new(cx, None)), Ok(None))
             };
             if applies && self.fields.get(*field).is_none() {
                 self.fields.set(*field, value.clone());

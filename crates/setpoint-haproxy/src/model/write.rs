@@ -3,54 +3,92 @@
 use super::json::{ModelError, keeps_metadata};
 use super::{Context, Object, ObjectKind, SectionModel, Value};
 use crate::table::grammar::Direction;
-use crate::table::write::{with_element, write_row};
-use crate::table::{Row, directives};
+use crate::table::limits::Complaint;
+use crate::table::write::{Site, with_element, write_row};
+use crate::table::{Row, Several, directives};
 use crate::text::{Line, MAX_WORDS};
 
 impl Object {
     /// Writes the canonical line of an object, or all lines of a section's own, without the one that opens it; each ends
     /// with a line feed and none is indented.
+    ///
+    /// HAProxy accepts some lines only in some sections; [`write_in`](Self::write_in) knows which.
     pub fn write(&self, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
+        self.write_at(None, cx, out)
+    }
+
+    /// Writes an object that will stand in a section of a kind. What HAProxy accepts only in others is refused.
+    ///
+    /// ```
+    /// use setpoint_haproxy::model::{Context, Object, ObjectKind};
+    ///
+    /// let json = serde_json::json!({ "type": "connection", "action": "accept" });
+    /// let cx = Context::default();
+    /// let rule = Object::from_json(ObjectKind::TcpRequestRule, &json, &cx)?;
+    /// assert!(rule.write_in(ObjectKind::Frontend, &cx, &mut Vec::new()).is_ok());
+    /// let error = rule.write_in(ObjectKind::Backend, &cx, &mut Vec::new()).unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "tcp_request_rule: HAProxy accepts no `tcp-request connection accept` in a backend",
+    /// );
+    /// # Ok::<(), setpoint_haproxy::model::ModelError>(())
+    /// ```
+    pub fn write_in(&self, section: ObjectKind, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
+        self.write_at(Some(section), cx, out)
+    }
+
+    fn write_at(
+        &self,
+        section: Option<ObjectKind>,
+        cx: &Context,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ModelError> {
         if self.kind.is_section() {
             for line in own_lines(self, cx)? {
                 push(out, "", &line, self.kind)?;
             }
             return Ok(());
         }
-        let line = self.line(cx)?;
+        let line = self.line(section, cx)?;
         push(out, "", &line, self.kind)
     }
 
     /// Writes the line that opens a section.
     pub fn header(&self, cx: &Context) -> Result<String, ModelError> {
         let rows = directives().headers(self.kind, cx.version);
-        self.first(rows, cx)
+        self.first(rows, None, cx)
     }
 
     /// Writes the line of a child.
-    fn line(&self, cx: &Context) -> Result<String, ModelError> {
+    fn line(&self, section: Option<ObjectKind>, cx: &Context) -> Result<String, ModelError> {
         if matches!(self.kind, ObjectKind::Bind | ObjectKind::DgramBind)
             && let (Some(name), Some(field)) = (self.name(), directives().name_field(self.kind))
         {
             // A name that is only the address is not written: it was made of it.
             let mut nameless = self.clone();
             nameless.fields.remove(field);
-            if let Ok(line) = nameless.first(directives().rows(self.kind, cx.version), cx)
+            if let Ok(line) = nameless.first(directives().rows(self.kind, cx.version), section, cx)
                 && line.split(' ').nth(1) == Some(name)
             {
                 return Ok(line);
             }
         }
-        self.first(directives().rows(self.kind, cx.version), cx)
+        self.first(directives().rows(self.kind, cx.version), section, cx)
     }
 
     /// Writes by the first row that can, with the comment that the object keeps.
-    fn first<'t>(&self, rows: impl Iterator<Item = &'t Row>, cx: &Context) -> Result<String, ModelError> {
+    fn first<'t>(
+        &self,
+        rows: impl Iterator<Item = &'t Row>,
+        section: Option<ObjectKind>,
+        cx: &Context,
+    ) -> Result<String, ModelError> {
+        let site = Site::new(cx, section);
         let line = rows
             .filter(|row| row.direction != Direction::Read)
-            .find_map(|row| write_row(row, &self.fields, cx.version).transpose())
+            .find_map(|row| write_row(row, &self.fields, site).transpose())
             .transpose()
-            .map_err(|why| ModelError::Refused { kind: self.kind, why })?;
+            .map_err(|complaint| ModelError::refused(self.kind, complaint))?;
         let mut line = line.ok_or_else(|| ModelError::Incomplete {
             kind: self.kind,
             version: cx.version,
@@ -89,8 +127,21 @@ impl SectionModel {
         for row in directives().written(object.kind, cx.version) {
             match row.child {
                 Some(kind) => {
+                    let mut names: Vec<Option<&str>> = Vec::new();
                     for child in self.children.iter().filter(|child| child.kind == kind) {
-                        push(out, "  ", &child.line(cx)?, kind)?;
+                        let is_one_too_many = match row.several {
+                            Several::Any => false,
+                            Several::Different => names.contains(&child.name()),
+                            Several::No => !names.is_empty(),
+                        };
+                        if is_one_too_many {
+                            let why = format!("HAProxy accepts no second one like it in a {}", object.kind);
+                            return Err(ModelError::refused(kind, Complaint::new(why)));
+                        }
+                        if row.several != Several::Any {
+                            names.push(child.name());
+                        }
+                        push(out, "  ", &child.line(Some(object.kind), cx)?, kind)?;
                     }
                 }
                 None => {
@@ -121,12 +172,13 @@ fn row_lines(
     families: &mut Vec<usize>,
     lists: &mut Vec<super::Field>,
 ) -> Result<Vec<String>, ModelError> {
-    let refused = |why| ModelError::Refused { kind: object.kind, why };
+    let refused = |complaint| ModelError::refused(object.kind, complaint);
+    let site = Site::new(cx, Some(object.kind));
     if row.direction == Direction::Read || (row.list.is_none() && families.contains(&row.family)) {
         return Ok(Vec::new());
     }
     let Some(list) = row.list else {
-        let Some(mut line) = write_row(row, &object.fields, cx.version).map_err(refused)? else {
+        let Some(mut line) = write_row(row, &object.fields, site).map_err(refused)? else {
             return Ok(Vec::new());
         };
         append_comment(&mut line, row.metadata.and_then(|field| object.fields.get(field)));
@@ -146,7 +198,7 @@ fn row_lines(
                 .filter(|row| row.list == Some(list) && row.direction != Direction::Read);
             let mut rows = rows;
             rows.find_map(|row| {
-                let line = write_row(row, fields, cx.version).transpose()?;
+                let line = write_row(row, fields, site).transpose()?;
                 Some(line.map(|mut line| {
                     append_comment(&mut line, row.metadata.and_then(|field| fields.get(field)));
                     line
@@ -169,7 +221,7 @@ fn push(out: &mut Vec<u8>, indentation: &str, line: &str, kind: ObjectKind) -> R
     // Blanks in quotes make this more than there are: only then they are counted.
     if line.split(' ').count() > MAX_WORDS && Line::of(line.as_bytes()).words().count() > MAX_WORDS {
         let why = format!("a line of it would have more than {MAX_WORDS} words");
-        return Err(ModelError::Refused { kind, why });
+        return Err(ModelError::refused(kind, Complaint::new(why)));
     }
     out.extend_from_slice(indentation.as_bytes());
     out.extend_from_slice(line.as_bytes());

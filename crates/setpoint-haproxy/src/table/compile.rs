@@ -2,8 +2,11 @@
 
 use rustc_hash::FxHashMap;
 
-use super::grammar::{Bounds, Direction, Entry, Item, Options, Piece, Type, Versions, resolve_stops};
-use super::{FieldInfo, Repeat, Row, Zero};
+use super::forms::form;
+use super::grammar::{Direction, Entry, Item, Options, Piece, Type, Versions, resolve_stops};
+use super::limits::Limit;
+use super::rules::Rule;
+use super::{FieldInfo, Repeat, Row, Several, Zero};
 use crate::model::{Field, ObjectKind, Version};
 
 /// What the blocks of the table hold, in the order in which they stand there.
@@ -138,7 +141,16 @@ impl Compiler {
                 self.error(line, "no such kind of child");
                 return;
             };
-            self.out.rows.push(Row { child: Some(child), ..Row::new(owners, versions) });
+            let several = match attributes.trim() {
+                "" => Several::Any,
+                "unique" => Several::Different,
+                "single" => Several::No,
+                _ => {
+                    self.error(line, "an attribute is not understood");
+                    Several::Any
+                }
+            };
+            self.out.rows.push(Row { child: Some(child), several, ..Row::new(owners, versions) });
             return;
         }
         let mut tokens = grammar.split_whitespace();
@@ -154,6 +166,13 @@ impl Compiler {
                 }
                 Some(("mirror", prefix)) => row.mirror = self.mirror(&row.items, prefix),
                 Some(("implied", value)) => row.implied = self.implied(&row.items, value),
+                Some(("in", kinds)) => row.places = self.places(kinds, line),
+                Some(("if", name)) => {
+                    row.rule = Rule::by_name(name);
+                    if row.rule.is_none() {
+                        self.error(line, "no such rule");
+                    }
+                }
                 None if attribute == "read" => row.direction = Direction::Read,
                 None if attribute == "write" => row.direction = Direction::Write,
                 None if attribute == "merge" => row.repeat = Repeat::Merge,
@@ -183,6 +202,15 @@ impl Compiler {
                 None
             }
         }
+    }
+
+    /// Reads the sections in which HAProxy accepts something: `frontend,defaults`.
+    fn places(&mut self, kinds: &str, line: &str) -> Vec<ObjectKind> {
+        let known: Vec<ObjectKind> = kinds.split(',').filter_map(ObjectKind::by_model).collect();
+        if known.len() != kinds.split(',').count() {
+            self.error(line, "its sections are not understood");
+        }
+        known
     }
 
     /// Returns the fields that show the first element of a list a second time, below a prefix.
@@ -344,6 +372,7 @@ impl Compiler {
                     None if attribute == "write" => entry.direction = Direction::Write,
                     None if attribute == "runtime" => entry.runtime = true,
                     None if attribute == "refused" => entry.refused = true,
+                    Some(("in", kinds)) => entry.places = self.places(kinds, row),
                     Some((key, value)) if key.starts_with("default") => {
                         entry.defaults.extend(self.default_of(key, value, row));
                     }
@@ -393,8 +422,8 @@ impl Compiler {
                 self.error(line, "a value is not closed");
                 break;
             };
-            let (path, ty, zero) = self.typed(inner, line);
-            pieces.push(Piece::Value { field: self.field(&format!("{prefix}{path}"), zero), ty });
+            let Typed { path, ty, zero, limit } = self.typed(inner, line);
+            pieces.push(Piece::Value { field: self.field(&format!("{prefix}{path}"), zero), ty, limit });
             rest = after;
         }
         if !rest.is_empty() {
@@ -417,23 +446,24 @@ impl Compiler {
             let range_end = paths.next().map(|path| self.field(&path, Zero::Dropped));
             return Item::Address { address, port, range_end, brackets };
         }
-        let (inner, bounds) = match inner.strip_suffix(']').and_then(|inner| inner.split_once('[')) {
-            Some((inner, bounds)) => {
-                let bounds = Bounds::read(bounds);
-                if bounds.is_none() {
-                    self.error(line, "the bounds of a number are not understood");
+        let Typed { path, ty, zero, limit } = self.typed(inner, line);
+        let path = if path == "." { path.to_owned() } else { format!("{prefix}{path}") };
+        Item::Value { field: self.field(&path, zero), ty, stops: Vec::new(), limit }
+    }
+
+    /// Reads `path:type`. A `0` at the end of a type says that a zero is kept in JSON, `0@3.0` that it is up to a version;
+    /// what follows in brackets limits the value.
+    fn typed(&mut self, inner: &'static str, line: &str) -> Typed {
+        let (inner, mut limit) = match inner.strip_suffix(']').and_then(|inner| inner.split_once('[')) {
+            Some((inner, text)) => {
+                let limit = Limit::read(text);
+                if limit.is_none() {
+                    self.error(line, "what limits a value is not understood");
                 }
-                (inner, bounds)
+                (inner, limit)
             }
             None => (inner, None),
         };
-        let (path, ty, zero) = self.typed(inner, line);
-        let path = if path == "." { path.to_owned() } else { format!("{prefix}{path}") };
-        Item::Value { field: self.field(&path, zero), ty, stops: Vec::new(), bounds }
-    }
-
-    /// Reads `path:type`. A `0` at the end of a type says that a zero is kept in JSON, `0@3.0` that it is up to a version.
-    fn typed(&mut self, inner: &'static str, line: &str) -> (&'static str, Type, Zero) {
         let (path, name) = inner.split_once(':').unwrap_or((inner, "word"));
         let (name, zero) = match (name.split_once("0@"), name.strip_suffix('0')) {
             (Some((name, until)), _) => (name, until.parse().map_or(Zero::Kept, Zero::KeptUntil)),
@@ -452,7 +482,11 @@ impl Compiler {
             "bytes" => Type::Bytes,
             "kb" => Type::Kilobytes,
             "rest" => Type::Rest,
-            "expr" => Type::Expr,
+            "args" => Type::Expr,
+            "expr" => {
+                limit = limit.or_else(|| form("sample").map(Limit::Form));
+                Type::Expr
+            }
             "words" => Type::Words,
             "ints" => Type::Ints,
             "commas" => Type::Commas,
@@ -468,13 +502,25 @@ impl Compiler {
             name if name.starts_with('=') => Type::Always(name.trim_start_matches('=')),
             name if name.starts_with('~') => Type::Otherwise(name.trim_start_matches('~')),
             name if name.contains('|') => Type::OneOf(name.split('|').collect()),
-            _ => {
-                self.error(line, "a type is not known");
+            // A form on its own is that of a word.
+            name => {
+                limit = limit.or_else(|| form(name).map(Limit::Form));
+                if limit.is_none() {
+                    self.error(line, "a type is not known");
+                }
                 Type::Word
             }
         };
-        (path, ty, zero)
+        Typed { path, ty, zero, limit }
     }
+}
+
+/// What stands between angle brackets.
+struct Typed {
+    path: &'static str,
+    ty: Type,
+    zero: Zero,
+    limit: Option<Limit>,
 }
 
 /// Adds an option, and for one that toggles its opposite, which starts with `no-`.
@@ -484,7 +530,7 @@ fn add_option(options: &mut Options, mut entry: Entry) {
     {
         let opposite: &'static str = Box::leak(format!("no-{word}").into_boxed_str());
         let ty_disabled = Type::Always("disabled");
-        let disabled = Item::Value { field: *field, ty: ty_disabled, stops: Vec::new(), bounds: None };
+        let disabled = Item::Value { field: *field, ty: ty_disabled, stops: Vec::new(), limit: None };
         *ty = Type::Always("enabled");
         let opposite = Entry { items: vec![Item::Literal(opposite), disabled], ..entry.clone() };
         options.add(entry);

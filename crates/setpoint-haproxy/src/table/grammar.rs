@@ -9,7 +9,8 @@
 //! | `type=deny` | that word, kept in the field `type` |
 //! | `type=a~b` | the word `b`, for which the field `type` holds `a` |
 //! | `<path>`, `<path:int>` | a value of a type, kept in a field |
-//! | `<path:int[1..]>`, `<path:int[0..2]>` | a number that HAProxy accepts only between these |
+//! | `<path:int[1..]>`, `<path:word[a\|b]>` | a value of which HAProxy accepts only these |
+//! | `<path:word[octal]>`, `<path:octal>` | a value that has a form; the `forms` module lists them |
 //! | `set-var(<scope>.<name>)` | one word that holds several values |
 //! | `<address,port:address>` | an address with its port; `address6` puts IPv6 in brackets |
 //! | `<path:=value>`, `<path:~value>` | no word: the field holds this value, or nothing that contradicts it |
@@ -22,7 +23,8 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::model::{Field, Version};
+use super::limits::Limit;
+use crate::model::{Field, ObjectKind, Version};
 
 /// The type of a value, and so how it is read and spelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,40 +120,11 @@ impl Versions {
     }
 }
 
-/// The least and the greatest number that HAProxy accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bounds {
-    pub(crate) least: i64,
-    pub(crate) most: i64,
-}
-
-impl Bounds {
-    /// Reads `1..` or `0..2`.
-    pub(crate) fn read(text: &str) -> Option<Self> {
-        let (least, most) = text.split_once("..")?;
-        let most = if most.is_empty() { i64::MAX } else { most.parse().ok()? };
-        Some(Self { least: least.parse().ok()?, most })
-    }
-
-    pub(crate) fn contain(self, number: i64) -> bool {
-        (self.least..=self.most).contains(&number)
-    }
-}
-
-impl std::fmt::Display for Bounds {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.most {
-            i64::MAX => write!(f, "at least {}", self.least),
-            most => write!(f, "from {} to {most}", self.least),
-        }
-    }
-}
-
 /// A part of one word.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
     Literal(&'static str),
-    Value { field: Field, ty: Type },
+    Value { field: Field, ty: Type, limit: Option<Limit> },
 }
 
 /// An item of a row.
@@ -163,8 +136,8 @@ pub(crate) enum Item {
     Constant { field: Field, value: &'static str, word: &'static str },
     /// One word made of pieces. A constant at its start is the value of a field.
     Pattern { constant: Option<(Field, &'static str)>, pieces: Vec<Piece> },
-    /// A value. `stops` are the words at which an expression ends, `bounds` the numbers between which HAProxy accepts it.
-    Value { field: Field, ty: Type, stops: Vec<&'static str>, bounds: Option<Bounds> },
+    /// A value. `stops` are the words at which an expression ends, `limit` is what HAProxy accepts of it.
+    Value { field: Field, ty: Type, stops: Vec<&'static str>, limit: Option<Limit> },
     /// An address, perhaps with a port or a range of ports; an IPv6 one may be in brackets that are not part of it.
     Address { address: Field, port: Option<Field>, range_end: Option<Field>, brackets: bool },
     /// What may be left out.
@@ -198,6 +171,8 @@ pub(crate) struct Entry {
     pub(crate) runtime: bool,
     /// Whether no HAProxy has it, although the schema has a property for it.
     pub(crate) refused: bool,
+    /// The sections in which HAProxy accepts it, if not in all.
+    pub(crate) places: Vec<ObjectKind>,
     /// What holds where it is not given, by version.
     pub(crate) defaults: Vec<(Versions, &'static str)>,
 }

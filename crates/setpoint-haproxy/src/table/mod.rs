@@ -23,14 +23,21 @@
 //!   `write` for one that is read as another; `mirror=prefix.` where the API shows the first element of a list a second time;
 //!   `merge` where a second line adds to the first instead of replacing it, `once` where the schema has no place for it;
 //!   `implied=value` for what the API adds to what it is sent where nothing is said of it; `refused` for what the schema has
-//!   and no HAProxy: it is an error to write it, and it is not read.
+//!   and no HAProxy: it is an error to write it, and it is not read; `in=frontend,defaults` for what HAProxy accepts only in
+//!   some of the sections that could hold it: it is an error to write it elsewhere; `if=rule` for what has to hold between the
+//!   values of a line, by the name of a rule in the `rules` module. Of children, `single` says that HAProxy accepts just one
+//!   in its section, `unique` that it accepts none twice.
 //!
 //! Blocks `[params name]` hold options that several lines share, and `[order section]` the order in which a section's lines
 //! are written.
 
 mod compile;
+mod forms;
 pub(crate) mod grammar;
+pub(crate) mod limits;
 pub(crate) mod read;
+mod rules;
+pub(crate) mod samples;
 mod shape;
 pub(crate) mod units;
 pub(crate) mod write;
@@ -116,9 +123,26 @@ pub(crate) struct Row {
     pub(crate) runtime: bool,
     /// Whether no HAProxy has such a line here, although the schema has a property for it.
     pub(crate) refused: bool,
+    /// The sections in which HAProxy accepts such a line, if not in all that can hold it.
+    pub(crate) places: Vec<ObjectKind>,
+    /// What has to hold between its values.
+    pub(crate) rule: Option<&'static rules::Rule>,
+    /// For the place of children: whether there can be several.
+    pub(crate) several: Several,
     pub(crate) defaults: Vec<(Versions, &'static str)>,
     /// Rows of one family are forms of the same directive: the last one that is read wins, one is written.
     pub(crate) family: usize,
+}
+
+/// Whether a section can have several children of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Several {
+    /// As many as one likes.
+    Any,
+    /// As many as have names of their own.
+    Different,
+    /// Just one.
+    No,
 }
 
 /// What a second line of a directive does to the first.
@@ -148,6 +172,9 @@ impl Row {
             implied: None,
             runtime: false,
             refused: false,
+            places: Vec::new(),
+            rule: None,
+            several: Several::Any,
             defaults: Vec::new(),
             family: 0,
         }
@@ -156,6 +183,12 @@ impl Row {
     /// Says whether it is nothing but fixed words.
     pub(crate) fn is_bare(&self) -> bool {
         self.items.iter().all(|item| matches!(item, Item::Literal(_)))
+    }
+
+    /// Returns the fixed words it starts with.
+    pub(crate) fn start(&self) -> String {
+        let words: Vec<&str> = self.items.iter().map_while(first_word).map(cut).collect();
+        words.join(" ")
     }
 
     /// Returns the fixed words it starts with, at most two.

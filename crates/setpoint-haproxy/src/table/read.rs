@@ -147,7 +147,7 @@ impl<'w> Reader<'w> {
                     Some(after) => rest = after,
                     None => return false,
                 },
-                Piece::Value { field, ty } => {
+                Piece::Value { field, ty, .. } => {
                     let end = match pieces.get(position + 1) {
                         Some(Piece::Literal(literal)) if position + 2 == pieces.len() => {
                             rest.strip_suffix(literal).map(str::len)

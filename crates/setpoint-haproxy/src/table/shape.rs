@@ -62,7 +62,7 @@ fn collect_slots(items: &[Item], fields: &[FieldInfo], shape: &mut Shape) {
                     text(shape, *field);
                 }
                 for piece in pieces {
-                    if let Piece::Value { field, ty } = piece {
+                    if let Piece::Value { field, ty, .. } = piece {
                         shape.slots.insert(path_of(fields, *field), Slot::Value(*field, ty.clone()));
                     }
                 }

@@ -26,6 +26,15 @@ pub(crate) fn write_time(milliseconds: i64) -> String {
     }
 }
 
+/// Reads a number as HAProxy does, decimal or after `0x` hexadecimal.
+pub(crate) fn read_number(word: &str) -> Option<u64> {
+    match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None if word.bytes().all(|byte| byte.is_ascii_digit()) => word.parse().ok(),
+        None => None,
+    }
+}
+
 /// The units of sizes, from the largest down, in bytes.
 const SIZES: [(&str, i64); 3] = [("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10)];
 

@@ -1,46 +1,104 @@
 //! From fields to words: walks along the items of a row and writes what the fields say, in canonical spelling.
 
-use super::Row;
 use super::grammar::{Direction, Entry, Item, Piece, Type, first_word};
+use super::limits::{Complaint, Limit};
+use super::samples::{Scene, criterion, stages};
 use super::units::{write_size, write_time};
+use super::{Repeat, Row};
+use crate::keywords::ALL_STAGES;
 use crate::model::spelling::{one_word, split, words};
-use crate::model::{Field, Fields, Value, Version};
+use crate::model::{Context, Edition, Field, Fields, ObjectKind, Value, Version};
 
 /// Writes the line that a row makes of some fields; `None` if something is missing that the row needs.
 ///
 /// # Errors
 ///
-/// What HAProxy would refuse, in words.
-pub(crate) fn write_row(row: &Row, fields: &Fields, version: Version) -> Result<Option<String>, String> {
-    let mut writer = Writer::new(fields, version);
+/// What HAProxy would refuse.
+pub(crate) fn write_row(row: &Row, fields: &Fields, site: Site) -> Result<Option<String>, Complaint> {
+    let Some(line) = write_values(row, fields, site)? else { return Ok(None) };
+    match row.rule.and_then(|rule| rule.complain(fields)) {
+        Some(complaint) => Err(complaint),
+        None => Ok(Some(line)),
+    }
+}
+
+/// Says what HAProxy would refuse of a line that a row has read, if something.
+pub(crate) fn complaint(row: &Row, fields: &Fields, site: Site) -> Option<Complaint> {
+    // What a section says of itself is spread over lines.
+    let is_whole = row.list.is_some() || row.owners.iter().all(|owner| !owner.is_section());
+    let by_rule = || row.rule.filter(|_| is_whole).and_then(|rule| rule.complain(fields));
+    write_values(row, fields, site).err().or_else(by_rule)
+}
+
+/// Writes a line whose values HAProxy accepts, each by itself.
+fn write_values(row: &Row, fields: &Fields, site: Site) -> Result<Option<String>, Complaint> {
+    let mut writer = Writer::new(fields, site);
+    writer.is_default = row.repeat == Repeat::Merge;
+    writer.scene.stages = stages(&row.start(), site.section);
     // A line of which nothing is said is not there: `default-server` without options.
     if !writer.items(&row.items) || (writer.said == 0 && !row.is_bare()) {
         return Ok(None);
     }
     let line = if writer.negated { format!("no {}", writer.out) } else { writer.out };
     if row.refused {
-        return Err(format!("HAProxy has no `{line}` here"));
+        return Err(Complaint::new(format!("HAProxy has no `{line}` here")));
+    }
+    if let Some(section) = site.outside(&row.places) {
+        return Err(Complaint::new(format!("HAProxy accepts no `{}` in a {section}", row.start())));
     }
     match writer.refused {
-        Some(why) => Err(why),
+        Some(complaint) => Err(complaint),
         None => Ok(Some(line)),
+    }
+}
+
+/// What something is written for: a version, and the section it will stand in where that is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Site {
+    pub(crate) version: Version,
+    pub(crate) edition: Edition,
+    pub(crate) section: Option<ObjectKind>,
+}
+
+impl Site {
+    pub(crate) fn new(cx: &Context, section: Option<ObjectKind>) -> Self {
+        Self { version: cx.version, edition: cx.edition, section }
+    }
+
+    /// Returns the section it is in, if that is none of some places.
+    fn outside(self, places: &[ObjectKind]) -> Option<ObjectKind> {
+        self.section.filter(|section| !places.is_empty() && !places.contains(section))
     }
 }
 
 struct Writer<'f> {
     fields: &'f Fields,
-    version: Version,
+    site: Site,
+    /// When its expressions are evaluated.
+    scene: Scene,
+    /// Whether this is what holds for others: their expressions are looked at when something uses them.
+    is_default: bool,
     negated: bool,
     /// How many fields are in what is written so far.
     said: usize,
     /// What HAProxy would refuse of what is written so far.
-    refused: Option<String>,
+    refused: Option<Complaint>,
     out: String,
 }
 
 impl<'f> Writer<'f> {
-    fn new(fields: &'f Fields, version: Version) -> Self {
-        Self { fields, version, negated: false, said: 0, refused: None, out: String::new() }
+    fn new(fields: &'f Fields, site: Site) -> Self {
+        let scene = Scene { version: site.version, edition: site.edition, stages: ALL_STAGES };
+        Self {
+            fields,
+            site,
+            scene,
+            is_default: false,
+            negated: false,
+            said: 0,
+            refused: None,
+            out: String::new(),
+        }
     }
 
     fn word(&mut self, word: &str) {
@@ -76,17 +134,19 @@ impl<'f> Writer<'f> {
                     return false;
                 }
                 let Some(word) = self.pieces(pieces) else { return false };
+                for piece in pieces {
+                    if let Piece::Value { field, limit: Some(limit), .. } = piece {
+                        self.hold(*field, limit, false);
+                    }
+                }
                 self.said += 1;
                 self.word(&one_word(&word));
                 true
             }
-            Item::Value { field, ty, bounds, .. } => {
+            Item::Value { field, ty, limit, .. } => {
                 let written = self.value(*field, ty);
-                if let (true, Some(bounds), Some(Value::Int(number))) =
-                    (written, bounds, self.fields.get(*field))
-                    && !bounds.contain(*number)
-                {
-                    self.refused = Some(format!("{field} can't be {number}: HAProxy wants {bounds}"));
+                if written && let Some(limit) = limit {
+                    self.hold(*field, limit, matches!(ty, Type::Rest | Type::Expr));
                 }
                 written
             }
@@ -102,10 +162,16 @@ impl<'f> Writer<'f> {
                 let mut written = None;
                 for entry in &options.entries {
                     let word = entry.items.first().and_then(first_word);
-                    let counts = entry.versions.contains(self.version) && entry.direction != Direction::Read;
+                    let counts =
+                        entry.versions.contains(self.site.version) && entry.direction != Direction::Read;
                     if counts && (word.is_none() || word != written) && self.entry(entry) {
-                        if entry.refused {
-                            self.refused = word.map(|word| format!("HAProxy has no option `{word}` here"));
+                        if entry.refused || self.site.outside(&entry.places).is_some() {
+                            let why = |word: &str| Complaint {
+                                why: format!("HAProxy has no option `{word}` here"),
+                                word: Some(word.to_owned()),
+                                hint: None,
+                            };
+                            self.refused = word.map(why);
                         }
                         written = word;
                     }
@@ -124,6 +190,7 @@ impl<'f> Writer<'f> {
                 self.said += 1;
                 let whole = split(test).is_some_and(|words| !words.is_empty());
                 let (cond, test) = (cond.to_owned(), test.to_owned());
+                self.refuse(condition(&cond, &test, self.scene));
                 self.word(&cond);
                 self.word(&test);
                 whole
@@ -131,13 +198,29 @@ impl<'f> Writer<'f> {
         }
     }
 
+    /// Notes what HAProxy would refuse; the first of it counts.
+    fn refuse(&mut self, complaint: Option<Complaint>) {
+        self.refused = self.refused.take().or(complaint);
+    }
+
+    /// Holds the value of a field to what HAProxy accepts of it.
+    fn hold(&mut self, field: Field, limit: &Limit, several: bool) {
+        if self.is_default && limit.is_of_samples() {
+            return;
+        }
+        let complaint =
+            self.fields.get(field).and_then(|value| limit.complain(field.path(), value, several, self.scene));
+        self.refuse(complaint);
+    }
+
     /// Writes items that may be left out: all of them or none.
     fn attempt(&mut self, items: &[Item]) -> bool {
-        let (length, negated, said) = (self.out.len(), self.negated, self.said);
+        let (length, negated, said, refused) =
+            (self.out.len(), self.negated, self.said, self.refused.clone());
         let written = self.items(items);
         if !written {
             self.out.truncate(length);
-            (self.negated, self.said) = (negated, said);
+            (self.negated, self.said, self.refused) = (negated, said, refused);
         }
         written
     }
@@ -155,11 +238,11 @@ impl<'f> Writer<'f> {
         let Some(Value::List(values)) = self.fields.get(list) else { return Some(0) };
         for value in values {
             let text = with_element(value, |element| {
-                let mut writer = Writer::new(element, self.version);
+                let mut writer = Writer { scene: self.scene, ..Writer::new(element, self.site) };
                 writer.items(items).then_some((writer.out, writer.refused))
             })?;
             let (text, refused) = text;
-            self.refused = self.refused.take().or(refused);
+            self.refuse(refused);
             self.said += 1;
             self.word(&text);
         }
@@ -171,10 +254,10 @@ impl<'f> Writer<'f> {
         for piece in pieces {
             match piece {
                 Piece::Literal(literal) => word.push_str(literal),
-                Piece::Value { ty: Type::Count, field } if self.fields.get(*field).is_none() => {
+                Piece::Value { ty: Type::Count, field, .. } if self.fields.get(*field).is_none() => {
                     word.push('0');
                 }
-                Piece::Value { field, ty } => word.push_str(&spell(ty, self.fields.get(*field)?)?),
+                Piece::Value { field, ty, .. } => word.push_str(&spell(ty, self.fields.get(*field)?)?),
             }
         }
         Some(word)
@@ -258,12 +341,29 @@ impl<'f> Writer<'f> {
         if let (Some(first), Some(last)) = (port, range_end)
             && last < first
         {
-            self.refused = Some(format!("a range of ports can't go from {first} to {last}"));
+            self.refuse(Some(Complaint::new(format!("a range of ports can't go from {first} to {last}"))));
         }
         self.said += 1;
         self.word(&one_word(&word));
         true
     }
+}
+
+/// Says what is wrong with a condition, if something is: `if` or `unless`, and what stands in braces. Names outside of
+/// them are those of ACLs.
+fn condition(cond: &str, test: &str, scene: Scene) -> Option<Complaint> {
+    if !matches!(cond, "if" | "unless") {
+        return Some(Complaint {
+            word: Some(cond.to_owned()),
+            ..Complaint::new(format!("a condition starts with `if` or `unless`, not with `{cond}`"))
+        });
+    }
+    if test.contains('$') {
+        return None;
+    }
+    let words = split(test)?;
+    let braces = words.iter().enumerate().filter(|(_, word)| matches!(word.as_str(), "{" | "!{"));
+    braces.into_iter().find_map(|(at, _)| criterion(words.get(at + 1..)?, scene))
 }
 
 /// Says whether an address is an IPv6 one, perhaps after a prefix such as `ipv6@`.

@@ -60,6 +60,7 @@ pub enum Problem {
     Deprecated,
     TooNew,
     NoEffect,
+    Refused,
 }
 
 /// One thing that is wrong with a file.

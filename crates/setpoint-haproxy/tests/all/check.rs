@@ -1,5 +1,7 @@
 //! References, keywords and versions, beside what HAProxy says.
 
+use std::fmt::Write as _;
+
 use setpoint_haproxy::check::{Checks, check};
 use setpoint_haproxy::conformance::TextCase;
 use setpoint_haproxy::model;
@@ -302,4 +304,64 @@ fn nothing_that_haproxy_accepted_in_the_recordings_is_called_an_error() {
         }
     }
     assert!(looked_at > 1000, "only {looked_at} configurations");
+}
+
+#[test]
+fn what_haproxy_refuses_of_a_value_is_found_with_its_place() {
+    let cases = [
+        ("  http-request set-var(txn.a) srcc\n", "srcc", Some("did you mean `src`?")),
+        ("  http-request set-var(txn.a) src,lowre\n", "src,lowre", Some("did you mean `lower`?")),
+        ("  http-request set-header X-A %[srcc]\n", "%[srcc]", Some("did you mean `src`?")),
+        ("  http-request deny if { pathh_beg /x }\n", "pathh_beg", Some("did you mean `path_beg`?")),
+        ("  http-response set-var(txn.a) path\n", "path", None),
+        ("  http-request set-var(bogus.a) src\n", "set-var(bogus.a)", None),
+        (
+            "  http-request use-service promtheus-exporter\n",
+            "promtheus-exporter",
+            Some("did you mean `prometheus-exporter`?"),
+        ),
+        ("  acl a srcc 10.0.0.1\n", "srcc", Some("did you mean `src`?")),
+        ("  http-request set-timeout server 1s\n", "http-request", None),
+        ("backend b\n  tcp-request connection accept\n", "tcp-request", None),
+        ("backend b\n  retry-on 503 conn-failur\n", "conn-failur", Some("did you mean `conn-failure`?")),
+        ("backend b\n  hash-balance-factor 50\n", "50", None),
+        ("listen b\n  mode http\n  http-request set-var(txn.a) srcc\n", "srcc", Some("did you mean `src`?")),
+    ];
+    for (lines, text, hint) in cases {
+        let config = frontend(lines);
+        let found: Vec<_> = found(&config, Some(model::Version::V3_4))
+            .into_iter()
+            .filter(|found| found.severity == Severity::Error)
+            .collect();
+        let [one] = found.as_slice() else { panic!("{lines:?}: {found:#?}") };
+        assert_eq!(
+            (one.problem, one.text.as_str(), one.hint.as_deref()),
+            (Problem::Refused, text, hint),
+            "{one}"
+        );
+        let check = need!(Haproxy::check(Version::V3_4, &config));
+        assert!(!check.accepted, "{lines:?}");
+    }
+}
+
+/// The recorded texts that HAProxy accepts, in every version.
+#[test]
+fn nothing_that_haproxy_accepts_is_called_refused() {
+    let (mut checked, mut wrong) = (0, String::new());
+    for version in model::Version::ALL.into_iter().filter(|version| *version >= model::Version::V3_0) {
+        for line in crate::conformance::recording(version, "text").lines() {
+            let case: TextCase = serde_json::from_str(line).unwrap();
+            if case.haproxy_ok != Some(true) {
+                continue;
+            }
+            checked += 1;
+            for one in found(&case.config, Some(version)) {
+                if one.problem == Problem::Refused {
+                    writeln!(wrong, "{version} {}: {one}", case.case).unwrap();
+                }
+            }
+        }
+    }
+    assert!(checked > 1000, "only {checked} texts were checked");
+    assert!(wrong.is_empty(), "{wrong}");
 }

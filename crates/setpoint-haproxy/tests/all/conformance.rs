@@ -31,6 +31,14 @@ fn agrees(version: Version) {
         "{} differences, such as\n{differences}",
         report.differences.len()
     );
+    let written: Vec<&String> = report.refused.values().flat_map(|refused| &refused.unexplained).collect();
+    let some: Vec<&str> = written.iter().take(20).map(|case| case.as_str()).collect();
+    assert!(
+        written.is_empty(),
+        "{} objects are written and refused by HAProxy, such as\n{}",
+        written.len(),
+        some.join("\n")
+    );
 }
 
 #[test]

@@ -296,11 +296,11 @@ fn write_list() -> Result<(), Missing> {
         }
     }
     std::fs::write(LIST, text).unwrap();
-    Ok(())
+    crate::samples::write_list()
 }
 
 /// The versions that know a word, as the list tells them.
-fn range(versions: &[model::Version], (first, last): (model::Version, model::Version)) -> String {
+pub(crate) fn range(versions: &[model::Version], (first, last): (model::Version, model::Version)) -> String {
     let (since, until) = (versions.iter().min().unwrap(), versions.iter().max().unwrap());
     match () {
         () if *until < last => format!(" {since} {until}"),

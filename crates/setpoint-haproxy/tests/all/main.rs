@@ -9,6 +9,8 @@ mod fuzz;
 mod keywords;
 mod model;
 mod printer;
+mod refused;
 mod runtime;
+mod samples;
 mod text;
 mod words;

@@ -4,6 +4,7 @@
 //! what HAProxy accepts, it is asked here, many cases at once: what it refuses of ours it must refuse of the original's,
 //! too, in the same surroundings.
 
+use std::borrow::Borrow;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -35,9 +36,9 @@ const IMPOSSIBLE: [&str; 6] = [
 const ODD: [&str; 6] = ["two words", "say \"hi\"", "it's", "a#b", "back\\slash", "pre quoted"];
 
 /// One case: the lines of the model, and those of the original.
-struct Candidate {
-    case: ModelCase,
-    ours: Vec<String>,
+pub(crate) struct Candidate {
+    pub(crate) case: ModelCase,
+    pub(crate) ours: Vec<String>,
 }
 
 #[test]
@@ -119,15 +120,16 @@ fn candidates(version: Version, folder: &Path) -> Vec<Candidate> {
     candidates
 }
 
-/// A configuration in which each case has a section of its own.
-fn configuration<'c>(
+/// A configuration in which each case has a section of its own, after a comment with its number.
+pub(crate) fn configuration<'c, C: Borrow<Candidate>>(
     version: Version,
     folder: &Path,
-    batch: &'c [Candidate],
+    batch: &'c [C],
     lines: impl Fn(&'c Candidate) -> &'c Vec<String>,
 ) -> String {
     let mut text = base(version, folder);
-    for (number, candidate) in batch.iter().enumerate() {
+    for (number, candidate) in batch.iter().map(Borrow::borrow).enumerate() {
+        writeln!(text, "# case {number}").unwrap();
         let keyword = candidate.case.section_keyword().unwrap();
         let lines = lines(candidate);
         let mut own = lines.iter();
@@ -201,7 +203,7 @@ backend tbl
 }
 
 /// A folder with the files that the cases name.
-fn surroundings() -> tempfile::TempDir {
+pub(crate) fn surroundings() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, content: &str| {
         let path = folder.path().join(name);

@@ -1,0 +1,67 @@
+//! What HAProxy would refuse of a line that it knows: a fetch or a converter that is none, a value that does not fit, a
+//! rule that has no place in its section. The table of directives knows, as it does when a line is written.
+
+use crate::model::{Context, LineReader, ObjectKind, Version, section_object};
+use crate::table::limits::Complaint;
+use crate::text::{Diagnostic, Document, Line, Problem, Section, SectionKind};
+
+/// Holds every line that the table covers to what HAProxy accepts of it.
+pub(super) fn check(document: &Document, version: Option<Version>, found: &mut Vec<Diagnostic>) {
+    let contexts: Vec<Context> = match version {
+        Some(version) => vec![Context::new(version)],
+        // The newest refuses the least, so that it is asked first.
+        None => Version::ALL.into_iter().rev().map(Context::new).collect(),
+    };
+    let mut first_line = 1_u32;
+    for section in document.sections() {
+        let (kinds, place) = kinds(section.kind());
+        for line in section.lines().filter(|line| line.directive().is_none() && line.error().is_none()) {
+            if let Some(complaint) = complaint(section, &line, kinds, place, &contexts) {
+                found.push(diagnostic(section, first_line, &line, complaint));
+            }
+        }
+        first_line = first_line.saturating_add(section.line_count());
+    }
+}
+
+/// The kinds of objects that describe the lines of a section, and the one that it is; a `listen` is both of two.
+fn kinds(section: SectionKind) -> (&'static [ObjectKind], Option<ObjectKind>) {
+    match section {
+        SectionKind::Listen => (&[ObjectKind::Frontend, ObjectKind::Backend], None),
+        section => match section_object(section) {
+            Some(kind) => (kind.alone(), Some(kind)),
+            None => (&[], None),
+        },
+    }
+}
+
+/// What is wrong with a line in all versions, if something is.
+fn complaint(
+    section: &Section,
+    line: &Line<'_>,
+    kinds: &[ObjectKind],
+    place: Option<ObjectKind>,
+    contexts: &[Context],
+) -> Option<Complaint> {
+    let mut first = None;
+    for cx in contexts {
+        let reader = LineReader::new(section, cx);
+        match kinds.iter().find_map(|kind| reader.complaint(line, *kind, place)) {
+            Some(Err(complaint)) => first = first.or(Some(complaint)),
+            Some(Ok(())) | None => return None,
+        }
+    }
+    first
+}
+
+fn diagnostic(section: &Section, first_line: u32, line: &Line<'_>, complaint: Complaint) -> Diagnostic {
+    let holds = |text: &str| complaint.word.as_deref().is_some_and(|word| text.contains(word));
+    let mut words = line.words();
+    let first = words.next();
+    let word = words.find(|word| holds(&word.to_str_lossy())).or(first);
+    let at = word.as_ref().map_or((1, &b""[..]), |word| (word.column, word.raw));
+    let found = Diagnostic::new(Problem::Refused, first_line, line, at, complaint.why);
+    let found = Diagnostic { hint: complaint.hint.map(Into::into), ..found };
+    // Whether HAProxy reads it is for the condition to say.
+    if section.is_conditional() { found.warning() } else { found }
+}

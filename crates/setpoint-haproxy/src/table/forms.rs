@@ -1,0 +1,234 @@
+//! The forms of values that HAProxy accepts, by the names that rows use for them.
+
+use super::limits::Complaint;
+use super::samples::{Scene, criterion, expression, format};
+use super::units::{read_number, read_size, read_time};
+use crate::keywords::Place;
+
+/// A form that values have.
+#[derive(Debug)]
+pub(crate) struct Form {
+    pub(super) name: &'static str,
+    /// What HAProxy wants, in words.
+    pub(super) wants: &'static str,
+    pub(super) fits: Fits,
+}
+
+/// How it is seen whether words have a form.
+#[derive(Debug)]
+pub(super) enum Fits {
+    /// Each word has to fit.
+    Word(fn(&str) -> bool),
+    /// All words together have to; this says what is wrong with them.
+    Words(fn(&[String], Scene) -> Option<Complaint>),
+}
+
+/// Finds a form by its name.
+pub(crate) fn form(name: &str) -> Option<&'static Form> {
+    FORMS.iter().find(|form| form.name == name)
+}
+
+const fn each(name: &'static str, wants: &'static str, fits: fn(&str) -> bool) -> Form {
+    Form { name, wants, fits: Fits::Word(fits) }
+}
+
+const fn all(
+    name: &'static str,
+    wants: &'static str,
+    complain: fn(&[String], Scene) -> Option<Complaint>,
+) -> Form {
+    Form { name, wants, fits: Fits::Words(complain) }
+}
+
+/// The forms, by the names that rows use.
+const FORMS: &[Form] = &[
+    all("sample", "a sample expression", expression),
+    all("format", "a format", format),
+    all("criterion", "what an ACL compares", criterion),
+    all("time-or-sample", "a time or a sample expression", |words, scene| {
+        let is_time = |word: &str| read_time(word, 1).is_some();
+        unless_alone(words, is_time, "neither a time nor", scene)
+    }),
+    all("size-or-sample", "a size or a sample expression", |words, scene| {
+        unless_alone(words, |word| read_size(word).is_some(), "neither a size nor", scene)
+    }),
+    all("number-or-sample", "a number or a sample expression", |words, scene| {
+        unless_alone(words, is_number, "neither a number nor", scene)
+    }),
+    all("service", "a service", |words, scene| {
+        let word = words.first()?;
+        let known = scene.knows(&[Place::Service], word);
+        (!known).then(|| Complaint::unknown("service", word, &[Place::Service], scene.version))
+    }),
+    all("mux", "a multiplexer", |words, scene| {
+        let word = words.first()?;
+        let known = scene.knows(&[Place::Mux], word);
+        (!known).then(|| Complaint::unknown("protocol", word, &[Place::Mux], scene.version))
+    }),
+    all("one", "one word", |words, _| words.get(1).map(too_many)),
+    all("codes", "a list of status codes", |words, _| {
+        let is_code =
+            |word: &&String| word.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b',' | b'-'));
+        let not_a_code = words.first().filter(|word| !is_code(word)).map(|word| Complaint {
+            word: Some(word.clone()),
+            ..Complaint::new(format!("`{word}` is no list of status codes"))
+        });
+        not_a_code.or_else(|| one_pattern(words))
+    }),
+    all("pattern", "one word", |words, _| one_pattern(words)),
+    all("bind-options", "options of `bind`", |words, scene| options(words, Place::BindOption, scene)),
+    all("server-options", "options of `server`", |words, scene| options(words, Place::ServerOption, scene)),
+    each("store", "names of what is stored, with commas", |word| {
+        word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b',' | b'(' | b')'))
+    }),
+    each("cpu-policy", "a policy", |word| CPU_POLICIES.contains(&word)),
+    each("facility", "a syslog facility", |word| FACILITIES.contains(&word)),
+    each("severity", "a level of syslog", |word| SEVERITIES.contains(&word)),
+    each("log-format", "a format of logs", |word| LOG_FORMATS.contains(&word)),
+    each("http-version", "a version of HTTP", |word| !word.contains(['\r', '\n'])),
+    each("factor", "0, or more than 100", |word| {
+        read_number(word).is_some_and(|number| number == 0 || number > 100)
+    }),
+    each("profile", "letters, digits, `_` and `-`", |word| {
+        word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+    }),
+    each("proc-variable", "a variable such as `proc.name`", |word| {
+        word.strip_prefix("proc.").is_some_and(is_variable)
+    }),
+    each("cpus", "numbers of CPUs and ranges of them", |word| {
+        matches!(word, "all" | "odd" | "even") || is_ranges(word)
+    }),
+    each("dns-families", "`ipv4`, `ipv6` or both, with a comma", |word| {
+        word == "auto" || word.split(',').all(|family| matches!(family, "ipv4" | "ipv6"))
+    }),
+    each("scope", "`proc`, `sess`, `txn`, `req`, `res` or `check`", |word| {
+        matches!(word, "proc" | "sess" | "txn" | "req" | "res" | "check")
+    }),
+    each("variable", "letters, digits, `.` and `_`, perhaps conditions after a comma", |word| {
+        is_variable(word.split(',').next().unwrap_or_default())
+    }),
+    each("libraries", "names of libraries, with commas", |word| {
+        word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b','))
+    }),
+    each("octal", "an octal number", |word| !word.is_empty() && i64::from_str_radix(word, 8).is_ok()),
+    each("integer", "a whole number", |word| word.parse::<i64>().is_ok()),
+    each("byte", "a number from 0 to 255, perhaps in hexadecimal", |word| {
+        read_number(word).is_some_and(|number| number <= 255)
+    }),
+    each("mss", "a number from 1 to 65535, perhaps negative", |word| {
+        word.parse::<i64>().is_ok_and(|number| (1..=65535).contains(&number.abs()))
+    }),
+    each("hex", "pairs of hexadecimal digits", |word| {
+        word.len() % 2 == 0 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+    }),
+    each("plain", "letters, digits, `_`, `-` and `.`", |word| {
+        word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+    }),
+    each("errors", "`all`, or numbers and names of errors, with commas", |word| {
+        word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b','))
+    }),
+    each("range", "a number from 1 on, or two with a `-` between them", |word| {
+        let (first, last) = word.split_once('-').unwrap_or((word, word));
+        matches!((read_number(first), read_number(last)), (Some(first), Some(last)) if 1 <= first && first <= last)
+    }),
+    each("ranges", "numbers and ranges of them, with commas", is_ranges),
+    each("threads", "`all`, `odd`, `even`, or numbers of threads, perhaps after `group/`", |word| {
+        word.split(',').all(|part| {
+            let set = part.split_once('/').map_or(part, |(_, set)| set);
+            matches!(set, "all" | "odd" | "even" | "")
+                || set.split('-').all(|end| end.is_empty() || read_number(end).is_some())
+        })
+    }),
+];
+
+/// What syslog calls the origins of messages.
+const FACILITIES: [&str; 24] = [
+    "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "auth2", "ftp", "ntp",
+    "audit", "alert", "cron2", "local0", "local1", "local2", "local3", "local4", "local5", "local6",
+    "local7",
+];
+
+/// What syslog calls the levels of messages.
+const SEVERITIES: [&str; 8] = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
+
+/// The formats in which HAProxy sends logs.
+const LOG_FORMATS: [&str; 9] =
+    ["local", "rfc3164", "rfc5424", "priority", "short", "timed", "iso", "raw", "unspec"];
+
+/// How HAProxy can distribute its threads.
+const CPU_POLICIES: [&str; 13] = [
+    "none",
+    "first-usable-node",
+    "group-by-ccx",
+    "group-by-2-ccx",
+    "group-by-3-ccx",
+    "group-by-4-ccx",
+    "group-by-cluster",
+    "group-by-2-clusters",
+    "group-by-3-clusters",
+    "group-by-4-clusters",
+    "performance",
+    "efficiency",
+    "resource",
+];
+
+/// Says that a word is one too many.
+fn too_many(word: &String) -> Complaint {
+    Complaint { word: Some(word.clone()), ..Complaint::new(format!("`{word}` is one word too many")) }
+}
+
+/// Says that what a check expects is more than one word; options may follow it.
+fn one_pattern(words: &[String]) -> Option<Complaint> {
+    const OPTIONS: [&str; 8] = [
+        "comment",
+        "ok-status",
+        "error-status",
+        "tout-status",
+        "on-success",
+        "on-error",
+        "status-code",
+        "min-recv",
+    ];
+    words.get(1).filter(|word| !OPTIONS.contains(&word.as_str())).map(too_many)
+}
+
+/// Says what is wrong with options that hold for all lines of a kind; versions of TLS stand between them.
+fn options(words: &[String], place: Place, scene: Scene) -> Option<Complaint> {
+    let known =
+        |word: &&String| word.starts_with("TLSv") || word.starts_with("SSLv") || scene.knows(&[place], word);
+    let word = words.iter().find(|word| !known(word))?;
+    Some(Complaint::unknown("option", word, &[place], scene.version))
+}
+
+/// Says whether a word can name a variable.
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_'))
+}
+
+/// Says whether a word is numbers and ranges of them with commas between them.
+fn is_ranges(word: &str) -> bool {
+    word.split(',').all(|part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        read_number(first).is_some() && read_number(last).is_some()
+    })
+}
+
+/// Says that some words are neither a value on their own nor an expression.
+fn unless_alone(
+    words: &[String],
+    is_value: fn(&str) -> bool,
+    neither: &str,
+    scene: Scene,
+) -> Option<Complaint> {
+    match words {
+        [word] if is_value(word) => None,
+        words => expression(words, scene).map(|complaint| Complaint {
+            why: format!("{}, so that it is {neither} a sample expression", complaint.why),
+            ..complaint
+        }),
+    }
+}
+
+fn is_number(word: &str) -> bool {
+    read_number(word.strip_prefix('-').unwrap_or(word)).is_some()
+}

@@ -1,0 +1,152 @@
+//! What HAProxy accepts of a value beyond its type, so that what it would refuse is refused before it is written.
+//!
+//! A row says it in brackets after a type: `int[1..]` are numbers, `word[str|beg]` and `word[=none]` are words, and
+//! `word[octal]`, or just `octal`, is one of the [forms](super::forms). Values are held to it when they are written, and when a text is checked; they are
+//! read whatever they are.
+
+use super::forms::{Fits, Form, form};
+use super::samples::Scene;
+use crate::keywords::{Place, in_place};
+use crate::model::spelling::{one_word, split, words};
+use crate::model::{Value, Version};
+use crate::text::nearest;
+
+/// Why HAProxy would refuse something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Complaint {
+    pub(crate) why: String,
+    /// The word it is about.
+    pub(crate) word: Option<String>,
+    /// What could be meant.
+    pub(crate) hint: Option<String>,
+}
+
+impl Complaint {
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), word: None, hint: None }
+    }
+
+    /// Says that a version does not know a word.
+    pub(crate) fn unknown(what: &str, word: &str, places: &[Place], version: Version) -> Self {
+        let known = places.iter().flat_map(|place| in_place(*place, version));
+        Self {
+            why: format!("HAProxy {version} knows no {what} `{word}`"),
+            word: Some(word.to_owned()),
+            hint: nearest(word, known).map(|best| format!("did you mean `{best}`?")),
+        }
+    }
+}
+
+/// The least and the greatest number that HAProxy accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    least: i64,
+    most: i64,
+}
+
+impl Bounds {
+    /// Reads `1..` or `0..2`.
+    fn read(text: &str) -> Option<Self> {
+        let (least, most) = text.split_once("..")?;
+        let most = if most.is_empty() { i64::MAX } else { most.parse().ok()? };
+        Some(Self { least: least.parse().ok()?, most })
+    }
+
+    fn contain(self, number: i64) -> bool {
+        (self.least..=self.most).contains(&number)
+    }
+}
+
+impl std::fmt::Display for Bounds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.most {
+            i64::MAX => write!(f, "at least {}", self.least),
+            most => write!(f, "from {} to {most}", self.least),
+        }
+    }
+}
+
+/// What HAProxy accepts of a value.
+#[derive(Clone, Debug)]
+pub(crate) enum Limit {
+    /// Numbers between these.
+    Between(Bounds),
+    /// One of these words.
+    Words(Vec<&'static str>),
+    /// What has a form.
+    Form(&'static Form),
+}
+
+impl Limit {
+    /// Reads what stands in brackets after a type.
+    pub(crate) fn read(text: &'static str) -> Option<Self> {
+        if text.contains("..") {
+            return Bounds::read(text).map(Self::Between);
+        }
+        match (form(text), text.strip_prefix('=')) {
+            (Some(form), _) => Some(Self::Form(form)),
+            (None, Some(word)) => Some(Self::Words(vec![word])),
+            (None, None) if text.contains('|') => Some(Self::Words(text.split('|').collect())),
+            (None, None) => None,
+        }
+    }
+
+    /// Says whether it is about sample expressions.
+    pub(crate) fn is_of_samples(&self) -> bool {
+        matches!(self, Self::Form(Form { name: "sample", .. }))
+    }
+
+    /// Says what is wrong with the value of a field, if something is. `several` says that a text may be more than one word.
+    pub(crate) fn complain(
+        &self,
+        path: &str,
+        value: &Value,
+        several: bool,
+        scene: Scene,
+    ) -> Option<Complaint> {
+        match value {
+            Value::Int(number) => match self {
+                Self::Between(bounds) if !bounds.contain(*number) => {
+                    let why = format!("{path} can't be {number}: HAProxy wants {bounds}");
+                    Some(Complaint { word: Some(number.to_string()), ..Complaint::new(why) })
+                }
+                Self::Between(_) => None,
+                _ => self.complain_of(path, &[number.to_string()], scene),
+            },
+            Value::Text(text) => {
+                // What a variable stands for is not known.
+                if text.contains('$') {
+                    return None;
+                }
+                let spelled = if several { words(text) } else { one_word(text) };
+                let decoded = split(&spelled)?;
+                self.complain_of(path, &decoded, scene)
+            }
+            Value::List(values) => values.iter().find_map(|value| self.complain(path, value, several, scene)),
+            Value::Bool(_) | Value::Object(_) | Value::Json(_) => None,
+        }
+    }
+
+    fn complain_of(&self, path: &str, words: &[String], scene: Scene) -> Option<Complaint> {
+        match self {
+            Self::Between(_) => None,
+            Self::Words(known) => {
+                let word = words.iter().find(|word| !known.contains(&word.as_str()))?;
+                let list = known.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+                Some(Complaint {
+                    why: format!("{path} can't be `{word}`: HAProxy wants one of {list}"),
+                    word: Some(word.clone()),
+                    hint: nearest(word, known.iter().copied()).map(|best| format!("did you mean `{best}`?")),
+                })
+            }
+            Self::Form(form) => match form.fits {
+                Fits::Word(fits) => {
+                    let word = words.iter().find(|word| !fits(word))?;
+                    let why = format!("{path} can't be `{word}`: HAProxy wants {}", form.wants);
+                    Some(Complaint { word: Some(word.clone()), ..Complaint::new(why) })
+                }
+                Fits::Words(complain) => complain(words, scene),
+            },
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What has to hold between the values of a line, by the names that rows use for it.
+
+use super::limits::Complaint;
+use super::units::read_number;
+use crate::model::{Fields, Value};
+
+/// What holds between the values of a line.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    name: &'static str,
+    complain: fn(&Fields) -> Option<String>,
+}
+
+impl Rule {
+    pub(crate) fn by_name(name: &str) -> Option<&'static Self> {
+        RULES.iter().find(|rule| rule.name == name)
+    }
+
+    /// Says what is wrong with the values of a line, if something is.
+    pub(crate) fn complain(&self, fields: &Fields) -> Option<Complaint> {
+        (self.complain)(fields).map(Complaint::new)
+    }
+}
+
+fn get<'f>(fields: &'f Fields, path: &str) -> Option<&'f Value> {
+    fields.iter().find(|(field, _)| field.path() == path).map(|(_, value)| value)
+}
+
+fn text<'f>(fields: &'f Fields, path: &str) -> &'f str {
+    get(fields, path).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The rules, by the names that rows use.
+const RULES: &[Rule] = &[
+    Rule {
+        name: "length",
+        complain: |fields| {
+            let has_length =
+                get(fields, "type_len").is_some() && !matches!(text(fields, "type"), "string" | "binary");
+            has_length.then(|| "only keys that are a `string` or `binary` have a length".to_owned())
+        },
+    },
+    Rule {
+        name: "multiplexed",
+        complain: |fields| {
+            let many = get(fields, "max_reqs").and_then(Value::as_int).is_some_and(|count| count > 1);
+            (many && text(fields, "mpxs_conns") != "enabled")
+                .then(|| "more than one request at a time needs `option mpxs-conns`".to_owned())
+        },
+    },
+    Rule {
+        name: "challenge",
+        complain: |fields| {
+            let waits = match get(fields, "challenge_ready") {
+                Some(Value::List(ready)) => ready.iter().any(|word| word.as_str() != Some("none")),
+                _ => false,
+            };
+            (waits && matches!(text(fields, "challenge"), "" | "http-01"))
+                .then(|| "the challenge `http-01` waits for nothing".to_owned())
+        },
+    },
+    Rule {
+        name: "case",
+        complain: |fields| {
+            (!text(fields, "from").eq_ignore_ascii_case(text(fields, "to")))
+                .then(|| "the name of a header can be changed in nothing but its case".to_owned())
+        },
+    },
+    Rule {
+        name: "bound",
+        complain: |fields| {
+            let size = |set: &str| -> Option<u64> {
+                let part = |part: &str| {
+                    let (first, last) = part.split_once('-').unwrap_or((part, part));
+                    Some(read_number(last)?.checked_sub(read_number(first)?)? + 1)
+                };
+                set.split([',', ' ']).filter(|part| !part.is_empty()).map(part).sum()
+            };
+            let threads = text(fields, "process").strip_prefix("auto:")?;
+            let (threads, cpus) = (size(threads)?, size(text(fields, "cpu_set"))?);
+            (threads != cpus).then(|| format!("{threads} threads can't be bound to {cpus} CPUs, one to each"))
+        },
+    },
+];
