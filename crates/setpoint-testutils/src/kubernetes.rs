@@ -175,6 +175,8 @@ fn launch_server(program: &Path, folder: &Workdir, port: &Port, etcd: &Etcd) -> 
         ("service-account-key-file", at("accounts.crt")),
         ("service-account-signing-key-file", at("accounts.key")),
         ("shutdown-delay-duration", "0s".to_owned()),
+        // Watches of ConfigMaps are answered by etcd, which remembers more than a server that was restarted.
+        ("watch-cache-sizes", "configmaps#0".to_owned()),
     ]
     .map(|(name, value)| format!("--{name}={value}"));
     Process::start(

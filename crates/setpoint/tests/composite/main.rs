@@ -6,5 +6,6 @@ mod crashes;
 mod endpoints;
 mod example;
 mod manifests;
+mod many;
 mod parameters;
 mod world;

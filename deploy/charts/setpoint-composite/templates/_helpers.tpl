@@ -28,3 +28,16 @@ app.kubernetes.io/instance: {{ .Release.Name }}
   resources: [events]
   verbs: [create, patch]
 {{- end }}
+
+{{- /* The Secrets that are mounted, by the names of their folders. */}}
+{{- define "setpoint-composite.secrets" -}}
+{{- with .Values.consul.tokenSecret }}
+consul-token: {{ . | quote }}
+{{- end }}
+{{- with .Values.consul.caSecret }}
+consul-ca: {{ . | quote }}
+{{- end }}
+{{- with .Values.consul.clientSecret }}
+consul-client: {{ . | quote }}
+{{- end }}
+{{- end }}

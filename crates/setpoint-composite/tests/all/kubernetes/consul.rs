@@ -61,6 +61,9 @@ async fn killed_restarted_and_restored_to_an_earlier_state_it_is_what_consul_say
     world.publishes(with(&world, &["one"])).await;
     consul.put(&role(&world, "three"), "satellite").await.unwrap();
     world.publishes(with(&world, &["one", "three"])).await;
+    // The index went back with Consul, so what was published must speak for itself.
+    let states: [&[&str]; 6] = [&[], &["one"], &["one", "two"], &["two"], &["one"], &["one", "three"]];
+    world.went_through(&states.map(|satellites| with(&world, satellites))).await;
 }
 
 #[tokio::test]
