@@ -1,5 +1,6 @@
 //! The client.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -146,7 +147,8 @@ impl Client {
             }
         }
         // Keys that begin like one that was asked for come along.
-        entries.retain(|entry| keys.contains(&entry.key));
+        let wanted: BTreeSet<_> = keys.iter().collect();
+        entries.retain(|entry| wanted.contains(&entry.key));
         Ok(entries)
     }
 

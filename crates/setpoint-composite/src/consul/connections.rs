@@ -50,6 +50,9 @@ impl Connections {
     ///
     /// Files that can't be used change nothing: one of them may be half written, or its fellow not written yet.
     pub(super) async fn renew(&self) -> Result<bool, Error> {
+        if self.tls.as_ref().is_none_or(|tls| tls.ca_file.is_none() && tls.client.is_none()) {
+            return Ok(false);
+        }
         let (tls, connect_timeout, before) =
             (self.tls.clone(), self.connect_timeout, self.present.borrow().files);
         let look = move || -> Result<Option<Made>, Error> {

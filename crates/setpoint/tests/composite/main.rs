@@ -2,6 +2,7 @@
 //! all that can happen to a process.
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod chart;
 mod crashes;
 mod endpoints;
 mod example;

@@ -9,7 +9,7 @@ use setpoint_composite::lease::Timing;
 use setpoint_composite::publish::payload_of;
 use setpoint_composite::settings::{Election, Namespaces, Settings};
 use setpoint_testutils::kubernetes::History;
-use setpoint_testutils::{Consul, Durability, Kubernetes, Workdir, need, wait};
+use setpoint_testutils::{Consul, Kubernetes, Workdir, need, wait};
 
 use super::world::{LIMIT, NAME, ORDERED, Running, fast, from, install, install_definition, make_namespace};
 
@@ -31,7 +31,7 @@ async fn operator_of_all(kubernetes: &Kubernetes, namespace: &str) -> Client {
 
 #[tokio::test]
 async fn a_killed_api_server_is_survived_and_what_happened_meanwhile_is_published() {
-    let mut kubernetes = need!(Kubernetes::start_with(Durability::Fast).await);
+    let mut kubernetes = need!(Kubernetes::start_with_history().await);
     let consul = need!(Consul::shared().await);
     let client = kubernetes.client().await;
     let ns = "killed-api-server";
@@ -81,7 +81,7 @@ async fn a_killed_api_server_is_survived_and_what_happened_meanwhile_is_publishe
 
 #[tokio::test]
 async fn a_composite_that_can_not_be_read_holds_up_no_other() {
-    let kubernetes = need!(Kubernetes::start_with(Durability::Fast).await);
+    let kubernetes = need!(Kubernetes::start().await);
     let consul = need!(Consul::shared().await);
     let client = kubernetes.client().await;
     // A definition that lets anything pass, as older ones did.

@@ -91,9 +91,11 @@ impl ConsulArgs {
             }
         };
         settings.tls = Tls { ca_file: self.consul_ca_file, client };
-        settings.datacenter = self.consul_datacenter;
-        settings.namespace = self.consul_namespace;
-        settings.partition = self.consul_partition;
+        // A blank variable is as good as none.
+        let given = |name: Option<String>| name.filter(|name| !name.trim().is_empty());
+        settings.datacenter = given(self.consul_datacenter);
+        settings.namespace = given(self.consul_namespace);
+        settings.partition = given(self.consul_partition);
         if let Some(Time(timeout)) = self.consul_timeout {
             settings.timeout = timeout;
         }
