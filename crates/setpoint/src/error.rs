@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
+use setpoint_composite::consul;
 use setpoint_engine::{EngineError, ReconcileError};
 use setpoint_graph::{GraphError, ItemRef};
 use setpoint_host::{Diagnostic, HostError};
@@ -144,7 +145,7 @@ pub(crate) enum CliError {
     Kubernetes(String),
     /// Consul can't be used.
     #[error("{}", with_sources(.0))]
-    Consul(#[from] setpoint_composite::consul::Error),
+    Consul(#[from] consul::Error),
     /// The endpoints can't be served.
     #[error(transparent)]
     Serve(#[from] setpoint_composite::observe::ServeError),
@@ -265,10 +266,12 @@ impl CliError {
             Self::Kubernetes(_) => {
                 Some("name a configuration with `--kubeconfig FILE` or KUBECONFIG, or run it in a pod")
             }
-            Self::Consul(setpoint_composite::consul::Error::Denied(_)) => Some(
+            Self::Consul(consul::Error::Denied(_)) => Some(
                 "name a file with a token with `--consul-token-file`, or an auth method with `--consul-auth-method`",
             ),
-            Self::Consul(_) => Some("say where Consul is with `--consul-url` or CONSUL_URL"),
+            Self::Consul(
+                consul::Error::Transport(_) | consul::Error::Timeout | consul::Error::Malformed(_),
+            ) => Some("say where Consul is with `--consul-url` or CONSUL_URL"),
             Self::NotEmpty(_) => Some("name a directory that does not exist yet, or an empty one"),
             Self::Directory { .. } => Some("name a directory that you may write to"),
             Self::Temporary(_) => {
