@@ -260,9 +260,9 @@ impl CliError {
             Self::Compare(_) => {
                 Some("name the current file first, then the desired one; neither may be empty")
             }
-            Self::Setting(_) | Self::SettingsFile { .. } => Some(
-                "`setpoint composite run --help` lists all parameters, with their variables and defaults",
-            ),
+            Self::Setting(_) | Self::SettingsFile { .. } => {
+                Some("`--help` lists all parameters, with their variables and defaults")
+            }
             Self::Kubernetes(_) => {
                 Some("name a configuration with `--kubeconfig FILE` or KUBECONFIG, or run it in a pod")
             }

@@ -81,5 +81,5 @@ pub fn deployment(options: &Options) -> Value {
 /// A time as people write it.
 fn written(time: Duration) -> String {
     let seconds = time.as_secs();
-    if seconds % 60 == 0 { format!("{}m", seconds / 60) } else { format!("{seconds}s") }
+    if seconds.is_multiple_of(60) { format!("{}m", seconds / 60) } else { format!("{seconds}s") }
 }

@@ -59,7 +59,9 @@ async fn the_chart_becomes_what_the_command_prints() {
         is_taken(&world, &world.folder.write("chart.yaml", &text));
         // Its names begin with that of the release, and those of the whole cluster with the namespace too.
         let mut found = objects(&text.replace(&format!("{ns}-{release}"), NAME).replace(release, NAME));
-        found.iter_mut().for_each(|object| without(object, &OF_HELM));
+        for object in &mut found {
+            without(object, &OF_HELM);
+        }
         let printed = printed(&[&["manifests", "--json", "--namespace", ns], args].concat());
         let expected = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let (found, expected) = (by_name(found), by_name(expected));

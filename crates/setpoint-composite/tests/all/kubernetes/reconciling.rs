@@ -8,6 +8,7 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use setpoint_composite::api::{ConditionType, FINALIZER, RELEASE_ANNOTATION, Role};
 use setpoint_composite::consul;
+use setpoint_composite::settings::Settings;
 use setpoint_testutils::{Proxy, need, wait};
 
 use super::world::{LIMIT, Running, World};
@@ -131,6 +132,21 @@ async fn own_keys_that_something_else_removed_or_changed_are_put_back() {
         wait::until(&format!("{key} to be set right"), LIMIT, back).await;
     }
     world.publishes(json!({ "baseline": { "origin": ns } })).await;
+}
+
+#[tokio::test]
+async fn the_own_reference_is_put_back_also_where_nothing_is_published() {
+    let world = need!(World::new().await);
+    let ns = world.name();
+    let _running = world.operate_with(Settings { sync_enabled: false, ..world.settings() });
+    world.declare("composite", json!({ "originNamespace": ns })).await;
+    world.condition("composite", ConditionType::Synced, "True", "Written").await;
+    world.condition("composite", ConditionType::Published, "False", "Disabled").await;
+    let reference = format!("config/{ns}/application/composite/structureRef");
+    world.consul.delete(&reference).await.unwrap();
+    let back = async || world.consul.get(&reference).await.ok()?.value.map(drop);
+    wait::until("the reference to be put back", LIMIT, back).await;
+    assert!(world.config_map().await.is_none());
 }
 
 #[tokio::test]
