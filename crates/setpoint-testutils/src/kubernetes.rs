@@ -37,6 +37,7 @@ const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller";
 #[derive(Debug)]
 pub struct Kubernetes {
     programs: Programs,
+    memory: Memory,
     // In the order in which they are ended.
     controllers: Process,
     server: Process,
@@ -54,14 +55,41 @@ struct Programs {
     kubectl: PathBuf,
 }
 
+/// Where watches of ConfigMaps are answered from.
+#[derive(Debug, Clone, Copy)]
+enum Memory {
+    /// The cache of the API server, as anywhere. It is lost when the server is killed.
+    Usual,
+    /// etcd, which remembers.
+    Long,
+}
+
+impl Memory {
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Usual => &[],
+            Self::Long => &["--watch-cache-sizes=configmaps#0"],
+        }
+    }
+}
+
 impl Kubernetes {
     /// Starts an API server of the test's own, on a fast etcd. Most tests do with [`Kubernetes::shared`].
     pub async fn start() -> Result<Self, Missing> {
         Self::start_with(Durability::Fast).await
     }
 
-    /// Starts an API server of the test's own.
+    /// Starts an API server of the test's own, on an etcd that is as fast or as durable as asked.
     pub async fn start_with(durability: Durability) -> Result<Self, Missing> {
+        Self::start_as(durability, Memory::Usual).await
+    }
+
+    /// Starts an API server of the test's own, on a fast etcd, whose [`History`] reaches back over its own restart.
+    pub async fn start_with_history() -> Result<Self, Missing> {
+        Self::start_as(Durability::Fast, Memory::Long).await
+    }
+
+    async fn start_as(durability: Durability, memory: Memory) -> Result<Self, Missing> {
         let programs = Programs {
             server: part::program("kube-apiserver", "kube-apiserver")?,
             controllers: part::program("kube-controller-manager", "kube-controller-manager")?,
@@ -82,10 +110,10 @@ impl Kubernetes {
         let configuration = access::kubeconfig(&port, &authority, ADMIN_TOKEN);
         folder.write("kubeconfig", configuration.to_string());
 
-        let server = launch_server(&programs.server, &folder, &port, &etcd);
+        let server = launch_server(&programs.server, &folder, &port, &etcd, memory);
         server_ready(&server, &configuration).await;
         let controllers = launch_controllers(&programs.controllers, &folder, &controllers_port);
-        Ok(Self { programs, controllers, server, etcd, folder, authority, port, controllers_port })
+        Ok(Self { programs, memory, controllers, server, etcd, folder, authority, port, controllers_port })
     }
 
     /// The base URL of the API.
@@ -140,7 +168,7 @@ impl Kubernetes {
     /// Kills the API server with SIGKILL and starts it again on the same data and port.
     pub async fn restart(&mut self) {
         self.server.kill();
-        self.server = launch_server(&self.programs.server, &self.folder, &self.port, &self.etcd);
+        self.server = launch_server(&self.programs.server, &self.folder, &self.port, &self.etcd, self.memory);
         server_ready(&self.server, &self.kubeconfig(ADMIN_TOKEN)).await;
     }
 
@@ -156,7 +184,7 @@ impl Kubernetes {
     }
 }
 
-fn launch_server(program: &Path, folder: &Workdir, port: &Port, etcd: &Etcd) -> Process {
+fn launch_server(program: &Path, folder: &Workdir, port: &Port, etcd: &Etcd, memory: Memory) -> Process {
     let at = |name: &str| folder.path().join(name).display().to_string();
     let arguments = [
         ("etcd-servers", etcd.endpoint()),
@@ -179,7 +207,7 @@ fn launch_server(program: &Path, folder: &Workdir, port: &Port, etcd: &Etcd) -> 
     .map(|(name, value)| format!("--{name}={value}"));
     Process::start(
         "kube-apiserver",
-        Command::new(program).args(arguments),
+        Command::new(program).args(arguments).args(memory.arguments()),
         &folder.path().join("kube-apiserver.log"),
     )
 }

@@ -54,6 +54,8 @@ pub mod guard;
 #[cfg(feature = "start")]
 pub mod haproxy;
 #[cfg(feature = "start")]
+pub mod helm;
+#[cfg(feature = "start")]
 pub mod http;
 #[cfg(feature = "start")]
 pub mod kubernetes;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
+use setpoint_composite::consul;
 use setpoint_engine::{EngineError, ReconcileError};
 use setpoint_graph::{GraphError, ItemRef};
 use setpoint_host::{Diagnostic, HostError};
@@ -144,7 +145,7 @@ pub(crate) enum CliError {
     Kubernetes(String),
     /// Consul can't be used.
     #[error("{}", with_sources(.0))]
-    Consul(#[from] setpoint_composite::consul::Error),
+    Consul(#[from] consul::Error),
     /// The endpoints can't be served.
     #[error(transparent)]
     Serve(#[from] setpoint_composite::observe::ServeError),
@@ -259,16 +260,18 @@ impl CliError {
             Self::Compare(_) => {
                 Some("name the current file first, then the desired one; neither may be empty")
             }
-            Self::Setting(_) | Self::SettingsFile { .. } => Some(
-                "`setpoint composite run --help` lists all parameters, with their variables and defaults",
-            ),
+            Self::Setting(_) | Self::SettingsFile { .. } => {
+                Some("`--help` lists all parameters, with their variables and defaults")
+            }
             Self::Kubernetes(_) => {
                 Some("name a configuration with `--kubeconfig FILE` or KUBECONFIG, or run it in a pod")
             }
-            Self::Consul(setpoint_composite::consul::Error::Denied(_)) => Some(
+            Self::Consul(consul::Error::Denied(_)) => Some(
                 "name a file with a token with `--consul-token-file`, or an auth method with `--consul-auth-method`",
             ),
-            Self::Consul(_) => Some("say where Consul is with `--consul-url` or CONSUL_URL"),
+            Self::Consul(
+                consul::Error::Transport(_) | consul::Error::Timeout | consul::Error::Malformed(_),
+            ) => Some("say where Consul is with `--consul-url` or CONSUL_URL"),
             Self::NotEmpty(_) => Some("name a directory that does not exist yet, or an empty one"),
             Self::Directory { .. } => Some("name a directory that you may write to"),
             Self::Temporary(_) => {

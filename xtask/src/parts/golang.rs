@@ -32,7 +32,10 @@ pub(crate) fn obtain(
         Problem::unavailable(format!("parts/{}/go.mod does not require {}", recipe.module, recipe.version))
     })?;
     let description = serde_json::to_vec(recipe).unwrap_or_default();
-    let hash = recipe_hash(&[EDITION, &description, go_mod.as_bytes(), go_sum.as_bytes()]);
+    let sources = sources(&module)?;
+    let mut made_of = vec![EDITION, &description, go_mod.as_bytes(), go_sum.as_bytes()];
+    made_of.extend(sources.iter().map(Vec::as_slice));
+    let hash = recipe_hash(&made_of);
 
     if effort == Effort::Look {
         return cache.find(&part.name, &hash, None)?.ok_or_else(|| {
@@ -77,6 +80,16 @@ fn build(recipe: &GoRecipe, version: &str, module: &Path, program: &Path) -> Com
         .env("GOWORK", "off")
         .env_remove("GOFLAGS");
     command
+}
+
+/// The program's own source, where it is one of ours.
+fn sources(module: &Path) -> Result<Vec<Vec<u8>>, Problem> {
+    let wrong = |path: &Path, error: &std::io::Error| Problem::from_io("can't read", path, error);
+    let listed = std::fs::read_dir(module).map_err(|error| wrong(module, &error))?;
+    let mut paths: Vec<_> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "go"));
+    paths.sort();
+    paths.iter().map(|path| std::fs::read(path).map_err(|error| wrong(path, &error))).collect()
 }
 
 /// The version of a module that a `go.mod` requires, without its `v`.

@@ -33,6 +33,16 @@ pub const FINALIZER: &str = "setpoint.dev/composite-keys";
 /// The annotation that lets a Composite go although its keys can't be removed from Consul.
 pub const RELEASE_ANNOTATION: &str = "setpoint.dev/leave-keys";
 
+/// What the name of a namespace looks like.
+const NAME: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+/// The same, where blank is as good as not set.
+const NAME_OR_BLANK: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$";
+/// How long the name of a namespace may be.
+const NAME_LENGTH: u32 = 63;
+/// What holds of a blue-green controller and its peer.
+const PAIR: &str = "(has(self.controllerNamespace) && self.controllerNamespace != '') == (has(self.peerNamespace) && self.peerNamespace != '')";
+const PAIR_MESSAGE: &str = "controllerNamespace and peerNamespace belong together: set both or neither";
+
 /// A namespace's part of a composite structure.
 ///
 /// `subKind` stands beside `spec`, as it always has in this API, which is why both are fields of this type.
@@ -94,9 +104,7 @@ pub enum SubKind {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[x_kube(
-    validation = Rule::new(
-        "(has(self.controllerNamespace) && self.controllerNamespace != '') == (has(self.peerNamespace) && self.peerNamespace != '')"
-    ).message("controllerNamespace and peerNamespace belong together: set both or neither"),
+    validation = Rule::new(PAIR).message(PAIR_MESSAGE),
     validation = Rule::new(
         "!has(self.controllerNamespace) || self.controllerNamespace == '' || (has(self.peerNamespace) && self.controllerNamespace != self.originNamespace && self.peerNamespace != self.originNamespace && self.controllerNamespace != self.peerNamespace)"
     ).message("originNamespace, controllerNamespace and peerNamespace must be three different namespaces"),
@@ -107,15 +115,15 @@ pub enum SubKind {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CompositeSpec {
     /// The namespace in the role `origin`, or the only one.
-    #[schemars(length(min = 1, max = 63), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    #[schemars(length(min = 1, max = NAME_LENGTH), regex(pattern = NAME))]
     pub origin_namespace: String,
     /// The namespace of the blue-green controller. It is set together with `peerNamespace`; blank is as good as not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63), regex(pattern = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"))]
+    #[schemars(length(max = NAME_LENGTH), regex(pattern = NAME_OR_BLANK))]
     pub controller_namespace: Option<String>,
     /// The namespace in the role `peer`. It is set together with `controllerNamespace`; blank is as good as not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63), regex(pattern = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"))]
+    #[schemars(length(max = NAME_LENGTH), regex(pattern = NAME_OR_BLANK))]
     pub peer_namespace: Option<String>,
     /// The baseline that this satellite belongs to; a baseline has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,22 +133,20 @@ pub struct CompositeSpec {
 /// The baseline of a satellite.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, KubeSchema)]
 #[x_kube(
-    validation = Rule::new(
-        "(has(self.controllerNamespace) && self.controllerNamespace != '') == (has(self.peerNamespace) && self.peerNamespace != '')"
-    ).message("controllerNamespace and peerNamespace belong together: set both or neither")
+    validation = Rule::new(PAIR).message(PAIR_MESSAGE)
 )]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Baseline {
     /// The baseline's namespace in the role `origin`, or its only one: it is the id of the composite.
-    #[schemars(length(min = 1, max = 63), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    #[schemars(length(min = 1, max = NAME_LENGTH), regex(pattern = NAME))]
     pub origin_namespace: String,
     /// The baseline's namespace of the blue-green controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63), regex(pattern = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"))]
+    #[schemars(length(max = NAME_LENGTH), regex(pattern = NAME_OR_BLANK))]
     pub controller_namespace: Option<String>,
     /// The baseline's namespace in the role `peer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63), regex(pattern = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"))]
+    #[schemars(length(max = NAME_LENGTH), regex(pattern = NAME_OR_BLANK))]
     pub peer_namespace: Option<String>,
 }
 

@@ -1,26 +1,28 @@
 //! The client.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::{Certificate, Identity, Method, StatusCode, Url};
+use reqwest::{Method, StatusCode, Url};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
 use super::auth::{Auth, Login, Secret, read_secret};
+use super::connections::Connections;
 use super::error::Error;
-use super::settings::{Settings, Tls};
+use super::settings::Settings;
 use super::wire;
-use crate::declare::Changes;
+use crate::declare::{Changes, MAX_OPERATIONS};
 use crate::structure::Entry;
 
 /// How often a token file is looked at while a query is under way.
 const TOKEN_FILE_INTERVAL: Duration = Duration::from_secs(2);
 /// How many keys are read at once.
-const READS_AT_ONCE: usize = 8;
+const READS_AT_ONCE: usize = 4;
 /// How much longer than Consul's own longest wait an answer may take.
 const WAIT_MARGIN: Duration = Duration::from_secs(10);
 
@@ -63,7 +65,7 @@ pub struct Client {
 
 #[derive(Debug)]
 struct Inner {
-    http: reqwest::Client,
+    connections: Connections,
     base: Url,
     parameters: Vec<(&'static str, String)>,
     auth: Auth,
@@ -79,25 +81,22 @@ struct Inner {
 impl Client {
     /// Makes a client; reads the files with certificates, and connects to nothing yet.
     pub fn new(settings: Settings) -> Result<Self, Error> {
+        // An address is shown; what must not be shown has no place in it.
+        if settings.url.contains('@') {
+            let why =
+                "the address of Consul must not hold a user or a password: a token has a file of its own";
+            return Err(Error::Settings(why.to_owned()));
+        }
         let base = Url::parse(&settings.url)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
             .ok_or_else(|| Error::Settings(format!("`{}` is no address of an HTTP API", settings.url)))?;
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(settings.connect_timeout)
-            // A connection whose other end is gone without a word is found in half a minute, not at the end of
-            // a long wait.
-            .tcp_keepalive(Duration::from_secs(15))
-            .tcp_keepalive_interval(Duration::from_secs(5))
-            .tcp_keepalive_retries(3);
-        let http = tls(http, &settings.tls, base.scheme() == "https")?.build();
+        let tls = (base.scheme() == "https").then_some(settings.tls);
         let optional =
             [("dc", settings.datacenter), ("ns", settings.namespace), ("partition", settings.partition)];
         let parameters = optional.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         let inner = Inner {
-            http: http.map_err(|error| Error::Settings(format!("TLS: {error}")))?,
+            connections: Connections::new(tls, settings.connect_timeout)?,
             base,
             parameters,
             auth: settings.auth,
@@ -129,6 +128,40 @@ impl Client {
         let mut entries: Vec<_> = entries.into_iter().flatten().collect();
         entries.sort_by(|one, other| one.key.cmp(&other.key));
         Ok(entries)
+    }
+
+    /// Reads those of some keys that there are, many in a request, in the order of the keys.
+    ///
+    /// A key that our token may not read is as good as none: what is done about it needs another look.
+    pub async fn read_together(&self, keys: &[String]) -> Result<Vec<Entry>, Error> {
+        let mut entries = Vec::new();
+        for some in keys.chunks(MAX_OPERATIONS) {
+            let url = self.url(&["v1", "txn"], "")?;
+            let body = wire::reads(some);
+            let (status, headers, body) =
+                self.send(Method::PUT, url, Some(&body), self.inner.timeout).await?;
+            match status {
+                StatusCode::OK => entries.extend(wire::results(&body)?),
+                StatusCode::CONFLICT => return Err(wire::rolled_back(&body)),
+                status => return Err(Error::of_status(status, retry_after(&headers), &body)),
+            }
+        }
+        // Keys that begin like one that was asked for come along.
+        let wanted: BTreeSet<_> = keys.iter().collect();
+        entries.retain(|entry| wanted.contains(&entry.key));
+        Ok(entries)
+    }
+
+    /// Waits until anything below a prefix has changed since an index, or so long; gives the index of the next query.
+    pub async fn wait_below(&self, prefix: &str, index: u64, wait: Duration) -> Result<u64, Error> {
+        let mut url = self.url(&["v1", "kv"], prefix)?;
+        // The answer is as short as it can be: the names of folders.
+        url.query_pairs_mut().append_key_only("keys").append_pair("separator", "/");
+        let (status, headers, body) = self.ask(url, Read::Blocking { index, wait }).await?;
+        match status {
+            StatusCode::OK | StatusCode::NOT_FOUND => Ok(number(&headers, "X-Consul-Index").unwrap_or(0)),
+            status => Err(Error::of_status(status, retry_after(&headers), &body)),
+        }
     }
 
     /// Carries out changes: all of them, or with [`Error::Conflict`] none of the transaction that failed.
@@ -163,9 +196,24 @@ impl Client {
         }
     }
 
-    /// Waits until the token is another than the one that was used last: then a query under way should be asked
-    /// anew. Only a token file can change; with all else it waits for ever.
-    pub async fn token_changed(&self) {
+    /// Waits until the token or the certificates are others than those that were used last: then a query under way
+    /// should be asked anew.
+    pub async fn changed(&self) {
+        tokio::select! {
+            () = self.token_changed() => {}
+            () = self.inner.connections.renewed() => {}
+        }
+    }
+
+    /// Reads the files with certificates again; says whether they had changed, and are used from now on.
+    ///
+    /// Files that can't be used are an error and change nothing: one of them may be half written.
+    pub async fn renew_certificates(&self) -> Result<bool, Error> {
+        self.inner.connections.renew().await
+    }
+
+    /// Only a token file can change; with all else it waits for ever.
+    async fn token_changed(&self) {
         let Auth::TokenFile(path) = &self.inner.auth else { return std::future::pending().await };
         loop {
             sleep(TOKEN_FILE_INTERVAL).await;
@@ -188,7 +236,25 @@ impl Client {
         if status.is_success() { Ok(()) } else { Err(Error::of_status(status, None, &body)) }
     }
 
-    async fn read_kv(&self, mut url: Url, read: Read) -> Result<Response, Error> {
+    async fn read_kv(&self, url: Url, read: Read) -> Result<Response, Error> {
+        let (status, headers, body) = self.ask(url, read).await?;
+        let entries = match status {
+            StatusCode::OK => wire::entries(body.as_bytes())?,
+            StatusCode::NOT_FOUND => Vec::new(),
+            status => return Err(Error::of_status(status, retry_after(&headers), &body)),
+        };
+        let says = |name, what| headers.get(name).is_some_and(|value| value == what);
+        Ok(Response {
+            index: number(&headers, "X-Consul-Index").unwrap_or(0),
+            entries,
+            filtered_by_acls: says("X-Consul-Results-Filtered-By-ACLs", "true"),
+            known_leader: !says("X-Consul-KnownLeader", "false"),
+            last_contact: Duration::from_millis(number(&headers, "X-Consul-LastContact").unwrap_or(0)),
+        })
+    }
+
+    /// Reads something, in one of the ways in which it can be read.
+    async fn ask(&self, mut url: Url, read: Read) -> Result<(StatusCode, HeaderMap, String), Error> {
         let mut timeout = self.inner.timeout;
         match read {
             Read::Default => {}
@@ -203,22 +269,7 @@ impl Client {
                 timeout = timeout.max(wait + wait / 16 + WAIT_MARGIN);
             }
         }
-        let (status, headers, body) = self.send(Method::GET, url, None, timeout).await?;
-        let entries = match status {
-            StatusCode::OK => wire::entries(body.as_bytes())?,
-            StatusCode::NOT_FOUND => Vec::new(),
-            status => return Err(Error::of_status(status, retry_after(&headers), &body)),
-        };
-        let number =
-            |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()?.parse().ok());
-        let says = |name, what| headers.get(name).is_some_and(|value| value == what);
-        Ok(Response {
-            index: number("X-Consul-Index").unwrap_or(0),
-            entries,
-            filtered_by_acls: says("X-Consul-Results-Filtered-By-ACLs", "true"),
-            known_leader: !says("X-Consul-KnownLeader", "false"),
-            last_contact: Duration::from_millis(number("X-Consul-LastContact").unwrap_or(0)),
-        })
+        self.send(Method::GET, url, None, timeout).await
     }
 
     /// Sends a request with our token; a login that Consul has forgotten is made once more.
@@ -255,7 +306,7 @@ impl Client {
         timeout: Duration,
         token: Option<&Secret>,
     ) -> Result<(StatusCode, HeaderMap, String), Error> {
-        let mut request = self.inner.http.request(method, url).timeout(timeout);
+        let mut request = self.inner.connections.http().request(method, url).timeout(timeout);
         if let Some(token) = token {
             let mut header = HeaderValue::from_str(token.expose())
                 .map_err(|_| Error::Settings("the token has characters that no token has".to_owned()))?;
@@ -317,34 +368,8 @@ impl Client {
     }
 }
 
-fn tls(builder: reqwest::ClientBuilder, tls: &Tls, used: bool) -> Result<reqwest::ClientBuilder, Error> {
-    if !used {
-        // The system's authorities are not even looked for.
-        return Ok(builder.tls_certs_only([]));
-    }
-    let read = |path: &std::path::PathBuf| {
-        std::fs::read(path).map_err(|source| Error::File { path: path.clone(), source })
-    };
-    let mut builder = builder;
-    if let Some(path) = &tls.ca_file {
-        let authorities = Certificate::from_pem_bundle(&read(path)?)
-            .map_err(|error| Error::Settings(format!("{} holds no certificates: {error}", path.display())))?;
-        if authorities.is_empty() {
-            return Err(Error::Settings(format!("{} holds no certificates", path.display())));
-        }
-        builder = builder.tls_certs_only(authorities);
-    }
-    if let Some(client) = &tls.client {
-        let mut pem = read(&client.certificate)?;
-        pem.push(b'\n');
-        pem.extend(read(&client.key)?);
-        let identity = Identity::from_pem(&pem).map_err(|_| {
-            let (certificate, key) = (client.certificate.display(), client.key.display());
-            Error::Settings(format!("{certificate} and {key} are no certificate with its key"))
-        })?;
-        builder = builder.identity(identity);
-    }
-    Ok(builder)
+fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.parse().ok()
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use reqwest::StatusCode;
+use setpoint_loop::Backoff;
 
 /// Why Consul did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -80,11 +81,27 @@ impl Error {
         }
     }
 
+    /// What went wrong, with what lies at the bottom of it: for a condition, or a line of a log.
+    pub fn told(&self) -> String {
+        match std::error::Error::source(self) {
+            Some(source) => format!("{self}: {}", root(source)),
+            None => self.to_string(),
+        }
+    }
+
     /// How long Consul asks us to wait before we ask again.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Overloaded { retry_after, .. } => *retry_after,
             _ => None,
+        }
+    }
+
+    /// The next pause before Consul is asked again, which is at least as long as it asks for.
+    pub(crate) fn pause(&self, backoff: &mut Backoff) -> Duration {
+        match self.retry_after() {
+            Some(asked) => backoff.pause_after(asked),
+            None => backoff.pause(),
         }
     }
 
@@ -109,6 +126,13 @@ impl Error {
             _ => Self::Refused { status, message },
         }
     }
+}
+
+/// What lies at the bottom of an error.
+pub(super) fn root<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> &'a (dyn std::error::Error + 'static) {
+    std::iter::successors(Some(error), |error| error.source()).last().unwrap_or(error)
 }
 
 impl From<reqwest::Error> for Error {

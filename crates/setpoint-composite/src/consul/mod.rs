@@ -12,6 +12,7 @@
 
 mod auth;
 mod client;
+mod connections;
 mod error;
 mod settings;
 mod wire;

@@ -42,7 +42,7 @@ impl Settings {
     }
 }
 
-/// Certificates. The files are read when a [`Client`](super::Client) is made.
+/// Certificates. The files are read when a [`Client`](super::Client) is made, and when it is asked to read them again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
     /// A file with the authorities that are trusted (PEM), instead of those of the system.

@@ -22,16 +22,20 @@ struct Pair {
     flags: u64,
 }
 
+impl Pair {
+    fn entry(self) -> Result<Entry, Error> {
+        let Self { key, value, modify_index, flags } = self;
+        let value = value.map(|value| STANDARD.decode(value)).transpose();
+        let value = value.map_err(|error| Error::Malformed(format!("the value of `{key}`: {error}")))?;
+        Ok(Entry { key, value, modify_index, flags })
+    }
+}
+
 /// Reads a list of keys, as `GET /v1/kv/…` gives it and as `consul kv export` writes it, in the order of the keys.
 pub fn entries(body: &[u8]) -> Result<Vec<Entry>, Error> {
     let pairs: Vec<Pair> = serde_json::from_slice(body)
         .map_err(|error| Error::Malformed(format!("no list of keys: {error}")))?;
-    let entry = |Pair { key, value, modify_index, flags }: Pair| {
-        let value = value.map(|value| STANDARD.decode(value)).transpose();
-        let value = value.map_err(|error| Error::Malformed(format!("the value of `{key}`: {error}")))?;
-        Ok::<_, Error>(Entry { key, value, modify_index, flags })
-    };
-    let mut entries = pairs.into_iter().map(entry).collect::<Result<Vec<_>, _>>()?;
+    let mut entries = pairs.into_iter().map(Pair::entry).collect::<Result<Vec<_>, _>>()?;
     entries.sort_by(|one, other| one.key.cmp(&other.key));
     Ok(entries)
 }
@@ -80,6 +84,32 @@ impl TxnKv<'_> {
         // Strings and numbers: there is nothing in it that could fail.
         serde_json::to_value(TxnOperation { kv: self }).unwrap_or_default()
     }
+}
+
+/// The body of a transaction that reads keys. Of those that begin alike, all are read: of no other verb a missing key is
+/// no failure in every version of Consul.
+pub(super) fn reads(keys: &[String]) -> serde_json::Value {
+    let read = |key: &String| serde_json::json!({ "KV": { "Verb": "get-tree", "Key": key } });
+    serde_json::Value::Array(keys.iter().map(read).collect())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Results {
+    results: Option<Vec<TxnResult>>,
+}
+
+#[derive(Deserialize)]
+struct TxnResult {
+    #[serde(rename = "KV")]
+    kv: Pair,
+}
+
+/// What a transaction has read.
+pub(super) fn results(body: &str) -> Result<Vec<Entry>, Error> {
+    let read: Results = serde_json::from_str(body)
+        .map_err(|error| Error::Malformed(format!("no results of a transaction: {error}")))?;
+    read.results.unwrap_or_default().into_iter().map(|result| result.kv.entry()).collect()
 }
 
 /// What Consul says of a transaction that it rolled back.

@@ -60,6 +60,8 @@ pub struct Metrics {
     polls: Family<Poll, Counter>,
     issues: Family<Kind, Gauge>,
     restarts: Counter,
+    certificates: Gauge,
+    renewals: Counter,
 }
 
 impl Default for Metrics {
@@ -77,6 +79,8 @@ impl Default for Metrics {
             polls: Family::default(),
             issues: Family::default(),
             restarts: Counter::default(),
+            certificates: Gauge::default(),
+            renewals: Counter::default(),
         };
         let registry = &mut metrics.registry;
         registry.register("leader", "Whether this instance leads", metrics.leader.clone());
@@ -94,6 +98,16 @@ impl Default for Metrics {
         registry.register("polls", "Blocking queries to Consul", metrics.polls.clone());
         registry.register("issues", "Entries in Consul that could not be used", metrics.issues.clone());
         registry.register("task_restarts", "Tasks that were started again", metrics.restarts.clone());
+        registry.register(
+            "consul_certificates_usable",
+            "Whether the files with certificates for Consul can be used; if not, those from before are",
+            metrics.certificates.clone(),
+        );
+        registry.register(
+            "consul_certificate_renewals",
+            "How often other certificates for Consul were taken over",
+            metrics.renewals.clone(),
+        );
         metrics
     }
 }
@@ -165,6 +179,12 @@ impl Metrics {
     /// Counts a task that was started again.
     pub fn restarted(&self) {
         self.restarts.inc();
+    }
+
+    /// Says whether the files with certificates for Consul can be used, and whether others were taken over just now.
+    pub fn certificates(&self, usable: bool, renewed: bool) {
+        self.certificates.set(i64::from(usable));
+        self.renewals.inc_by(u64::from(renewed));
     }
 
     /// Forgets what a namespace's gauges said, with the kinds of issues that were told; what was counted stays.

@@ -12,16 +12,17 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::composites::Composites;
-use super::keys::{Keys, KeysError, declaration, intact, owned};
-use super::publishing::{News, Publishing};
+use super::keys::{Keys, KeysError, declaration, intact, owned, reason};
+use super::publishing::Publishing;
 use super::record::{RecordError, Records};
+use super::references::{Sighted, next_sight};
 use super::report::{Facts, event, events, not_oldest, published, status_of};
 use super::roster::{Roster, roster};
 use super::term::Shared;
 use crate::api::{Composite, CompositeStatus, Finding, RELEASE_ANNOTATION};
 use crate::declare::structure_ref_key;
 use crate::observe::RequestResult;
-use crate::structure::{Entry, IssueKind, prefix};
+use crate::structure::{IssueKind, prefix};
 
 /// The bound of the first pause after something failed.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -42,6 +43,8 @@ pub(super) struct Keeper {
 #[derive(Debug, Default)]
 struct Memory {
     publishing: Option<Publishing>,
+    /// What is seen of the key that refers to the structure.
+    reference: Option<Sighted>,
     /// The Composite that counts, as it was last read or written.
     winner: Option<Composite>,
     declared: BTreeMap<String, String>,
@@ -92,7 +95,7 @@ impl From<KeysError> for Unfinished {
         match error {
             KeysError::Fenced(_) => Self::Fenced,
             KeysError::Record(error) => error.into(),
-            KeysError::Consul(error) => Self::Failed(error.to_string()),
+            KeysError::Consul(error) => Self::Failed(error.told()),
         }
     }
 }
@@ -157,16 +160,17 @@ impl Keeper {
     /// Waits until there is something to look at; none if nothing is to be looked at any more.
     async fn next(&self, memory: &mut Memory, task: &Task, due: Instant) -> Option<Need> {
         loop {
-            let news = tokio::select! {
+            let Memory { publishing, reference, declared, .. } = &mut *memory;
+            tokio::select! {
                 () = task.cancel.cancelled() => return None,
                 () = self.poke.notified() => return Some(Need::Everything),
                 () = sleep_until(due) => return Some(Need::Everything),
-                news = Publishing::news(memory.publishing.as_mut()) => news,
-            };
-            match news {
-                News::Reported => return Some(Need::Report),
-                News::Reference(snapshot) if self.is_reference_intact(memory, &snapshot.entries) => {}
-                News::Reference(_) => return Some(Need::Everything),
+                () = Publishing::news(publishing.as_mut()) => return Some(Need::Report),
+                seen = next_sight(reference.as_mut()) => {
+                    if !intact(declared, &structure_ref_key(&self.namespace), &seen) {
+                        return Some(Need::Everything);
+                    }
+                }
             }
         }
     }
@@ -186,6 +190,7 @@ impl Keeper {
         let mut result = Ok(());
         if winner.is_none() {
             memory.winner = None;
+            memory.reference = None;
             if let Some(publishing) = memory.publishing.take() {
                 publishing.stop().await;
             }
@@ -221,6 +226,8 @@ impl Keeper {
         let composite = self.records.guard(composite).await?;
         let declaration = declaration(&self.namespace, composite.declared());
         memory.declared = declaration.keys();
+        // Before the keys are read: whatever changes after that is seen.
+        memory.reference.get_or_insert_with(|| self.shared.structures.follow_reference(&self.namespace));
         Publishing::ensure(&mut memory.publishing, &self.shared, &self.namespace, &composite, children).await;
         let (composite, synced, failed) = match self.keys().write(composite, &memory.declared).await {
             Ok((composite, wrote)) => {
@@ -232,8 +239,7 @@ impl Keeper {
             }
             Err((composite, KeysError::Consul(error))) => {
                 self.shared.metrics.transaction(&self.namespace, RequestResult::error);
-                let error = KeysError::Consul(error);
-                (composite, Finding::fails(error.reason(), error.to_string()), Some(error))
+                (composite, Finding::fails(reason(&error), error.told()), Some(error))
             }
             Err((_, error)) => return Err(error.into()),
         };
@@ -243,7 +249,7 @@ impl Keeper {
             ..self.facts(memory)
         };
         memory.winner = Some(self.tell(composite, &facts).await?);
-        failed.map_or(Ok(()), |error| Err(error.into()))
+        failed.map_or(Ok(()), |error| Err(Unfinished::Failed(error.told())))
     }
 
     /// Says what the publisher says.
@@ -303,12 +309,13 @@ impl Keeper {
                 .await;
             }
             Err(KeysError::Consul(error)) if composite.is_released() => {
-                let note = format!("its keys are left in Consul, as its annotation asks: {error}");
+                let note = format!("its keys are left in Consul, as its annotation asks: {}", error.told());
                 self.say(&composite, &event(EventType::Warning, "KeysLeft", &note)).await;
             }
             Err(KeysError::Consul(error)) => {
                 let message = format!(
-                    "the deletion waits until its keys can be removed from Consul; the annotation `{RELEASE_ANNOTATION}: \"true\"` lets it go without: {error}"
+                    "the deletion waits until its keys can be removed from Consul; the annotation `{RELEASE_ANNOTATION}: \"true\"` lets it go without: {}",
+                    error.told()
                 );
                 let facts = Facts {
                     accepted: Finding::holds("Deleting", "it is being deleted"),
@@ -318,7 +325,7 @@ impl Keeper {
                     publisher: None,
                 };
                 self.tell(composite, &facts).await?;
-                return Err(Unfinished::Failed(error.to_string()));
+                return Err(Unfinished::Failed(error.told()));
             }
             Err(error) => return Err(error.into()),
         }
@@ -360,10 +367,6 @@ impl Keeper {
         if let Ok(Err(error)) = said {
             tracing::debug!(namespace = self.namespace, %error, "an Event can't be told");
         }
-    }
-
-    fn is_reference_intact(&self, memory: &Memory, entries: &[Entry]) -> bool {
-        intact(&memory.declared, &structure_ref_key(&self.namespace), entries)
     }
 
     fn keys(&self) -> Keys<'_> {

@@ -25,19 +25,13 @@ pub(super) enum KeysError {
     Fenced(#[from] Fenced),
 }
 
-impl KeysError {
-    /// Why, in one word for the condition.
-    pub(super) fn reason(&self) -> &'static str {
-        match self {
-            Self::Consul(error) => match error {
-                consul::Error::Denied(_) => "ConsulDenied",
-                consul::Error::Conflict(_) => "ConsulConflict",
-                consul::Error::Overloaded { .. } => "ConsulOverloaded",
-                _ => "ConsulUnavailable",
-            },
-            Self::Record(_) => "StatusNotWritten",
-            Self::Fenced(_) => "NotLeading",
-        }
+/// Why Consul does not hold the keys, in one word for the condition.
+pub(super) fn reason(error: &consul::Error) -> &'static str {
+    match error {
+        consul::Error::Denied(_) => "ConsulDenied",
+        consul::Error::Conflict(_) => "ConsulConflict",
+        consul::Error::Overloaded { .. } => "ConsulOverloaded",
+        _ => "ConsulUnavailable",
     }
 }
 

@@ -19,6 +19,7 @@ mod keeper;
 mod keys;
 mod publishing;
 mod record;
+mod references;
 mod report;
 mod roster;
 mod structures;
@@ -44,6 +45,8 @@ pub use report::{ConsulState, Facts, status_of};
 pub use roster::{Roster, roster};
 use structures::Structures;
 
+/// How often the files with certificates are looked at.
+const CERTIFICATES: Duration = Duration::from_secs(2);
 /// How often the main loop gives a sign of life.
 const BEAT: Duration = Duration::from_secs(1);
 
@@ -92,9 +95,33 @@ impl Operator {
         tokio::select! {
             () = self.work(&cancel) => {}
             () = beats => {}
+            () = self.renew_certificates() => {}
         }
         if let Ok(Err(error)) = tokio::time::timeout(Duration::from_secs(2), self.consul.logout()).await {
             tracing::warn!(%error, "can't log out of Consul");
+        }
+    }
+
+    /// Takes other certificates over when their files change.
+    async fn renew_certificates(&self) {
+        let mut trouble = None;
+        loop {
+            let renewed = self.consul.renew_certificates().await;
+            self.metrics.certificates(renewed.is_ok(), matches!(renewed, Ok(true)));
+            let told = match renewed {
+                Ok(renewed) => {
+                    if renewed {
+                        tracing::info!("other certificates are used for Consul");
+                    }
+                    None
+                }
+                Err(error) => Some(error.told()),
+            };
+            if let Some(error) = told.as_ref().filter(|_| told != trouble) {
+                tracing::warn!(error, "the certificates for Consul can't be used; those from before are");
+            }
+            trouble = told;
+            tokio::time::sleep(CERTIFICATES).await;
         }
     }
 

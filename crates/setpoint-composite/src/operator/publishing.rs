@@ -9,13 +9,11 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::report::ConsulState;
-use super::structures::Reference;
 use super::term::Shared;
 use crate::api::Composite;
 use crate::observe::{Metrics, RequestResult};
 use crate::publish::{Poll, PublishState, Publisher, PublisherSettings, Standing, Target, Writer};
 use crate::structure::IssueKind;
-use crate::watch::Snapshot;
 
 /// A publisher at work.
 #[derive(Debug)]
@@ -26,18 +24,8 @@ pub(super) struct Publishing {
     task: TaskHandle,
     publisher: watch::Receiver<PublishState>,
     consul: watch::Receiver<ConsulState>,
-    reference: Option<Reference>,
     /// What was told to the metrics.
     told: PublishState,
-}
-
-/// What a publisher has to say.
-#[derive(Debug)]
-pub(super) enum News {
-    /// Its state changed.
-    Reported,
-    /// What Consul says of the key that refers to the structure.
-    Reference(Snapshot),
 }
 
 impl Publishing {
@@ -95,9 +83,8 @@ impl Publishing {
             state: sender,
         };
         let task = children.spawn("publisher", move |task| at_work.clone().run(task.cancel));
-        let reference = shared.structures.follow_reference(namespace);
         let namespace = namespace.to_owned();
-        Some(Self { of, namespace, task, publisher, consul, reference, told: PublishState::default() })
+        Some(Self { of, namespace, task, publisher, consul, told: PublishState::default() })
     }
 
     /// Ends it.
@@ -105,19 +92,12 @@ impl Publishing {
         self.task.stop().await;
     }
 
-    /// Waits for news; without a publisher there is never any.
-    pub(super) async fn news(now: Option<&mut Self>) -> News {
+    /// Waits until there is something to report; without a publisher there is never anything.
+    pub(super) async fn news(now: Option<&mut Self>) {
         let Some(now) = now else { return std::future::pending().await };
-        let reference = async {
-            match &mut now.reference {
-                Some(reference) => reference.snapshots.recv().await,
-                None => None,
-            }
-        };
         tokio::select! {
-            Ok(()) = now.publisher.changed() => News::Reported,
-            Ok(()) = now.consul.changed() => News::Reported,
-            Some(snapshot) = reference => News::Reference(snapshot),
+            Ok(()) = now.publisher.changed() => {}
+            Ok(()) = now.consul.changed() => {}
             else => std::future::pending().await,
         }
     }

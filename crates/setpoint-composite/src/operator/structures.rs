@@ -1,6 +1,7 @@
 //! One watch of Consul for each composite, however many namespaces follow it.
 //!
-//! Consul takes 200 connections from one client by default, and each watch holds one.
+//! Consul takes 200 connections from one client by default, and each watch holds one. Where there are more composites than
+//! that would allow, the others are asked again and again, which takes a connection only for a moment.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -10,6 +11,7 @@ use setpoint_loop::{Supervisor, TaskHandle, latest};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::references::{References, Sighted};
 use super::report::ConsulState;
 use crate::consul;
 use crate::declare::structure_ref_key;
@@ -20,8 +22,8 @@ use crate::watch::{self as consul_watch, Event, Snapshot};
 
 /// After how many failures in a row Consul counts as out of reach.
 const TOLERATED: u32 = 3;
-/// How many keys that refer to structures are watched. Those of more namespaces are looked at every check interval.
-const MOST_REFERENCES: usize = 50;
+/// How many watches without a connection of their own may ask at a time.
+const TURNS: usize = 8;
 /// The bounds of the pause before a watch that panicked is started again.
 const RESTARTS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
@@ -33,7 +35,11 @@ pub(super) struct Structures {
     metrics: Arc<Metrics>,
     supervisor: Supervisor,
     followed: Mutex<BTreeMap<String, Weak<Followed>>>,
-    references: Arc<Semaphore>,
+    references: References,
+    /// So many watches may hold a connection.
+    watches: Arc<Semaphore>,
+    /// So many of those that hold none may ask at a time.
+    turns: Arc<Semaphore>,
 }
 
 /// A structure that is followed. The watch ends with the last who holds it.
@@ -42,23 +48,10 @@ pub(super) struct Followed {
     pub(super) snapshot: watch::Receiver<Option<Snapshot>>,
     pub(super) consul: watch::Receiver<ConsulState>,
     task: TaskHandle,
+    _connection: Option<OwnedSemaphorePermit>,
 }
 
 impl Drop for Followed {
-    fn drop(&mut self) {
-        self.task.cancel();
-    }
-}
-
-/// The key that refers to a structure, followed.
-#[derive(Debug)]
-pub(super) struct Reference {
-    pub(super) snapshots: latest::Receiver<Snapshot>,
-    task: TaskHandle,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Drop for Reference {
     fn drop(&mut self) {
         self.task.cancel();
     }
@@ -71,6 +64,7 @@ impl Structures {
         metrics: Arc<Metrics>,
         cancel: CancellationToken,
     ) -> Self {
+        let watches = Arc::new(Semaphore::new(settings.consul_watches.min(Semaphore::MAX_PERMITS)));
         let settings = consul_watch::Settings {
             wait: settings.wait_time,
             refill: settings.on_success_delay_time,
@@ -80,8 +74,9 @@ impl Structures {
             ..consul_watch::Settings::default()
         };
         let supervisor = Supervisor::new(cancel, RESTARTS, fastrand::Rng::new());
-        let references = Arc::new(Semaphore::new(MOST_REFERENCES));
-        Self { client, settings, metrics, supervisor, followed: Mutex::default(), references }
+        let references = References::start(&client, &settings, &supervisor);
+        let (followed, turns) = (Mutex::default(), Arc::new(Semaphore::new(TURNS)));
+        Self { client, settings, metrics, supervisor, followed, references, watches, turns }
     }
 
     /// Follows the structure of a composite.
@@ -96,24 +91,24 @@ impl Structures {
         new
     }
 
-    /// Follows the key that refers to the structure of a namespace, unless too many are followed already.
-    pub(super) fn follow_reference(&self, namespace: &str) -> Option<Reference> {
-        let permit = Arc::clone(&self.references).try_acquire_owned().ok()?;
-        let (sender, snapshots) = latest::channel();
-        let (client, settings, key) =
-            (self.client.clone(), self.settings.clone(), structure_ref_key(namespace));
-        let task = self.supervisor.spawn(format!("watch of {key}"), move |task| {
-            let (client, key, sender) = (client.clone(), key.clone(), sender.clone());
-            consul_watch::watch(client, key, settings.clone(), sender, task.cancel, |_: Event<'_>| {})
-        });
-        Some(Reference { snapshots, task, _permit: permit })
+    /// Follows the key that refers to the structure of a namespace.
+    pub(super) fn follow_reference(&self, namespace: &str) -> Sighted {
+        self.references.follow(&structure_ref_key(namespace))
     }
 
     fn start(&self, composite: &str) -> Followed {
         let (state, consul) = watch::channel(ConsulState::default());
         let (sender, snapshot) = watch::channel(None);
-        let (client, settings, metrics) =
-            (self.client.clone(), self.settings.clone(), Arc::clone(&self.metrics));
+        let connection = Arc::clone(&self.watches).try_acquire_owned().ok();
+        let settings = match connection {
+            Some(_) => self.settings.clone(),
+            None => consul_watch::Settings {
+                wait: Duration::ZERO,
+                turns: Some(Arc::clone(&self.turns)),
+                ..self.settings.clone()
+            },
+        };
+        let (client, metrics) = (self.client.clone(), Arc::clone(&self.metrics));
         let (prefix, composite) = (prefix(composite), composite.to_owned());
         let task = self.supervisor.spawn(format!("watch of {prefix}"), move |task| {
             let observer = observer(&composite, Arc::clone(&metrics), state.clone());
@@ -130,7 +125,7 @@ impl Structures {
                 tokio::join!(watching, telling);
             }
         });
-        Followed { snapshot, consul, task }
+        Followed { snapshot, consul, task, _connection: connection }
     }
 }
 
@@ -172,7 +167,8 @@ fn reading(event: &Event<'_>) -> Option<ConsulState> {
             Some(trouble("ConsulDenied", format!("Consul denies to read the structure: {why}")))
         }
         Event::Failed { error, attempts, .. } if *attempts >= TOLERATED => {
-            let message = format!("Consul can't be read, and the ConfigMap holds what it said last: {error}");
+            let message =
+                format!("Consul can't be read, and the ConfigMap holds what it said last: {}", error.told());
             Some(trouble("ConsulUnavailable", message))
         }
         _ => None,

@@ -57,6 +57,9 @@ pub struct Settings {
     pub on_success_delay_time: Duration,
     /// How long Consul may hold a question back while nothing changes.
     pub wait_time: Duration,
+    /// How many structures are watched by a connection of their own. The others are asked as often as
+    /// `on_success_delay_time` allows.
+    pub consul_watches: usize,
     /// How long a structure must be gone before its absence is published.
     pub removal_grace: Duration,
     /// The cloud provider that the payload names.
@@ -90,6 +93,7 @@ impl Default for Settings {
             retry_time: Duration::from_secs(20),
             on_success_delay_time: Duration::from_secs(3),
             wait_time: Duration::from_secs(570),
+            consul_watches: 150,
             removal_grace: Duration::from_secs(10),
             cloud_provider: CloudProvider::OnPrem,
             config_map: "composite-structure".to_owned(),

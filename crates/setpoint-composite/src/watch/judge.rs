@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Snapshot;
+use super::cursor::Cursor;
 use crate::consul::Response;
 use crate::structure::Entry;
 
@@ -33,8 +34,7 @@ pub(super) enum Verdict {
 pub(super) struct Judge {
     grace: Duration,
     max_stale: Duration,
-    /// What the next query gives back to Consul.
-    index: u64,
+    pub(super) cursor: Cursor,
     known: Option<Snapshot>,
     /// Since when all entries are gone, without that being believed yet.
     empty_since: Option<Instant>,
@@ -42,23 +42,7 @@ pub(super) struct Judge {
 
 impl Judge {
     pub(super) fn new(grace: Duration, max_stale: Duration) -> Self {
-        Self { grace, max_stale, index: 0, known: None, empty_since: None }
-    }
-
-    pub(super) fn index(&self) -> u64 {
-        self.index
-    }
-
-    /// The next query is answered at once: after an error, nobody knows which server will answer.
-    pub(super) fn start_over(&mut self) {
-        self.index = 0;
-    }
-
-    /// Whether to start over after an answer: its index is lower than the one before it, or has not moved although
-    /// Consul did not wait to the end. That is how a query ends that was under way while a snapshot was restored:
-    /// with what it knew before, at an index that the restored state may reach only much later.
-    pub(super) fn must_start_over(&self, index: u64, early: bool) -> bool {
-        self.index != 0 && (index < self.index || (index == self.index && early))
+        Self { grace, max_stale, cursor: Cursor::default(), known: None, empty_since: None }
     }
 
     /// How much of the grace is left; none if there is none under way.
@@ -68,8 +52,7 @@ impl Judge {
 
     /// Judges the answer to a blocking query, which came before the end of its wait or not.
     pub(super) fn hear(&mut self, response: Response, early: bool, now: Instant) -> Verdict {
-        // Never 0, unless to start over: a query at 0 does not block.
-        self.index = if self.must_start_over(response.index, early) { 0 } else { response.index.max(1) };
+        self.cursor.advance(response.index, early);
         if !response.known_leader || response.last_contact > self.max_stale {
             return Verdict::Ask { last_contact: Some(response.last_contact) };
         }
@@ -189,7 +172,7 @@ mod tests {
         again.entries[0].modify_index = 9;
         let verdict = judge.hear(again, true, now);
         assert!(matches!(&verdict, Verdict::Same { snapshot, .. } if snapshot.index == 9), "{verdict:?}");
-        assert_eq!(judge.index(), 9);
+        assert_eq!(judge.cursor.index(), 9);
     }
 
     #[test]
@@ -242,15 +225,15 @@ mod tests {
         let (mut judge, now) = (judge(), Instant::now());
         judge.hear(answer(5, &["a"]), true, now);
         judge.hear(answer(5, &["a"]), false, now);
-        assert_eq!(judge.index(), 5, "the wait was over: nothing happened");
+        assert_eq!(judge.cursor.index(), 5, "the wait was over: nothing happened");
         judge.hear(answer(5, &["a"]), true, now);
-        assert_eq!(judge.index(), 0);
+        assert_eq!(judge.cursor.index(), 0);
         judge.hear(answer(5, &["a"]), true, now);
-        assert_eq!(judge.index(), 5);
+        assert_eq!(judge.cursor.index(), 5);
         judge.hear(answer(4, &["a"]), false, now);
-        assert_eq!(judge.index(), 0);
+        assert_eq!(judge.cursor.index(), 0);
         judge.hear(answer(0, &["a"]), false, now);
-        assert_eq!(judge.index(), 1, "never 0 without a reason");
+        assert_eq!(judge.cursor.index(), 1, "never 0 without a reason");
     }
 
     #[test]

@@ -16,17 +16,20 @@
 //! - The token bucket bounds the rate whatever wakes the query; a quiet time saves up for a burst.
 //! - Cancelling drops the request and its connection at once.
 
+mod cursor;
 mod judge;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_loop::{Backoff, TokenBucket, latest};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::consul::{Client, Error, Read, Response};
 use crate::structure::Entry;
+pub(crate) use cursor::Cursor;
 use judge::{Judge, Verdict};
 
 /// All entries of a structure at one index.
@@ -43,8 +46,10 @@ pub struct Snapshot {
 /// How a structure is watched.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How long a blocking query waits: at most 10 minutes.
+    /// How long a blocking query waits: at most 10 minutes. With zero, Consul is asked as often as the bucket allows.
     pub wait: Duration,
+    /// What each query waits for before it is asked, where many share it.
+    pub turns: Option<Arc<Semaphore>>,
     /// How many queries may follow each other at once.
     pub burst: u32,
     /// How long it takes until one more may.
@@ -65,6 +70,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             wait: Duration::from_mins(1),
+            turns: None,
             burst: 2,
             refill: Duration::from_secs(3),
             first_retry: Duration::from_millis(250),
@@ -118,8 +124,8 @@ pub enum Event<'a> {
         /// How far behind.
         last_contact: Duration,
     },
-    /// The token changed, and the query under way is asked anew.
-    TokenChanged,
+    /// The token or the certificates changed, and the query under way is asked anew.
+    Renewed,
 }
 
 /// Is told what happens.
@@ -148,7 +154,8 @@ pub async fn watch(
     let backoff = Backoff::new(settings.first_retry, settings.longest_retry, settings.random.clone());
     let bucket = TokenBucket::new(settings.burst, settings.refill);
     let judge = Judge::new(settings.removal_grace, settings.max_stale);
-    let mut watch = Watch { client, prefix, wait: settings.wait, judge, backoff, bucket, sink, observer };
+    let (wait, turns) = (settings.wait, settings.turns);
+    let mut watch = Watch { client, prefix, wait, turns, judge, backoff, bucket, sink, observer };
     cancel.run_until_cancelled(watch.run()).await;
 }
 
@@ -159,6 +166,7 @@ struct Watch<O> {
     client: Client,
     prefix: String,
     wait: Duration,
+    turns: Option<Arc<Semaphore>>,
     judge: Judge,
     backoff: Backoff,
     bucket: TokenBucket,
@@ -173,10 +181,10 @@ impl<O: Observer> Watch<O> {
             self.bucket.acquire().await;
             let result = tokio::select! {
                 result = self.poll() => result,
-                () = client.token_changed() => {
+                () = client.changed() => {
                     // Another token may see more, or less, at the same index.
-                    self.judge.start_over();
-                    self.observer.observe(Event::TokenChanged);
+                    self.judge.cursor.start_over();
+                    self.observer.observe(Event::Renewed);
                     continue;
                 }
                 () = sink.closed() => return,
@@ -190,11 +198,8 @@ impl<O: Observer> Watch<O> {
                 }
                 Ok(None) => self.backoff.reset(),
                 Err(error) => {
-                    self.judge.start_over();
-                    let pause = match error.retry_after() {
-                        Some(asked) => self.backoff.pause_after(asked),
-                        None => self.backoff.pause(),
-                    };
+                    self.judge.cursor.start_over();
+                    let pause = error.pause(&mut self.backoff);
                     let attempts = self.backoff.attempts();
                     self.observer.observe(Event::Failed { error: &error, attempts, pause });
                     sleep(pause).await;
@@ -205,12 +210,18 @@ impl<O: Observer> Watch<O> {
 
     /// Asks once, and once more consistently where the answer is not to be believed by itself.
     async fn poll(&mut self) -> Result<Option<Snapshot>, Error> {
+        let turns = self.turns.clone();
+        let _turn = match &turns {
+            // Nobody closes it.
+            Some(turns) => turns.acquire().await.ok(),
+            None => None,
+        };
         let wait = self.judge.grace_left(Instant::now()).map_or(self.wait, |left| left.min(self.wait));
-        let (before, wait) = (self.judge.index(), wait.max(SHORTEST_WAIT));
+        let (before, wait) = (self.judge.cursor.index(), wait.max(SHORTEST_WAIT));
         let started = Instant::now();
         let response = self.client.list(&self.prefix, Read::Blocking { index: before, wait }).await?;
         let early = started.elapsed() < wait;
-        if self.judge.must_start_over(response.index, early) {
+        if self.judge.cursor.must_start_over(response.index, early) {
             self.observer.observe(Event::IndexReset { from: before, to: response.index });
         }
         match self.judge.hear(response, early, Instant::now()) {

@@ -150,6 +150,32 @@ async fn where_acls_are_off_nobody_needs_a_token() {
     assert!(client(&consul.url()).sees_what_is_filtered().await.unwrap());
 }
 
+#[test]
+fn an_address_with_a_password_is_refused_and_not_shown() {
+    for url in ["http://user:hidden@localhost:8500", "user:hidden@localhost"] {
+        let refused = Client::new(Settings::new(url)).unwrap_err();
+        assert!(matches!(refused, Error::Settings(_)));
+        assert!(!format!("{refused} {refused:?} {}", refused.told()).contains("hidden"));
+    }
+}
+
+#[tokio::test]
+async fn many_keys_are_read_in_few_requests_and_only_those() {
+    let consul = need!(Consul::shared().await);
+    let client = client(&consul.url());
+    let keys: Vec<_> = (0..100).map(|number| format!("together/{number:03}")).collect();
+    for key in keys.iter().skip(1) {
+        consul.put(key, "1").await.unwrap();
+        consul.put(&format!("{key}-not-asked-for"), "1").await.unwrap();
+    }
+    let read = client.read_together(&keys).await.unwrap();
+    assert_eq!(
+        read.iter().map(|entry| &entry.key).collect::<Vec<_>>(),
+        keys.iter().skip(1).collect::<Vec<_>>()
+    );
+    assert_eq!(client.read_together(&[]).await.unwrap(), []);
+}
+
 #[tokio::test]
 async fn tls_wants_the_right_authority_and_a_client_certificate() {
     let folder = Workdir::new("consul-tls");

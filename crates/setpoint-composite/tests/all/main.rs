@@ -3,6 +3,7 @@
 
 mod consul_client;
 mod consul_faults;
+mod datacentres;
 mod declare;
 mod fake;
 mod kubernetes;

@@ -180,7 +180,7 @@ async fn a_token_that_can_not_be_read_is_tried_again() {
         sleep(Duration::from_millis(5)).await;
     }
     std::fs::write(&file, "second\n").unwrap();
-    watching.told("TokenChanged", 1).await;
+    watching.told("Renewed", 1).await;
     while fake.requests().len() < 3 {
         sleep(Duration::from_millis(5)).await;
     }

@@ -17,6 +17,7 @@ const LIMIT: Duration = Duration::from_secs(40);
 pub(crate) fn fast() -> Settings {
     Settings {
         wait: Duration::from_secs(5),
+        turns: None,
         burst: 2,
         refill: Duration::from_millis(20),
         first_retry: Duration::from_millis(20),

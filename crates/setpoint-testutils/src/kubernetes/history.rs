@@ -10,7 +10,8 @@ use kube::{Client, ResourceExt};
 /// How long it must be quiet until what has happened counts as told.
 const QUIET: Duration = Duration::from_millis(700);
 
-/// Where a history begins. The API server keeps it for a few minutes, and not over its own restart.
+/// Where a history begins. The API server keeps it for a few minutes, and over its own restart only if it was started with
+/// [`start_with_history`](super::Kubernetes::start_with_history).
 #[derive(Debug)]
 pub struct History {
     config_maps: Api<ConfigMap>,

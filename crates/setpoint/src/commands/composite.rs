@@ -1,6 +1,7 @@
 //! `setpoint composite`: keeps the structure of composites in Consul and in ConfigMaps.
 
 mod connect;
+mod election;
 mod manifests;
 mod parameters;
 mod plan;

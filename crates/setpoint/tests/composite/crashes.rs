@@ -92,11 +92,11 @@ async fn killed_again_and_again_it_leaves_no_key_behind_and_ends_on_what_is_decl
             (last.0 == expected && last.1 == expected).then_some(())
         });
         settled.await.unwrap_or_else(|| panic!("never {expected:?}, but {last:?}"));
-        world
-            .agrees(if shape == 2 { "unused" } else { ns }.replace("unused", &format!("{ns}-b")).as_str())
-            .await;
+        world.agrees(&if shape == 2 { format!("{ns}-b") } else { ns.to_owned() }).await;
         operator.process.kill();
     }
+    let versions = world.history.versions_that_never_go_back(NAME, &ORDERED).await;
+    assert!(versions.len() >= 3, "it published while it was killed: {}", versions.len());
 }
 
 #[tokio::test]

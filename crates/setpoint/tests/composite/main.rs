@@ -2,9 +2,11 @@
 //! all that can happen to a process.
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod chart;
 mod crashes;
 mod endpoints;
 mod example;
 mod manifests;
+mod many;
 mod parameters;
 mod world;

@@ -72,10 +72,15 @@ impl World {
 
     /// Starts an operator with more arguments than those that every test needs.
     pub(crate) fn operate(&self, instance: &str, more: &[&str]) -> Operator {
+        self.operate_on(self.consul, instance, more)
+    }
+
+    /// Starts an operator that uses another Consul than most tests.
+    pub(crate) fn operate_on(&self, consul: &Consul, instance: &str, more: &[&str]) -> Operator {
         let port = Port::lease();
         let mut command = setpoint();
         command.arg("run").arg("--kubeconfig").arg(self.namespace.kubernetes().kubeconfig_file());
-        command.args(["--consul-url", &self.consul.url(), "--listen", &port.address().to_string()]);
+        command.args(["--consul-url", &consul.url(), "--listen", &port.address().to_string()]);
         command.args(["--instance", instance, "--lease-namespace", self.name()]);
         command.args([
             "--retry-time",

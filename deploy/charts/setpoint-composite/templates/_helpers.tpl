@@ -1,13 +1,13 @@
 {{- define "setpoint-composite.labels" -}}
 app.kubernetes.io/name: setpoint-composite
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{- define "setpoint-composite.selector" -}}
 app.kubernetes.io/name: setpoint-composite
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "setpoint-composite.rules" -}}
@@ -27,4 +27,22 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
+{{- end }}
+
+{{- /* The Secrets that are mounted, by the names of their folders. */}}
+{{- define "setpoint-composite.secrets" -}}
+{{- with .Values.consul.tokenSecret }}
+consul-token: {{ . | quote }}
+{{- end }}
+{{- with .Values.consul.caSecret }}
+consul-ca: {{ . | quote }}
+{{- end }}
+{{- with .Values.consul.clientSecret }}
+consul-client: {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{- /* A value as a text. Helm itself writes 1200000 as 1.2e+06. */}}
+{{- define "setpoint-composite.text" -}}
+{{ if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end }}
 {{- end }}

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use setpoint_composite::api::ConditionType;
 use setpoint_composite::consul::{self, Auth, Secret};
 use setpoint_composite::publish::payload_of;
-use setpoint_testutils::{Acl, Consul, need};
+use setpoint_testutils::{Acl, Consul, need, wait};
 
-use super::world::{NAME, ORDERED, Running, World};
+use super::world::{LIMIT, NAME, ORDERED, Running, World, fast};
 
 fn client(consul: &Consul, auth: Auth) -> consul::Client {
     consul::Client::new(consul::Settings { auth, ..consul::Settings::new(consul.url()) }).unwrap()
@@ -61,6 +61,9 @@ async fn killed_restarted_and_restored_to_an_earlier_state_it_is_what_consul_say
     world.publishes(with(&world, &["one"])).await;
     consul.put(&role(&world, "three"), "satellite").await.unwrap();
     world.publishes(with(&world, &["one", "three"])).await;
+    // The index went back with Consul, so what was published must speak for itself.
+    let states: [&[&str]; 6] = [&[], &["one"], &["one", "two"], &["two"], &["one"], &["one", "three"]];
+    world.went_through(&states.map(|satellites| with(&world, satellites))).await;
 }
 
 #[tokio::test]
@@ -170,7 +173,8 @@ async fn a_consul_that_gives_no_answer_is_asked_with_pauses() {
     let nobody = consul::Client::new(consul::Settings::new("http://127.0.0.1:1")).unwrap();
     world.declare("composite", json!({ "originNamespace": world.name() })).await;
     let running = Running::start(world.client.clone(), nobody, world.settings());
-    world.condition("composite", ConditionType::Synced, "False", "ConsulUnavailable").await;
+    let told = world.condition("composite", ConditionType::Synced, "False", "ConsulUnavailable").await;
+    assert!(told.message.contains("refused"), "it says why: {}", told.message);
     let failed = || -> u32 {
         let text = running.metrics.text();
         let line = format!(
@@ -183,4 +187,31 @@ async fn a_consul_that_gives_no_answer_is_asked_with_pauses() {
     tokio::time::sleep(Duration::from_secs(4)).await;
     // Pauses of at most 300 ms are half as long on average: about 25 in this time, and hundreds without any.
     assert!((4..70).contains(&(failed() - before)), "{} attempts in four seconds", failed() - before);
+}
+
+#[tokio::test]
+async fn references_are_put_back_also_where_they_can_be_read_but_not_listed() {
+    let (world, other) = (need!(World::new().await), need!(World::new().await));
+    let consul =
+        need!(Consul::start_with(Acl::On, &json!({ "acl": { "enable_key_list_policy": true } })).await);
+    let reference = |world: &World| format!("config/{}/application/composite/structureRef", world.name());
+    let mut rules = "key_prefix \"composite/\" { policy = \"write\" }\n".to_owned();
+    for one in [&world, &other] {
+        rules = format!("{rules}key \"{}\" {{ policy = \"write\" }}\n", reference(one));
+    }
+    let auth = Auth::Token(Secret::new(consul.token_with("operator", &rules).await.unwrap()));
+    let client = client(&consul, auth);
+    assert!(matches!(client.wait_below("config/", 0, Duration::ZERO).await, Err(consul::Error::Denied(_))));
+    let _running = Running::start(world.client.clone(), client, fast(&[world.name(), other.name()]));
+    for one in [&world, &other] {
+        one.declare("composite", json!({ "originNamespace": one.name() })).await;
+        one.settled("composite").await;
+    }
+    for one in [&world, &other] {
+        consul.delete(&reference(one)).await.unwrap();
+    }
+    for one in [&world, &other] {
+        let back = async || consul.get(&reference(one)).await.ok()?.value.map(drop);
+        wait::until("the reference to be put back", LIMIT, back).await;
+    }
 }

@@ -1,17 +1,37 @@
 //! The API server goes away and comes back.
 
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use serde_json::{Value, json};
 use setpoint_composite::consul;
+use setpoint_composite::install::{NAME as LEASE, Options, rbac};
+use setpoint_composite::lease::Timing;
 use setpoint_composite::publish::payload_of;
-use setpoint_composite::settings::{Namespaces, Settings};
+use setpoint_composite::settings::{Election, Namespaces, Settings};
 use setpoint_testutils::kubernetes::History;
-use setpoint_testutils::{Consul, Durability, Kubernetes, need, wait};
+use setpoint_testutils::{Consul, Kubernetes, Workdir, need, wait};
 
 use super::world::{LIMIT, NAME, ORDERED, Running, fast, from, install, install_definition, make_namespace};
 
+/// A client with the rights that the manifests give to an operator of all namespaces that is in one of them.
+async fn operator_of_all(kubernetes: &Kubernetes, namespace: &str) -> Client {
+    let options = Options { namespace: namespace.to_owned(), all_namespaces: true, ..Options::default() };
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": rbac(&options) });
+    let folder = Workdir::new("rights");
+    let file = folder.write("rbac.json", list.to_string());
+    let applied = kubernetes.kubectl().args(["apply", "-f"]).arg(file).output().unwrap();
+    assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+    let mut file = Kubeconfig::read_from(kubernetes.kubeconfig_file()).unwrap();
+    let user = file.auth_infos[0].auth_info.as_mut().unwrap();
+    user.impersonate = Some(format!("system:serviceaccount:{namespace}:{LEASE}"));
+    let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap();
+    config.proxy_url = None;
+    Client::try_from(config).unwrap()
+}
+
 #[tokio::test]
 async fn a_killed_api_server_is_survived_and_what_happened_meanwhile_is_published() {
-    let mut kubernetes = need!(Kubernetes::start_with(Durability::Fast).await);
+    let mut kubernetes = need!(Kubernetes::start_with_history().await);
     let consul = need!(Consul::shared().await);
     let client = kubernetes.client().await;
     let ns = "killed-api-server";
@@ -19,9 +39,10 @@ async fn a_killed_api_server_is_survived_and_what_happened_meanwhile_is_publishe
     make_namespace(&client, ns).await;
     let history = History::begin(&client, ns).await;
     let consul_client = consul::Client::new(consul::Settings::new(consul.url())).unwrap();
-    // Of all namespaces: there is nobody else's in this API server.
-    let settings = Settings { namespaces: Namespaces::All, ..fast(&[]) };
-    let _running = Running::start(client.clone(), consul_client, settings);
+    // Of all namespaces: there is nobody else's in this API server. And with the rights of the manifests for that.
+    let election = Election { namespace: ns.to_owned(), name: LEASE.to_owned(), timing: Timing::default() };
+    let settings = Settings { namespaces: Namespaces::All, election: Some(election), ..fast(&[]) };
+    let _running = Running::start(operator_of_all(&kubernetes, ns).await, consul_client, settings);
     let composites: kube::Api<setpoint_composite::api::Composite> = kube::Api::namespaced(client.clone(), ns);
     let composite = from(json!({
         "apiVersion": "core.netcracker.com/v1", "kind": "Composite", "subKind": "CompositeStructure",
@@ -51,16 +72,16 @@ async fn a_killed_api_server_is_survived_and_what_happened_meanwhile_is_publishe
     )
     .await;
 
-    // And once more, under way.
-    let history = History::begin(&client, ns).await;
+    // And once more, under way. The history reaches back over the restart.
     consul.delete(&satellite("one")).await.unwrap();
     publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": "two" }] })).await;
-    history.versions_that_never_go_back(NAME, &ORDERED).await;
+    let all = history.versions_that_never_go_back(NAME, &ORDERED).await;
+    assert!(all.len() > before.len(), "{} after {}", all.len(), before.len());
 }
 
 #[tokio::test]
 async fn a_composite_that_can_not_be_read_holds_up_no_other() {
-    let kubernetes = need!(Kubernetes::start_with(Durability::Fast).await);
+    let kubernetes = need!(Kubernetes::start().await);
     let consul = need!(Consul::shared().await);
     let client = kubernetes.client().await;
     // A definition that lets anything pass, as older ones did.

@@ -9,7 +9,7 @@ use kube::{Api, Client, Config, ResourceExt};
 use serde_json::json;
 use setpoint_composite::consul;
 use setpoint_composite::lease::{Elector, Timing};
-use setpoint_composite::publish::{Desired, TRANSITIONS_ANNOTATION, Target, WriteError, Writer, payload_of};
+use setpoint_composite::publish::{Desired, TRANSITIONS_ANNOTATION, WriteError, Writer, payload_of};
 use setpoint_composite::settings::{Election, Settings};
 use setpoint_testutils::{Kubernetes, Proxy, need, wait};
 
@@ -38,6 +38,17 @@ async fn led_by(world: &World, instance: &str) -> i32 {
             .then_some(spec.lease_transitions.unwrap_or_default())
     };
     wait::until(&format!("{instance} to lead"), LIMIT, found).await
+}
+
+/// Makes a Composite; what belongs into its ConfigMap, by payload, index and transition count.
+async fn wanted(world: &World) -> impl Fn(&str, u64, i32) -> Desired {
+    let owner = world.declare("composite", json!({ "originNamespace": world.name() })).await.owner().unwrap();
+    move |payload, index, transitions| Desired {
+        payload: payload.to_owned(),
+        index,
+        transitions,
+        owner: owner.clone(),
+    }
 }
 
 /// A client that reaches the API server through a proxy.
@@ -129,19 +140,8 @@ async fn a_new_leader_marks_the_config_map_before_it_has_heard_of_consul() {
 async fn what_a_former_leader_still_writes_is_refused() {
     let world = need!(World::new().await);
     let elector = |name: &str| Elector::new(world.client.clone(), world.name(), LEASE, name, QUICK);
-    let target = Target {
-        namespace: world.name().to_owned(),
-        name: NAME.to_owned(),
-        managed_by: "core-operator".to_owned(),
-        part_of: "Cloud-Core".to_owned(),
-    };
-    let owner = world.declare("composite", json!({ "originNamespace": world.name() })).await.owner().unwrap();
-    let desired = |payload: &str, index, transitions| Desired {
-        payload: payload.to_owned(),
-        index,
-        transitions,
-        owner: owner.clone(),
-    };
+    let target = world.target();
+    let desired = wanted(&world).await;
     let limit = Duration::from_secs(10);
     let former = elector("former").campaign(|_| ()).await;
     let old = Writer::new(world.client.clone(), target.clone(), former.fence.clone(), limit);
@@ -177,33 +177,22 @@ async fn a_write_that_passed_its_check_before_the_lease_was_lost_is_refused_by_i
         Timing { duration: Duration::from_mins(2), deadline: Duration::from_mins(1), retry: QUICK.retry };
     let elector = Elector::new(world.client.clone(), world.name(), LEASE, "former", timing);
     let former = elector.campaign(|_| ()).await;
-    let target = Target {
-        namespace: world.name().to_owned(),
-        name: NAME.to_owned(),
-        managed_by: "core-operator".to_owned(),
-        part_of: "Cloud-Core".to_owned(),
-    };
-    let owner = world.declare("composite", json!({ "originNamespace": world.name() })).await.owner().unwrap();
-    let desired = |payload: &str, transitions| Desired {
-        payload: payload.to_owned(),
-        index: 1,
-        transitions,
-        owner: owner.clone(),
-    };
+    let target = world.target();
+    let desired = wanted(&world).await;
     let writer =
         Writer::new(world.client.clone(), target.clone(), former.fence.clone(), Duration::from_secs(10));
-    writer.write(None, &desired("1", 0)).await.unwrap();
+    writer.write(None, &desired("1", 1, 0)).await.unwrap();
     let seen = writer.read().await.unwrap();
 
     // Another takes the lease and makes its mark, as the same field manager: only the version tells them apart.
     let taken = json!({ "spec": { "holderIdentity": "present", "leaseTransitions": 1 } });
     leases(&world).patch(LEASE, &PatchParams::default(), &Patch::Merge(taken)).await.unwrap();
-    let mark = desired("1", 1).object(&target, None);
+    let mark = desired("1", 1, 1).object(&target, None);
     let parameters = PatchParams::apply("core-operator");
     world.config_maps().patch(NAME, &parameters, &Patch::Apply(mark)).await.unwrap();
 
     assert!(former.fence.check().is_ok());
-    let refused = writer.write(seen, &desired("stale", 0)).await;
+    let refused = writer.write(seen, &desired("stale", 1, 0)).await;
     assert!(matches!(refused, Err(WriteError::Fenced(_))), "{refused:?}");
     assert!(former.fence.check().is_err(), "it knows now");
     assert_eq!(payload_of(&world.config_map().await.unwrap()), Some("1"));

@@ -1,5 +1,6 @@
 //! The operator against a real API server and a real Consul.
 
+mod certificates;
 mod consul;
 mod faults;
 mod leading;

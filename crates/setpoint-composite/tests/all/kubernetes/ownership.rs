@@ -161,6 +161,7 @@ async fn a_conflict_is_settled_by_forcing_our_own_fields_and_no_others() {
     world
         .publishes(json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": format!("{ns}-sat") }] }))
         .await;
+    world.history.versions_that_never_go_back(NAME, &ORDERED).await;
 }
 
 #[tokio::test]

@@ -8,22 +8,13 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use setpoint_composite::api::ConditionType;
 use setpoint_composite::lease::Fence;
-use setpoint_composite::publish::{Desired, Ownership, Target, WriteError, Writer, Written};
+use setpoint_composite::publish::{Desired, Ownership, WriteError, Writer, Written};
 use setpoint_testutils::need;
 
 use super::world::{NAME, ORDERED, World};
 
-fn target(world: &World) -> Target {
-    Target {
-        namespace: world.name().to_owned(),
-        name: NAME.to_owned(),
-        managed_by: "core-operator".to_owned(),
-        part_of: "Cloud-Core".to_owned(),
-    }
-}
-
 fn writer(world: &World) -> Writer {
-    Writer::new(world.client.clone(), target(world), Fence::open(), Duration::from_secs(10))
+    Writer::new(world.client.clone(), world.target(), Fence::open(), Duration::from_secs(10))
 }
 
 async fn desired(world: &World, payload: &str, index: u64) -> Desired {
@@ -99,7 +90,7 @@ async fn should_skip_after_a_conflict_that_turns_out_to_be_a_hand_over() {
 async fn nothing_is_written_behind_a_closed_fence() {
     let world = need!(World::new().await);
     let fence = Fence::open();
-    let writer = Writer::new(world.client.clone(), target(&world), fence.clone(), Duration::from_secs(10));
+    let writer = Writer::new(world.client.clone(), world.target(), fence.clone(), Duration::from_secs(10));
     let wanted = desired(&world, "1", 1).await;
     fence.close();
     assert!(matches!(writer.write(None, &wanted).await, Err(WriteError::Fenced(_))));

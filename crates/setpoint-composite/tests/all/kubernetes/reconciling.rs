@@ -8,9 +8,18 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use setpoint_composite::api::{ConditionType, FINALIZER, RELEASE_ANNOTATION, Role};
 use setpoint_composite::consul;
+use setpoint_composite::settings::Settings;
 use setpoint_testutils::{Proxy, need, wait};
 
 use super::world::{LIMIT, Running, World};
+
+/// An operator that reaches Consul through a proxy.
+async fn behind_a_proxy(world: &World) -> (Proxy, Running) {
+    let proxy = Proxy::start(world.consul.url().trim_start_matches("http://").parse().unwrap()).await;
+    let consul = consul::Client::new(consul::Settings::new(format!("http://{}", proxy.address()))).unwrap();
+    let running = Running::start(world.client.clone(), consul, world.settings());
+    (proxy, running)
+}
 
 #[tokio::test]
 async fn a_composite_is_written_published_and_reported() {
@@ -126,6 +135,21 @@ async fn own_keys_that_something_else_removed_or_changed_are_put_back() {
 }
 
 #[tokio::test]
+async fn the_own_reference_is_put_back_also_where_nothing_is_published() {
+    let world = need!(World::new().await);
+    let ns = world.name();
+    let _running = world.operate_with(Settings { sync_enabled: false, ..world.settings() });
+    world.declare("composite", json!({ "originNamespace": ns })).await;
+    world.condition("composite", ConditionType::Synced, "True", "Written").await;
+    world.condition("composite", ConditionType::Published, "False", "Disabled").await;
+    let reference = format!("config/{ns}/application/composite/structureRef");
+    world.consul.delete(&reference).await.unwrap();
+    let back = async || world.consul.get(&reference).await.ok()?.value.map(drop);
+    wait::until("the reference to be put back", LIMIT, back).await;
+    assert!(world.config_map().await.is_none());
+}
+
+#[tokio::test]
 async fn of_several_composites_the_oldest_counts_and_the_next_takes_over() {
     let world = need!(World::new().await);
     let ns = world.name();
@@ -163,8 +187,7 @@ async fn deleting_a_composite_removes_its_keys_and_nothing_else() {
     world.declare("composite", json!({ "originNamespace": ns })).await;
     world.settled("composite").await;
     world.delete("composite").await;
-    let gone = async || world.composites().get_opt("composite").await.ok()?.is_none().then_some(());
-    wait::until("the Composite to go", LIMIT, gone).await;
+    world.gone("composite").await;
     assert_eq!(world.keys(&format!("composite/{ns}/")).await.into_keys().collect::<Vec<_>>(), [foreign]);
     assert!(world.keys(&format!("config/{ns}/")).await.is_empty());
 }
@@ -173,9 +196,7 @@ async fn deleting_a_composite_removes_its_keys_and_nothing_else() {
 async fn a_deletion_waits_for_consul_and_an_annotation_releases_it() {
     let world = need!(World::new().await);
     let ns = world.name();
-    let proxy = Proxy::start(world.consul.url().trim_start_matches("http://").parse().unwrap()).await;
-    let consul = consul::Client::new(consul::Settings::new(format!("http://{}", proxy.address()))).unwrap();
-    let _running = Running::start(world.client.clone(), consul, world.settings());
+    let (proxy, _running) = behind_a_proxy(&world).await;
     world.declare("composite", json!({ "originNamespace": ns })).await;
     world.settled("composite").await;
     proxy.cut();
@@ -186,8 +207,7 @@ async fn a_deletion_waits_for_consul_and_an_annotation_releases_it() {
 
     let patch = Patch::Merge(json!({ "metadata": { "annotations": { RELEASE_ANNOTATION: "true" } } }));
     world.composites().patch("composite", &PatchParams::default(), &patch).await.unwrap();
-    let gone = async || world.composites().get_opt("composite").await.ok()?.is_none().then_some(());
-    wait::until("the Composite to go", LIMIT, gone).await;
+    world.gone("composite").await;
     assert_eq!(world.structure(ns).await.len(), 1, "the keys are left behind");
     world.told("KeysLeft").await;
 }
@@ -196,17 +216,14 @@ async fn a_deletion_waits_for_consul_and_an_annotation_releases_it() {
 async fn a_deletion_that_waited_goes_on_when_consul_is_back() {
     let world = need!(World::new().await);
     let ns = world.name();
-    let proxy = Proxy::start(world.consul.url().trim_start_matches("http://").parse().unwrap()).await;
-    let consul = consul::Client::new(consul::Settings::new(format!("http://{}", proxy.address()))).unwrap();
-    let _running = Running::start(world.client.clone(), consul, world.settings());
+    let (proxy, _running) = behind_a_proxy(&world).await;
     world.declare("composite", json!({ "originNamespace": ns })).await;
     world.settled("composite").await;
     proxy.cut();
     world.delete("composite").await;
     world.condition("composite", ConditionType::Synced, "False", "DeletionWaits").await;
     proxy.heal();
-    let gone = async || world.composites().get_opt("composite").await.ok()?.is_none().then_some(());
-    wait::until("the Composite to go", LIMIT, gone).await;
+    world.gone("composite").await;
     assert!(world.structure(ns).await.is_empty());
 }
 
@@ -214,10 +231,8 @@ async fn a_deletion_that_waited_goes_on_when_consul_is_back() {
 async fn without_consul_a_composite_says_so_and_is_written_when_it_is_back() {
     let world = need!(World::new().await);
     let ns = world.name();
-    let proxy = Proxy::start(world.consul.url().trim_start_matches("http://").parse().unwrap()).await;
+    let (proxy, _running) = behind_a_proxy(&world).await;
     proxy.cut();
-    let consul = consul::Client::new(consul::Settings::new(format!("http://{}", proxy.address()))).unwrap();
-    let _running = Running::start(world.client.clone(), consul, world.settings());
     world.declare("composite", json!({ "originNamespace": ns })).await;
     world.condition("composite", ConditionType::Synced, "False", "ConsulUnavailable").await;
     world.condition("composite", ConditionType::Published, "False", "ConsulUnavailable").await;
@@ -266,8 +281,7 @@ async fn keys_that_another_composite_declares_stay_when_one_goes() {
     let before = world.structure(origin).await;
     assert_eq!(before.len(), 8);
     other.delete("composite").await;
-    let gone = async || other.composites().get_opt("composite").await.ok()?.is_none().then_some(());
-    wait::until("the Composite to go", LIMIT, gone).await;
+    other.gone("composite").await;
     assert_eq!(world.structure(origin).await, before);
     assert!(world.keys(&format!("config/{peer}/")).await.is_empty());
 }
@@ -280,8 +294,7 @@ async fn a_composite_that_is_made_anew_owns_the_config_map() {
     world.declare("composite", json!({ "originNamespace": ns })).await;
     let old = world.settled("composite").await.uid();
     world.composites().delete("composite", &DeleteParams::default()).await.unwrap();
-    let gone = async || world.composites().get_opt("composite").await.ok()?.is_none().then_some(());
-    wait::until("the Composite to go", LIMIT, gone).await;
+    world.gone("composite").await;
     let new = world.declare("composite", json!({ "originNamespace": ns })).await.uid();
     assert_ne!(old, new);
     world

@@ -9,9 +9,9 @@ use setpoint_composite::api::{Composite, ConditionType};
 use setpoint_composite::install::{NAME as LEASE, lease_rules, rules};
 use setpoint_composite::lease::Timing;
 use setpoint_composite::settings::{Election, Settings};
-use setpoint_testutils::{need, wait};
+use setpoint_testutils::need;
 
-use super::world::{LIMIT, NAME, Running, World};
+use super::world::{NAME, ORDERED, Running, World};
 
 async fn account(world: &World, name: &str) -> Client {
     let rules = [rules(NAME), lease_rules(LEASE)].concat();
@@ -39,8 +39,7 @@ async fn with_the_rights_of_the_manifests_everything_works() {
         .await;
     world.settled("composite").await;
     world.delete("composite").await;
-    let gone = async || world.composites().get_opt("composite").await.ok()?.is_none().then_some(());
-    wait::until("the Composite to go", LIMIT, gone).await;
+    world.gone("composite").await;
     running.stop().await;
 }
 
@@ -98,4 +97,5 @@ async fn after_ten_refused_writes_the_condition_says_so_and_retries_go_on() {
     roles.patch("operator", &PatchParams::default(), &granted).await.unwrap();
     world.settled("composite").await;
     world.publishes(json!({ "baseline": { "origin": ns } })).await;
+    world.history.versions_that_never_go_back(NAME, &ORDERED).await;
 }

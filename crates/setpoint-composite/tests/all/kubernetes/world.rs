@@ -14,7 +14,7 @@ use setpoint_composite::api::{Composite, ConditionType, condition, crd};
 use setpoint_composite::consul;
 use setpoint_composite::observe::Metrics;
 use setpoint_composite::operator::Operator;
-use setpoint_composite::publish::{INDEX_ANNOTATION, TRANSITIONS_ANNOTATION, payload_of};
+use setpoint_composite::publish::{INDEX_ANNOTATION, TRANSITIONS_ANNOTATION, Target, payload_of};
 use setpoint_composite::settings::{Namespaces, Settings};
 use setpoint_testutils::kubernetes::{History, TestNamespace};
 use setpoint_testutils::{Consul, Kubernetes, Missing, wait};
@@ -174,6 +174,22 @@ impl World {
         self.composites().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
+    /// Waits until a Composite is gone.
+    pub(crate) async fn gone(&self, name: &str) {
+        let gone = async || self.composites().get_opt(name).await.ok()?.is_none().then_some(());
+        wait::until("the Composite to go", LIMIT, gone).await;
+    }
+
+    /// The ConfigMap that is published here.
+    pub(crate) fn target(&self) -> Target {
+        Target {
+            namespace: self.name().to_owned(),
+            name: NAME.to_owned(),
+            managed_by: "core-operator".to_owned(),
+            part_of: "Cloud-Core".to_owned(),
+        }
+    }
+
     /// Waits until a condition of a Composite has a status and a reason.
     pub(crate) async fn condition(
         &self,
@@ -220,6 +236,21 @@ impl World {
             (payload == expected).then_some(map)
         });
         found.await.unwrap_or_else(|| panic!("{expected} was never published, but {last:?}"))
+    }
+
+    /// Checks that every version of the ConfigMap is a state that Consul was in, in the order in which it was in them.
+    pub(crate) async fn went_through(&self, states: &[Value]) {
+        let versions = self.history.versions(NAME).await;
+        let mut left = states.iter();
+        let mut now = None;
+        for map in &versions {
+            let payload: Value = serde_json::from_str(payload_of(map).unwrap()).unwrap();
+            let published = &payload["composite"];
+            if now != Some(published) {
+                now = left.find(|state| *state == published);
+            }
+            assert!(now == Some(published), "{published} is none of the states that were left: {states:?}");
+        }
     }
 
     /// Waits until the ConfigMap satisfies something.

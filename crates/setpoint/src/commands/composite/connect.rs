@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use setpoint_composite::consul::{self, Auth, ClientCertificate, Login, Secret, Tls};
 
 use super::parameters::Time;
@@ -20,7 +20,7 @@ const CONSUL_TOKEN: &str = "CONSUL_HTTP_TOKEN";
 
 /// How Consul is reached.
 #[expect(clippy::struct_field_names, reason = "they are the names of flags")]
-#[derive(Clone, Debug, Default, Args, Deserialize)]
+#[derive(Clone, Debug, Default, Args, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case", default)]
 #[command(next_help_heading = "Consul")]
 pub(crate) struct ConsulArgs {
@@ -60,23 +60,6 @@ pub(crate) struct ConsulArgs {
 }
 
 impl ConsulArgs {
-    /// What is given here, else what is given there.
-    pub(crate) fn or(self, other: Self) -> Self {
-        Self {
-            consul_url: self.consul_url.or(other.consul_url),
-            consul_token_file: self.consul_token_file.or(other.consul_token_file),
-            consul_auth_method: self.consul_auth_method.or(other.consul_auth_method),
-            consul_auth_token_file: self.consul_auth_token_file.or(other.consul_auth_token_file),
-            consul_ca_file: self.consul_ca_file.or(other.consul_ca_file),
-            consul_client_cert: self.consul_client_cert.or(other.consul_client_cert),
-            consul_client_key: self.consul_client_key.or(other.consul_client_key),
-            consul_datacenter: self.consul_datacenter.or(other.consul_datacenter),
-            consul_namespace: self.consul_namespace.or(other.consul_namespace),
-            consul_partition: self.consul_partition.or(other.consul_partition),
-            consul_timeout: self.consul_timeout.or(other.consul_timeout),
-        }
-    }
-
     /// A client of Consul.
     pub(crate) fn client(self) -> Result<consul::Client, CliError> {
         install_tls();
@@ -108,9 +91,11 @@ impl ConsulArgs {
             }
         };
         settings.tls = Tls { ca_file: self.consul_ca_file, client };
-        settings.datacenter = self.consul_datacenter;
-        settings.namespace = self.consul_namespace;
-        settings.partition = self.consul_partition;
+        // A blank variable is as good as none.
+        let given = |name: Option<String>| name.filter(|name| !name.trim().is_empty());
+        settings.datacenter = given(self.consul_datacenter);
+        settings.namespace = given(self.consul_namespace);
+        settings.partition = given(self.consul_partition);
         if let Some(Time(timeout)) = self.consul_timeout {
             settings.timeout = timeout;
         }
@@ -119,7 +104,7 @@ impl ConsulArgs {
 }
 
 /// How Kubernetes is reached.
-#[derive(Clone, Debug, Default, Args, Deserialize)]
+#[derive(Clone, Debug, Default, Args, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case", default)]
 #[command(next_help_heading = "Kubernetes")]
 pub(crate) struct KubernetesArgs {
@@ -129,11 +114,6 @@ pub(crate) struct KubernetesArgs {
 }
 
 impl KubernetesArgs {
-    /// What is given here, else what is given there.
-    pub(crate) fn or(self, other: Self) -> Self {
-        Self { kubeconfig: self.kubeconfig.or(other.kubeconfig) }
-    }
-
     /// A client of Kubernetes, and the namespace that it is in by default.
     pub(crate) async fn client(&self) -> Result<(Client, String), CliError> {
         install_tls();

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::de::{DeserializeOwned, Error, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::CliError;
 
@@ -52,6 +52,27 @@ impl<'de> Deserialize<'de> for Time {
         }
         deserializer.deserialize_any(Either)
     }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let milliseconds = i64::try_from(self.0.as_millis()).unwrap_or(i64::MAX);
+        serializer.serialize_i64(milliseconds)
+    }
+}
+
+/// A time, if it is given.
+pub(crate) fn time(given: Option<Time>, default: Duration) -> Duration {
+    given.map_or(default, |Time(time)| time)
+}
+
+/// What is given above, and where nothing is, what is given below.
+pub(crate) fn overlay<T: Serialize + DeserializeOwned>(above: &T, below: &T) -> Result<T, CliError> {
+    let wrong = |error: String| CliError::Setting(error);
+    let table = |given: &T| toml::Table::try_from(given).map_err(|error| wrong(error.to_string()));
+    let mut both = table(below)?;
+    both.extend(table(above)?);
+    both.try_into().map_err(|error| wrong(error.to_string()))
 }
 
 /// Reads parameters from a TOML file. Tables are as good as dots: `[cloud.consul-long-poll]` with `retry-time` below it

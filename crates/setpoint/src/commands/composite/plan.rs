@@ -15,15 +15,12 @@ use setpoint_composite::publish::{Ownership, ownership, payload_of};
 use setpoint_composite::structure::{prefix, transform};
 use setpoint_plan::{Action, Left, Operation, Plan, Standing};
 
-use super::connect::ConsulArgs;
 use super::render::read;
 use super::structure::{warn, write_plan};
-use super::target::{TargetArgs, patient, published};
+use super::target::{LookArgs, patient, published};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
 
-/// What `--detailed-exitcode` says of a plan that is not empty.
-const CHANGES: u8 = 2;
 /// What the ConfigMap and the resource are called in a plan.
 const CONFIG_MAP: &str = "configmap";
 const COMPOSITE: &str = "composite";
@@ -34,20 +31,12 @@ pub(crate) struct PlanArgs {
     /// A manifest with a Composite; `-` is the standard input [default: the Composite in the namespace].
     file: Option<PathBuf>,
     #[command(flatten)]
-    consul: ConsulArgs,
-    #[command(flatten)]
-    target: TargetArgs,
-    /// Prints the plan as JSON.
-    #[arg(long)]
-    json: bool,
-    /// Exits with 2 if there is something to do.
-    #[arg(long)]
-    detailed_exitcode: bool,
+    look: LookArgs,
 }
 
 pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
     let plan = super::super::runtime()?.block_on(plan(args, report))?;
-    if args.json {
+    if args.look.json {
         print_json(&plan)?;
     } else {
         let mut text = String::new();
@@ -55,13 +44,13 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
         let _ = write_plan(&mut text, &plan);
         print(&text)?;
     }
-    Ok(if args.detailed_exitcode && !plan.is_empty() { CHANGES } else { 0 })
+    Ok(args.look.exit_code(!plan.is_empty()))
 }
 
 async fn plan(args: &PlanArgs, report: Report) -> Result<Plan, CliError> {
     let file = args.file.as_deref().map(composite_in).transpose()?;
-    let kubernetes = args.target.connect().await?;
-    let namespace = args.target.namespace.clone();
+    let kubernetes = args.look.connect().await?;
+    let namespace = args.look.namespace.clone();
     let namespace = namespace.or_else(|| file.as_ref().and_then(ResourceExt::namespace));
     let namespace = namespace.or_else(|| kubernetes.as_ref().map(|(_, home)| home.clone()));
     let Some(namespace) = namespace else {
@@ -86,10 +75,10 @@ async fn plan(args: &PlanArgs, report: Report) -> Result<Plan, CliError> {
         why: error.to_string(),
     })?;
     let config_map = match client {
-        Some(client) => args.target.config_map(client, &namespace).await?,
+        Some(client) => args.look.config_map(client, &namespace).await?,
         None => None,
     };
-    let consul = args.consul.clone().client()?;
+    let consul = args.look.consul.clone().client()?;
     let wanted = Wanted { composite: &composite, declaration: declaration(&namespace, spec) };
     let planned = wanted.plan(args, report, &consul, config_map.as_ref()).await;
     consul.logout().await?;
@@ -125,16 +114,16 @@ impl Wanted<'_> {
         let id = self.declaration.composite_id();
         let mut plan = Plan::new(id);
         changes.plan(&mut plan);
-        if args.target.consul_only {
+        if args.look.consul_only {
             return Ok(plan);
         }
         let listed = consul.list(&prefix(id), Read::Default).await?;
         let entries = after(&listed.entries, &changes);
-        let provider = args.target.cloud_provider.as_str();
+        let provider = args.look.cloud_provider.as_str();
         let (payload, issues) = transform(&entries, provider, published(config_map).as_ref());
         warn(&issues, report);
-        let name = format!("{}/{}", self.declaration.operator_namespace, args.target.config_map);
-        let mut operation = match ownership(config_map, &args.target.managed_by) {
+        let name = format!("{}/{}", self.declaration.operator_namespace, args.look.config_map);
+        let mut operation = match ownership(config_map, &args.look.managed_by) {
             Ownership::Absent => Operation::new(Action::Create, CONFIG_MAP, &name).because("it is not there"),
             Ownership::Ours => {
                 let reason = "it does not say what Consul will say";

@@ -48,8 +48,7 @@ struct Rendered<'a> {
 
 pub(crate) fn run(args: &RenderArgs, report: Report) -> Result<u8, CliError> {
     let wrong = |path: &Path, why: String| CliError::Export { path: path.to_owned(), why };
-    let entries =
-        consul::entries(&read(&args.file)?).map_err(|error| wrong(&args.file, error.to_string()))?;
+    let entries = consul::entries(&read(&args.file)?).map_err(|error| wrong(&args.file, in_a_file(error)))?;
     let entries = of_one(entries, args.id.as_deref()).map_err(|why| wrong(&args.file, why))?;
     let previous = match &args.previous {
         Some(path) => {
@@ -96,4 +95,12 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
         std::fs::read(path)
     };
     bytes.map_err(|source| CliError::Configuration { path: path.to_owned(), source })
+}
+
+/// What is wrong with a list of keys; it is the same in a file as in an answer.
+fn in_a_file(error: consul::Error) -> String {
+    match error {
+        consul::Error::Malformed(why) => why,
+        other => other.to_string(),
+    }
 }

@@ -5,11 +5,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Deserialize;
-use setpoint_composite::lease::Timing;
+use serde::{Deserialize, Serialize};
 use setpoint_composite::observe::Server;
 use setpoint_composite::operator::Operator;
-use setpoint_composite::settings::{CloudProvider, Election, Namespaces, Settings};
+use setpoint_composite::settings::{CloudProvider, Namespaces, Settings};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -17,7 +16,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use super::connect::{ConsulArgs, KubernetesArgs};
-use super::parameters::{self, Time};
+use super::election::ElectionArgs;
+use super::parameters::{self, Time, time};
 use crate::error::CliError;
 use crate::report::{LogFormat, Report};
 use crate::run::Signals;
@@ -36,11 +36,12 @@ pub(crate) struct RunArgs {
 }
 
 /// All parameters, as far as they are given in one place.
-#[derive(Clone, Debug, Default, Args, Deserialize)]
+#[derive(Clone, Debug, Default, Args, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case", default)]
 struct Parameters {
     /// A namespace whose Composites are served; may be given several times [default: the own namespace].
     #[arg(long, value_name = "NAME", env = "CLOUD_NAMESPACE", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     namespace: Vec<String>,
     /// Serves the Composites of all namespaces.
     #[arg(long, value_name = "BOOL", env = "SETPOINT_COMPOSITE_ALL_NAMESPACES", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -76,6 +77,10 @@ struct Parameters {
     /// How long Consul may hold a question back while nothing changes [default: 570s].
     #[arg(long, value_name = "TIME", env = "SETPOINT_COMPOSITE_CONSUL_WAIT_TIME")]
     consul_wait_time: Option<Time>,
+    /// How many structures are watched by a connection of their own; the others are asked every `--on-success-delay-time`
+    /// [default: 150].
+    #[arg(long, value_name = "N", env = "SETPOINT_COMPOSITE_CONSUL_WATCHES")]
+    consul_watches: Option<usize>,
     /// How long a whole structure must be gone before that is published [default: 10s].
     #[arg(long, value_name = "TIME", env = "SETPOINT_COMPOSITE_REMOVAL_GRACE")]
     removal_grace: Option<Time>,
@@ -88,66 +93,15 @@ struct Parameters {
     /// How long a request to the API server may take [default: 10s].
     #[arg(long, value_name = "TIME", env = "SETPOINT_COMPOSITE_REQUEST_TIMEOUT")]
     request_timeout: Option<Time>,
-    /// Whether instances agree by a Lease on who works [default: true].
-    #[arg(
-        long,
-        value_name = "BOOL",
-        env = "SETPOINT_COMPOSITE_LEADER_ELECT",
-        help_heading = "Leader election"
-    )]
-    leader_elect: Option<bool>,
-    /// The name of the Lease [default: setpoint-composite].
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "SETPOINT_COMPOSITE_LEASE_NAME",
-        help_heading = "Leader election"
-    )]
-    lease_name: Option<String>,
-    /// The namespace of the Lease [default: the own namespace].
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "SETPOINT_COMPOSITE_LEASE_NAMESPACE",
-        help_heading = "Leader election"
-    )]
-    lease_namespace: Option<String>,
-    /// For how long others leave a Lease alone that is not renewed [default: 15s].
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "SETPOINT_COMPOSITE_LEASE_DURATION",
-        help_heading = "Leader election"
-    )]
-    lease_duration: Option<Time>,
-    /// After how long a leader that can't renew the Lease stops by itself [default: 10s].
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "SETPOINT_COMPOSITE_LEASE_RENEW_DEADLINE",
-        help_heading = "Leader election"
-    )]
-    lease_renew_deadline: Option<Time>,
-    /// How often the Lease is renewed or looked at [default: 2s].
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "SETPOINT_COMPOSITE_LEASE_RETRY_TIME",
-        help_heading = "Leader election"
-    )]
-    lease_retry_time: Option<Time>,
     /// What this instance is called [default: the name of the host].
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "HOSTNAME",
-        hide_env_values = true,
-        help_heading = "Leader election"
-    )]
+    #[arg(long, value_name = "NAME", env = "HOSTNAME", hide_env_values = true)]
     instance: Option<String>,
     /// Where `/healthz`, `/readyz` and `/metrics` are served [default: 0.0.0.0:8080].
     #[arg(long, value_name = "ADDRESS", env = "SETPOINT_COMPOSITE_LISTEN")]
     listen: Option<SocketAddr>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    election: ElectionArgs,
     #[command(flatten)]
     #[serde(flatten)]
     consul: ConsulArgs,
@@ -156,47 +110,14 @@ struct Parameters {
     kubernetes: KubernetesArgs,
     /// What a file holds that is no parameter.
     #[arg(skip)]
-    #[serde(flatten)]
+    #[serde(flatten, skip_serializing)]
     unknown: BTreeMap<String, toml::Value>,
 }
 
 impl Parameters {
-    /// What is given here, else what is given there.
-    fn or(self, other: Self) -> Self {
-        Self {
-            namespace: if self.namespace.is_empty() { other.namespace } else { self.namespace },
-            all_namespaces: self.all_namespaces.or(other.all_namespaces),
-            sync_enabled: self.sync_enabled.or(other.sync_enabled),
-            check_interval: self.check_interval.or(other.check_interval),
-            retry_time: self.retry_time.or(other.retry_time),
-            on_success_delay_time: self.on_success_delay_time.or(other.on_success_delay_time),
-            cloud_provider: self.cloud_provider.or(other.cloud_provider),
-            config_map: self.config_map.or(other.config_map),
-            managed_by: self.managed_by.or(other.managed_by),
-            part_of: self.part_of.or(other.part_of),
-            consul_wait_time: self.consul_wait_time.or(other.consul_wait_time),
-            removal_grace: self.removal_grace.or(other.removal_grace),
-            apply_retry_time: self.apply_retry_time.or(other.apply_retry_time),
-            apply_retry_max_time: self.apply_retry_max_time.or(other.apply_retry_max_time),
-            request_timeout: self.request_timeout.or(other.request_timeout),
-            leader_elect: self.leader_elect.or(other.leader_elect),
-            lease_name: self.lease_name.or(other.lease_name),
-            lease_namespace: self.lease_namespace.or(other.lease_namespace),
-            lease_duration: self.lease_duration.or(other.lease_duration),
-            lease_renew_deadline: self.lease_renew_deadline.or(other.lease_renew_deadline),
-            lease_retry_time: self.lease_retry_time.or(other.lease_retry_time),
-            instance: self.instance.or(other.instance),
-            listen: self.listen.or(other.listen),
-            consul: self.consul.or(other.consul),
-            kubernetes: self.kubernetes.or(other.kubernetes),
-            unknown: BTreeMap::new(),
-        }
-    }
-
     /// The settings of the operator; `home` is its own namespace.
     fn settings(&self, home: &str) -> Result<Settings, CliError> {
         let defaults = Settings::default();
-        let time = |given: Option<Time>, default| given.map_or(default, |Time(time)| time);
         let text = |given: &Option<String>, default: String| given.clone().unwrap_or(default);
         let namespaces = match (self.all_namespaces, self.namespace.as_slice()) {
             (Some(true), []) => Namespaces::All,
@@ -214,18 +135,6 @@ impl Parameters {
             }
             None => defaults.cloud_provider,
         };
-        let election = self.leader_elect.unwrap_or(true).then(|| {
-            let timing = Timing::default();
-            Election {
-                namespace: text(&self.lease_namespace, home.to_owned()),
-                name: text(&self.lease_name, "setpoint-composite".to_owned()),
-                timing: Timing {
-                    duration: time(self.lease_duration, timing.duration),
-                    deadline: time(self.lease_renew_deadline, timing.deadline),
-                    retry: time(self.lease_retry_time, timing.retry),
-                },
-            }
-        });
         let host = text(&self.instance, "setpoint".to_owned());
         let settings = Settings {
             namespaces,
@@ -234,6 +143,7 @@ impl Parameters {
             retry_time: time(self.retry_time, defaults.retry_time),
             on_success_delay_time: time(self.on_success_delay_time, defaults.on_success_delay_time),
             wait_time: time(self.consul_wait_time, defaults.wait_time),
+            consul_watches: self.consul_watches.unwrap_or(defaults.consul_watches),
             removal_grace: time(self.removal_grace, defaults.removal_grace),
             cloud_provider,
             config_map: text(&self.config_map, defaults.config_map),
@@ -243,7 +153,7 @@ impl Parameters {
             apply_retry_max_time: time(self.apply_retry_max_time, defaults.apply_retry_max_time),
             tolerated_failures: defaults.tolerated_failures,
             request_timeout: time(self.request_timeout, defaults.request_timeout),
-            election,
+            election: self.election.election(home),
             // Like no other's: a pod that was restarted in place has the same name as before.
             instance: format!("{host}_{:08x}", fastrand::u32(..)),
         };
@@ -260,7 +170,7 @@ pub(crate) fn run(args: &RunArgs, report: Report) -> Result<u8, CliError> {
             let why = format!("there is no parameter `{unknown}`");
             return Err(CliError::SettingsFile { path: path.clone(), why });
         }
-        parameters = parameters.or(file);
+        parameters = parameters::overlay(&parameters, &file)?;
     }
     // What is wrong with the parameters is told before anything is connected to.
     parameters.settings("default")?;

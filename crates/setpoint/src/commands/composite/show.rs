@@ -12,15 +12,12 @@ use setpoint_composite::publish::{Ownership, ownership, payload_of};
 use setpoint_composite::structure::{Payload, prefix, transform};
 use setpoint_plan::AttributeChange;
 
-use super::connect::ConsulArgs;
 use super::structure::{IssueView, warn, write_changes, write_tree};
-use super::target::{TargetArgs, published};
+use super::target::{LookArgs, published};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
 
 const BOLD: Style = Style::new().bold();
-/// What `--detailed-exitcode` says of a ConfigMap that differs.
-const DIFFERS: u8 = 2;
 
 /// Arguments of `setpoint composite show`.
 #[derive(Debug, Args)]
@@ -28,15 +25,7 @@ pub(crate) struct ShowArgs {
     /// The id of the composite: the origin namespace of its baseline.
     id: String,
     #[command(flatten)]
-    consul: ConsulArgs,
-    #[command(flatten)]
-    target: TargetArgs,
-    /// Prints the structure as JSON.
-    #[arg(long)]
-    json: bool,
-    /// Exits with 2 if the ConfigMap differs.
-    #[arg(long)]
-    detailed_exitcode: bool,
+    look: LookArgs,
 }
 
 /// A structure and its ConfigMap as data.
@@ -81,19 +70,18 @@ pub(crate) fn run(args: &ShowArgs, report: Report) -> Result<u8, CliError> {
 }
 
 async fn show(args: &ShowArgs, report: Report) -> Result<u8, CliError> {
-    let consul = args.consul.clone().client()?;
+    let consul = args.look.consul.clone().client()?;
     let listed = consul.list(&prefix(&args.id), Read::Default).await;
     // A login is for this one look.
     consul.logout().await?;
     let listed = listed?;
-    let kubernetes = args.target.connect().await?;
+    let kubernetes = args.look.connect().await?;
     let found = match kubernetes {
-        Some((client, namespace)) => Some((args.target.config_map(client, &namespace).await?, namespace)),
+        Some((client, namespace)) => Some((args.look.config_map(client, &namespace).await?, namespace)),
         None => None,
     };
     let previous = published(found.as_ref().and_then(|(config_map, _)| config_map.as_ref()));
-    let (payload, issues) =
-        transform(&listed.entries, args.target.cloud_provider.as_str(), previous.as_ref());
+    let (payload, issues) = transform(&listed.entries, args.look.cloud_provider.as_str(), previous.as_ref());
     let shown = Shown {
         id: &args.id,
         index: listed.index,
@@ -104,7 +92,7 @@ async fn show(args: &ShowArgs, report: Report) -> Result<u8, CliError> {
         config_map: found
             .map(|(config_map, namespace)| compare(args, namespace, config_map.as_ref(), &payload)),
     };
-    if args.json {
+    if args.look.json {
         print_json(&shown)?;
     } else {
         let mut text = String::new();
@@ -117,7 +105,7 @@ async fn show(args: &ShowArgs, report: Report) -> Result<u8, CliError> {
         }
     }
     let differs = shown.config_map.is_some_and(|compared| compared.state != State::Same);
-    Ok(if args.detailed_exitcode && differs { DIFFERS } else { 0 })
+    Ok(args.look.exit_code(differs))
 }
 
 fn compare(
@@ -127,7 +115,7 @@ fn compare(
     payload: &Payload,
 ) -> Compared {
     let changes = data_changes(config_map.and_then(payload_of), payload);
-    let ownership = ownership(config_map, &args.target.managed_by);
+    let ownership = ownership(config_map, &args.look.managed_by);
     let state = match (&ownership, changes.is_empty()) {
         (Ownership::Absent, _) => State::Absent,
         (_, true) => State::Same,
@@ -136,7 +124,7 @@ fn compare(
     let changes = if state == State::Differs { changes } else { Vec::new() };
     Compared {
         namespace,
-        name: args.target.config_map.clone(),
+        name: args.look.config_map.clone(),
         state,
         ownership: ownership.to_string(),
         changes,

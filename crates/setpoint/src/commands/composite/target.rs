@@ -1,4 +1,4 @@
-//! The ConfigMap that `show` and `plan` look at.
+//! What `show` and `plan` look at: Consul, and the ConfigMap.
 
 use std::time::Duration;
 
@@ -10,15 +10,19 @@ use setpoint_composite::settings::CloudProvider;
 use setpoint_composite::structure::Payload;
 use tokio::time::timeout;
 
-use super::connect::KubernetesArgs;
+use super::connect::{ConsulArgs, KubernetesArgs};
 use crate::error::CliError;
 
 /// How long Kubernetes may take to answer.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// What `--detailed-exitcode` says of a difference.
+const DIFFERS: u8 = 2;
 
-/// Which ConfigMap, and what is to be in it.
+/// What is looked at, and how that is told.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct TargetArgs {
+pub(crate) struct LookArgs {
+    #[command(flatten)]
+    pub(super) consul: ConsulArgs,
     #[command(flatten)]
     pub(super) kubernetes: KubernetesArgs,
     /// The namespace [default: that of the client's configuration].
@@ -41,9 +45,20 @@ pub(crate) struct TargetArgs {
     /// Looks at Consul alone, and not at Kubernetes.
     #[arg(long)]
     pub(super) consul_only: bool,
+    /// Prints JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Exits with 2 if anything differs from what it should be.
+    #[arg(long)]
+    detailed_exitcode: bool,
 }
 
-impl TargetArgs {
+impl LookArgs {
+    /// How the process ends.
+    pub(super) fn exit_code(&self, differs: bool) -> u8 {
+        if self.detailed_exitcode && differs { DIFFERS } else { 0 }
+    }
+
     /// A client and the namespace; none if Kubernetes is not to be looked at.
     pub(super) async fn connect(&self) -> Result<Option<(Client, String)>, CliError> {
         if self.consul_only {

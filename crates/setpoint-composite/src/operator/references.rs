@@ -1,0 +1,176 @@
+//! One watch for all keys that refer to structures, however many namespaces there are.
+//!
+//! ```text
+//!  what all keys begin with ─▶ blocking query ──something changed──▶ the keys, many in a request ─▶ each namespace
+//! ```
+//!
+//! Of one namespace it is the key itself that is waited for; of many it is `config/`, below which other things change as
+//! well: the token bucket bounds how often the keys are read for that.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use setpoint_loop::{Backoff, Supervisor, TokenBucket};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use crate::consul::{Client, Error};
+use crate::structure::Entry;
+use crate::watch::{Cursor, Settings};
+
+/// What is seen of one key: nothing yet, or its entry, or that there is none.
+pub(super) type Sighted = watch::Receiver<Option<Vec<Entry>>>;
+
+/// The keys that somebody follows, or did.
+type Followed = BTreeMap<String, watch::Sender<Option<Vec<Entry>>>>;
+
+/// Follows keys.
+#[derive(Debug)]
+pub(super) struct References {
+    followed: watch::Sender<Followed>,
+}
+
+impl References {
+    /// Begins, with no keys yet; it ends with the supervisor.
+    pub(super) fn start(client: &Client, settings: &Settings, supervisor: &Supervisor) -> Self {
+        let followed = watch::Sender::new(Followed::new());
+        let (client, settings, set) = (client.clone(), settings.clone(), followed.subscribe());
+        supervisor.spawn("watch of references", move |task| {
+            let watch = Watch {
+                client: client.clone(),
+                set: set.clone(),
+                wait: settings.wait,
+                cursor: Cursor::default(),
+                bucket: TokenBucket::new(settings.burst, settings.refill),
+                backoff: Backoff::new(settings.first_retry, settings.longest_retry, settings.random.clone()),
+            };
+            async move {
+                task.cancel.run_until_cancelled(watch.run()).await;
+            }
+        });
+        Self { followed }
+    }
+
+    /// Follows a key, for as long as what is given is kept.
+    pub(super) fn follow(&self, key: &str) -> Sighted {
+        let sender = watch::Sender::new(None);
+        let mut sighted = sender.subscribe();
+        self.followed.send_modify(|followed| {
+            followed.retain(|_, sender| sender.receiver_count() > 0);
+            sighted = followed.entry(key.to_owned()).or_insert(sender).subscribe();
+        });
+        sighted
+    }
+}
+
+/// Waits for the next sight of a key; of none there is never any.
+pub(super) async fn next_sight(sighted: Option<&mut Sighted>) -> Vec<Entry> {
+    if let Some(sighted) = sighted
+        && sighted.changed().await.is_ok()
+        && let Some(entries) = &*sighted.borrow_and_update()
+    {
+        return entries.clone();
+    }
+    std::future::pending().await
+}
+
+struct Watch {
+    client: Client,
+    set: watch::Receiver<Followed>,
+    wait: Duration,
+    cursor: Cursor,
+    bucket: TokenBucket,
+    backoff: Backoff,
+}
+
+impl Watch {
+    async fn run(mut self) {
+        let client = self.client.clone();
+        loop {
+            let keys = self.keys();
+            let (Some(first), Some(last)) = (keys.first(), keys.last()) else {
+                match self.set.changed().await {
+                    Ok(()) => continue,
+                    Err(_) => return,
+                }
+            };
+            self.bucket.acquire().await;
+            let began = Instant::now();
+            let waited = tokio::select! {
+                waited = client.wait_below(common_start(first, last), self.cursor.index(), self.wait) => waited,
+                Ok(()) = self.set.changed() => {
+                    self.cursor.start_over();
+                    continue;
+                }
+                () = client.changed() => {
+                    self.cursor.start_over();
+                    continue;
+                }
+            };
+            let waited = waited.map(|index| self.cursor.advance(index, began.elapsed() < self.wait));
+            // Where we may not list what is there, we may still read the keys, at the pace of retries.
+            let read = match &waited {
+                Ok(()) | Err(Error::Denied(_)) => {
+                    client.read_together(&keys).await.map(|entries| self.tell(&keys, entries))
+                }
+                Err(_) => Ok(()),
+            };
+            match waited.and(read) {
+                Ok(()) => self.backoff.reset(),
+                Err(error) => {
+                    self.cursor.start_over();
+                    let pause = error.pause(&mut self.backoff);
+                    tracing::debug!(error = error.told(), ?pause, "references can't be watched");
+                    sleep(pause).await;
+                }
+            }
+        }
+    }
+
+    /// The keys that are followed, in their order.
+    fn keys(&mut self) -> Vec<String> {
+        let followed = self.set.borrow_and_update();
+        let kept = followed.iter().filter(|(_, sender)| sender.receiver_count() > 0);
+        kept.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Tells those who follow keys what was read of them.
+    fn tell(&self, keys: &[String], entries: Vec<Entry>) {
+        let mut found: BTreeMap<_, _> = entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
+        let followed = self.set.borrow();
+        for key in keys {
+            let now = Some(found.remove(key).into_iter().collect());
+            if let Some(sender) = followed.get(key) {
+                sender.send_if_modified(|seen| {
+                    let news = *seen != now;
+                    *seen = now;
+                    news
+                });
+            }
+        }
+    }
+}
+
+/// What all keys begin with that are not before the first, nor after the last.
+fn common_start<'a>(first: &'a str, last: &str) -> &'a str {
+    let same = first.char_indices().zip(last.chars()).take_while(|((_, one), other)| one == other);
+    let end = same.last().map_or(0, |((at, one), _)| at + one.len_utf8());
+    first.get(..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_keys_are_waited_for_by_what_they_begin_with() {
+        for (first, last, start) in [
+            ("config/a/x", "config/a/x", "config/a/x"),
+            ("config/a/x", "config/b/x", "config/"),
+            ("config/shop-a/x", "config/shop/x", "config/shop"),
+            ("a", "b", ""),
+        ] {
+            assert_eq!(common_start(first, last), start);
+        }
+    }
+}
