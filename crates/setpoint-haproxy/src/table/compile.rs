@@ -438,13 +438,14 @@ impl Compiler {
 
     /// Reads what stands between angle brackets as an item of its own.
     fn value(&mut self, inner: &'static str, prefix: &str, line: &str) -> Item {
+        let (inner, ported) = inner.strip_suffix('!').map_or((inner, false), |inner| (inner, true));
         let brackets = inner.ends_with(":address6");
         if let Some(paths) = inner.strip_suffix(":address6").or_else(|| inner.strip_suffix(":address")) {
             let mut paths = paths.split(',').map(|path| format!("{prefix}{path}"));
             let address = self.field(&paths.next().unwrap_or_default(), Zero::Dropped);
             let port = paths.next().map(|path| self.field(&path, Zero::Dropped));
             let range_end = paths.next().map(|path| self.field(&path, Zero::Dropped));
-            return Item::Address { address, port, range_end, brackets };
+            return Item::Address { address, port, range_end, brackets, ported };
         }
         let Typed { path, ty, zero, limit } = self.typed(inner, line);
         let path = if path == "." { path.to_owned() } else { format!("{prefix}{path}") };

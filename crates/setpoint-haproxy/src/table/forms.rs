@@ -1,5 +1,7 @@
 //! The forms of values that HAProxy accepts, by the names that rows use for them.
 
+use std::net::IpAddr;
+
 use super::limits::Complaint;
 use super::samples::{Scene, criterion, expression, format};
 use super::units::{read_number, read_size, read_time};
@@ -124,6 +126,28 @@ const FORMS: &[Form] = &[
     each("plain", "letters, digits, `_`, `-` and `.`", |word| {
         word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
     }),
+    each("identifier", "letters, digits, `_`, `-`, `.` and `:`", |word| {
+        word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':'))
+    }),
+    each("shards", "a number from 1 to 1024, `by-thread` or `by-group`", |word| {
+        matches!(word, "by-thread" | "by-group")
+            || read_number(word).is_some_and(|number| (1..=1024).contains(&number))
+    }),
+    each("init-addr", "`last`, `libc`, `none` and addresses, with commas", |word| {
+        let is_way = |way: &str| matches!(way, "last" | "libc" | "none") || way.parse::<IpAddr>().is_ok();
+        word.split(',').all(is_way)
+    }),
+    each("resolve-opts", "`allow-dup-ip`, `ignore-weight` and `prevent-dup-ip`, with commas", |word| {
+        word.split(',').all(|option| matches!(option, "allow-dup-ip" | "ignore-weight" | "prevent-dup-ip"))
+    }),
+    each("capabilities", "capabilities, with commas", |word| {
+        word.split(',').all(|capability| CAPABILITIES.contains(&capability))
+    }),
+    each("challenge", "`http-01`, `dns-01` or `dns-persist-01`", |word| {
+        ["http-01", "dns-01", "dns-persist-01"].iter().any(|known| word.eq_ignore_ascii_case(known))
+    }),
+    each("timed", "a time", |word| read_time(word, 1).is_some()),
+    each("sized", "a size", |word| read_size(word).is_some()),
     each("errors", "`all`, or numbers and names of errors, with commas", |word| {
         word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b','))
     }),
@@ -140,6 +164,9 @@ const FORMS: &[Form] = &[
         })
     }),
 ];
+
+/// What HAProxy can keep of root's rights.
+const CAPABILITIES: [&str; 4] = ["cap_net_raw", "cap_net_admin", "cap_net_bind_service", "cap_sys_admin"];
 
 /// What syslog calls the origins of messages.
 const FACILITIES: [&str; 24] = [

@@ -12,7 +12,7 @@
 //! | `<path:int[1..]>`, `<path:word[a\|b]>` | a value of which HAProxy accepts only these |
 //! | `<path:word[octal]>`, `<path:octal>` | a value that has a form; the `forms` module lists them |
 //! | `set-var(<scope>.<name>)` | one word that holds several values |
-//! | `<address,port:address>` | an address with its port; `address6` puts IPv6 in brackets |
+//! | `<address,port:address>` | an address with its port; `address6` puts IPv6 in brackets, and a `!` says that HAProxy wants the port |
 //! | `<path:=value>`, `<path:~value>` | no word: the field holds this value, or nothing that contradicts it |
 //! | `<path:flag>` | no word: the field is set because the line (or the option) is there |
 //! | `[ … ]` | may be left out |
@@ -139,7 +139,8 @@ pub(crate) enum Item {
     /// A value. `stops` are the words at which an expression ends, `limit` is what HAProxy accepts of it.
     Value { field: Field, ty: Type, stops: Vec<&'static str>, limit: Option<Limit> },
     /// An address, perhaps with a port or a range of ports; an IPv6 one may be in brackets that are not part of it.
-    Address { address: Field, port: Option<Field>, range_end: Option<Field>, brackets: bool },
+    /// `ported` says that HAProxy wants a port.
+    Address { address: Field, port: Option<Field>, range_end: Option<Field>, brackets: bool, ported: bool },
     /// What may be left out.
     Optional(Vec<Item>),
     /// Options in any order.

@@ -116,7 +116,7 @@ impl<'w> Reader<'w> {
                 self.pieces(pieces, &word.raw)
             }
             Item::Value { field, ty, stops, .. } => self.value(*field, ty, stops).is_some(),
-            Item::Address { address, port, range_end, brackets } => {
+            Item::Address { address, port, range_end, brackets, .. } => {
                 self.address(*address, *port, *range_end, *brackets).is_some()
             }
             Item::Optional(items) => self.optional(items),

@@ -150,7 +150,8 @@ impl<'f> Writer<'f> {
                 }
                 written
             }
-            Item::Address { address, port, range_end, brackets } => {
+            Item::Address { address, port, range_end, brackets, ported } => {
+                self.refuse(self.bad_port(*address, *port, *range_end, *ported));
                 self.address(*address, *port, *range_end, *brackets)
             }
             Item::Optional(items) => {
@@ -308,6 +309,31 @@ impl<'f> Writer<'f> {
             }
         }
         true
+    }
+
+    /// Says what is wrong with the port of an address, if something is. What is no plain address may hold ports itself.
+    fn bad_port(
+        &self,
+        address: Field,
+        port: Option<Field>,
+        range_end: Option<Field>,
+        ported: bool,
+    ) -> Option<Complaint> {
+        let number = |field: Field| self.fields.get(field).and_then(Value::as_int);
+        let ports = port.into_iter().chain(range_end).filter_map(number);
+        if let Some(port) = ports.clone().find(|port| !(0..=65535).contains(port)) {
+            let why = format!("a port can't be {port}: HAProxy wants from 0 to 65535");
+            return Some(Complaint { word: Some(port.to_string()), ..Complaint::new(why) });
+        }
+        let address = self.fields.get(address).and_then(Value::as_str).filter(|_| ported)?;
+        let is_plain =
+            address.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'*'));
+        let lacks_port = (is_plain && !address.is_empty() || is_ipv6(address)) && ports.count() == 0;
+        lacks_port.then(|| Complaint {
+            word: Some(address.to_owned()),
+            hint: Some(format!("write `{address}:` and a port")),
+            ..Complaint::new(format!("the address `{address}` has no port"))
+        })
     }
 
     fn address(

@@ -325,6 +325,19 @@ fn what_haproxy_refuses_of_a_value_is_found_with_its_place() {
         ("backend b\n  tcp-request connection accept\n", "tcp-request", None),
         ("backend b\n  retry-on 503 conn-failur\n", "conn-failur", Some("did you mean `conn-failure`?")),
         ("backend b\n  hash-balance-factor 50\n", "50", None),
+        ("backend b\n  server s 127.0.0.1:1 weight 300\n", "300", None),
+        ("backend b\n  server s 127.0.0.1:70000\n", "127.0.0.1:70000", None),
+        (
+            "backend b\n  server s 127.0.0.1:1 check observe layer5\n",
+            "layer5",
+            Some("did you mean `layer4`?"),
+        ),
+        ("backend b\n  mode htpp\n", "htpp", Some("did you mean `http`?")),
+        ("  bind 127.0.0.1\n", "127.0.0.1", Some("write `127.0.0.1:` and a port")),
+        ("  http-request redirect location / code 300\n", "300", Some("did you mean `301`?")),
+        ("  http-request deny deny_status 700\n", "700", None),
+        ("  http-request set-log-level loud\n", "loud", None),
+        ("resolvers r\n  nameserver n 127.0.0.1\n", "127.0.0.1", Some("write `127.0.0.1:` and a port")),
         ("listen b\n  mode http\n  http-request set-var(txn.a) srcc\n", "srcc", Some("did you mean `src`?")),
     ];
     for (lines, text, hint) in cases {
