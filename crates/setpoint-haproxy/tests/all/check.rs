@@ -184,11 +184,11 @@ fn what_has_no_effect_in_a_section_is_warned_of_as_haproxy_warns() {
 fn what_haproxy_refuses_of_a_value_is_found_with_its_place() {
     let cases = [
         ("  http-request set-var(txn.a) srcc\n", "srcc", Some("did you mean `src`?")),
-        ("  http-request set-var(txn.a) src,lowre\n", "src,lowre", Some("did you mean `lower`?")),
-        ("  http-request set-header X-A %[srcc]\n", "%[srcc]", Some("did you mean `src`?")),
+        ("  http-request set-var(txn.a) src,lowre\n", "lowre", Some("did you mean `lower`?")),
+        ("  http-request set-header X-A %[srcc]\n", "srcc", Some("did you mean `src`?")),
         ("  http-request deny if { pathh_beg /x }\n", "pathh_beg", Some("did you mean `path_beg`?")),
         ("  http-response set-var(txn.a) path\n", "path", None),
-        ("  http-request set-var(bogus.a) src\n", "set-var(bogus.a)", None),
+        ("  http-request set-var(bogus.a) src\n", "bogus", None),
         (
             "  http-request use-service promtheus-exporter\n",
             "promtheus-exporter",
