@@ -3,7 +3,7 @@
 
 use crate::model::{Context, LineReader, ObjectKind, Version, section_object};
 use crate::table::limits::Complaint;
-use crate::text::{Diagnostic, Document, Line, Problem, Section, SectionKind};
+use crate::text::{Diagnostic, Document, Line, Problem, Section, SectionKind, Word};
 
 /// Holds every line that the table covers to what HAProxy accepts of it.
 pub(super) fn check(document: &Document, version: Option<Version>, found: &mut Vec<Diagnostic>) {
@@ -55,13 +55,23 @@ fn complaint(
 }
 
 fn diagnostic(section: &Section, first_line: u32, line: &Line<'_>, complaint: Complaint) -> Diagnostic {
-    let holds = |text: &str| complaint.word.as_deref().is_some_and(|word| text.contains(word));
-    let mut words = line.words();
-    let first = words.next();
-    let word = words.find(|word| holds(&word.to_str_lossy())).or(first);
-    let at = word.as_ref().map_or((1, &b""[..]), |word| (word.column, word.raw));
+    let at = complaint
+        .word
+        .as_deref()
+        .and_then(|wrong| line.words().skip(1).find_map(|word| part(&word, wrong)))
+        .or_else(|| line.words().next().map(|word| (word.column, word.raw)));
+    let at = at.unwrap_or((1, b""));
     let found = Diagnostic::new(Problem::Refused, first_line, line, at, complaint.why);
     let found = Diagnostic { hint: complaint.hint.map(Into::into), ..found };
     // Whether HAProxy reads it is for the condition to say.
     if section.is_conditional() { found.warning() } else { found }
+}
+
+/// Finds the part of a word that is wrong: all of it where it is spelled otherwise.
+fn part<'l>(word: &Word<'l>, wrong: &str) -> Option<(u32, &'l [u8])> {
+    let Some(offset) = memchr::memmem::find(word.raw, wrong.as_bytes()) else {
+        return word.to_str_lossy().contains(wrong).then_some((word.column, word.raw));
+    };
+    let column = word.column.saturating_add(u32::try_from(offset).ok()?);
+    Some((column, word.raw.get(offset..offset + wrong.len())?))
 }

@@ -17,10 +17,32 @@ pub struct Judgement {
     pub name: &'static str,
     /// Why the model can't know it.
     pub why: &'static str,
-    /// What HAProxy's messages of this kind say, one of these.
+    /// How it is recognised, by one of these.
+    signs: &'static [Sign],
+}
+
+/// How it is recognised what a message of HAProxy's is about.
+#[derive(Debug, PartialEq, Eq)]
+struct Sign {
+    /// What stands in the lines, if that matters.
+    about: Option<&'static str>,
+    /// What the message says, one of these.
     says: &'static [&'static str],
-    /// What the lines are about, one of these; anything if there are none.
-    about: &'static [&'static str],
+}
+
+impl Sign {
+    const fn says(says: &'static [&'static str]) -> Self {
+        Self { about: None, says }
+    }
+
+    const fn about(about: &'static str, says: &'static [&'static str]) -> Self {
+        Self { about: Some(about), says }
+    }
+
+    fn is_in(&self, message: &str, lines: &[String]) -> bool {
+        self.says.iter().any(|part| message.contains(part))
+            && self.about.is_none_or(|about| lines.iter().any(|line| line.contains(about)))
+    }
 }
 
 impl Judgement {
@@ -35,11 +57,7 @@ impl Judgement {
     /// assert!(Judgement::of("'weight' : expects an integer", &lines).is_none());
     /// ```
     pub fn of(message: &str, lines: &[String]) -> Option<&'static Self> {
-        let is_said = |row: &&Self| row.says.iter().any(|part| message.contains(part));
-        let is_about = |row: &&Self| {
-            row.about.is_empty() || row.about.iter().any(|part| lines.iter().any(|line| line.contains(part)))
-        };
-        ONLY_HAPROXY.iter().find(|row| is_said(row) && is_about(row))
+        ONLY_HAPROXY.iter().find(|row| row.signs.iter().any(|sign| sign.is_in(message, lines)))
     }
 }
 
@@ -48,19 +66,17 @@ pub const ONLY_HAPROXY: &[Judgement] = &[
     Judgement {
         name: "acl",
         why: "A condition names an ACL, which may stand anywhere in the section.",
-        says: &["no such ACL"],
-        about: &[],
+        signs: &[Sign::says(&["no such ACL"])],
     },
     Judgement {
         name: "variable",
         why: "A line expands a variable of HAProxy's environment, which is empty there.",
-        says: &["is empty and marks the end", " expects "],
-        about: &["\"${"],
+        signs: &[Sign::about("\"${", &["is empty and marks the end", " expects "])],
     },
     Judgement {
         name: "name",
         why: "A line names something that another section or line has to give: a backend, a table, a filter, a server.",
-        says: &[
+        signs: &[Sign::says(&[
             "unable to find",
             "unknown http-errors section",
             "doesn't exist",
@@ -70,13 +86,12 @@ pub const ONLY_HAPROXY: &[Judgement] = &[
             "for do-resolve action",
             "fcgi-app '",
             "section exists",
-        ],
-        about: &[],
+        ])],
     },
     Judgement {
         name: "file",
         why: "A line names a file that is not there, or that does not hold what it should.",
-        says: &[
+        signs: &[Sign::says(&[
             "No such file or directory",
             "open the file",
             "opening file",
@@ -88,24 +103,22 @@ pub const ONLY_HAPROXY: &[Judgement] = &[
             "expects a directory path",
             "at line 1",
             "No SPOE agent found",
-        ],
-        about: &[],
+        ])],
     },
     Judgement {
         name: "resolution",
         why: "Whether a name has an address is known only where it is looked up.",
-        says: &[
+        signs: &[Sign::says(&[
             "could not resolve address",
             "no method found to resolve address",
             "invalid address",
             "is not a valid IPv4 or IPv6 address",
-        ],
-        about: &[],
+        ])],
     },
     Judgement {
         name: "machine",
         why: "A line names something that the machine has to have: a user, a group, a network namespace, a file descriptor.",
-        says: &[
+        signs: &[Sign::says(&[
             "Cannot open namespace",
             "unknown user name",
             "unknown group name",
@@ -113,33 +126,28 @@ pub const ONLY_HAPROXY: &[Judgement] = &[
             "cannot find group id",
             "cannot use file descriptor",
             "can't create socket",
-        ],
-        about: &[],
+        ])],
     },
     Judgement {
         name: "tls",
         why: "Ciphers, curves, algorithms and versions of TLS are those of the library that HAProxy was built with.",
-        says: &[
-            "unable to set SSL",
-            "unable to set TLS",
-            "unable to set elliptic named curve",
-            "unsupported curves",
-            "all SSL/TLS versions are disabled",
-            "this SSL library does not support",
-            "unknown provider",
+        signs: &[
+            Sign::says(&[
+                "unable to set SSL",
+                "unable to set TLS",
+                "unable to set elliptic named curve",
+                "unsupported curves",
+                "all SSL/TLS versions are disabled",
+                "this SSL library does not support",
+                "unknown provider",
+            ]),
+            Sign::about("ssl-propquery ", &["(null)"]),
         ],
-        about: &[],
-    },
-    Judgement {
-        name: "tls",
-        why: "Ciphers, curves, algorithms and versions of TLS are those of the library that HAProxy was built with.",
-        says: &["(null)"],
-        about: &["ssl-propquery "],
     },
     Judgement {
         name: "build",
         why: "A keyword is known only to a HAProxy that was built with a certain library.",
-        says: &[
+        signs: &[Sign::says(&[
             "unknown keyword '51degrees",
             "unknown keyword 'deviceatlas",
             "unknown keyword 'wurfl",
@@ -147,50 +155,44 @@ pub const ONLY_HAPROXY: &[Judgement] = &[
             "unknown keyword 'profiling.memory'",
             "unknown keyword 'ssl-engine'",
             "(built without",
-        ],
-        about: &[],
+        ])],
     },
     Judgement {
         name: "lua",
         why: "What Lua registers, and how many arguments it takes, is in files of Lua.",
-        says: &["Lua", " expects ", " only accepts "],
-        about: &[" lua."],
+        signs: &[Sign::about(" lua.", &["Lua", " expects ", " only accepts "])],
     },
     Judgement {
         name: "allowed",
         why: "The global section has to allow what is experimental or deprecated.",
-        says: &["is experimental, must be allowed", "expose-experimental-directives"],
-        about: &[],
-    },
-    Judgement {
-        name: "allowed",
-        why: "The global section has to allow what is experimental or deprecated.",
-        // HAProxy 3.2 says so of a `program` only in a warning, and the notice before it is what was recorded.
-        says: &["NOTICE: haproxy version is"],
-        about: &["program "],
+        signs: &[
+            Sign::says(&["is experimental, must be allowed", "expose-experimental-directives"]),
+            // HAProxy 3.2 says so of a `program` only in a warning, and the notice before it is what was recorded.
+            Sign::about("program ", &["NOTICE: haproxy version is"]),
+        ],
     },
     Judgement {
         name: "started",
         why: "HAProxy has to be started as master and worker.",
-        says: &["master worker mode", "master-worker mode"],
-        about: &[],
+        signs: &[Sign::says(&["master worker mode", "master-worker mode"])],
     },
     Judgement {
         name: "defaults",
         why: "What holds for others is looked at only when something uses it.",
-        says: &["error detected while parsing sni", "unable to enable checks and tracking"],
-        about: &["default-server "],
+        signs: &[Sign::about(
+            "default-server ",
+            &["error detected while parsing sni", "unable to enable checks and tracking"],
+        )],
     },
     Judgement {
         name: "mode",
         why: "The mode of a proxy may come from its `defaults`, and says which protocols and features it can have.",
-        says: &["in non-HTTP mode", "is not usable for", "uses an incompatible MUX protocol"],
-        about: &[],
+        signs: &[Sign::says(&["in non-HTTP mode", "is not usable for", "uses an incompatible MUX protocol"])],
     },
     Judgement {
         name: "beside",
         why: "A line needs another one beside it, or contradicts one that stands somewhere else.",
-        says: &[
+        signs: &[Sign::says(&[
             "line is forbidden",
             "require an explicit filter declaration",
             "no CA file specified",
@@ -198,20 +200,17 @@ pub const ONLY_HAPROXY: &[Judgement] = &[
             "no docroot configured",
             "can not be higher than",
             "can not be lower than",
-        ],
-        about: &[],
+        ])],
     },
     Judgement {
         name: "room",
         why: "Whether HAProxy's answers fit into buffers that were made small depends on these answers.",
-        says: &["unable to parse headers", "invalid default message"],
-        about: &[],
+        signs: &[Sign::says(&["unable to parse headers", "invalid default message"])],
     },
     Judgement {
         name: "version",
         why: "There was no HAProxy 3.3 at hand: what it knows first was judged by 3.2.",
-        says: &["unknown keyword 'ktls'"],
-        about: &[],
+        signs: &[Sign::says(&["unknown keyword 'ktls'"])],
     },
 ];
 

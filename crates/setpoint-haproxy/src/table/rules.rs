@@ -2,13 +2,13 @@
 
 use super::limits::Complaint;
 use super::units::read_number;
-use crate::model::{Fields, Value};
+use crate::model::{Fields, ObjectKind, Value};
 
 /// What holds between the values of a line.
 #[derive(Debug)]
 pub(crate) struct Rule {
     name: &'static str,
-    complain: fn(&Fields) -> Option<String>,
+    complain: fn(&Fields, Option<ObjectKind>) -> Option<String>,
 }
 
 impl Rule {
@@ -16,9 +16,9 @@ impl Rule {
         RULES.iter().find(|rule| rule.name == name)
     }
 
-    /// Says what is wrong with the values of a line, if something is.
-    pub(crate) fn complain(&self, fields: &Fields) -> Option<Complaint> {
-        (self.complain)(fields).map(Complaint::new)
+    /// Says what is wrong with the values of a line in a section, if something is.
+    pub(crate) fn complain(&self, fields: &Fields, section: Option<ObjectKind>) -> Option<Complaint> {
+        (self.complain)(fields, section).map(Complaint::new)
     }
 }
 
@@ -33,8 +33,20 @@ fn text<'f>(fields: &'f Fields, path: &str) -> &'f str {
 /// The rules, by the names that rows use.
 const RULES: &[Rule] = &[
     Rule {
+        name: "listener",
+        complain: |fields, section| {
+            let has =
+                |name: &str| fields.iter().any(|(field, _)| field.path().rsplit('.').next() == Some(name));
+            if has("nbconn") && !text(fields, "address").starts_with("rhttp@") {
+                return Some("only a listener of reverse HTTP has a number of connections".to_owned());
+            }
+            (section == Some(ObjectKind::Peers) && has("port-range-end"))
+                .then(|| "a peers section listens on one port".to_owned())
+        },
+    },
+    Rule {
         name: "length",
-        complain: |fields| {
+        complain: |fields, _| {
             let has_length =
                 get(fields, "type_len").is_some() && !matches!(text(fields, "type"), "string" | "binary");
             has_length.then(|| "only keys that are a `string` or `binary` have a length".to_owned())
@@ -42,7 +54,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "multiplexed",
-        complain: |fields| {
+        complain: |fields, _| {
             let many = get(fields, "max_reqs").and_then(Value::as_int).is_some_and(|count| count > 1);
             (many && text(fields, "mpxs_conns") != "enabled")
                 .then(|| "more than one request at a time needs `option mpxs-conns`".to_owned())
@@ -50,7 +62,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "challenge",
-        complain: |fields| {
+        complain: |fields, _| {
             let waits = match get(fields, "challenge_ready") {
                 Some(Value::List(ready)) => ready.iter().any(|word| word.as_str() != Some("none")),
                 _ => false,
@@ -61,14 +73,14 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "case",
-        complain: |fields| {
+        complain: |fields, _| {
             (!text(fields, "from").eq_ignore_ascii_case(text(fields, "to")))
                 .then(|| "the name of a header can be changed in nothing but its case".to_owned())
         },
     },
     Rule {
         name: "bound",
-        complain: |fields| {
+        complain: |fields, _| {
             let size = |set: &str| -> Option<u64> {
                 let part = |part: &str| {
                     let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -16,7 +16,7 @@ use crate::model::{Context, Edition, Field, Fields, ObjectKind, Value, Version};
 /// What HAProxy would refuse.
 pub(crate) fn write_row(row: &Row, fields: &Fields, site: Site) -> Result<Option<String>, Complaint> {
     let Some(line) = write_values(row, fields, site)? else { return Ok(None) };
-    match row.rule.and_then(|rule| rule.complain(fields)) {
+    match row.rule.and_then(|rule| rule.complain(fields, site.section)) {
         Some(complaint) => Err(complaint),
         None => Ok(Some(line)),
     }
@@ -26,7 +26,7 @@ pub(crate) fn write_row(row: &Row, fields: &Fields, site: Site) -> Result<Option
 pub(crate) fn complaint(row: &Row, fields: &Fields, site: Site) -> Option<Complaint> {
     // What a section says of itself is spread over lines.
     let is_whole = row.list.is_some() || row.owners.iter().all(|owner| !owner.is_section());
-    let by_rule = || row.rule.filter(|_| is_whole).and_then(|rule| rule.complain(fields));
+    let by_rule = || row.rule.filter(|_| is_whole).and_then(|rule| rule.complain(fields, site.section));
     write_values(row, fields, site).err().or_else(by_rule)
 }
 

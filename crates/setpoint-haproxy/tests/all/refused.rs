@@ -1,4 +1,5 @@
-//! Objects that HAProxy refuses as the original writes them, and that the model writes otherwise: before HAProxy itself.
+//! Objects that HAProxy refuses as the original writes them, and that the model writes otherwise, or that it refused for
+//! what stood beside them: before HAProxy itself.
 //!
 //! Many are asked at once. HAProxy blames a line or a section of its own; what it blames is taken out, and the rest is
 //! asked again, until it accepts what is left.
@@ -95,7 +96,14 @@ fn candidates(version: Version, folder: &str) -> Vec<Candidate> {
     let text = recording(version, "model").replace("$D", folder);
     let cases = text.lines().map(|line| serde_json::from_str::<ModelCase>(line).unwrap());
     let mut candidates: Vec<Candidate> = cases
-        .filter(|case| case.verdict(version) == Some(Verdict::Otherwise))
+        .filter(|case| match case.verdict(version) {
+            Some(Verdict::Otherwise) => true,
+            // What was said of the surroundings in which it was recorded says nothing of the object itself.
+            Some(Verdict::OnlyHaproxy(judgement)) => matches!(judgement.name, "beside" | "allowed"),
+            _ => false,
+        })
+        // HAProxy does as it is told, and waits for a minute.
+        .filter(|case| !case.case.contains("force_cfg_parser_pause"))
         .filter_map(|case| {
             let ours = case.write_as_recorded(version)?.ok()?;
             Some(Candidate { case, ours })
