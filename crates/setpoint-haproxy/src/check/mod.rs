@@ -5,7 +5,7 @@
 //! Document ─┬─ the text itself ──────────────────────────▶ Vec<Diagnostic>, in the order of the file
 //!           ├─ names: used and not given, given twice ────▶      ▲
 //!           ├─ sections and keywords of a version ────────▶      │
-//!           └─ values and expressions of its lines ──────────────┘
+//!           └─ values, expressions, variables of lines ───────────┘
 //! ```
 //!
 //! ```
@@ -22,6 +22,7 @@ mod duplicates;
 mod names;
 mod references;
 mod values;
+mod variables;
 mod versions;
 
 use crate::model::Version;
@@ -43,6 +44,7 @@ pub fn check(document: &Document, checks: &Checks) -> Vec<Diagnostic> {
     duplicates::check(document, checks.version, &mut found);
     versions::check(document, checks.version, &mut found);
     values::check(document, checks.version, &mut found);
+    variables::check(document, &mut found);
     found.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
     found
 }

@@ -60,6 +60,7 @@ pub enum Problem {
     Deprecated,
     TooNew,
     NoEffect,
+    NotExpanded,
     Refused,
 }
 

@@ -378,3 +378,17 @@ fn nothing_that_haproxy_accepts_is_called_refused() {
     assert!(checked > 1000, "only {checked} texts were checked");
     assert!(wrong.is_empty(), "{wrong}");
 }
+
+#[test]
+fn a_variable_outside_of_double_quotes_is_warned_of_because_haproxy_does_not_expand_it() {
+    let text = "backend b\n  errorfile 503 ${FILE}\n  server s ${HOST}:80\n  log-tag '${TAG}'\n  http-send-name-header \\${NAME}\n  option httpchk GET \"${PATH}\"\n";
+    let found = found(text, None);
+    let said: Vec<_> = found.iter().map(|found| (found.severity, found.to_string())).collect();
+    let expected = "2:17: `${FILE}` is not expanded outside of double quotes".to_owned();
+    assert_eq!(said, [(Severity::Warning, expected)]);
+    assert_eq!(found[0].hint.as_deref(), Some("write it in double quotes: `\"${FILE}\"`"));
+    for version in Version::ALL {
+        let output = need!(Haproxy::check(version, text)).output;
+        assert!(output.contains("'${FILE}'"), "{version:?}: {output}");
+    }
+}

@@ -1,0 +1,64 @@
+//! Variables that HAProxy does not expand.
+
+use crate::text::{Diagnostic, Document, Problem};
+
+/// Lines in which addresses stand, the only unquoted text in which HAProxy expands variables, and the last word that is one.
+const ADDRESSED: &[(&str, usize)] = &[
+    ("bind", 1),
+    ("dgram-bind", 1),
+    ("log", 1),
+    ("mailer", 2),
+    ("nameserver", 2),
+    ("peer", 2),
+    ("server", 2),
+    ("server-template", 3),
+    ("source", 1),
+    ("stats", 2),
+    ("usesrc", 1),
+];
+
+/// Looks for variables outside of quotes: HAProxy takes them as they stand there.
+pub(super) fn check(document: &Document, found: &mut Vec<Diagnostic>) {
+    let mut first_line = 1_u32;
+    for section in document.sections() {
+        for line in section.lines().filter(|line| line.error().is_none() && line.directive().is_none()) {
+            let mut last_address = 0;
+            for (index, word) in line.words().enumerate() {
+                if index == 0 {
+                    let row = ADDRESSED.iter().find(|(keyword, _)| word.is(keyword));
+                    last_address = row.map_or(0, |(_, last)| *last);
+                }
+                let Some(variable) = unquoted(word.raw).filter(|_| index > last_address) else { continue };
+                let message = format!("`{variable}` is not expanded outside of double quotes");
+                let place = (word.column, word.raw);
+                let said = Diagnostic::new(Problem::NotExpanded, first_line, &line, place, message);
+                let hint = format!("write it in double quotes: `\"{}\"`", String::from_utf8_lossy(word.raw));
+                found.push(said.warning().with_hint(hint));
+            }
+        }
+        first_line = first_line.saturating_add(section.line_count());
+    }
+}
+
+/// The first variable of a word that stands outside of quotes.
+fn unquoted(raw: &[u8]) -> Option<String> {
+    let mut quote = None;
+    let mut bytes = raw.iter().copied().enumerate();
+    while let Some((at, byte)) = bytes.next() {
+        match (quote, byte) {
+            (None | Some(b'"'), b'\\') => drop(bytes.next()),
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (Some(open), byte) if open == byte => quote = None,
+            (None, b'$') => {
+                let name = raw.get(at + 1..)?.strip_prefix(b"{")?;
+                let length = name.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_')?;
+                let is_variable = length > 0 && name.get(length) == Some(&b'}');
+                return is_variable.then(|| {
+                    format!("${{{}}}", String::from_utf8_lossy(name.get(..length).unwrap_or_default()))
+                });
+            }
+            _ => {}
+        }
+    }
+    None
+}
