@@ -338,10 +338,10 @@ fn rank(kind: ObjectKind) -> u8 {
     }
 }
 
-/// An object as text, without the line feed at its end.
+/// An object as text, without the line feed at its end. It comes from a text, which HAProxy is the one to judge.
 fn written(object: &Object, cx: &Context) -> Result<Vec<u8>, ApplyError> {
     let mut text = Vec::new();
-    object.write(cx, &mut text)?;
+    object.write_unjudged(cx, &mut text)?;
     Ok(text.trim_ascii_end().to_vec())
 }
 

@@ -14,7 +14,7 @@ impl Object {
     ///
     /// HAProxy accepts some lines only in some sections; [`write_in`](Self::write_in) knows which.
     pub fn write(&self, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
-        self.write_at(None, cx, out)
+        self.write_at(Site::new(cx, None), cx, out)
     }
 
     /// Writes an object that will stand in a section of a kind. What HAProxy accepts only in others is refused.
@@ -34,56 +34,55 @@ impl Object {
     /// # Ok::<(), setpoint_haproxy::model::ModelError>(())
     /// ```
     pub fn write_in(&self, section: ObjectKind, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
-        self.write_at(Some(section), cx, out)
+        self.write_at(Site::new(cx, Some(section)), cx, out)
     }
 
-    fn write_at(
-        &self,
-        section: Option<ObjectKind>,
-        cx: &Context,
-        out: &mut Vec<u8>,
-    ) -> Result<(), ModelError> {
+    /// Writes an object whether HAProxy would accept it or not, as a text may hold it.
+    pub(crate) fn write_unjudged(&self, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
+        self.write_at(Site { judges: false, ..Site::new(cx, None) }, cx, out)
+    }
+
+    fn write_at(&self, site: Site, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
         if self.kind.is_section() {
-            for line in own_lines(self, cx)? {
+            for line in own_lines(self, Site { section: Some(self.kind), ..site }, cx)? {
                 push(out, "", &line, self.kind)?;
             }
             return Ok(());
         }
-        let line = self.line(section, cx)?;
+        let line = self.line(site, cx)?;
         push(out, "", &line, self.kind)
     }
 
     /// Writes the line that opens a section.
     pub fn header(&self, cx: &Context) -> Result<String, ModelError> {
         let rows = directives().headers(self.kind, cx.version);
-        self.first(rows, None, cx)
+        self.first(rows, Site::new(cx, None), cx)
     }
 
     /// Writes the line of a child.
-    fn line(&self, section: Option<ObjectKind>, cx: &Context) -> Result<String, ModelError> {
+    fn line(&self, site: Site, cx: &Context) -> Result<String, ModelError> {
         if matches!(self.kind, ObjectKind::Bind | ObjectKind::DgramBind)
             && let (Some(name), Some(field)) = (self.name(), directives().name_field(self.kind))
         {
             // A name that is only the address is not written: it was made of it.
             let mut nameless = self.clone();
             nameless.fields.remove(field);
-            if let Ok(line) = nameless.first(directives().rows(self.kind, cx.version), section, cx)
+            if let Ok(line) = nameless.first(directives().rows(self.kind, cx.version), site, cx)
                 && line.split(' ').nth(1) == Some(name)
             {
                 return Ok(line);
             }
         }
-        self.first(directives().rows(self.kind, cx.version), section, cx)
+        self.first(directives().rows(self.kind, cx.version), site, cx)
     }
 
     /// Writes by the first row that can, with the comment that the object keeps.
     fn first<'t>(
         &self,
         rows: impl Iterator<Item = &'t Row>,
-        section: Option<ObjectKind>,
+        site: Site,
         cx: &Context,
     ) -> Result<String, ModelError> {
-        let site = Site::new(cx, section);
         let line = rows
             .filter(|row| row.direction != Direction::Read)
             .find_map(|row| write_row(row, &self.fields, site).transpose())
@@ -122,6 +121,7 @@ impl SectionModel {
     pub fn write(&self, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
         let Some(object) = &self.object else { return Ok(()) };
         push(out, "", &object.header(cx)?, object.kind)?;
+        let site = Site::new(cx, Some(object.kind));
         let mut families = Vec::new();
         let mut lists = Vec::new();
         for row in directives().written(object.kind, cx.version) {
@@ -141,11 +141,11 @@ impl SectionModel {
                         if row.several != Several::Any {
                             names.push(child.name());
                         }
-                        push(out, "  ", &child.line(Some(object.kind), cx)?, kind)?;
+                        push(out, "  ", &child.line(site, cx)?, kind)?;
                     }
                 }
                 None => {
-                    for line in row_lines(row, object, cx, &mut families, &mut lists)? {
+                    for line in row_lines(row, object, site, cx, &mut families, &mut lists)? {
                         push(out, "  ", &line, object.kind)?;
                     }
                 }
@@ -156,10 +156,10 @@ impl SectionModel {
 }
 
 /// Writes all lines of a section's own.
-fn own_lines(object: &Object, cx: &Context) -> Result<Vec<String>, ModelError> {
+fn own_lines(object: &Object, site: Site, cx: &Context) -> Result<Vec<String>, ModelError> {
     let (mut families, mut lists, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     for row in directives().written(object.kind, cx.version).filter(|row| row.child.is_none()) {
-        lines.append(&mut row_lines(row, object, cx, &mut families, &mut lists)?);
+        lines.append(&mut row_lines(row, object, site, cx, &mut families, &mut lists)?);
     }
     Ok(lines)
 }
@@ -168,12 +168,12 @@ fn own_lines(object: &Object, cx: &Context) -> Result<Vec<String>, ModelError> {
 fn row_lines(
     row: &Row,
     object: &Object,
+    site: Site,
     cx: &Context,
     families: &mut Vec<usize>,
     lists: &mut Vec<super::Field>,
 ) -> Result<Vec<String>, ModelError> {
     let refused = |complaint| ModelError::refused(object.kind, complaint);
-    let site = Site::new(cx, Some(object.kind));
     if row.direction == Direction::Read || (row.list.is_none() && families.contains(&row.family)) {
         return Ok(Vec::new());
     }

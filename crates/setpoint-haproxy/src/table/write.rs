@@ -16,7 +16,7 @@ use crate::model::{Context, Edition, Field, Fields, ObjectKind, Value, Version};
 /// What HAProxy would refuse.
 pub(crate) fn write_row(row: &Row, fields: &Fields, site: Site) -> Result<Option<String>, Complaint> {
     let Some(line) = write_values(row, fields, site)? else { return Ok(None) };
-    match row.rule.and_then(|rule| rule.complain(fields, site.section)) {
+    match row.rule.filter(|_| site.judges).and_then(|rule| rule.complain(fields, site.section)) {
         Some(complaint) => Err(complaint),
         None => Ok(Some(line)),
     }
@@ -43,6 +43,9 @@ fn write_values(row: &Row, fields: &Fields, site: Site) -> Result<Option<String>
     if row.refused {
         return Err(Complaint::new(format!("HAProxy has no `{line}` here")));
     }
+    if !site.judges {
+        return Ok(Some(line));
+    }
     if let Some(section) = site.outside(&row.places) {
         return Err(Complaint::new(format!("HAProxy accepts no `{}` in a {section}", row.start())));
     }
@@ -58,11 +61,13 @@ pub(crate) struct Site {
     pub(crate) version: Version,
     pub(crate) edition: Edition,
     pub(crate) section: Option<ObjectKind>,
+    /// Whether what HAProxy would refuse is refused.
+    pub(crate) judges: bool,
 }
 
 impl Site {
     pub(crate) fn new(cx: &Context, section: Option<ObjectKind>) -> Self {
-        Self { version: cx.version, edition: cx.edition, section }
+        Self { version: cx.version, edition: cx.edition, section, judges: true }
     }
 
     /// Returns the section it is in, if that is none of some places.

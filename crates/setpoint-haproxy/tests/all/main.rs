@@ -1,6 +1,7 @@
 //! The crate as its callers use it, and beside the real HAProxy.
 #![expect(clippy::unwrap_used, clippy::panic, clippy::format_collect, reason = "tests")]
 
+mod apply;
 mod check;
 mod compare;
 mod configurations;
