@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(choose(&["consul"]).unwrap(), of(&["consul"]));
         assert_eq!(
             choose(&["kubernetes"]).unwrap(),
-            of(&["etcd", "kube-apiserver", "kube-controller-manager", "kubectl"])
+            of(&["etcd", "helm", "kube-apiserver", "kube-controller-manager", "kubectl"])
         );
         assert_eq!(choose(&[]).unwrap().len(), table.parts.len());
         let message = choose(&["konsul"]).unwrap_err().to_string();

@@ -130,6 +130,12 @@ mod tests {
     }
 
     #[test]
+    fn a_program_of_ours_is_made_of_its_source_too() {
+        let count = |module: &str| sources(&modules().join(module)).map(|sources| sources.len()).ok();
+        assert_eq!((count("helm"), count("etcd"), count("nothing")), (Some(1), Some(0), None));
+    }
+
+    #[test]
     fn the_linker_is_told_the_version() {
         let recipe = GoRecipe {
             module: "m".into(),

@@ -26,6 +26,8 @@ use crate::structure::{IssueKind, prefix};
 
 /// The bound of the first pause after something failed.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// How much later than Consul may be asked again keys that were written are looked at once more.
+const MARGIN: Duration = Duration::from_secs(1);
 /// How long an Event may take to be told. Nothing depends on it.
 const EVENT_LIMIT: Duration = Duration::from_secs(3);
 
@@ -48,6 +50,8 @@ struct Memory {
     /// The Composite that counts, as it was last read or written.
     winner: Option<Composite>,
     declared: BTreeMap<String, String>,
+    /// Whether something was written to Consul that was not looked at since.
+    wrote: bool,
 }
 
 impl Memory {
@@ -126,16 +130,22 @@ impl Keeper {
         let mut memory = Memory::default();
         let mut need = Need::Everything;
         let mut due = Instant::now() + settings.check_interval;
+        let mut second_look: Option<Instant> = None;
         loop {
             task.beat();
             let pass = Box::pin(self.pass(need, &mut memory, &children));
             let Some(result) = task.cancel.run_until_cancelled(pass).await else { break };
             match result {
-                Ok(()) if need == Need::Everything => {
-                    backoff.reset();
-                    due = Instant::now() + settings.check_interval;
+                Ok(()) => {
+                    if need == Need::Everything {
+                        backoff.reset();
+                        due = Instant::now() + settings.check_interval;
+                    }
+                    if std::mem::take(&mut memory.wrote) {
+                        // What is removed right after it was written may look as it did before, and is no news then.
+                        second_look = Some(Instant::now() + settings.on_success_delay_time * 2 + MARGIN);
+                    }
                 }
-                Ok(()) => {}
                 Err(Unfinished::Fenced) => break,
                 Err(why) => {
                     if let Unfinished::Failed(error) = &why {
@@ -150,8 +160,10 @@ impl Keeper {
                     due = if due > now { due.min(retry) } else { retry };
                 }
             }
-            let Some(next) = self.next(&mut memory, &task, due).await else { break };
+            let sooner = second_look.map_or(due, |second_look| second_look.min(due));
+            let Some(next) = self.next(&mut memory, &task, sooner).await else { break };
             need = next;
+            second_look = second_look.filter(|second_look| *second_look > Instant::now());
         }
         children.shutdown(Duration::from_secs(1)).await;
         self.shared.metrics.forget(&self.namespace, &IssueKind::ALL.map(IssueKind::as_str));
@@ -231,6 +243,7 @@ impl Keeper {
         Publishing::ensure(&mut memory.publishing, &self.shared, &self.namespace, &composite, children).await;
         let (composite, synced, failed) = match self.keys().write(composite, &memory.declared).await {
             Ok((composite, wrote)) => {
+                memory.wrote |= wrote;
                 if wrote {
                     self.shared.metrics.transaction(&self.namespace, RequestResult::ok);
                 }

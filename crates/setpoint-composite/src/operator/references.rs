@@ -139,13 +139,9 @@ impl Watch {
         let mut found: BTreeMap<_, _> = entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
         let followed = self.set.borrow();
         for key in keys {
-            let now = Some(found.remove(key).into_iter().collect());
+            // Also what was told before: a key may have been written and removed again since.
             if let Some(sender) = followed.get(key) {
-                sender.send_if_modified(|seen| {
-                    let news = *seen != now;
-                    *seen = now;
-                    news
-                });
+                sender.send_replace(Some(found.remove(key).into_iter().collect()));
             }
         }
     }

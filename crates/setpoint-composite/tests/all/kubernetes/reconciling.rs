@@ -125,6 +125,8 @@ async fn own_keys_that_something_else_removed_or_changed_are_put_back() {
     let reference = format!("config/{ns}/application/composite/structureRef");
     let value = format!("composite/{ns}/structure");
     for (key, value) in [(&role, "baseline"), (&reference, value.as_str())] {
+        // Keys that were just written are looked at once more without being asked for.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
         world.consul.delete(key).await.unwrap();
         let back = async || (world.consul.get(key).await.ok()?.value? == value).then_some(());
         wait::until(&format!("{key} to be put back"), LIMIT, back).await;
