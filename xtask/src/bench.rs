@@ -1,10 +1,15 @@
 //! `cargo xtask bench NAME [CASE…]`: builds the measurements with optimisation and runs them.
 
-use std::process::ExitCode;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 
 use crate::{exit, workspace};
+
+/// The package of the measurements, and its program.
+const BENCH: &str = "setpoint-bench";
 
 /// Arguments of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
@@ -24,24 +29,31 @@ pub(crate) struct Args {
 
 /// Runs the measurements; they know their cases themselves.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let mut build = workspace::cargo();
+    build.args(["build", "--release", "--message-format=json-render-diagnostics", "--package", BENCH]);
     if matches!(args.name.as_str(), "host" | "composite") {
-        // What is measured is the command itself.
-        let mut build = workspace::cargo();
-        build.args(["build", "--quiet", "--release", "--package", "setpoint"]);
-        let status = build.status().context("can't build setpoint")?;
-        if !status.success() {
-            return Ok(exit::like(status));
-        }
+        // What is measured is the command itself. Built together, they share what they are made of.
+        build.args(["--package", "setpoint"]);
     }
-    let mut command = workspace::cargo();
-    command.args(["run", "--quiet", "--release", "--package", "setpoint-bench"]);
     if args.name != "composite" {
         // Without Consul and Kubernetes, it is built in a fraction of the time.
-        command.arg("--no-default-features");
+        build.arg("--no-default-features");
     }
-    command.arg("--").args(arguments(args));
-    let status = command.status().context("can't run the measurements")?;
-    Ok(exit::like(status))
+    let built = build.stderr(Stdio::inherit()).output().context("can't build the measurements")?;
+    if !built.status.success() {
+        return Ok(exit::like(built.status));
+    }
+    let program = program(&built.stdout).context("cargo does not say where it put the measurements")?;
+    let status = Command::new(&program).args(arguments(args)).current_dir(workspace::root()).status();
+    Ok(exit::like(status.with_context(|| format!("can't run {}", program.display()))?))
+}
+
+/// Where cargo put the measurements, as its messages say.
+fn program(messages: &[u8]) -> Option<PathBuf> {
+    let messages = messages.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+    messages
+        .filter(|message: &Value| message["target"]["name"] == BENCH)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
 }
 
 /// The arguments as the measurements take them.
@@ -56,6 +68,17 @@ fn arguments(args: &Args) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_program_is_where_cargo_says_it_put_it() {
+        let messages =
+            br#"{"reason":"compiler-artifact","target":{"name":"setpoint"},"executable":"/t/setpoint"}
+{"reason":"compiler-artifact","target":{"name":"setpoint-bench"},"executable":"/t/setpoint-bench"}
+{"reason":"build-finished","success":true}
+"#;
+        assert_eq!(program(messages), Some(PathBuf::from("/t/setpoint-bench")));
+        assert_eq!(program(b"{\"reason\":\"build-finished\",\"success\":true}"), None);
+    }
 
     #[test]
     fn all_that_was_asked_for_is_passed_on() {
