@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::model::Version;
-use crate::text::{Diagnostic, Document, Line, Problem, Section, SectionKind, Severity, Word};
+use crate::text::{Diagnostic, Document, Problem, Section, SectionKind, Severity};
 
 /// All proxies have names of their own from this version on; before it, those that serve and those that are served.
 const SINCE_ONE_SPACE: Version = Version::V3_3;
@@ -144,12 +144,6 @@ fn ambiguous_from(
 /// Looks for lines of a section that give the same name.
 fn lines(section: &Section, first_line: u32, keyword: &str, severity: Severity, found: &mut Vec<Diagnostic>) {
     let mut seen: HashMap<Vec<u8>, u32> = HashMap::new();
-    let mut say = |line: &Line<'_>, word: &Word<'_>, other: u32| {
-        let message = format!("another {keyword} of this section is called `{}`", word.to_str_lossy());
-        let said =
-            Diagnostic::new(Problem::DuplicateName, first_line, line, (word.column, word.raw), message);
-        found.push(Diagnostic { severity, ..said.with_hint(format!("the other one is in line {other}")) });
-    };
     for line in section.lines().filter(|line| line.error().is_none()) {
         let mut words = line.words();
         let (Some(first), Some(name)) = (words.next(), words.next()) else { continue };
@@ -158,7 +152,11 @@ fn lines(section: &Section, first_line: u32, keyword: &str, severity: Severity, 
         }
         let number = first_line.saturating_add(line.number());
         if let Some(other) = seen.insert(name.text.to_vec(), number) {
-            say(&line, &name, other);
+            let message = format!("another {keyword} of this section is called `{}`", name.to_str_lossy());
+            let place = (name.column, name.raw);
+            let said = Diagnostic::new(Problem::DuplicateName, first_line, &line, place, message);
+            found
+                .push(Diagnostic { severity, ..said.with_hint(format!("the other one is in line {other}")) });
         }
     }
 }
