@@ -6,7 +6,7 @@
 //!                              └─ found ──┘
 //! ```
 //!
-//! Debian and Go parts are made side by side, each kind one after the other. A part that can't be had does not
+//! Debian and Go parts are made side by side, each kind one after the other, the programs of one Go module together. A part that can't be had does not
 //! stop the others: its status says why, in words that name the part and what to do.
 
 mod cache;
@@ -28,11 +28,12 @@ use setpoint_testutils::manifest::{MANIFEST_FILE, Manifest, PartState, PartStatu
 use crate::{console, workspace};
 use cache::Cache;
 pub(crate) use command::cancel;
+pub(crate) use debian::Apt;
 use debian::Debian;
-use diagnosis::Problem;
+pub(crate) use diagnosis::Problem;
 pub(crate) use found::summary as found_summary;
-pub(crate) use table::Table;
 use table::{Part, Source};
+pub(crate) use table::{Suite, Table};
 
 /// Arguments of `cargo xtask parts`.
 #[derive(Debug, clap::Args)]
@@ -125,18 +126,28 @@ pub(crate) fn obtain(
 ) -> Result<Manifest> {
     let cache = Cache::open(folder.path()?)?;
     let debian = Debian::new(&cache, &table.debian);
-    let status = |part: &Part| {
-        let effort = if chosen.contains(&part.name) { effort } else { Effort::Look };
-        status_of(part, &cache, &debian, effort)
+    let effort_for = |part: &Part| if chosen.contains(&part.name) { effort } else { Effort::Look };
+    let of_debian = || -> Vec<_> {
+        let parts = table.parts.iter().filter_map(|part| match &part.source {
+            Source::Debian(recipe) => Some((part, recipe)),
+            _ => None,
+        });
+        let obtain = |(part, recipe): (&Part, _)| {
+            let started = Instant::now();
+            let outcome = debian.obtain(part, recipe, effort_for(part));
+            if outcome.as_ref().is_ok_and(|entry| entry.made) {
+                report(&part.name, format_args!("ready after {}", console::human(started.elapsed())));
+            }
+            status(part, effort_for(part), outcome)
+        };
+        parts.map(obtain).collect()
     };
-    let by_debian = |part: &Part| matches!(part.source, Source::Debian(_));
     let statuses = std::thread::scope(|scope| {
-        let debian = scope
-            .spawn(|| -> Vec<_> { table.parts.iter().filter(|part| by_debian(part)).map(status).collect() });
-        let others: Vec<_> = table.parts.iter().filter(|part| !by_debian(part)).map(status).collect();
-        debian.join().map(|debian| [debian, others].concat())
+        let debian = scope.spawn(of_debian);
+        let built = of_go(table, &cache, effort_for);
+        debian.join().map(|debian| [debian, built, found_parts(table)].concat())
     });
-    let Ok(mut parts) = statuses.map(|lists| lists.into_iter().flatten().collect::<Vec<_>>()) else {
+    let Ok(mut parts) = statuses else {
         bail!("a part could not be made: its maker panicked");
     };
     let position = |status: &PartStatus| {
@@ -150,40 +161,54 @@ pub(crate) fn obtain(
     Ok(manifest)
 }
 
-/// Obtains one part, or finds out why not. A part that is found on the machine may stand for several.
-fn status_of(part: &Part, cache: &Cache, debian: &Debian<'_>, effort: Effort) -> Vec<PartStatus> {
-    let started = Instant::now();
-    let outcome = match &part.source {
-        Source::Found(found) => return found::statuses(part, found),
-        Source::Debian(recipe) => debian.obtain(part, recipe, effort),
-        Source::Go(recipe) => golang::obtain(part, recipe, cache, effort),
-    };
-    let mut status = PartStatus {
-        name: part.name.clone(),
-        version: None,
-        state: PartState::Ready,
-        path: None,
-        why: None,
-        optional: part.optional,
-    };
-    match outcome {
-        Ok(entry) => {
-            if entry.made {
-                report(&part.name, format_args!("ready after {}", console::human(started.elapsed())));
-            }
-            status.version = Some(entry.version);
-            status.path = Some(entry.path);
-        }
-        Err(problem) => {
-            let Problem { state, why } = problem;
-            if effort != Effort::Look {
-                report(&part.name, &why);
-            }
-            status.state = state;
-            status.why = Some(why);
+/// Obtains what is built with Go, module by module.
+fn of_go(table: &Table, cache: &Cache, effort_for: impl Fn(&Part) -> Effort) -> Vec<PartStatus> {
+    let mut modules: Vec<(&str, Vec<golang::Wanted<'_>>)> = Vec::new();
+    for part in &table.parts {
+        let Source::Go(recipe) = &part.source else { continue };
+        let wanted = (part, recipe, effort_for(part));
+        match modules.iter_mut().find(|(module, _)| *module == recipe.module) {
+            Some((_, parts)) => parts.push(wanted),
+            None => modules.push((&recipe.module, vec![wanted])),
         }
     }
-    vec![status]
+    let mut statuses = Vec::new();
+    for (module, wanted) in modules {
+        let outcomes = golang::obtain(&wanted, table.modules.get(module), cache);
+        let parts = wanted.iter().zip(outcomes);
+        statuses.extend(parts.map(|((part, _, effort), outcome)| status(part, *effort, outcome)));
+    }
+    statuses
+}
+
+/// Looks for what is never made. A part that is found on the machine may stand for several.
+fn found_parts(table: &Table) -> Vec<PartStatus> {
+    let found = |part: &Part| match &part.source {
+        Source::Found(recipe) => found::statuses(part, recipe),
+        _ => Vec::new(),
+    };
+    table.parts.iter().flat_map(found).collect()
+}
+
+/// What is known of a part after it was obtained, or was not.
+fn status(part: &Part, effort: Effort, outcome: Result<cache::Entry, Problem>) -> PartStatus {
+    let (name, optional) = (part.name.clone(), part.optional);
+    match outcome {
+        Ok(entry) => PartStatus {
+            name,
+            version: Some(entry.version),
+            state: PartState::Ready,
+            path: Some(entry.path),
+            why: None,
+            optional,
+        },
+        Err(Problem { state, why }) => {
+            if effort != Effort::Look {
+                report(&name, &why);
+            }
+            PartStatus { name, version: None, state, path: None, why: Some(why), optional }
+        }
+    }
 }
 
 /// Says on standard error how a part is coming along.
@@ -249,7 +274,7 @@ mod tests {
         assert_eq!(choose(&["consul"]).unwrap(), of(&["consul"]));
         assert_eq!(
             choose(&["kubernetes"]).unwrap(),
-            of(&["etcd", "helm", "kube-apiserver", "kube-controller-manager", "kubectl"])
+            of(&["etcd", "helm", "kube-apiserver", "kube-controllers", "kubectl"])
         );
         assert_eq!(choose(&[]).unwrap().len(), table.parts.len());
         let message = choose(&["konsul"]).unwrap_err().to_string();

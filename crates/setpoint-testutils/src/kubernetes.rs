@@ -3,7 +3,7 @@
 //! ```text
 //! test ──kube client──▶ kube-apiserver (RBAC on) ──▶ etcd (in memory, or durable)
 //!                              ▲
-//!                 kube-controller-manager: garbage collector, namespaces
+//!                 kube-controllers: garbage collector, namespaces
 //! ```
 //!
 //! Without the two controllers owner references and deleted namespaces would never be collected. Everything else
@@ -30,8 +30,6 @@ use crate::process::Process;
 use crate::workdir::Workdir;
 
 const ADMIN_TOKEN: &str = "admin-of-the-test";
-/// The controllers that run.
-const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller";
 
 /// A running API server.
 #[derive(Debug)]
@@ -45,7 +43,6 @@ pub struct Kubernetes {
     folder: Workdir,
     authority: Authority,
     port: Port,
-    controllers_port: Port,
 }
 
 #[derive(Debug)]
@@ -92,12 +89,12 @@ impl Kubernetes {
     async fn start_as(durability: Durability, memory: Memory) -> Result<Self, Missing> {
         let programs = Programs {
             server: part::program("kube-apiserver", "kube-apiserver")?,
-            controllers: part::program("kube-controller-manager", "kube-controller-manager")?,
+            controllers: part::program("kube-controllers", "kube-controllers")?,
             kubectl: part::program("kubectl", "kubectl")?,
         };
         let etcd = Etcd::start_with(durability).await?;
         let folder = Workdir::new("kubernetes");
-        let (port, controllers_port) = (Port::lease(), Port::lease());
+        let port = Port::lease();
         let authority = Authority::new();
         let certificate = authority.server();
         folder.write("ca.crt", authority.certificate());
@@ -112,8 +109,8 @@ impl Kubernetes {
 
         let server = launch_server(&programs.server, &folder, &port, &etcd, memory);
         server_ready(&server, &configuration).await;
-        let controllers = launch_controllers(&programs.controllers, &folder, &controllers_port);
-        Ok(Self { programs, memory, controllers, server, etcd, folder, authority, port, controllers_port })
+        let controllers = launch_controllers(&programs.controllers, &folder);
+        Ok(Self { programs, memory, controllers, server, etcd, folder, authority, port })
     }
 
     /// The base URL of the API.
@@ -175,8 +172,7 @@ impl Kubernetes {
     /// Kills the controllers with SIGKILL and starts them again.
     pub fn restart_controllers(&mut self) {
         self.controllers.kill();
-        self.controllers =
-            launch_controllers(&self.programs.controllers, &self.folder, &self.controllers_port);
+        self.controllers = launch_controllers(&self.programs.controllers, &self.folder);
     }
 
     fn kubeconfig(&self, token: &str) -> Value {
@@ -221,17 +217,8 @@ async fn server_ready(server: &Process, configuration: &Value) {
     server.until("it is ready", ready).await;
 }
 
-fn launch_controllers(program: &Path, folder: &Workdir, port: &Port) -> Process {
-    let at = |name: &str| folder.path().join(name).display().to_string();
-    let arguments = [
-        ("kubeconfig", at("kubeconfig")),
-        ("controllers", CONTROLLERS.to_owned()),
-        ("leader-elect", "false".to_owned()),
-        ("bind-address", "127.0.0.1".to_owned()),
-        ("secure-port", port.number().to_string()),
-        ("authentication-skip-lookup", "true".to_owned()),
-    ]
-    .map(|(name, value)| format!("--{name}={value}"));
-    let log = folder.path().join("kube-controller-manager.log");
-    Process::start("kube-controller-manager", Command::new(program).args(arguments), &log)
+fn launch_controllers(program: &Path, folder: &Workdir) -> Process {
+    let mut command = Command::new(program);
+    command.arg(folder.path().join("kubeconfig"));
+    Process::start("kube-controllers", &mut command, &folder.path().join("kube-controllers.log"))
 }

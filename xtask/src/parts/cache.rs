@@ -7,8 +7,8 @@
 //! ```
 //!
 //! An entry is made beside its place and moved there when it is whole, receipt included: a run that is cut off
-//! leaves nothing that looks like an entry, and what it left is removed by the next. The receipt holds a hash of
-//! every file, so that an entry that was damaged later is found out and made again.
+//! leaves nothing that looks like an entry, and what it left is removed by the next. The receipt holds the size of
+//! every file and the time of its last change, so that an entry that was damaged later is found out and made again.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -55,8 +55,18 @@ struct Receipt {
     recipe: String,
     /// Where the entry has to be: programs in it know their own place.
     place: PathBuf,
-    /// For each file its hash, for each link its target.
-    files: BTreeMap<PathBuf, String>,
+    /// All that is in it, apart from the receipt.
+    files: BTreeMap<PathBuf, Content>,
+}
+
+/// What is remembered of one thing in an entry.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Content {
+    /// A file, by its size and the time of its last change: reading hundreds of megabytes in each run would take long.
+    File { size: u64, seconds: i64, nanoseconds: i64 },
+    /// A link, by its target.
+    Link(PathBuf),
 }
 
 /// The right to make entries of one part; given back when dropped.
@@ -177,7 +187,7 @@ impl Cache {
                 architecture: architecture().to_owned(),
                 recipe: recipe.to_owned(),
                 place: place.clone(),
-                files: hashes(&making).map_err(problem)?,
+                files: contents(&making).map_err(problem)?,
             };
             let text = serde_json::to_vec_pretty(&receipt).map_err(|error| problem(error.into()))?;
             write_whole(&making.join(RECEIPT), &text).map_err(problem)?;
@@ -232,46 +242,37 @@ fn verify(path: &Path) -> Result<Receipt, String> {
     if receipt.place != path {
         return Err(format!("it was moved here from {}", receipt.place.display()));
     }
-    let found = hashes(path).map_err(|error| format!("its files can't be read: {error}"))?;
-    for (file, hash) in &receipt.files {
+    let found = contents(path).map_err(|error| format!("its files can't be read: {error}"))?;
+    for (file, content) in &receipt.files {
         match found.get(file) {
             None => return Err(format!("{} is gone", file.display())),
-            Some(other) if other != hash => return Err(format!("{} was changed", file.display())),
+            Some(other) if other != content => return Err(format!("{} was changed", file.display())),
             Some(_) => {}
         }
     }
     Ok(receipt)
 }
 
-/// For each file below a folder its hash, for each link its target.
-fn hashes(folder: &Path) -> io::Result<BTreeMap<PathBuf, String>> {
-    let mut hashes = BTreeMap::new();
+/// All that is below a folder, apart from folders and the receipt.
+fn contents(folder: &Path) -> io::Result<BTreeMap<PathBuf, Content>> {
+    let mut contents = BTreeMap::new();
     let mut folders = vec![PathBuf::new()];
     while let Some(below) = folders.pop() {
         for entry in fs::read_dir(folder.join(&below))? {
             let entry = entry?;
             let name = below.join(entry.file_name());
-            let kind = entry.file_type()?;
-            if kind.is_dir() {
+            let data = entry.metadata()?;
+            if data.is_dir() {
                 folders.push(name);
-            } else if kind.is_symlink() {
-                hashes.insert(name, format!("-> {}", fs::read_link(entry.path())?.display()));
+            } else if data.is_symlink() {
+                contents.insert(name, Content::Link(fs::read_link(entry.path())?));
             } else if name.as_os_str() != RECEIPT {
-                let mut hash = Sha256::new();
-                let mut file = File::open(entry.path())?;
-                let mut buffer = vec![0; 1 << 20];
-                loop {
-                    let length = io::Read::read(&mut file, &mut buffer)?;
-                    if length == 0 {
-                        break;
-                    }
-                    hash.update(buffer.get(..length).unwrap_or_default());
-                }
-                hashes.insert(name, hex(hash));
+                let (size, seconds, nanoseconds) = (data.size(), data.mtime(), data.mtime_nsec());
+                contents.insert(name, Content::File { size, seconds, nanoseconds });
             }
         }
     }
-    Ok(hashes)
+    Ok(contents)
 }
 
 #[cfg(test)]

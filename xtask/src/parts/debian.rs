@@ -23,7 +23,8 @@ use super::cache::{Cache, Entry, recipe_hash};
 use super::diagnosis::Problem;
 use super::table::{DebianRecipe, Part, Suite, Suites};
 use super::{Effort, report};
-use apt::{Apt, Package};
+pub(crate) use apt::Apt;
+use apt::Package;
 
 /// Changes when these files make something else of the same recipe.
 const EDITION: &[u8] = b"debian 2";
@@ -108,7 +109,11 @@ impl<'a> Debian<'a> {
         }
         report(&part.name, format_args!("fetching {version} from Debian {}", apt.suite()));
         self.cache.fill(&lock, &part.name, &version, &hash, |folder, place| {
-            let packages = apt.resolve(&recipe.packages, &version)?;
+            let mut wanted = recipe.packages.clone();
+            if let Some(first) = wanted.first_mut() {
+                *first = format!("{first}={version}");
+            }
+            let packages = apt.resolve(&wanted)?;
             let libraries: Vec<_> =
                 packages.into_iter().filter(|package| needed(package, &recipe.packages)).collect();
             unpack::make(&apt, recipe, &libraries, folder, place)

@@ -1,95 +1,225 @@
-//! Parts that are built with Go, each from a small module in `parts/` that pins all it needs.
+//! Parts that are built with Go, from small modules in `parts/` that pin all they need.
+//!
+//! ```text
+//! parts of one module ──▶ those not in the cache ──one go build──▶ programs ──▶ an entry each
+//! ```
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::cache::{Cache, Entry, recipe_hash};
+use super::cache::{Cache, Entry, Lock, recipe_hash};
 use super::diagnosis::Problem;
-use super::table::{GoRecipe, Part};
+use super::table::{GoModule, GoRecipe, Part};
 use super::{Effort, command, modules, report};
 use crate::console;
 
 /// Changes when this file makes something else of the same recipe.
-const EDITION: &[u8] = b"go 1";
+const EDITION: &[u8] = b"go 2";
 /// How long one build may take.
 const LIMIT: Duration = Duration::from_mins(40);
 
-/// Finds or builds a part.
-pub(crate) fn obtain(
-    part: &Part,
-    recipe: &GoRecipe,
-    cache: &Cache,
-    effort: Effort,
-) -> Result<Entry, Problem> {
-    let module = modules().join(&recipe.module);
-    let read = |name: &str| {
-        let path = module.join(name);
-        std::fs::read_to_string(&path).map_err(|error| Problem::from_io("can't read", &path, &error))
-    };
-    let (go_mod, go_sum) = (read("go.mod")?, read("go.sum")?);
-    let version = required(&go_mod, &recipe.version).ok_or_else(|| {
-        Problem::unavailable(format!("parts/{}/go.mod does not require {}", recipe.module, recipe.version))
-    })?;
-    let description = serde_json::to_vec(recipe).unwrap_or_default();
-    let sources = sources(&module)?;
-    let mut made_of = vec![EDITION, &description, go_mod.as_bytes(), go_sum.as_bytes()];
-    made_of.extend(sources.iter().map(Vec::as_slice));
-    let hash = recipe_hash(&made_of);
+/// A part, how it is made, and how much is done for it.
+pub(crate) type Wanted<'a> = (&'a Part, &'a GoRecipe, Effort);
 
+/// Finds or builds parts of one module: what is not in the cache is built by one command. One outcome for each, in order.
+pub(crate) fn obtain(
+    wanted: &[Wanted<'_>],
+    shared: Option<&GoModule>,
+    cache: &Cache,
+) -> Vec<Result<Entry, Problem>> {
+    let Some((_, first, _)) = wanted.first() else { return Vec::new() };
+    let module = match Module::read(&first.module, shared) {
+        Ok(module) => module,
+        Err(problem) => return wanted.iter().map(|_| Err(problem.clone())).collect(),
+    };
+    let mut outcomes = BTreeMap::new();
+    let mut missing = Vec::new();
+    // Every run takes the locks in the order of the table.
+    for (index, (part, recipe, effort)) in wanted.iter().enumerate() {
+        match look(&module, part, recipe, *effort, cache) {
+            Ok(Found::Entry(entry)) => drop(outcomes.insert(index, Ok(entry))),
+            Ok(Found::Nothing(order)) => missing.push((index, order)),
+            Err(problem) => drop(outcomes.insert(index, Err(problem))),
+        }
+    }
+    if !missing.is_empty() {
+        let built = build(&module, missing.iter().map(|(_, order)| order));
+        for (index, order) in &missing {
+            let entry = match &built {
+                Ok(programs) => order.fill(cache, programs.path()),
+                Err(problem) => Err(problem.clone()),
+            };
+            outcomes.insert(*index, entry);
+        }
+    }
+    outcomes.into_values().collect()
+}
+
+/// One folder in `parts/`.
+#[derive(Debug)]
+struct Module {
+    folder: PathBuf,
+    go_mod: String,
+    /// What the linker is told, beside what it is always told.
+    flags: String,
+    /// All that programs of the module are made of, apart from the modules that it pins.
+    made_of: Vec<Vec<u8>>,
+}
+
+/// What the cache has of a part.
+#[derive(Debug)]
+enum Found<'a> {
+    Entry(Entry),
+    Nothing(Order<'a>),
+}
+
+/// A part that has to be built.
+#[derive(Debug)]
+struct Order<'a> {
+    part: &'a Part,
+    recipe: &'a GoRecipe,
+    version: String,
+    hash: String,
+    lock: Lock,
+}
+
+impl Module {
+    fn read(name: &str, shared: Option<&GoModule>) -> Result<Self, Problem> {
+        let folder = modules().join(name);
+        let path = folder.join("go.mod");
+        let go_mod =
+            fs::read_to_string(&path).map_err(|error| Problem::from_io("can't read", &path, &error))?;
+        let mut flags = "-s -w".to_owned();
+        if let Some(shared) = shared {
+            let version = version(name, &go_mod, &shared.version)?;
+            let mut numbers = version.split('.');
+            let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+            for stamp in &shared.stamp {
+                let stamp = stamp.replace("{version}", &version);
+                let stamp = stamp.replace("{major}", major).replace("{minor}", minor);
+                flags.push_str(" -X ");
+                flags.push_str(&stamp);
+            }
+        }
+        Ok(Self { made_of: sources(&folder)?, folder, go_mod, flags })
+    }
+}
+
+/// Looks for a part in the cache. For one that has to be built the lock is kept.
+fn look<'a>(
+    module: &Module,
+    part: &'a Part,
+    recipe: &'a GoRecipe,
+    effort: Effort,
+    cache: &Cache,
+) -> Result<Found<'a>, Problem> {
+    let version = version(&recipe.module, &module.go_mod, &recipe.version)?;
+    let description = serde_json::to_vec(recipe).unwrap_or_default();
+    let mut made_of = vec![EDITION, &description, module.flags.as_bytes()];
+    made_of.extend(module.made_of.iter().map(Vec::as_slice));
+    let hash = recipe_hash(&made_of);
     if effort == Effort::Look {
-        return cache.find(&part.name, &hash, None)?.ok_or_else(|| {
+        let entry = cache.find(&part.name, &hash, None)?.ok_or_else(|| {
             Problem::missing(format!("it is not built yet: `cargo xtask parts {}` does it", part.name))
-        });
+        })?;
+        return Ok(Found::Entry(entry));
     }
     let lock = cache.lock(&part.name)?;
-    if let Some(entry) = cache.find(&part.name, &hash, Some(&lock))? {
-        return Ok(entry);
-    }
-    report(&part.name, format_args!("building {version} with Go"));
-    cache.fill(&lock, &part.name, &version, &hash, |folder, _| {
-        let program = folder.join("bin").join(&recipe.program);
-        command::run(
-            &format!("building {}", part.name),
-            &mut build(recipe, &version, &module, &program),
-            LIMIT,
-            |elapsed| report(&part.name, format_args!("still building after {}", console::human(elapsed))),
-        )?;
-        Ok(())
+    Ok(match cache.find(&part.name, &hash, Some(&lock))? {
+        Some(entry) => Found::Entry(entry),
+        None => Found::Nothing(Order { part, recipe, version, hash, lock }),
     })
 }
 
-fn build(recipe: &GoRecipe, version: &str, module: &Path, program: &Path) -> Command {
-    let mut numbers = version.split('.');
-    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-    let mut flags = "-s -w".to_owned();
-    for stamp in &recipe.stamp {
-        let stamp = stamp.replace("{version}", version).replace("{major}", major).replace("{minor}", minor);
-        flags.push_str(" -X ");
-        flags.push_str(&stamp);
+impl Order<'_> {
+    /// Makes the entry of what was built.
+    fn fill(&self, cache: &Cache, programs: &Path) -> Result<Entry, Problem> {
+        cache.fill(&self.lock, &self.part.name, &self.version, &self.hash, |folder, _| {
+            let (from, to) = (programs.join(built_name(&self.recipe.package)), folder.join("bin"));
+            fs::create_dir(&to)
+                .and_then(|()| fs::copy(&from, to.join(&self.recipe.program)))
+                .map_err(|error| Problem::from_io("can't keep", &from, &error))?;
+            Ok(())
+        })
     }
+}
+
+/// Builds programs into a folder that is removed when it is dropped.
+fn build<'a>(
+    module: &Module,
+    orders: impl Iterator<Item = &'a Order<'a>> + Clone,
+) -> Result<tempfile::TempDir, Problem> {
+    let folder = tempfile::tempdir()
+        .map_err(|error| Problem::from_io("can't make a folder in", &std::env::temp_dir(), &error))?;
+    let names: Vec<_> = orders.clone().map(|order| order.part.name.as_str()).collect();
+    let name = names.join(", ");
+    for order in orders.clone() {
+        report(&order.part.name, format_args!("building {} with Go", order.version));
+    }
+    let started = Instant::now();
+    let packages = orders.map(|order| order.recipe.package.as_str());
+    command::run(
+        &format!("building {name}"),
+        &mut go_build(module, packages, folder.path()),
+        LIMIT,
+        |elapsed| report(&name, format_args!("still building after {}", console::human(elapsed))),
+    )?;
+    report(&name, format_args!("built in {}", console::human(started.elapsed())));
+    Ok(folder)
+}
+
+fn go_build<'a>(module: &Module, packages: impl Iterator<Item = &'a str>, folder: &Path) -> Command {
     let mut command = Command::new("go");
     command
-        .args(["build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", &flags])
+        .args(["build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", &module.flags])
         // The linker leaves debug information out (-s -w): making it for every package only takes time.
         .args(["-gcflags=all=-dwarf=false", "-o"])
-        .arg(program)
-        .arg(&recipe.package)
-        .current_dir(module)
+        .arg(folder.join(""))
+        .args(packages)
+        .current_dir(&module.folder)
         .env("CGO_ENABLED", "0")
         .env("GOWORK", "off")
         .env_remove("GOFLAGS");
     command
 }
 
-/// The program's own source, where it is one of ours.
+/// What Go calls the program of a package: the last word of its path, a major version aside.
+fn built_name(package: &str) -> &str {
+    let major = |word: &str| {
+        word.strip_prefix('v')
+            .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    };
+    package.rsplit('/').find(|word| !major(word)).unwrap_or(package)
+}
+
+/// The files of a module, nested ones included: its pins, and the source of programs of ours.
 fn sources(module: &Path) -> Result<Vec<Vec<u8>>, Problem> {
     let wrong = |path: &Path, error: &std::io::Error| Problem::from_io("can't read", path, error);
-    let listed = std::fs::read_dir(module).map_err(|error| wrong(module, &error))?;
-    let mut paths: Vec<_> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "go"));
+    let (mut folders, mut paths) = (vec![module.to_owned()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).map_err(|error| wrong(&folder, &error))? {
+            let path = entry.map_err(|error| wrong(&folder, &error))?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path
+                .extension()
+                .is_some_and(|name| ["go", "mod", "sum"].iter().any(|known| name == *known))
+            {
+                paths.push(path);
+            }
+        }
+    }
     paths.sort();
-    paths.iter().map(|path| std::fs::read(path).map_err(|error| wrong(path, &error))).collect()
+    paths.iter().map(|path| fs::read(path).map_err(|error| wrong(path, &error))).collect()
+}
+
+/// The version of a module that the `go.mod` of a folder has to require.
+fn version(folder: &str, go_mod: &str, module: &str) -> Result<String, Problem> {
+    required(go_mod, module)
+        .ok_or_else(|| Problem::unavailable(format!("parts/{folder}/go.mod does not require {module}")))
 }
 
 /// The version of a module that a `go.mod` requires, without its `v`.
@@ -124,7 +254,9 @@ mod tests {
             let module = modules().join(&recipe.module);
             let go_mod = std::fs::read_to_string(module.join("go.mod")).unwrap();
             assert!(required(&go_mod, &recipe.version).is_some(), "{}", part.name);
-            assert!(go_mod.contains(&format!("tool {}", recipe.package)) || go_mod.contains(&recipe.package));
+            let own = recipe.package.strip_prefix("setpoint/parts/");
+            let ours = own.is_some_and(|folder| modules().join(folder).join("main.go").exists());
+            assert!(ours || go_mod.contains(&recipe.package), "{}", part.name);
             assert!(module.join("go.sum").exists(), "{}", part.name);
         }
     }
@@ -132,22 +264,38 @@ mod tests {
     #[test]
     fn a_program_of_ours_is_made_of_its_source_too() {
         let count = |module: &str| sources(&modules().join(module)).map(|sources| sources.len()).ok();
-        assert_eq!((count("helm"), count("etcd"), count("nothing")), (Some(1), Some(0), None));
+        assert_eq!((count("helm"), count("wireguard-go"), count("nothing")), (Some(3), Some(2), None));
+        assert_eq!(count("kubernetes"), Some(3), "programs in folders below count as well");
     }
 
     #[test]
-    fn the_linker_is_told_the_version() {
-        let recipe = GoRecipe {
-            module: "m".into(),
-            package: "a.b/c".into(),
-            version: "a.b/c".into(),
-            program: "c".into(),
-            stamp: vec!["p.version=v{version}".into(), "p.minor={minor}".into()],
-        };
-        let command = build(&recipe, "1.34.4", Path::new("m"), Path::new("c"));
+    fn a_program_is_called_by_the_last_word_of_its_package() {
+        assert_eq!(built_name("k8s.io/kubernetes/cmd/kubectl"), "kubectl");
+        assert_eq!(built_name("go.etcd.io/etcd/server/v3"), "server");
+        assert_eq!(built_name("a.b/c/view"), "view");
+    }
+
+    #[test]
+    fn one_command_builds_the_programs_of_a_module_and_the_linker_is_told_the_version() {
+        let table = Table::load().unwrap();
+        let module = Module::read("kubernetes", table.modules.get("kubernetes")).unwrap();
+        let packages = ["k8s.io/kubernetes/cmd/kubectl", "setpoint/parts/kubernetes/controllers"];
+        let command = go_build(&module, packages.into_iter(), Path::new("/out"));
         let arguments: Vec<_> = command.get_args().map(|a| a.to_str().unwrap()).collect();
-        assert!(arguments.contains(&"-s -w -X p.version=v1.34.4 -X p.minor=34"), "{arguments:?}");
+        let flags = arguments.iter().find(|argument| argument.starts_with("-s -w")).unwrap();
+        let version = required(&module.go_mod, "k8s.io/kubernetes").unwrap();
+        assert!(
+            flags.contains(&format!("-X k8s.io/component-base/version.gitVersion=v{version}")),
+            "{flags}"
+        );
         assert!(arguments.contains(&"-gcflags=all=-dwarf=false"), "{arguments:?}");
-        assert_eq!(arguments[arguments.len() - 3..], ["-o", "c", "a.b/c"]);
+        assert_eq!(arguments[arguments.len() - 4..], ["-o", "/out/", packages[0], packages[1]]);
+    }
+
+    #[test]
+    fn a_version_that_a_module_does_not_require_is_said() {
+        let shared = GoModule { version: "no.such/module".into(), stamp: vec![] };
+        let problem = Module::read("helm", Some(&shared)).unwrap_err();
+        assert_eq!(problem.why, "parts/helm/go.mod does not require no.such/module");
     }
 }

@@ -13,6 +13,9 @@ use crate::workspace;
 pub(crate) struct Table {
     /// What all Debian parts share.
     pub(crate) debian: Suites,
+    /// What all parts of one Go module share, by the module's folder in `parts/`.
+    #[serde(default)]
+    pub(crate) modules: BTreeMap<String, GoModule>,
     /// The parts, in the order in which they are made.
     #[serde(rename = "part")]
     pub(crate) parts: Vec<Part>,
@@ -35,6 +38,13 @@ pub(crate) struct Suite {
     /// Other suites that its packages take their libraries from.
     #[serde(default)]
     pub(crate) with: Vec<String>,
+}
+
+impl Suite {
+    /// The suite of that name.
+    pub(crate) fn named(name: &str) -> Self {
+        Self { name: name.to_owned(), with: Vec::new() }
+    }
 }
 
 /// One part.
@@ -96,8 +106,15 @@ pub(crate) struct GoRecipe {
     pub(crate) version: String,
     /// The name of the program.
     pub(crate) program: String,
+}
+
+/// What the programs of one Go module share: they are built by one command.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GoModule {
+    /// The required module whose version the linker writes into the programs.
+    pub(crate) version: String,
     /// Variables that the linker sets; `{version}`, `{major}` and `{minor}` are filled in.
-    #[serde(default)]
     pub(crate) stamp: Vec<String>,
 }
 

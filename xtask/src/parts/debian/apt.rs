@@ -73,14 +73,10 @@ impl Apt {
             .collect())
     }
 
-    /// The packages, the first in the given version, and all that they depend on.
-    pub(crate) fn resolve(&self, packages: &[String], version: &str) -> Result<Vec<Package>, Problem> {
-        let mut wanted = packages.to_vec();
-        if let Some(first) = wanted.first_mut() {
-            *first = format!("{first}={version}");
-        }
+    /// The packages, each given by name, by `name=version` or by a pattern, and all that they depend on.
+    pub(crate) fn resolve(&self, wanted: &[String]) -> Result<Vec<Package>, Problem> {
         let doing = format!("resolving {} in Debian {}", wanted.join(", "), self.suite);
-        let text = command::run_quietly(&doing, self.get().args(["install", "--print-uris"]).args(&wanted))?;
+        let text = command::run_quietly(&doing, self.get().args(["install", "--print-uris"]).args(wanted))?;
         Ok(text.lines().filter_map(package_of_uri).collect())
     }
 

@@ -25,9 +25,8 @@ pub(crate) fn make(
     unpack(apt, packages, &root)?;
     let tools = folder.join("tools");
     let patchelf = ["patchelf".to_owned()];
-    let version = apt.versions("patchelf")?.into_iter().next().unwrap_or_default();
     let wanted: Vec<_> =
-        apt.resolve(&patchelf, &version)?.into_iter().filter(|package| needed(package, &patchelf)).collect();
+        apt.resolve(&patchelf)?.into_iter().filter(|package| needed(package, &patchelf)).collect();
     unpack(apt, &wanted, &tools)?;
 
     let loader = loader_in(&root)?;
