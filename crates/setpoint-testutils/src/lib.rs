@@ -21,18 +21,17 @@
 //! A part that is there but does not start, or does not answer in time, panics with its last log lines: a test
 //! has nothing better to do. Every part is started on free ports in a folder of its own, is ready when it answers,
 //! and is gone afterwards, whichever way the test ends (see [`guard`]).
-#![cfg_attr(
-    feature = "start",
-    expect(
-        clippy::panic,
-        clippy::expect_used,
-        clippy::missing_panics_doc,
-        clippy::print_stderr,
-        reason = "test support: what goes wrong fails the test, and logs are shown"
-    )
+#![expect(
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    clippy::print_stderr,
+    reason = "test support: what goes wrong fails the test, and logs are shown"
 )]
+#![cfg_attr(feature = "start", expect(clippy::panic, reason = "what goes wrong fails the test"))]
 
+pub mod graphviz;
 pub mod manifest;
+pub mod part;
 pub mod skips;
 
 #[cfg(feature = "start")]
@@ -48,8 +47,6 @@ pub mod dataplane;
 #[cfg(feature = "start")]
 pub mod etcd;
 #[cfg(feature = "start")]
-pub mod graphviz;
-#[cfg(feature = "start")]
 pub mod guard;
 #[cfg(feature = "start")]
 pub mod haproxy;
@@ -64,8 +61,6 @@ pub mod load;
 #[cfg(feature = "start")]
 pub mod network;
 #[cfg(feature = "start")]
-pub mod part;
-#[cfg(feature = "start")]
 pub mod ports;
 #[cfg(feature = "start")]
 pub mod process;
@@ -78,6 +73,8 @@ pub mod wireguard;
 #[cfg(feature = "start")]
 pub mod workdir;
 
+pub use part::Missing;
+
 #[cfg(feature = "start")]
 pub use {
     backend::Backend,
@@ -89,7 +86,6 @@ pub use {
     kubernetes::Kubernetes,
     load::Load,
     network::NetworkNamespace,
-    part::Missing,
     ports::Port,
     process::Process,
     proxy::Proxy,

@@ -1,14 +1,12 @@
 //! DOT, JSON and SVG, of graphs and of transitions.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
-use std::process::{Command, Stdio};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use serde_json::Value;
 use setpoint_graph::{Drawing, Graph, Layout, Mark, Marks, Presence, SubgraphPath};
+use setpoint_testutils::{Missing, need, part};
 
 use crate::support::{Health, Thing, graph, item, path, thing};
 
@@ -30,39 +28,10 @@ const ODD: [&str; 14] = [
     "digraph",
 ];
 
-/// Notes once that a test could not do all it should.
-fn record_skip(test: &str) {
-    static RECORDED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let Some(file) = std::env::var_os("SETPOINT_SKIPS") else { return };
-    if RECORDED.lock().unwrap().insert(test.to_owned()) {
-        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
-        file.write_all(format!("{test}: graphviz not installed\n").as_bytes()).unwrap();
-    }
-}
-
-/// Has Graphviz lay a drawing out; none, and a recorded skip, where it is not installed.
-fn graphviz(test: &str, dot: &str) -> Option<String> {
-    let child = Command::new("dot")
-        .arg("-Tsvg")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let Ok(mut child) = child else {
-        record_skip(test);
-        return None;
-    };
-    let mut stdin = child.stdin.take().unwrap();
-    let input = dot.to_owned();
-    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-    let output = child.wait_with_output().unwrap();
-    let written = writer.join().unwrap();
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        written.is_ok() && output.status.success() && !complaints.contains("syntax"),
-        "{complaints}\n{dot}"
-    );
-    Some(String::from_utf8(output.stdout).unwrap())
+/// Has Graphviz lay a drawing out. It has to understand all of it.
+fn graphviz(dot: &str) -> Result<String, Missing> {
+    setpoint_testutils::graphviz::svg(dot)
+        .map(|svg| svg.unwrap_or_else(|complaints| panic!("{complaints}\n{dot}")))
 }
 
 fn line_of<'a>(dot: &'a str, what: &str) -> &'a str {
@@ -132,11 +101,10 @@ fn dot_nests_subgraphs_and_balances_braces() {
     let order: Vec<_> =
         ["label=\"apps\"", "label=\"net\"", "label=\"ip\""].map(|l| dot.find(l).unwrap()).into();
     assert!(order.is_sorted());
-    if let Some(svg) = graphviz("dot_nests_subgraphs_and_balances_braces", &dot) {
-        assert_eq!(svg.matches("class=\"cluster\"").count(), 3);
-        assert_eq!(svg.matches("class=\"node\"").count(), 8);
-        assert_eq!(svg.matches("class=\"edge\"").count(), 8);
-    }
+    let svg = need!(graphviz(&dot));
+    assert_eq!(svg.matches("class=\"cluster\"").count(), 3);
+    assert_eq!(svg.matches("class=\"node\"").count(), 8);
+    assert_eq!(svg.matches("class=\"edge\"").count(), 8);
 }
 
 fn odd_graph() -> Graph<Health> {
@@ -154,17 +122,15 @@ fn odd_graph() -> Graph<Health> {
 #[test]
 fn names_of_any_kind_are_drawn_and_never_collide() {
     let drawing = Drawing::of(&odd_graph());
-    let dot = drawing.to_dot();
-    if let Some(svg) = graphviz("names_of_any_kind_are_drawn_and_never_collide", &dot) {
-        assert_eq!(svg.matches("class=\"node\"").count(), ODD.len() + 1);
-        assert!(svg.contains(">! a&#45;b<") || svg.contains(">! a-b<"), "{svg}");
-        assert!(svg.contains("&lt;&amp;&gt;&amp;lt;"), "entities are shown, not expanded");
-    }
     let json = json(&drawing);
     let names: Vec<_> =
         json["nodes"].as_array().unwrap().iter().map(|node| node["name"].as_str().unwrap()).collect();
     assert!(ODD.iter().all(|odd| names.contains(odd)));
     assert_well_formed(&drawing.to_svg());
+    let svg = need!(graphviz(&drawing.to_dot()));
+    assert_eq!(svg.matches("class=\"node\"").count(), ODD.len() + 1);
+    assert!(svg.contains(">! a&#45;b<") || svg.contains(">! a-b<"), "{svg}");
+    assert!(svg.contains("&lt;&amp;&gt;&amp;lt;"), "entities are shown, not expanded");
 }
 
 /// A small check that tags nest and that text holds nothing XML forbids.
@@ -286,7 +252,7 @@ fn a_transition_shows_what_happens_to_every_item() {
     assert_eq!(marks, ["failed", "changed", "removed", "moved", "added", "unchanged", "pending"]);
     assert_eq!(json["transition"], true);
     assert_well_formed(&svg);
-    graphviz("a_transition_shows_what_happens_to_every_item", &dot);
+    need!(graphviz(&dot));
 }
 
 #[test]
@@ -440,15 +406,15 @@ fn thousands_of_nested_subgraphs_are_drawn() {
 fn an_empty_graph_is_drawn() {
     let drawing = Drawing::of(&Graph::<()>::new(""));
     assert_well_formed(&drawing.to_svg());
-    graphviz("an_empty_graph_is_drawn", &drawing.to_dot());
     assert_eq!(json(&drawing)["nodes"].as_array().unwrap().len(), 0);
+    need!(graphviz(&drawing.to_dot()));
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn every_name_is_drawn(names in prop::collection::vec(any::<String>(), 1..60)) {
+#[test]
+fn every_name_is_drawn() {
+    need!(part::program("graphviz", "dot"));
+    let config = ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() };
+    proptest!(config, |(names in prop::collection::vec(any::<String>(), 1..60))| {
         let mut graph: Graph<Health> = Graph::new(names[0].as_str());
         for name in &names {
             let odd = thing(name).needs(&names[0]).any_of([name, "missing"]);
@@ -458,8 +424,7 @@ proptest! {
         let drawing = Drawing::of(&graph);
         assert_tidy(&drawing, &drawing.layout());
         assert_well_formed(&drawing.to_svg());
-        if let Some(svg) = graphviz("every_name_is_drawn", &drawing.to_dot()) {
-            prop_assert_eq!(svg.matches("class=\"node\"").count(), drawing.nodes().len());
-        }
-    }
+        let svg = graphviz(&drawing.to_dot()).unwrap();
+        prop_assert_eq!(svg.matches("class=\"node\"").count(), drawing.nodes().len());
+    });
 }

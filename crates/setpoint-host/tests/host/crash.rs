@@ -51,6 +51,9 @@ symlinks: {{l: {{path: {directory}/l, target: e}}}}
 
 #[test]
 fn a_file_is_whole_and_nothing_is_left_whenever_a_run_is_killed() {
+    if let Some(directory) = std::env::var_os(DIRECTORY) {
+        write_again_and_again(std::path::Path::new(&directory));
+    }
     let mut world = World::new();
     let directory = world.directory.path().to_path_buf();
     let whole = |byte: &str| byte.repeat(1_000_000);
@@ -59,8 +62,8 @@ fn a_file_is_whole_and_nothing_is_left_whenever_a_run_is_killed() {
     for round in 0..20_u64 {
         let _ = fs::remove_file(directory.join("ready"));
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "crash::writes_again_and_again", "--ignored"])
-            .env("SETPOINT_TEST_DIRECTORY", &directory)
+            .args(["--exact", "crash::a_file_is_whole_and_nothing_is_left_whenever_a_run_is_killed"])
+            .env(DIRECTORY, &directory)
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
@@ -83,11 +86,10 @@ fn a_file_is_whole_and_nothing_is_left_whenever_a_run_is_killed() {
     assert!(seen_temporary > 0, "the kills hit the middle of a write");
 }
 
-#[test]
-#[ignore = "run and killed by the test above"]
-fn writes_again_and_again() {
-    let Some(directory) = std::env::var_os("SETPOINT_TEST_DIRECTORY") else { return };
-    let directory = std::path::Path::new(&directory);
+/// Names the directory in which the test above, started again, writes until it is killed.
+const DIRECTORY: &str = "SETPOINT_TEST_DIRECTORY";
+
+fn write_again_and_again(directory: &std::path::Path) -> ! {
     let host = World::host(directory, Arc::default());
     let engine = setpoint_engine::Engine::new(setpoint_host::registry(&host));
     let file = directory.join("loop.yaml");
@@ -99,9 +101,11 @@ fn writes_again_and_again() {
     });
     let mut current = None;
     let runtime = crate::world::runtime();
-    for manifest in manifests.iter().cycle() {
-        runtime.block_on(engine.reconcile(&mut current, Some(manifest.graph()), &ALL)).unwrap();
-        fs::write(directory.join("ready"), "").unwrap();
+    loop {
+        for manifest in &manifests {
+            runtime.block_on(engine.reconcile(&mut current, Some(manifest.graph()), &ALL)).unwrap();
+            fs::write(directory.join("ready"), "").unwrap();
+        }
     }
 }
 

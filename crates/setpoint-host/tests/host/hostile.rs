@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use setpoint_testutils::{need, part};
 
 use crate::world::{ALL, World};
 
@@ -138,14 +139,13 @@ fn a_pipe_in_its_place_is_not_waited_for() {
 
 #[test]
 fn a_full_disk_changes_nothing() {
+    need!(part::root("a file system of a given size"));
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("root");
     fs::create_dir(&root).unwrap();
-    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"]).arg(&root).output();
-    if !mounted.is_ok_and(|output| output.status.success()) {
-        println!("skipped: a file system of a size can't be mounted here");
-        return;
-    }
+    let mut mount = Command::new("mount");
+    let mounted = mount.args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"]).arg(&root).output().unwrap();
+    assert!(mounted.status.success(), "{mounted:?}");
     let unmount = Unmount(root.clone());
     let mut world = World::in_directory(directory);
     world.apply("files: {f: {content: small}}\n");
@@ -172,40 +172,40 @@ impl Drop for Unmount {
 
 #[test]
 fn without_permission_nothing_changes_and_the_error_says_so() {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can become another user");
-        return;
+    if let Some(directory) = std::env::var_os(DIRECTORY) {
+        return as_nobody(Path::new(&directory));
     }
+    need!(part::root("another user"));
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let root = directory.path().join("root");
     fs::create_dir(&root).unwrap();
     fs::write(root.join("secret"), "x").unwrap();
     fs::set_permissions(root.join("secret"), fs::Permissions::from_mode(0o600)).unwrap();
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "hostile::as_nobody", "--nocapture", "--ignored"])
-        .env("SETPOINT_TEST_DIRECTORY", directory.path())
+    // This program may be in a folder that another user can't look into.
+    let program = directory.path().join("tests");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let test = "hostile::without_permission_nothing_changes_and_the_error_says_so";
+    let output = Command::new(program)
+        .args(["--exact", test, "--nocapture"])
+        .env(DIRECTORY, directory.path())
         .current_dir("/")
         .uid(65534)
         .gid(65534)
-        .output();
-    match output {
-        Err(error) => println!("skipped: another user may not run the tests: {error}"),
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stdout);
-            assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
-            assert_eq!(entries(&root), 1);
-        }
-    }
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && printed.contains("1 passed"), "{output:?}");
+    assert_eq!(entries(&root), 1);
 }
 
-#[test]
-#[ignore = "run by the test above, as another user"]
-fn as_nobody() {
-    let Some(directory) = std::env::var_os("SETPOINT_TEST_DIRECTORY") else { return };
-    let host = World::host(Path::new(&directory), Arc::default());
+/// Names the directory in which the test above, started again as another user, does its work.
+const DIRECTORY: &str = "SETPOINT_TEST_DIRECTORY";
+
+fn as_nobody(directory: &Path) {
+    let host = World::host(directory, Arc::default());
     let engine = setpoint_engine::Engine::new(setpoint_host::registry(&host));
-    let file = Path::new(&directory).join("set.yaml");
+    let file = directory.join("set.yaml");
     fs::write(&file, "name: test\nroot: root\nfiles: {f: {content: x}, secret: {content: y, adopt: true}}\ndirectories: {d: }\n").unwrap();
     let manifest = setpoint_host::load(&file).unwrap();
     let mut current = None;

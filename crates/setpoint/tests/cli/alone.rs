@@ -4,6 +4,8 @@ use std::fmt::Write;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
+
 use crate::sandbox::{Sandbox, eventually};
 
 #[test]
@@ -20,7 +22,7 @@ fn a_second_writer_is_refused_with_the_holders_process_id_and_readers_are_not() 
     sandbox.ok(&["history"]);
     // One that may wait gets its turn.
     let waiting = sandbox.command(&["apply", "--yes", "--lock-timeout", "20s"]).spawn().unwrap();
-    watch.signal("-TERM");
+    watch.signal(Signal::SIGTERM);
     assert_eq!(watch.wait(), 0);
     assert!(waiting.wait_with_output().unwrap().status.success());
 }
@@ -40,7 +42,7 @@ fn watch_repairs_drift_and_follows_the_manifest() {
     sandbox.declare("directories:\n  d:\nfiles:\n  a: {path: d/a, content: two}\n  b: {content: new}\n");
     eventually("the new content is there", || sandbox.read("d/a") == "two");
     eventually("the new file is there", || sandbox.path("b").exists());
-    watch.signal("-INT");
+    watch.signal(Signal::SIGINT);
     assert_eq!(watch.wait(), 0);
     assert!(watch.log().ends_with("stopped\n"), "{}", watch.log());
 }
@@ -121,7 +123,7 @@ fn the_first_signal_finishes_what_runs_and_starts_nothing_more() {
     );
     let mut apply = sandbox.start(&["apply", "--yes"]);
     eventually("the command runs", || sandbox.path("begun").exists());
-    apply.signal("-INT");
+    apply.signal(Signal::SIGINT);
     assert_eq!(apply.wait(), 1);
     assert!(sandbox.path("ended").exists() && !sandbox.path("after").exists(), "{}", apply.log());
     assert!(sandbox.ok(&["history"]).contains("cancelled"), "{}", apply.log());
@@ -136,9 +138,9 @@ fn the_second_signal_cancels_what_runs() {
     let mut apply = sandbox.start(&["apply", "--yes"]);
     eventually("the command runs", || sandbox.path("begun").exists());
     let start = Instant::now();
-    apply.signal("-INT");
+    apply.signal(Signal::SIGINT);
     apply.until("Once more cancels it");
-    apply.signal("-INT");
+    apply.signal(Signal::SIGINT);
     assert_eq!(apply.wait(), 1);
     assert!(start.elapsed() < Duration::from_secs(20), "it did not wait for the command");
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 pub(crate) struct Sandbox {
@@ -146,9 +147,9 @@ impl Started {
         fs::read_to_string(&self.log).unwrap()
     }
 
-    pub(crate) fn signal(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    pub(crate) fn signal(&self, signal: Signal) {
+        let process = i32::try_from(self.child.id()).unwrap();
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(process), signal).unwrap();
     }
 
     pub(crate) fn wait(&mut self) -> i32 {

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::fs;
 
+use nix::sys::signal::Signal;
+
 use crate::sandbox::{Ran, Sandbox, timeless};
 
 /// A session in a sandbox.
@@ -174,7 +176,7 @@ fn what_watch_says() {
     watch.until("the last good manifests stand");
     sandbox.declare("files:\n  a: {content: one}\n");
     watch.until("- file/b deleted");
-    watch.signal("-TERM");
+    watch.signal(Signal::SIGTERM);
     assert_eq!(watch.wait(), 0);
     insta::assert_snapshot!(Transcript::of(&sandbox).plain(&watch.log()));
 }

@@ -92,14 +92,21 @@ async fn the_documents_example() {
         );
         assert_eq!((owner.name.as_str(), owner.controller), ("composite", Some(true)));
         assert_eq!(owner.block_owner_deletion, Some(false));
-        let reference =
-            world.consul.get(&format!("config/{namespace}/application/composite/structureRef")).await;
-        assert_eq!(reference.unwrap().value.as_deref(), Some("composite/baseline-origin/structure"));
+        // The structure is published as soon as others have declared it; a namespace's own keys may come after that.
+        let key = format!("config/{namespace}/application/composite/structureRef");
+        let reference = async || world.consul.get(&key).await.ok()?.value;
+        let reference = wait::until(&key, LIMIT, reference).await;
+        assert_eq!(reference, "composite/baseline-origin/structure");
     }
     let mut structure = String::new();
-    for (key, value) in world.structure("baseline-origin").await {
-        let key = key.strip_prefix("composite/baseline-origin/structure/").unwrap();
-        writeln!(structure, "{key} = {value}").unwrap();
-    }
-    assert_eq!(structure, STRUCTURE);
+    let complete = async || {
+        structure.clear();
+        for (key, value) in world.structure("baseline-origin").await {
+            let key = key.strip_prefix("composite/baseline-origin/structure/").unwrap();
+            writeln!(structure, "{key} = {value}").unwrap();
+        }
+        (structure == STRUCTURE).then_some(())
+    };
+    let complete = wait::within(LIMIT, complete).await;
+    assert_eq!(structure, STRUCTURE, "{complete:?}");
 }
