@@ -23,6 +23,11 @@ pub(crate) fn human(duration: Duration) -> String {
     }
 }
 
+/// Writes a number of things: `1 warning`, `2 warnings`.
+pub(crate) fn count(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -53,7 +53,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let outcome = test::compile::run().unwrap_or_else(|| match Cli::parse().command {
         Command::Parts(args) => parts::run(&args),
         Command::Test(args) => test::run(&args),
         Command::RunTest(args) => test::limited::run(&args),
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         Command::Soak(args) => soak::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Up(args) => up::run(&args),
-    };
+    });
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE

@@ -1,43 +1,56 @@
 //! `cargo xtask test [NAME…]`: everything that has to hold before a change lands.
 //!
 //! ```text
-//! names ──▶ selection ──┬─▶ format, clippy, documentation, build ─┬─▶ tests ──▶ tally ──▶ closing line
-//!                       └─▶ parts, made meanwhile ────────────────┘     └─▶ skips ─┘
+//! names ──▶ selection ─┬─▶ format ──▶ build, lints, documentation ──▶ tests without parts ─┬─▶ tests with parts
+//!                      └─▶ parts, made meanwhile ──────────────────────────────────────────┘         │
+//!                                            closing line ◀── summary ◀── tally, skips, started ◀────┘
 //! ```
 //!
-//! A failing step does not stop the next one: a person sees all that is wrong in one run. The last line is
-//! always `N passed, N failed, N skipped`. Tests count as what they are; a failed step in which no test failed
-//! (a format difference, a compile error, an aborted test binary) counts as one failure. A test whose part can't
-//! be had says so in a file and counts as skipped; where parts are required (`--require-parts`, or `CI` in the
-//! environment), as failed, unless the part is optional. A test binary that hangs is ended after a while, and what it
-//! had not finished counts as failed.
+//! A failing step does not stop the next one: a person sees all that is wrong in one run. The last line is always
+//! `N passed, N failed, N skipped`, whatever went wrong before it. Tests count as what they are; any other failure (a format
+//! difference, warnings, a compile error, an aborted test binary) counts as one. A test whose part can't be had says so in
+//! a file and counts as skipped; where parts are required (`--require-parts`, or `CI` in the environment), as failed,
+//! unless `parts.toml` says that tests may go without it. A test binary that hangs is ended after a while, and what it had
+//! not finished counts as failed.
 
+mod build;
+pub(crate) mod compile;
+mod environment;
+mod fresh;
 pub(crate) mod limited;
+mod load;
 mod selection;
-mod step;
 mod tally;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use setpoint_testutils::manifest::{MANIFEST_VARIABLE, Manifest, PartState, PartStatus};
 use setpoint_testutils::skips::{SKIPS_VARIABLE, Skip};
 
 use crate::parts::{self, Effort, Table};
+use crate::workspace::Package;
 use crate::{console, workspace};
+use build::{Binary, Built};
+use compile::Program;
+use environment::{Allowed, Environment};
 use limited::Runner;
+use load::Load;
 use selection::Selection;
-use step::Kind;
 use tally::Tally;
 
 /// Arguments of `cargo xtask test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Crates (`engine` is `setpoint-engine`) or groups of tests (`haproxy`) to run; everything if none is named.
+    /// Crates (`engine` is `setpoint-engine`), groups of tests (`etcd`) or parts of tests' names; everything if none is
+    /// named.
     names: Vec<String>,
     /// Counts a test that is skipped for want of a part as failed; so does `CI` in the environment.
     #[arg(long)]
@@ -45,66 +58,259 @@ pub(crate) struct Args {
     /// Ends a test binary that runs longer than so many minutes; what it had not finished counts as failed.
     #[arg(long, value_name = "MINUTES", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=1440))]
     test_timeout: u64,
+    /// Runs the tests so many times in a row, with nothing rebuilt between.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+    /// Runs the tests beside so many busy processes.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    load: usize,
+    /// Runs all of it, or the demo, in a root of its own that is made from base packages alone: what someone installed
+    /// here is not there.
+    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "tests")]
+    fresh: Option<fresh::What>,
+    /// With `--fresh`: leaves the root where it is.
+    #[arg(long, requires = "fresh")]
+    keep: bool,
     #[command(flatten)]
     folder: parts::Folder,
 }
 
 /// Runs the steps and prints the closing line.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(what) = args.fresh {
+        return fresh::run(args, what);
+    }
     let started = Instant::now();
-    // Before anything is built: where this program is is not to be found out when it has been replaced.
-    let runner = Runner::new(Duration::from_mins(args.test_timeout))?;
-    let required = args.require_parts || std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+    let mut summary = Summary::default();
+    // Whatever happens on the way, the summary is printed.
+    match std::panic::catch_unwind(AssertUnwindSafe(|| run_steps(args, &mut summary))) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => summary.fail(format!("{error:#}")),
+        Err(_) => summary.fail("this command itself panicked: its message is above".to_owned()),
+    }
+    Ok(summary.close(started.elapsed(), args.repeat))
+}
+
+fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
+    let program = Program::copy()?;
     let table = Table::load()?;
     let packages = workspace::packages()?;
     let selection = Selection::parse(&args.names, &packages, &table.groups())?;
     let scratch = tempfile::tempdir().context("can't make a temporary folder")?;
-    let (manifest_file, skips_file) = (scratch.path().join("parts"), scratch.path().join("skips"));
+    let manifest_file = scratch.path().join("parts");
+    let skips_file = scratch.path().join("skips");
+    let mut environment = Environment::prepare(&Allowed::load()?, &scratch.path().join("environment"))?;
+    environment.set(MANIFEST_VARIABLE, &manifest_file);
+    environment.set(SKIPS_VARIABLE, &skips_file);
+    let runner =
+        Runner { environment: Some(environment.clone()), limit: Duration::from_mins(args.test_timeout) };
 
     let mut parts = Some(make_parts(table, args.folder.clone(), selection.parts(&packages)));
-    let mut tally = Tally::default();
-    let mut failed_steps = Vec::new();
-    let mut built = true;
-    for mut step in step::steps(&selection, &runner) {
-        if step.kind == Kind::Tests {
-            if !std::mem::replace(&mut built, true) {
-                println!("{}: not run, for they do not build", step.name);
-                continue;
-            }
-            if let Some(parts) = parts.take()
-                && let Err(error) = await_parts(parts, &manifest_file)
+    if args.repeat == 1 {
+        summary.step("format", || succeeds(workspace::cargo().args(["fmt", "--all", "--check"])));
+    }
+    let mut built = Built::default();
+    summary.step("build, lints, documentation", || {
+        built = build::run(compiling(&program, workspace::cargo().arg("test"), &selection)?.args([
+            "--no-run",
+            "--no-fail-fast",
+            "--all-targets",
+        ]))?;
+        ensure!(built.succeeded, "not everything could be built");
+        ensure!(
+            built.warnings == 0,
+            "{} of the compiler, of clippy and of rustdoc",
+            console::count(built.warnings, "warning")
+        );
+        Ok(())
+    });
+    if built.binaries.is_empty() {
+        // No test is run: do not leave builds behind that nobody waits for.
+        parts::cancel();
+        drop(parts.take().map(JoinHandle::join));
+        bail!("there is no test to run");
+    }
+    if args.repeat == 1 && selection.filter().is_none() {
+        summary.documentation_tests(&program, &selection, &runner.setting(&program.path())?)?;
+    }
+    let (with_parts, without): (Vec<_>, Vec<_>) =
+        built.binaries.iter().partition(|binary| needs_parts(binary, &packages));
+    let _load = (args.load > 0).then(|| Load::start(args.load)).transpose()?;
+    let required = args.require_parts || std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+    for round in 1..=args.repeat {
+        if args.repeat > 1 {
+            console::heading(format_args!("round {round} of {}", args.repeat));
+        }
+        for binary in without.iter().chain(&with_parts) {
+            if needs_parts(binary, &packages)
+                && let Some(parts) = parts.take()
             {
-                eprintln!("error: {error:#}");
-                tally.failed += 1;
-                failed_steps.push("parts".to_owned());
+                summary.step("parts", || await_parts(parts, &manifest_file, &environment));
             }
-            step.environment(MANIFEST_VARIABLE, &manifest_file);
-            step.environment(SKIPS_VARIABLE, &skips_file);
+            summary.run(&runner, binary, selection.filter())?;
         }
-        let outcome = step.run()?;
-        tally.add(&outcome.tally);
-        built = outcome.succeeded || step.kind != Kind::Builds;
-        if !outcome.succeeded {
-            failed_steps.push(step.name);
-        }
+        summary.take_skips(&skips_file, required);
+    }
+    for started in environment.started() {
+        summary.fail(format!("a test started `{started}`, which is neither a part nor in tests.toml"));
+    }
+    if let (Some(filter), 0) = (selection.filter(), summary.tally.total()) {
+        summary.fail(format!("no crate, group of tests or test is called `{filter}`"));
     }
     if let Some(parts) = parts {
-        // No test was run: do not leave builds behind that nobody waits for.
         parts::cancel();
-        let _ = parts.join();
+        drop(parts.join());
     }
-    let skips = Skip::read_all(&skips_file).context("can't read which tests were skipped")?;
-    tally.skip(&skips, required);
+    Ok(())
+}
 
-    console::heading(format_args!("summary ({})", console::human(started.elapsed())));
-    for skip in &skips {
-        println!("skipped: {}: {}", skip.test, skip.reason.replace('\n', "\n  "));
+/// What a run came to.
+#[derive(Debug, Default)]
+struct Summary {
+    tally: Tally,
+    skips: BTreeSet<Skip>,
+    /// Tests that the test runner found slow.
+    slow: BTreeSet<String>,
+}
+
+impl Summary {
+    /// Notes a failure that is not one of a test.
+    fn fail(&mut self, what: String) {
+        self.tally.failed += 1;
+        self.tally.failures.push(what);
     }
-    for failure in failed_steps.iter().chain(&tally.failures) {
-        println!("failed: {failure}");
+
+    /// Does one step under its heading, and says how it ended.
+    fn step(&mut self, name: &str, work: impl FnOnce() -> Result<()>) {
+        console::heading(name);
+        let started = Instant::now();
+        let outcome = work();
+        let elapsed = console::human(started.elapsed());
+        match outcome {
+            Ok(()) => println!("{name}: ok ({elapsed})"),
+            Err(error) => {
+                println!("{name}: FAILED ({elapsed}): {error:#}");
+                self.fail(format!("{name}: {error:#}"));
+            }
+        }
     }
-    println!("{tally}");
-    Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+
+    /// Takes in one line of what tests print.
+    fn read_line(&mut self, line: &[u8]) -> std::io::Result<()> {
+        let text = String::from_utf8_lossy(line);
+        self.tally.read_line(&text);
+        let slow = text.strip_prefix("test ").and_then(|rest| rest.trim_end().strip_suffix(" seconds"));
+        self.slow.extend(
+            slow.and_then(|rest| rest.split_once(" has been running for")).map(|(name, _)| name.to_owned()),
+        );
+        print!("{text}");
+        std::io::stdout().flush()
+    }
+
+    /// Runs one test binary.
+    fn run(&mut self, runner: &Runner, binary: &Binary, filter: Option<&str>) -> Result<()> {
+        let Binary { package, folder, target, path } = binary;
+        console::heading(format_args!("{package}: {target}"));
+        let started = Instant::now();
+        let before = (self.tally.failed, self.tally.failures.len());
+        let arguments: Vec<_> = filter.map(OsString::from).into_iter().collect();
+        let status = runner.run(path, folder, &arguments, &mut |line| self.read_line(line))?;
+        if self.tally.failed == before.0 {
+            // What the summary names without its count was aborted before the runner could count it.
+            self.tally.failed += self.tally.failures.len() - before.1;
+        }
+        if self.tally.failed == before.0
+            && let Some(status) = status.filter(|status| !status.success())
+        {
+            self.fail(format!("{package}: {target}: ended with {status}"));
+        }
+        println!("{package}: {target}: {}", console::human(started.elapsed()));
+        Ok(())
+    }
+
+    /// Runs the examples in the documentation.
+    fn documentation_tests(&mut self, program: &Program, selection: &Selection, runner: &str) -> Result<()> {
+        console::heading("documentation tests");
+        let mut cargo = workspace::cargo();
+        let cargo = compiling(
+            program,
+            cargo.args(["test", "--doc", "--no-fail-fast", "--config", runner]),
+            selection,
+        )?;
+        let mut child =
+            cargo.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("can't start cargo")?;
+        let before = self.tally.failed;
+        for line in child.stdout.take().map(BufReader::new).into_iter().flat_map(|output| output.split(b'\n'))
+        {
+            let mut line = line.context("lost what cargo says")?;
+            line.push(b'\n');
+            self.read_line(&line)?;
+        }
+        let status = child.wait().context("lost cargo")?;
+        if !status.success() && self.tally.failed == before {
+            self.fail(format!("documentation tests: ended with {status}"));
+        }
+        Ok(())
+    }
+
+    /// Takes in which tests of a round were skipped, and forgets the file.
+    fn take_skips(&mut self, file: &Path, required: bool) {
+        match Skip::read_all(file) {
+            Ok(skips) => {
+                self.tally.skip(&skips, required);
+                self.skips.extend(skips);
+            }
+            Err(error) => self.fail(format!("can't read which tests were skipped: {error}")),
+        }
+        let _ = std::fs::remove_file(file);
+    }
+
+    /// Prints the summary, the closing line last.
+    fn close(self, elapsed: Duration, rounds: u32) -> ExitCode {
+        console::heading(format_args!("summary ({})", console::human(elapsed)));
+        for skip in &self.skips {
+            println!("skipped: {}: {}", skip.test, skip.reason.replace('\n', "\n  "));
+        }
+        for slow in &self.slow {
+            println!("slow: {slow}: more than 60 s; such a test belongs into `cargo xtask soak`");
+        }
+        let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
+        for failure in &self.tally.failures {
+            *failures.entry(failure).or_default() += 1;
+        }
+        for (failure, times) in failures {
+            match rounds {
+                1 => println!("failed: {failure}"),
+                _ => println!("failed: {failure} (in {times} of {rounds} rounds)"),
+            }
+        }
+        println!("{}", self.tally);
+        if self.tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+/// Has a cargo command compile what is selected, linted and documented.
+fn compiling<'a>(
+    program: &Program,
+    cargo: &'a mut Command,
+    selection: &Selection,
+) -> Result<&'a mut Command> {
+    program.instrument(cargo)?;
+    Ok(cargo.args(selection.cargo_arguments()))
+}
+
+/// Runs a command that has to succeed.
+fn succeeds(command: &mut Command) -> Result<()> {
+    let status = command.stdin(Stdio::null()).status().context("can't start it")?;
+    ensure!(status.success(), "it ended with {status}");
+    Ok(())
+}
+
+/// Whether the tests of a binary may ask for parts.
+fn needs_parts(binary: &Binary, packages: &BTreeMap<String, Package>) -> bool {
+    packages
+        .get(&binary.package)
+        .is_none_or(|package| package.parts.as_ref().is_none_or(|parts| !parts.is_empty()))
 }
 
 /// Makes the parts aside, while other steps run.
@@ -123,17 +329,83 @@ fn make_parts(
     })
 }
 
-/// Waits for the parts and writes down for the tests which there are.
-fn await_parts(parts: JoinHandle<Result<(Manifest, BTreeSet<String>)>>, file: &Path) -> Result<()> {
-    console::heading("parts");
-    let started = Instant::now();
+/// Waits for the parts, writes down for the tests which there are, and puts them on their PATH.
+fn await_parts(
+    parts: JoinHandle<Result<(Manifest, BTreeSet<String>)>>,
+    file: &Path,
+    environment: &Environment,
+) -> Result<()> {
     let (manifest, chosen) = parts.join().map_err(|_| anyhow!("making the parts panicked"))??;
     std::fs::write(file, manifest.to_json_lines()?).context("can't write the manifest of parts")?;
+    environment.add_parts(&manifest)?;
     let wanting = |part: &&PartStatus| chosen.contains(&part.name) && part.state != PartState::Ready;
     for part in manifest.parts.iter().filter(wanting) {
         println!("not here: {}: {}", part.name, part.why.as_deref().unwrap_or("unknown"));
     }
     println!("{}", parts::found_summary(&manifest));
-    println!("parts: waited for {}", console::human(started.elapsed()));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_skips_that_is_not_understood_is_a_failure_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("skips");
+        std::fs::write(&file, "every_name_is_drawn: graphviz not installed\n").unwrap();
+        let mut summary = Summary::default();
+        summary.read_line(b"test result: ok. 3 passed; 0 failed; 0 ignored\n").unwrap();
+        summary.take_skips(&file, true);
+        assert_eq!(summary.tally.to_string(), "3 passed, 1 failed, 0 skipped");
+        assert!(summary.tally.failures[0].starts_with("can't read which tests were skipped"), "{summary:?}");
+        assert!(!file.exists(), "the next round starts anew");
+    }
+
+    #[test]
+    fn a_step_that_fails_does_not_stop_the_next_and_counts_once() {
+        let mut summary = Summary::default();
+        summary.step("format", || bail!("it ended with exit status: 1"));
+        summary.step("build", || Ok(()));
+        assert_eq!(summary.tally.to_string(), "0 passed, 1 failed, 0 skipped");
+        assert_eq!(summary.tally.failures, ["format: it ended with exit status: 1"]);
+    }
+
+    fn run(summary: &mut Summary, script: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tests");
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let binary =
+            Binary { package: "p".into(), folder: folder.path().into(), target: "test all".into(), path };
+        let runner = Runner { environment: None, limit: Duration::from_mins(1) };
+        summary.run(&runner, &binary, None).unwrap();
+    }
+
+    #[test]
+    fn a_binary_that_is_aborted_counts_as_one_failure() {
+        let mut summary = Summary::default();
+        run(&mut summary, "echo 'test a ... ok'; kill -ABRT $$");
+        assert_eq!(summary.tally.failed, 1, "{summary:?}");
+        assert!(summary.tally.failures[0].starts_with("p: test all: ended with signal: 6"), "{summary:?}");
+    }
+
+    #[test]
+    fn a_failed_test_counts_once() {
+        let mut summary = Summary::default();
+        run(
+            &mut summary,
+            "echo 'test a ... FAILED'; echo 'test result: FAILED. 2 passed; 1 failed; 0 ignored'; exit 101",
+        );
+        assert_eq!(summary.tally.to_string(), "2 passed, 1 failed, 0 skipped");
+        assert_eq!(summary.tally.failures, ["a"]);
+    }
+
+    #[test]
+    fn a_slow_test_is_named() {
+        let mut summary = Summary::default();
+        summary.read_line(b"test a::b has been running for over 60 seconds\n").unwrap();
+        assert_eq!(summary.slow.iter().collect::<Vec<_>>(), ["a::b"]);
+    }
 }

@@ -19,6 +19,14 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// The folder that cargo builds into.
+pub(crate) fn target() -> Result<PathBuf> {
+    // This program is in `<target>/<profile>/`.
+    let program = std::env::current_exe().context("can't find out which program this is")?;
+    let folder = program.parent().and_then(Path::parent).map(Path::to_path_buf);
+    folder.context("this program is in no folder that cargo builds into")
+}
+
 /// One package of the workspace.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Package {
@@ -72,10 +80,7 @@ impl From<MetadataPackage> for Package {
         const TESTUTILS: &str = "setpoint-testutils";
         let named = package.metadata.and_then(|own| own.setpoint).map(|own| own.parts);
         let uses_parts = package.name == TESTUTILS
-            || package
-                .dependencies
-                .iter()
-                .any(|dependency| dependency.name == TESTUTILS && package.name != "xtask");
+            || package.dependencies.iter().any(|dependency| dependency.name == TESTUTILS);
         Self { parts: if uses_parts { named } else { Some(Vec::new()) } }
     }
 }

@@ -1,14 +1,15 @@
-//! Runs one test binary, never longer than a limit: cargo starts every test binary of `cargo xtask test` through this.
+//! Runs one test binary, never longer than a limit, in the environment of tests.
 //!
 //! ```text
-//! cargo test ──▶ xtask run-test ──▶ the binary, in the process group of the watcher
-//!                     └───pipe───▶ watcher, a shell: ends its group at the limit, or when the pipe ends
+//! cargo xtask test ──▶ the binary, in the process group of the watcher
+//!        └────pipe───▶ watcher, a shell: ends its group at the limit, or when the pipe ends
 //! ```
 //!
-//! A binary that is ended has its unfinished tests named and counted as failed, in the words of the test runner, so
-//! that they are counted as any others. The watcher holds the read end of a pipe whose only write end is here: when
-//! this process is killed, the group is ended too. It is there before the binary is, so that there is no instant at
-//! which a binary runs that nobody would end.
+//! Documentation tests are started by `rustdoc`, which is told to do so through `xtask run-test`. A binary that is ended has
+//! its unfinished tests named and counted as failed, in the words of the test runner, so that they are counted as any
+//! others. The watcher holds the read end of a pipe whose only write end is here: when this process is killed, the group
+//! is ended too. It is there before the binary is, so that there is no instant at which a binary runs that nobody would
+//! end.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -21,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use super::environment::Environment;
 use super::tally::{Tally, without_colour};
 use crate::{console, exit};
 
@@ -39,6 +41,9 @@ pub(crate) struct Args {
     /// Ends the binary after so many seconds.
     #[arg(long, value_name = "SECONDS")]
     limit: u64,
+    /// The environment of tests, as `cargo xtask test` wrote it; this one's if there is none.
+    #[arg(long, value_name = "FILE")]
+    environment: Option<PathBuf>,
     /// The test binary.
     binary: PathBuf,
     /// Its arguments.
@@ -46,59 +51,80 @@ pub(crate) struct Args {
     arguments: Vec<OsString>,
 }
 
-/// What makes cargo start test binaries through this program.
-#[derive(Debug, Clone)]
+/// How test binaries are run.
+#[derive(Debug)]
 pub(crate) struct Runner {
-    program: PathBuf,
-    limit: Duration,
+    /// What tests see of the machine; all of it if there is none.
+    pub(crate) environment: Option<Environment>,
+    /// How long one binary may take.
+    pub(crate) limit: Duration,
 }
 
 impl Runner {
-    /// Through the program that is running now.
-    pub(crate) fn new(limit: Duration) -> Result<Self> {
-        let program = std::env::current_exe().context("can't find out which program this is")?;
-        Ok(Self { program, limit })
+    /// What makes cargo start test binaries through this program, as `cargo --config` takes it.
+    pub(crate) fn setting(&self, program: &Path) -> Result<String> {
+        let limit = self.limit.as_secs().to_string();
+        let mut words =
+            vec![program.display().to_string(), "run-test".to_owned(), "--limit".to_owned(), limit];
+        if let Some(environment) = &self.environment {
+            words.extend(["--environment".to_owned(), environment.save()?.display().to_string()]);
+        }
+        // An array of JSON strings is one of TOML strings too.
+        Ok(format!("target.'cfg(all())'.runner={}", serde_json::json!(words)))
     }
 
-    /// The setting, as `cargo --config` takes it.
-    pub(crate) fn setting(&self) -> String {
-        let limit = self.limit.as_secs().to_string();
-        let words = [&*self.program.to_string_lossy(), "run-test", "--limit", &limit];
-        // An array of JSON strings is one of TOML strings too.
-        format!("target.'cfg(all())'.runner={}", serde_json::json!(words))
+    /// Runs a binary in a folder, each line of its output passed on, and returns how it ended; one that had to be ended
+    /// has none.
+    pub(crate) fn run(
+        &self,
+        binary: &Path,
+        folder: &Path,
+        arguments: &[OsString],
+        on_line: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<Option<ExitStatus>> {
+        let mut seen = Seen::default();
+        let start = |more: &[&str]| {
+            let mut command = Command::new(binary);
+            if let Some(environment) = &self.environment {
+                environment.apply(&mut command);
+            }
+            command.args(arguments).args(more).current_dir(folder);
+            // Documentation tests that share a binary each get a process of their own only if they are told where it is,
+            // and rustdoc tells them only when nothing stands in between.
+            command.env("RUSTDOC_DOCTEST_BIN_PATH", binary).env("CARGO_MANIFEST_DIR", folder);
+            command
+        };
+        let status = watch(&mut start(&[]), self.limit, |line| {
+            seen.read_line(&String::from_utf8_lossy(line));
+            on_line(line)
+        })
+        .with_context(|| format!("can't run {}", binary.display()))?;
+        if status.is_none() {
+            let listed = list(&mut start(&["--list", "--format=terse"]));
+            let unfinished: Vec<_> =
+                listed.into_iter().filter(|test| !seen.finished.contains(test)).collect();
+            let mut text = Vec::new();
+            seen.report(binary, self.limit, &unfinished, &mut text)?;
+            for line in text.split_inclusive(|byte| *byte == b'\n') {
+                on_line(line)?;
+            }
+        }
+        Ok(status)
     }
 }
 
 /// Runs the binary, its output passed on, and exits as it does.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    run_into(&args.binary, &args.arguments, Duration::from_secs(args.limit), &mut io::stdout())
-}
-
-fn run_into(
-    binary: &Path,
-    arguments: &[OsString],
-    limit: Duration,
-    shown: &mut impl Write,
-) -> Result<ExitCode> {
-    let mut seen = Seen::default();
-    let mut command = Command::new(binary);
-    command.args(arguments);
-    // Documentation tests that share a binary each get a process of their own only if they are told where it is, and
-    // rustdoc tells them only when nothing stands in between.
-    command.env("RUSTDOC_DOCTEST_BIN_PATH", binary);
-    let status = watch(&mut command, limit, |line| {
-        seen.read_line(&String::from_utf8_lossy(line));
-        shown.write_all(line)?;
-        shown.flush()
-    })
-    .with_context(|| format!("can't run {}", binary.display()))?;
-    let Some(status) = status else {
-        let unfinished = list(binary, arguments).into_iter().filter(|test| !seen.finished.contains(test));
-        seen.report(binary, limit, &unfinished.collect::<Vec<_>>(), shown)?;
-        return Ok(ExitCode::FAILURE);
-    };
+    let environment = args.environment.as_deref().map(Environment::load).transpose()?;
+    let runner = Runner { environment, limit: Duration::from_secs(args.limit) };
+    let folder = std::env::current_dir().context("can't find out which folder this is")?;
+    let status = runner.run(&args.binary, &folder, &args.arguments, &mut |line| {
+        let mut shown = io::stdout();
+        shown.write_all(line).and_then(|()| shown.flush())
+    })?;
+    let Some(status) = status else { return Ok(ExitCode::FAILURE) };
     if status.code().is_none() {
-        eprintln!("{} ended by a {status}", binary.display());
+        eprintln!("{} ended by a {status}", args.binary.display());
     }
     Ok(exit::like(status))
 }
@@ -150,12 +176,10 @@ impl Seen {
     }
 }
 
-/// The tests that a binary would run with these arguments; none if it can't tell.
-fn list(binary: &Path, arguments: &[OsString]) -> Vec<String> {
+/// The tests that a binary lists; none if it can't tell.
+fn list(command: &mut Command) -> Vec<String> {
     let mut names = Vec::new();
-    let mut command = Command::new(binary);
-    command.args(arguments).args(["--list", "--format=terse"]).stderr(Stdio::null());
-    let status = watch(&mut command, LIST_LIMIT, |line| {
+    let status = watch(command.stderr(Stdio::null()), LIST_LIMIT, |line| {
         let line = String::from_utf8_lossy(line);
         names.extend(line.trim().strip_suffix(": test").map(str::to_owned));
         Ok(())
@@ -172,7 +196,7 @@ fn watch(
 ) -> io::Result<Option<ExitStatus>> {
     let started = Instant::now();
     let watcher = Watcher::start()?;
-    let group = i32::try_from(watcher.shell.id()).map_err(io::Error::other)?;
+    let group = watcher.group()?;
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(group).spawn()?;
     let (sender, lines) = mpsc::channel();
     let output = child.stdout.take();
@@ -215,13 +239,14 @@ fn watch(
 
 /// A shell that ends its process group when it is told to, or when this process is gone.
 #[derive(Debug)]
-struct Watcher {
+pub(super) struct Watcher {
     shell: Child,
     pipe: Option<ChildStdin>,
 }
 
 impl Watcher {
-    fn start() -> io::Result<Self> {
+    /// Starts it in a process group of its own.
+    pub(super) fn start() -> io::Result<Self> {
         let mut shell = Command::new("/bin/sh")
             .args(["-c", WATCHER, "watcher"])
             .stdin(Stdio::piped())
@@ -232,6 +257,11 @@ impl Watcher {
             .spawn()?;
         let pipe = shell.stdin.take();
         Ok(Self { shell, pipe })
+    }
+
+    /// The process group that it ends.
+    pub(super) fn group(&self) -> io::Result<i32> {
+        i32::try_from(self.shell.id()).map_err(io::Error::other)
     }
 
     /// The binary has ended by itself. What it left in the group is not ours to end.
@@ -256,14 +286,23 @@ impl Drop for Watcher {
 
 #[cfg(test)]
 mod tests {
+    use super::super::environment::Allowed;
     use super::*;
+
+    fn runner(folder: &Path, limit: Duration) -> Runner {
+        let environment = Environment::prepare(&Allowed::load().unwrap(), folder).unwrap();
+        Runner { environment: Some(environment), limit }
+    }
 
     /// Runs a script in the place of a test binary; what was shown, and whether it counts as a success.
     fn run(script: &str, limit: Duration) -> (String, bool) {
+        let folder = tempfile::tempdir().unwrap();
         let arguments = ["-c", script, "tests"].map(OsString::from);
         let mut shown = Vec::new();
-        let code = run_into(Path::new("/bin/sh"), &arguments, limit, &mut shown).unwrap();
-        (String::from_utf8(shown).unwrap(), format!("{code:?}") == format!("{:?}", ExitCode::SUCCESS))
+        let status = runner(folder.path(), limit)
+            .run(Path::new("/bin/sh"), folder.path(), &arguments, &mut |line| shown.write_all(line))
+            .unwrap();
+        (String::from_utf8(shown).unwrap(), status.is_some_and(|status| status.success()))
     }
 
     fn tally(output: &str) -> Tally {
@@ -334,10 +373,13 @@ mod tests {
 
     #[test]
     fn cargo_is_told_in_a_way_it_understands() {
-        let runner = Runner { program: "/odd \"place\"/xtask".into(), limit: Duration::from_mins(15) };
-        let setting: toml::Table = toml::from_str(&runner.setting()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let runner = runner(folder.path(), Duration::from_mins(15));
+        let setting = runner.setting(Path::new("/odd \"place\"/xtask")).unwrap();
+        let setting: toml::Table = toml::from_str(&setting).unwrap();
         let words = setting["target"]["cfg(all())"]["runner"].as_array().unwrap();
         let words: Vec<_> = words.iter().map(|word| word.as_str().unwrap()).collect();
-        assert_eq!(words, ["/odd \"place\"/xtask", "run-test", "--limit", "900"]);
+        assert_eq!(words[..5], ["/odd \"place\"/xtask", "run-test", "--limit", "900", "--environment"]);
+        assert!(Environment::load(Path::new(words[5])).is_ok());
     }
 }

@@ -11,54 +11,78 @@ use crate::workspace::Package;
 pub(crate) enum Selection {
     /// The whole workspace.
     Everything,
-    /// Some packages, and tests of a group wherever they are. Not both are empty.
-    Some {
-        /// Names of packages.
-        packages: BTreeSet<String>,
-        /// Names of groups; a test belongs to a group if its path contains the name.
-        groups: BTreeSet<String>,
+    /// Some packages.
+    Packages(BTreeSet<String>),
+    /// The tests, wherever they are, whose path contains a name: a group's, or any.
+    Tests {
+        /// The name.
+        name: String,
+        /// Whether it is a group of parts, which then are all that is needed.
+        group: bool,
     },
 }
 
 impl Selection {
-    /// Reads the names of one command line. A name may be a package, with or without its `setpoint-`, and a
-    /// group at the same time.
+    /// Reads the names of one command line. A name is a package, with or without its `setpoint-`, or else a group, or else
+    /// a part of the names of tests.
     pub(crate) fn parse(
         names: &[String],
         packages: &BTreeMap<String, Package>,
         groups: &BTreeSet<String>,
     ) -> Result<Self> {
-        if names.is_empty() {
-            return Ok(Self::Everything);
-        }
-        let (mut chosen_packages, mut chosen_groups) = (BTreeSet::new(), BTreeSet::new());
-        for name in names {
-            let package = [name.clone(), format!("setpoint-{name}")]
-                .into_iter()
-                .find(|name| packages.contains_key(name));
-            let group = groups.get(name);
-            if package.is_none() && group.is_none() {
+        let package_of = |name: &String| {
+            [name.clone(), format!("setpoint-{name}")].into_iter().find(|name| packages.contains_key(name))
+        };
+        let chosen: BTreeSet<_> = names.iter().filter_map(package_of).collect();
+        let others: Vec<_> = names.iter().filter(|name| package_of(name).is_none()).collect();
+        match others.as_slice() {
+            [] if chosen.is_empty() => Ok(Self::Everything),
+            [] => Ok(Self::Packages(chosen)),
+            [name] if chosen.is_empty() => {
+                Ok(Self::Tests { name: (*name).clone(), group: groups.contains(*name) })
+            }
+            [name, ..] => {
                 let known: Vec<_> = packages
                     .keys()
                     .map(|package| package.strip_prefix("setpoint-").unwrap_or(package))
-                    .chain(groups.iter().map(String::as_str))
                     .collect();
-                bail!("no crate or group is called `{name}`; there are: {}", known.join(", "));
+                bail!(
+                    "no crate is called `{name}`, and the name of a group or a test stands alone; crates: {}",
+                    known.join(", ")
+                )
             }
-            chosen_packages.extend(package);
-            chosen_groups.extend(group.cloned());
         }
-        Ok(Self::Some { packages: chosen_packages, groups: chosen_groups })
+    }
+
+    /// The arguments by which cargo builds what is selected, and nothing else.
+    pub(crate) fn cargo_arguments(&self) -> Vec<&str> {
+        match self {
+            Self::Everything | Self::Tests { .. } => vec!["--workspace"],
+            Self::Packages(packages) => packages.iter().flat_map(|name| ["--package", name]).collect(),
+        }
+    }
+
+    /// What the path of a test has to contain.
+    pub(crate) fn filter(&self) -> Option<&str> {
+        match self {
+            Self::Everything | Self::Packages(_) => None,
+            Self::Tests { name, .. } => Some(name),
+        }
     }
 
     /// The parts and groups of parts that its tests need; all of them if `None`.
     pub(crate) fn parts(&self, packages: &BTreeMap<String, Package>) -> Option<Vec<String>> {
-        let Self::Some { packages: chosen, groups } = self else { return None };
-        let mut parts: Vec<_> = groups.iter().cloned().collect();
-        for package in chosen.iter().filter_map(|name| packages.get(name)) {
-            parts.extend(package.parts.clone()?);
+        match self {
+            Self::Everything | Self::Tests { group: false, .. } => None,
+            Self::Tests { name, .. } => Some(vec![name.clone()]),
+            Self::Packages(chosen) => {
+                let mut parts = Vec::new();
+                for package in chosen.iter().filter_map(|name| packages.get(name)) {
+                    parts.extend(package.parts.clone()?);
+                }
+                Some(parts)
+            }
         }
-        Some(parts)
     }
 }
 
@@ -86,16 +110,19 @@ mod tests {
         .into()
     }
 
+    fn tests(name: &str, group: bool) -> Selection {
+        Selection::Tests { name: name.to_owned(), group }
+    }
+
     #[test]
     fn only_the_parts_that_are_needed_are_made() {
         let parts = |names: &[&str]| parse(names).unwrap().parts(&packages());
         assert_eq!(parts(&[]), None);
         assert_eq!(parts(&["setpoint"]), None);
         assert_eq!(parts(&["xtask"]), Some(vec![]));
-        assert_eq!(
-            parts(&["engine", "etcd"]),
-            Some(["engine", "etcd", "graphviz"].map(str::to_owned).to_vec())
-        );
+        assert_eq!(parts(&["engine", "xtask"]), Some(vec!["graphviz".to_owned()]));
+        assert_eq!(parts(&["etcd"]), Some(vec!["etcd".to_owned()]));
+        assert_eq!(parts(&["a_test"]), None);
     }
 
     #[test]
@@ -104,20 +131,25 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_a_package_with_or_without_prefix_and_a_group() {
+    fn a_name_is_a_package_with_or_without_prefix_or_a_group_or_a_test() {
+        assert_eq!(parse(&["engine"]).unwrap(), Selection::Packages(set(&["setpoint-engine"])));
         assert_eq!(
-            parse(&["engine"]).unwrap(),
-            Selection::Some { packages: set(&["setpoint-engine"]), groups: set(&["engine"]) }
+            parse(&["xtask", "setpoint-engine"]).unwrap(),
+            Selection::Packages(set(&["setpoint-engine", "xtask"]))
         );
-        assert_eq!(
-            parse(&["xtask", "etcd"]).unwrap(),
-            Selection::Some { packages: set(&["xtask"]), groups: set(&["etcd"]) }
-        );
+        assert_eq!(parse(&["etcd"]).unwrap(), tests("etcd", true));
+        assert_eq!(parse(&["it_serves"]).unwrap(), tests("it_serves", false));
     }
 
     #[test]
-    fn an_unknown_name_is_refused_with_the_known_ones() {
-        let message = parse(&["enigne"]).unwrap_err().to_string();
+    fn only_the_packages_that_are_named_are_built() {
+        assert_eq!(parse(&["engine"]).unwrap().cargo_arguments(), ["--package", "setpoint-engine"]);
+        assert_eq!(parse(&["it_serves"]).unwrap().cargo_arguments(), ["--workspace"]);
+    }
+
+    #[test]
+    fn several_names_are_those_of_packages() {
+        let message = parse(&["engine", "enigne"]).unwrap_err().to_string();
         assert!(message.contains("`enigne`"), "{message}");
         assert!(message.contains("engine, xtask"), "{message}");
     }

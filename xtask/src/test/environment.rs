@@ -1,0 +1,293 @@
+//! What tests see of the machine: a short list of programs and variables, and the parts.
+//!
+//! ```text
+//! tests.toml ──▶ folder/base       links to the listed programs ─┐
+//! parts      ──▶ folder/parts      links to the parts' programs ─┼─▶ PATH of the tests
+//! PATH       ──▶ folder/forbidden  one script by every other name ┘
+//! ```
+//!
+//! A test that starts a program which is installed here, but neither listed nor a part, starts the script: it writes the
+//! program's name down, prints it, and fails. Without it such a test would pass on the machine where someone once
+//! installed that program, and nowhere else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use setpoint_testutils::manifest::{Manifest, PartState};
+
+use crate::workspace;
+
+/// The script by the names of programs that tests may not start; `FILE` is where it writes them down.
+const FORBIDDEN: &str = r#"#!/bin/sh
+name=${0##*/}
+echo "$name" >> 'FILE'
+echo "$name: not for tests: neither a part in parts.toml nor a program in tests.toml" >&2
+exit 127
+"#;
+
+/// `tests.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Allowed {
+    /// Programs by the Debian package that has them.
+    programs: BTreeMap<String, Vec<String>>,
+    /// Programs by the toolchain that has them.
+    toolchains: BTreeMap<String, Vec<String>>,
+    /// Variables of the caller's environment, or their beginnings, by purpose.
+    environment: BTreeMap<String, Vec<String>>,
+    /// How a root for `--fresh` is made.
+    pub(crate) fresh: Fresh,
+}
+
+/// How a root for `--fresh` is made.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Fresh {
+    /// Debian packages that it holds beside the smallest set.
+    pub(crate) packages: Vec<String>,
+}
+
+impl Allowed {
+    /// Reads the workspace's table.
+    pub(crate) fn load() -> Result<Self> {
+        let path = workspace::root().join("tests.toml");
+        let text = fs::read_to_string(&path).context("can't read tests.toml")?;
+        toml::from_str(&text).context("tests.toml is not understood")
+    }
+
+    fn programs(&self) -> impl Iterator<Item = &str> {
+        self.programs.values().chain(self.toolchains.values()).flatten().map(String::as_str)
+    }
+
+    /// Whether a variable of the caller's environment is kept.
+    pub(crate) fn keeps(&self, variable: &OsStr) -> bool {
+        let name = variable.to_string_lossy();
+        self.environment.values().flatten().any(|known| match known.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == *known,
+        })
+    }
+}
+
+/// The environment of the tests of one run. It can be written to a file and read by another process.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Environment {
+    folder: PathBuf,
+    variables: BTreeMap<String, String>,
+}
+
+impl Environment {
+    /// Makes the folders of programs inside of `folder`.
+    pub(crate) fn prepare(allowed: &Allowed, folder: &Path) -> Result<Self> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let caller = std::env::vars_os().filter(|(name, _)| allowed.keeps(name));
+        Self::of(allowed, folder, &path, caller)
+    }
+
+    fn of(
+        allowed: &Allowed,
+        folder: &Path,
+        caller_path: &OsStr,
+        caller: impl Iterator<Item = (OsString, OsString)>,
+    ) -> Result<Self> {
+        let this = |name: &str| folder.join(name);
+        let (base, parts, forbidden) = (this("base"), this("parts"), this("forbidden"));
+        for made in [&base, &parts, &forbidden] {
+            fs::create_dir_all(made).with_context(|| format!("can't make {}", made.display()))?;
+        }
+        let installed = installed(caller_path);
+        let mut listed = BTreeSet::new();
+        for program in allowed.programs() {
+            if let Some(path) = installed.get(OsStr::new(program)) {
+                link(path, &base.join(program))?;
+            }
+            listed.insert(OsString::from(program));
+        }
+        let script = this("forbidden.sh");
+        let text = FORBIDDEN.replace("FILE", &this("started").display().to_string());
+        fs::write(&script, text)
+            .and_then(|()| fs::set_permissions(&script, fs::Permissions::from_mode(0o755)))?;
+        for program in installed.keys().filter(|name| !listed.contains(*name)) {
+            link(&script, &forbidden.join(program))?;
+        }
+        let path = std::env::join_paths([&parts, &base, &forbidden]).context("can't make a PATH")?;
+        let text = |value: OsString| value.to_string_lossy().into_owned();
+        let mut variables: BTreeMap<_, _> = caller.map(|(name, value)| (text(name), text(value))).collect();
+        variables.insert("PATH".to_owned(), text(path));
+        variables.insert("LANG".to_owned(), "C.UTF-8".to_owned());
+        variables.insert("INSTA_WORKSPACE_ROOT".to_owned(), workspace::root().display().to_string());
+        Ok(Self { folder: folder.to_owned(), variables })
+    }
+
+    /// Sets a variable.
+    pub(crate) fn set(&mut self, name: &str, value: &Path) {
+        self.variables.insert(name.to_owned(), value.display().to_string());
+    }
+
+    /// Puts the programs of parts on the PATH, of several versions those of the newest.
+    pub(crate) fn add_parts(&self, manifest: &Manifest) -> Result<()> {
+        let ready = manifest.parts.iter().rev().filter(|part| part.state == PartState::Ready);
+        for path in ready.filter_map(|part| part.path.as_ref()) {
+            let programs = if path.is_file() { vec![path.clone()] } else { files(&path.join("bin")) };
+            for program in programs {
+                let Some(name) = program.file_name() else { continue };
+                let place = self.folder.join("parts").join(name);
+                if !place.is_symlink() {
+                    link(&program, &place)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a command this environment and nothing else.
+    pub(crate) fn apply(&self, command: &mut Command) {
+        command.env_clear().envs(&self.variables);
+    }
+
+    /// The programs that tests started although they may not.
+    pub(crate) fn started(&self) -> BTreeSet<String> {
+        let text = fs::read_to_string(self.folder.join("started")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Writes it to a file, for tests that another program starts.
+    pub(crate) fn save(&self) -> Result<PathBuf> {
+        let file = self.folder.join("environment.json");
+        fs::write(&file, serde_json::to_vec(self)?)
+            .with_context(|| format!("can't write {}", file.display()))?;
+        Ok(file)
+    }
+
+    /// Reads what was written.
+    pub(crate) fn load(file: &Path) -> Result<Self> {
+        let text = fs::read(file).with_context(|| format!("can't read {}", file.display()))?;
+        serde_json::from_slice(&text).with_context(|| format!("{} is not understood", file.display()))
+    }
+}
+
+fn link(target: &Path, place: &Path) -> Result<()> {
+    symlink(target, place).with_context(|| format!("can't link {}", place.display()))
+}
+
+/// The programs on a PATH, the first of each name.
+fn installed(path: &OsStr) -> BTreeMap<OsString, PathBuf> {
+    let mut programs = BTreeMap::new();
+    for program in std::env::split_paths(path).flat_map(|folder| files(&folder)) {
+        if let Some(name) = program.file_name() {
+            programs.entry(name.to_owned()).or_insert(program);
+        }
+    }
+    programs
+}
+
+/// The files in a folder; none if there is no such folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.is_file())
+        .collect();
+    files.sort();
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use setpoint_testutils::manifest::PartStatus;
+
+    fn allowed() -> Allowed {
+        toml::from_str(
+            r#"
+            fresh.packages = []
+            programs.dash = ["sh"]
+            programs.coreutils = ["cat"]
+            toolchains.go = ["go"]
+            environment.user = ["HOME"]
+            environment.tests = ["SETPOINT_*"]
+            "#,
+        )
+        .unwrap()
+    }
+
+    fn program(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// An environment on a machine with `sh`, `cat`, and a `dot` that someone installed by hand.
+    fn environment(folder: &Path) -> Environment {
+        let machine = folder.join("usr");
+        program(&machine.join("dot"), "echo drawn");
+        for name in ["sh", "cat"] {
+            symlink(Path::new("/bin").join(name), machine.join(name)).unwrap();
+        }
+        let variables = [("HOME", "/home/me"), ("GVBINDIR", "/opt"), ("SETPOINT_SEED", "7")];
+        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
+        let kept = variables.filter(|(name, _): &(OsString, OsString)| allowed().keeps(name));
+        Environment::of(&allowed(), &folder.join("environment"), machine.as_os_str(), kept).unwrap()
+    }
+
+    fn run(environment: &Environment, script: &str) -> std::process::Output {
+        let mut command = Command::new("sh");
+        environment.apply(command.args(["-c", script]));
+        command.output().unwrap()
+    }
+
+    #[test]
+    fn a_program_that_was_installed_by_hand_fails_with_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let environment = environment(folder.path());
+        let output = run(&environment, "dot -Tsvg");
+        assert_eq!(output.status.code(), Some(127));
+        assert_eq!(
+            String::from_utf8_lossy(&output.stderr),
+            "dot: not for tests: neither a part in parts.toml nor a program in tests.toml\n"
+        );
+        assert_eq!(environment.started(), std::iter::once("dot".to_owned()).collect());
+    }
+
+    #[test]
+    fn listed_programs_and_parts_can_be_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let environment = environment(folder.path());
+        let entry = |name: &str| {
+            let path = folder.path().join(name);
+            program(&path.join("bin").join("dot"), &format!("echo {name} | cat"));
+            let (version, state) = (None, PartState::Ready);
+            PartStatus { name: name.into(), version, state, path: Some(path), why: None, optional: false }
+        };
+        environment.add_parts(&Manifest { parts: vec![entry("dot-2.0"), entry("dot-3.0")] }).unwrap();
+        let output = run(&environment, "dot");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "dot-3.0\n", "{output:?}");
+        assert!(environment.started().is_empty());
+    }
+
+    #[test]
+    fn of_the_callers_environment_only_what_is_listed_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let environment = environment(folder.path());
+        let copy = Environment::load(&environment.save().unwrap()).unwrap();
+        let output = run(&copy, "echo $HOME:$GVBINDIR:$SETPOINT_SEED");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "/home/me::7\n");
+    }
+
+    #[test]
+    fn the_workspaces_table_is_understood_and_names_no_program_twice() {
+        let allowed = Allowed::load().unwrap();
+        let mut seen = BTreeSet::new();
+        for program in allowed.programs() {
+            assert!(seen.insert(program), "{program} is listed twice");
+        }
+        assert!(allowed.keeps(OsStr::new("HOME")) && !allowed.keeps(OsStr::new("LD_PRELOAD")));
+    }
+}
