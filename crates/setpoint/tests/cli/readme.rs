@@ -1,5 +1,6 @@
 //! What the README shows is what happens.
 
+#[cfg(feature = "host")]
 #[path = "../../examples/library.rs"]
 mod library;
 
@@ -11,6 +12,7 @@ fn blocks(language: &str) -> impl Iterator<Item = &'static str> {
     README.split("\n```\n").filter_map(move |part| Some(part.split_once(&opening)?.1))
 }
 
+#[cfg(feature = "host")]
 #[test]
 fn the_tour_shows_what_the_demo_prints() {
     let output = crate::run(&["demo"]);
@@ -22,6 +24,7 @@ fn the_tour_shows_what_the_demo_prints() {
     }
 }
 
+#[cfg(feature = "host")]
 #[test]
 fn the_library_example_is_shown_as_it_is_and_does_what_it_says() {
     let code = include_str!("../../examples/library.rs").trim_end();
@@ -29,6 +32,7 @@ fn the_library_example_is_shown_as_it_is_and_does_what_it_says() {
     library::main().unwrap();
 }
 
+#[cfg(feature = "host")]
 #[test]
 fn the_manifest_of_everything_is_a_good_one() {
     let sandbox = crate::sandbox::Sandbox::new("");
@@ -38,6 +42,7 @@ fn the_manifest_of_everything_is_a_good_one() {
     assert_eq!(sandbox.ok(&["validate"]), "site: 8 items declared, nothing wrong.\n");
 }
 
+#[cfg(feature = "haproxy")]
 /// The HAProxy part: each file is called as its first line says, and each command prints what is shown.
 #[test]
 fn the_haproxy_commands_print_what_is_shown() {
