@@ -50,8 +50,8 @@ pub(crate) enum HostCommand {
     History(args::HistoryArgs),
     /// Shows one run, or the latest.
     Show(args::ShowArgs),
-    /// Prints the JSON Schema of manifests, for editors.
-    Schema,
+    /// Prints what manifests may hold: a JSON Schema for editors, or a page for readers.
+    Schema(args::SchemaArgs),
     /// Shows Setpoint at work on a real directory: create, change, repair, remove.
     ///
     /// Makes a temporary directory with a manifest in it, applies it, changes it, lets something else break
@@ -73,7 +73,7 @@ pub(crate) fn dispatch(command: &HostCommand, report: Report) -> Result<u8, CliE
         HostCommand::State(args) => state::run(&args.command, report),
         HostCommand::History(args) => history::list(args),
         HostCommand::Show(args) => history::show(args),
-        HostCommand::Schema => schema::run(),
+        HostCommand::Schema(args) => schema::run(args),
         HostCommand::Demo(args) => demo::run(args, report).map(|()| 0),
     }
 }

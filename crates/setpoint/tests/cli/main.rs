@@ -12,10 +12,10 @@ mod demo;
 #[cfg(feature = "haproxy")]
 mod haproxy;
 mod jobs;
+mod links;
 #[cfg(feature = "host")]
 mod memory;
-#[cfg(any(feature = "host", feature = "haproxy"))]
-mod readme;
+mod pages;
 #[cfg_attr(not(feature = "host"), expect(dead_code, reason = "the other jobs need less of it"))]
 mod sandbox;
 #[cfg(feature = "host")]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::de::{DeserializeOwned, Error, Unexpected, Visitor};
+use serde::de::{self, DeserializeOwned, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::error::Error;
@@ -40,11 +40,11 @@ impl<'de> Deserialize<'de> for Time {
                 f.write_str("a time such as \"30s\", or a number of milliseconds")
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Time, E> {
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Time, E> {
                 text.parse().map_err(E::custom)
             }
 
-            fn visit_i64<E: Error>(self, number: i64) -> Result<Time, E> {
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Time, E> {
                 let milliseconds = u64::try_from(number);
                 let milliseconds =
                     milliseconds.map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))?;
@@ -69,7 +69,7 @@ pub(crate) fn time(given: Option<Time>, default: Duration) -> Duration {
 
 /// What is given above, and where nothing is, what is given below.
 pub(crate) fn overlay<T: Serialize + DeserializeOwned>(above: &T, below: &T) -> Result<T, CliError> {
-    let wrong = |error: String| Error::Setting(error);
+    let wrong = |error: String| CliError::from(Error::Setting(error));
     let table = |given: &T| toml::Table::try_from(given).map_err(|error| wrong(error.to_string()));
     let mut both = table(below)?;
     both.extend(table(above)?);
@@ -79,7 +79,7 @@ pub(crate) fn overlay<T: Serialize + DeserializeOwned>(above: &T, below: &T) -> 
 /// Reads parameters from a TOML file. Tables are as good as dots: `[cloud.consul-long-poll]` with `retry-time` below it
 /// is `cloud.consul-long-poll.retry-time`.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, CliError> {
-    let wrong = |why: String| Error::SettingsFile { path: path.to_owned(), why };
+    let wrong = |why: String| CliError::from(Error::SettingsFile { path: path.to_owned(), why });
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| wrong(error.to_string()))?;
     let mut flat = toml::Table::new();

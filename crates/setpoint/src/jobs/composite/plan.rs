@@ -174,7 +174,7 @@ async fn composites(client: Client, namespace: &str) -> Result<Vec<Composite>, C
 
 /// The one Composite in a manifest.
 fn composite_in(path: &Path) -> Result<Composite, CliError> {
-    let wrong = |why: String| Error::Export { path: path.to_owned(), why };
+    let wrong = |why: String| CliError::from(Error::Export { path: path.to_owned(), why });
     let text = String::from_utf8(read(path)?).map_err(|_| wrong("it is not UTF-8".to_owned()))?;
     let documents: Vec<serde_json::Value> =
         serde_saphyr::from_multiple(&text).map_err(|error| wrong(error.to_string()))?;

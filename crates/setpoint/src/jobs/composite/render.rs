@@ -95,7 +95,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     } else {
         std::fs::read(path)
     };
-    bytes.map_err(|source| Error::Read { path: path.to_owned(), source })
+    bytes.map_err(|source| Error::Read { path: path.to_owned(), source }.into())
 }
 
 /// What is wrong with a list of keys; it is the same in a file as in an answer.

@@ -88,7 +88,7 @@ pub(super) fn published(config_map: Option<&ConfigMap>) -> Option<Payload> {
 /// Waits for Kubernetes, but not for ever.
 pub(super) async fn patient<T>(asked: impl Future<Output = kube::Result<T>>) -> Result<T, CliError> {
     match timeout(PATIENCE, asked).await {
-        Ok(answer) => answer.map_err(|error| Error::Kubernetes(error.to_string())),
+        Ok(answer) => answer.map_err(|error| Error::Kubernetes(error.to_string()).into()),
         Err(_) => {
             Err(Error::Kubernetes(format!("it did not answer in {} seconds", PATIENCE.as_secs())).into())
         }

@@ -254,6 +254,14 @@ pub(crate) struct ShowArgs {
     pub(crate) json: bool,
 }
 
+/// Arguments of `setpoint schema`.
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// Prints the reference as Markdown instead of the JSON Schema.
+    #[arg(long)]
+    pub(crate) markdown: bool,
+}
+
 /// Arguments of `setpoint demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
