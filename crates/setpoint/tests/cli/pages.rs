@@ -112,10 +112,10 @@ fn the_log_of_watch_is_one_that_watch_writes() {
 #[test]
 #[cfg(feature = "host")]
 fn the_library_example_is_shown_as_it_is_and_does_what_it_says() {
-    #[path = "../../examples/library.rs"]
+    #[path = "../../../setpoint-engine/examples/library.rs"]
     mod library;
 
-    let code = include_str!("../../examples/library.rs").trim_end();
+    let code = include_str!("../../../setpoint-engine/examples/library.rs").trim_end();
     assert_eq!(blocks(&page("docs/engine.md"), "rust"), [code]);
     library::main().unwrap();
 }
