@@ -23,4 +23,4 @@ pub use item::{
     Access, Attribute, Because, Command, Content, Directory, File, Mode, ModeError, Need, PathError, Process,
     RootPath, Run, StopSignal, Symlink, Wait, WaitError, attributes, item_types,
 };
-pub use manifest::{Declared, Diagnostic, Manifest, load, probable_root, schema};
+pub use manifest::{Declared, Diagnostic, Manifest, load, probable_root, reference, schema};

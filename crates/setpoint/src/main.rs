@@ -1,28 +1,23 @@
 //! The `setpoint` command.
 
-mod ahead;
-mod changes;
 mod cli;
 mod commands;
-mod confirm;
-mod demo;
 mod error;
-mod planfile;
-mod preview;
-mod print;
+mod jobs;
 mod report;
-mod run;
-mod set;
+#[cfg(any(feature = "host", feature = "composite"))]
+mod service;
 
 use std::process::ExitCode;
-
-use clap::Parser;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = match cli::parse() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
     match cli::run(&cli) {
         Ok(code) => ExitCode::from(code),
         Err(error) => error.report(cli.log_format),

@@ -22,8 +22,10 @@ pub(crate) enum LogFormat {
 /// Says what is going on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report {
-    format: LogFormat,
-    verbosity: u8,
+    /// How messages are written.
+    pub(crate) format: LogFormat,
+    /// How much is said: 0 is what everybody wants to know.
+    pub(crate) verbosity: u8,
 }
 
 #[derive(Serialize)]
@@ -33,19 +35,13 @@ struct Spoken<'a> {
     message: &'a str,
 }
 
+#[cfg_attr(
+    not(any(feature = "host", feature = "composite")),
+    expect(dead_code, reason = "jobs that only read files say less along the way")
+)]
 impl Report {
     pub(crate) fn new(format: LogFormat, verbosity: u8) -> Self {
         Self { format, verbosity }
-    }
-
-    /// How messages are written.
-    pub(crate) fn format(self) -> LogFormat {
-        self.format
-    }
-
-    /// How much is said: 0 is what everybody wants to know.
-    pub(crate) fn verbosity(self) -> u8 {
-        self.verbosity
     }
 
     /// Something that a person should know.
@@ -92,9 +88,4 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
         serde_json::to_string(value)
     };
     print(&(text.map_err(|error| CliError::Output(error.into()))? + "\n"))
-}
-
-/// How many items, in words that fit the number.
-pub(crate) fn counted(items: usize) -> String {
-    if items == 1 { "1 item".to_owned() } else { format!("{items} items") }
 }

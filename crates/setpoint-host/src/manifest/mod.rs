@@ -47,6 +47,7 @@
 
 mod build;
 mod diagnostic;
+mod markdown;
 mod reference;
 mod resolve;
 mod schema;
@@ -67,6 +68,7 @@ use diagnostic::{Place, Report, Source};
 use spec::Written;
 
 pub use diagnostic::Diagnostic;
+pub use markdown::reference;
 pub use schema::schema;
 
 /// A set of items as one or more files declare it.

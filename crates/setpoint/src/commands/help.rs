@@ -1,4 +1,4 @@
-//! What comes with the command: the schema of manifests, completions, manual pages.
+//! What comes with the command: completions and manual pages.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,6 @@ use clap::CommandFactory;
 use crate::cli::Cli;
 use crate::error::CliError;
 use crate::report::print;
-
-/// Prints the JSON Schema of manifests.
-pub(crate) fn schema() -> Result<u8, CliError> {
-    let text = serde_json::to_string_pretty(&setpoint_host::schema());
-    print(&(text.map_err(|error| CliError::Output(error.into()))? + "\n"))?;
-    Ok(0)
-}
 
 /// Prints completions for a shell.
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, CliError> {

@@ -207,8 +207,8 @@ async fn show_prints_the_tree_and_how_the_config_map_differs() {
     let shown = differs.replace("NS", "shop").replace("index N", "index 42");
     let block = format!("```tree\n$ setpoint composite show shop\n{shown}```\n");
     assert!(
-        include_str!("../../../../README.md").contains(&block),
-        "the README shows something else than\n{block}"
+        include_str!("../../../../docs/composite.md").contains(&block),
+        "docs/composite.md shows something else than\n{block}"
     );
     assert_eq!(beside.run(&[&show[..], &["--detailed-exitcode"]].concat()).code(), 2);
 

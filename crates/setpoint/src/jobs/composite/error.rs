@@ -1,0 +1,104 @@
+//! Why a command about composites failed.
+
+use std::io;
+use std::path::PathBuf;
+
+use setpoint_composite::consul;
+
+use crate::error::{Reportable, reported_as};
+
+/// Why a command about composites failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    /// A parameter can't be used.
+    #[error("{0}")]
+    Setting(String),
+    /// A file with parameters can't be used.
+    #[error("can't use {}: {why}", .path.display())]
+    SettingsFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A file is not what it should be.
+    #[error("can't use {}: {why}", .path.display())]
+    Export {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A Composite can't be used.
+    #[error("can't use {name}: {why}")]
+    Composite {
+        /// Which one, or of which namespace.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// Kubernetes can't be used.
+    #[error("can't use Kubernetes: {0}")]
+    Kubernetes(String),
+    /// Consul can't be used.
+    #[error("{}", with_sources(.0))]
+    Consul(#[from] consul::Error),
+    /// The endpoints can't be served.
+    #[error(transparent)]
+    Serve(#[from] setpoint_composite::observe::ServeError),
+    /// A file can't be read.
+    #[error("can't read {}: {source}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+reported_as!(Error: consul::Error, setpoint_composite::observe::ServeError);
+
+impl Reportable for Error {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Setting(_) | Self::SettingsFile { .. } => "settings",
+            Self::Export { .. } => "file",
+            Self::Composite { .. } => "composite",
+            Self::Kubernetes(_) => "kubernetes",
+            Self::Consul(_) => "consul",
+            Self::Read { .. } => "configuration",
+            Self::Serve(_) => "failed",
+        }
+    }
+
+    fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Setting(_) | Self::SettingsFile { .. } => {
+                Some("`--help` lists all parameters, with their variables and defaults")
+            }
+            Self::Kubernetes(_) => {
+                Some("name a configuration with `--kubeconfig FILE` or KUBECONFIG, or run it in a pod")
+            }
+            Self::Consul(consul::Error::Denied(_)) => Some(
+                "name a file with a token with `--consul-token-file`, or an auth method with `--consul-auth-method`",
+            ),
+            Self::Consul(
+                consul::Error::Transport(_) | consul::Error::Timeout | consul::Error::Malformed(_),
+            ) => Some("say where Consul is with `--consul-url` or CONSUL_URL"),
+            _ => None,
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Setting(_) | Self::SettingsFile { .. } => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// An error with all that led to it.
+fn with_sources(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}

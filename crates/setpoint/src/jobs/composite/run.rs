@@ -1,0 +1,233 @@
+//! `setpoint composite run`: the operator.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use setpoint_composite::observe::Server;
+use setpoint_composite::operator::Operator;
+use setpoint_composite::settings::{CloudProvider, Namespaces, Settings};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use super::connect::{ConsulArgs, KubernetesArgs};
+use super::election::ElectionArgs;
+use super::error::Error;
+use super::parameters::{self, Time, time};
+use crate::error::CliError;
+use crate::report::{LogFormat, Report};
+use crate::service::{Signals, runtime};
+
+/// Where the endpoints are served if nobody says where.
+const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8080);
+
+/// Arguments of `setpoint composite run`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunArgs {
+    /// A TOML file with parameters, by the names of their flags or by their long names.
+    #[arg(long, value_name = "FILE", env = "SETPOINT_COMPOSITE_CONFIG")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    parameters: Parameters,
+}
+
+/// All parameters, as far as they are given in one place.
+#[derive(Clone, Debug, Default, Args, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case", default)]
+struct Parameters {
+    /// A namespace whose Composites are served; may be given several times [default: the own namespace].
+    #[arg(long, value_name = "NAME", env = "CLOUD_NAMESPACE", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    namespace: Vec<String>,
+    /// Serves the Composites of all namespaces.
+    #[arg(long, value_name = "BOOL", env = "SETPOINT_COMPOSITE_ALL_NAMESPACES", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    all_namespaces: Option<bool>,
+    /// Whether the structure is published to ConfigMaps [default: true].
+    #[arg(long, value_name = "BOOL", env = "CLOUD_COMPOSITE_STRUCTURE_SYNC_ENABLED")]
+    #[serde(alias = "cloud.composite.structure.sync.enabled")]
+    sync_enabled: Option<bool>,
+    /// How often the ownership of the ConfigMap is checked, and all is looked at again [default: 5m].
+    #[arg(long, value_name = "TIME", env = "CLOUD_COMPOSITE_STRUCTURE_SYNC_CHECK_INTERVAL")]
+    #[serde(alias = "cloud.composite.structure.sync.check-interval")]
+    check_interval: Option<Time>,
+    /// The longest pause before Consul is asked again after an error [default: 20s].
+    #[arg(long, value_name = "TIME", env = "CLOUD_CONSUL_LONG_POLL_RETRY_TIME")]
+    #[serde(alias = "cloud.consul-long-poll.retry-time")]
+    retry_time: Option<Time>,
+    /// How long after an answer Consul may be asked once more; two may follow each other at once [default: 3s].
+    #[arg(long, value_name = "TIME", env = "CLOUD_CONSUL_LONG_POLL_ON_SUCCESS_DELAY_TIME")]
+    #[serde(alias = "cloud.consul-long-poll.on-success-delay-time")]
+    on_success_delay_time: Option<Time>,
+    /// The cloud provider that the payload names: AKS, GKE, EKS or OnPrem [default: OnPrem].
+    #[arg(long, value_name = "NAME", env = "CLOUD_PROVIDER")]
+    cloud_provider: Option<String>,
+    /// The name of the ConfigMap [default: composite-structure].
+    #[arg(long, value_name = "NAME", env = "SETPOINT_COMPOSITE_CONFIG_MAP")]
+    config_map: Option<String>,
+    /// Who manages the ConfigMap, as its label says [default: core-operator].
+    #[arg(long, value_name = "NAME", env = "SETPOINT_COMPOSITE_MANAGED_BY")]
+    managed_by: Option<String>,
+    /// What the ConfigMap is a part of, as its label says [default: Cloud-Core].
+    #[arg(long, value_name = "NAME", env = "SETPOINT_COMPOSITE_PART_OF")]
+    part_of: Option<String>,
+    /// How long Consul may hold a question back while nothing changes [default: 570s].
+    #[arg(long, value_name = "TIME", env = "SETPOINT_COMPOSITE_CONSUL_WAIT_TIME")]
+    consul_wait_time: Option<Time>,
+    /// How many structures are watched by a connection of their own; the others are asked every `--on-success-delay-time`
+    /// [default: 150].
+    #[arg(long, value_name = "N", env = "SETPOINT_COMPOSITE_CONSUL_WATCHES")]
+    consul_watches: Option<usize>,
+    /// How long a whole structure must be gone before that is published [default: 10s].
+    #[arg(long, value_name = "TIME", env = "SETPOINT_COMPOSITE_REMOVAL_GRACE")]
+    removal_grace: Option<Time>,
+    /// The longest first pause after the ConfigMap could not be written [default: 3s].
+    #[arg(long, value_name = "TIME", env = "SETPOINT_COMPOSITE_APPLY_RETRY_TIME")]
+    apply_retry_time: Option<Time>,
+    /// The longest pause after the ConfigMap could not be written [default: 30s].
+    #[arg(long, value_name = "TIME", env = "SETPOINT_COMPOSITE_APPLY_RETRY_MAX_TIME")]
+    apply_retry_max_time: Option<Time>,
+    /// How long a request to the API server may take [default: 10s].
+    #[arg(long, value_name = "TIME", env = "SETPOINT_COMPOSITE_REQUEST_TIMEOUT")]
+    request_timeout: Option<Time>,
+    /// What this instance is called [default: the name of the host].
+    #[arg(long, value_name = "NAME", env = "HOSTNAME", hide_env_values = true)]
+    instance: Option<String>,
+    /// Where `/healthz`, `/readyz` and `/metrics` are served [default: 0.0.0.0:8080].
+    #[arg(long, value_name = "ADDRESS", env = "SETPOINT_COMPOSITE_LISTEN")]
+    listen: Option<SocketAddr>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    election: ElectionArgs,
+    #[command(flatten)]
+    #[serde(flatten)]
+    consul: ConsulArgs,
+    #[command(flatten)]
+    #[serde(flatten)]
+    kubernetes: KubernetesArgs,
+    /// What a file holds that is no parameter.
+    #[arg(skip)]
+    #[serde(flatten, skip_serializing)]
+    unknown: BTreeMap<String, toml::Value>,
+}
+
+impl Parameters {
+    /// The settings of the operator; `home` is its own namespace.
+    fn settings(&self, home: &str) -> Result<Settings, CliError> {
+        let defaults = Settings::default();
+        let text = |given: &Option<String>, default: String| given.clone().unwrap_or(default);
+        let namespaces = match (self.all_namespaces, self.namespace.as_slice()) {
+            (Some(true), []) => Namespaces::All,
+            (Some(true), _) => {
+                return Err(Error::Setting(
+                    "namespace: all namespaces are served, so none can be named".to_owned(),
+                )
+                .into());
+            }
+            (_, []) => Namespaces::Only(BTreeSet::from([home.to_owned()])),
+            (_, names) => Namespaces::Only(names.iter().cloned().collect()),
+        };
+        let cloud_provider: CloudProvider = match &self.cloud_provider {
+            Some(name) => name.parse().map_err(|error| Error::Setting(format!("cloud-provider: {error}")))?,
+            None => defaults.cloud_provider,
+        };
+        let host = text(&self.instance, "setpoint".to_owned());
+        let settings = Settings {
+            namespaces,
+            sync_enabled: self.sync_enabled.unwrap_or(defaults.sync_enabled),
+            check_interval: time(self.check_interval, defaults.check_interval),
+            retry_time: time(self.retry_time, defaults.retry_time),
+            on_success_delay_time: time(self.on_success_delay_time, defaults.on_success_delay_time),
+            wait_time: time(self.consul_wait_time, defaults.wait_time),
+            consul_watches: self.consul_watches.unwrap_or(defaults.consul_watches),
+            removal_grace: time(self.removal_grace, defaults.removal_grace),
+            cloud_provider,
+            config_map: text(&self.config_map, defaults.config_map),
+            managed_by: text(&self.managed_by, defaults.managed_by),
+            part_of: text(&self.part_of, defaults.part_of),
+            apply_retry_time: time(self.apply_retry_time, defaults.apply_retry_time),
+            apply_retry_max_time: time(self.apply_retry_max_time, defaults.apply_retry_max_time),
+            tolerated_failures: defaults.tolerated_failures,
+            request_timeout: time(self.request_timeout, defaults.request_timeout),
+            election: self.election.election(home),
+            // Like no other's: a pod that was restarted in place has the same name as before.
+            instance: format!("{host}_{:08x}", fastrand::u32(..)),
+        };
+        settings.validate().map_err(|error| Error::Setting(error.to_string()))?;
+        Ok(settings)
+    }
+}
+
+pub(crate) fn run(args: &RunArgs, report: Report) -> Result<u8, CliError> {
+    let mut parameters = args.parameters.clone();
+    if let Some(path) = &args.config {
+        let file: Parameters = parameters::read(path)?;
+        if let Some(unknown) = file.unknown.keys().next() {
+            let why = format!("there is no parameter `{unknown}`");
+            return Err(Error::SettingsFile { path: path.clone(), why }.into());
+        }
+        parameters = parameters::overlay(&parameters, &file)?;
+    }
+    // What is wrong with the parameters is told before anything is connected to.
+    parameters.settings("default")?;
+    log_to_stderr(report);
+    runtime()?.block_on(operate(parameters))
+}
+
+async fn operate(parameters: Parameters) -> Result<u8, CliError> {
+    let consul = parameters.consul.clone().client()?;
+    let (kubernetes, home) = parameters.kubernetes.client().await?;
+    let settings = parameters.settings(&home)?;
+    let mut signals = Signals::new()?;
+    tracing::info!(instance = settings.instance, namespaces = ?settings.namespaces, "the operator starts");
+    let operator =
+        Operator::new(kubernetes, consul, settings).map_err(|error| Error::Setting(error.to_string()))?;
+    let server =
+        Server::bind(parameters.listen.unwrap_or(LISTEN), operator.vitals(), operator.metrics()).await?;
+    if let Some(address) = server.address() {
+        tracing::info!(%address, "the endpoints are served");
+    }
+    let cancel = CancellationToken::new();
+    let serving = server.run(cancel.clone());
+    let (mut operating, mut serving) =
+        (std::pin::pin!(operator.run(cancel.clone())), std::pin::pin!(serving));
+    let served = tokio::select! {
+        () = &mut operating => Ok(()),
+        served = &mut serving => served,
+        () = signals.next() => Ok(()),
+    };
+    tracing::info!("the operator ends");
+    cancel.cancel();
+    // A second signal does not wait.
+    tokio::select! {
+        () = &mut operating => {}
+        () = signals.next() => {}
+    }
+    served?;
+    Ok(0)
+}
+
+/// Says what goes on, on the standard error output.
+fn log_to_stderr(report: Report) {
+    let level = match report.verbosity {
+        0 => {
+            std::env::var("LOG_LEVEL").ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::INFO)
+        }
+        1 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    let targets = Targets::new()
+        .with_default(level.min(LevelFilter::WARN))
+        .with_targets([("setpoint", level), ("setpoint_composite", level)]);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let layer = match report.format {
+        LogFormat::Text => lines.with_ansi(false).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    };
+    // Another that was set before is as good.
+    let _ = tracing_subscriber::registry().with(layer.with_filter(targets)).try_init();
+}

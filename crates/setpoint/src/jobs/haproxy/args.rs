@@ -1,0 +1,86 @@
+//! The arguments of `setpoint haproxy`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use setpoint_haproxy::model::Version;
+
+/// Arguments of `setpoint haproxy`.
+#[derive(Debug, Args)]
+pub(crate) struct HaproxyArgs {
+    #[command(subcommand)]
+    pub(crate) command: HaproxyCommand,
+}
+
+/// What can be done with configurations of HAProxy. A file called `-` is the standard input.
+#[derive(Debug, Subcommand)]
+pub(crate) enum HaproxyCommand {
+    /// Writes configurations in one style, and never changes what they mean.
+    Fmt(HaproxyFmtArgs),
+    /// Says all that is wrong with configurations: text, names that nothing bears, what a version does not know.
+    Check(HaproxyCheckArgs),
+    /// Shows the operations that lead from one configuration to another, and which need a reload.
+    Diff(HaproxyDiffArgs),
+    /// Says how much of HAProxy's language the model covers, by section and version, or how much of some files.
+    Coverage(HaproxyCoverageArgs),
+}
+
+/// Arguments of `setpoint haproxy fmt`.
+#[derive(Debug, Args)]
+pub(crate) struct HaproxyFmtArgs {
+    /// The files.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Writes nothing, and exits with 1 if a file is not in the style.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Prints one JSON object a line for each file.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `setpoint haproxy check`.
+#[derive(Debug, Args)]
+pub(crate) struct HaproxyCheckArgs {
+    /// The files.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The version of HAProxy that they are for, such as 3.4: what it removed, deprecates or does not know yet is named.
+    #[arg(long = "for", value_name = "VERSION", value_parser = super::parse_version)]
+    pub(crate) version: Option<Version>,
+    /// Prints one JSON object a line for each file.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `setpoint haproxy diff`.
+#[derive(Debug, Args)]
+pub(crate) struct HaproxyDiffArgs {
+    /// What is there.
+    pub(crate) current: PathBuf,
+    /// What should be there.
+    pub(crate) desired: PathBuf,
+    /// The version of HAProxy that they are for.
+    #[arg(long = "for", value_name = "VERSION", default_value = Version::LATEST.as_str(), value_parser = super::parse_version)]
+    pub(crate) version: Version,
+    /// Prints the plan as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Exits with 2 if there is something to do, with 0 if not, and with 1 on an error.
+    #[arg(long)]
+    pub(crate) detailed_exitcode: bool,
+}
+
+/// Arguments of `setpoint haproxy coverage`.
+#[derive(Debug, Args)]
+pub(crate) struct HaproxyCoverageArgs {
+    /// Files whose lines are counted; without any, the keywords of HAProxy are.
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Only this version of HAProxy.
+    #[arg(long = "for", value_name = "VERSION", value_parser = super::parse_version)]
+    pub(crate) version: Option<Version>,
+    /// Prints one JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,57 @@
+//! `setpoint destroy`: removes all that Setpoint made.
+
+use std::sync::Arc;
+
+use setpoint_engine::{Refreshed, Selection};
+use setpoint_graph::Graph;
+
+use super::apply::{Change, Made, clean_up};
+use super::args::WriteArgs;
+use super::preview;
+use super::set::{self, Set};
+use crate::error::CliError;
+use crate::report::Report;
+use crate::service::runtime;
+
+pub(crate) fn run(args: &WriteArgs, report: Report) -> Result<u8, CliError> {
+    destroy(args, report)?.finish(args.json)
+}
+
+/// Shows what goes, asks, and deletes it. With `--json` nothing is shown yet.
+pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError> {
+    let set = Set::load(&args.set)?;
+    let (writer, mut current) = set.state.lock(set.name(), "destroy", args.lock.lock_timeout)?;
+    let writer = Arc::new(writer);
+    let host = set.host(&writer)?;
+    clean_up(&host, &writer, report)?;
+    let engine = set::engine(&host, &args.change, &[]);
+    set::check_known(&args.change.target, &Graph::new(set.name()), &current)?;
+    let gone = set::dependents(&current, &args.change.target);
+    let selection = if gone.is_empty() { Selection::all() } else { Selection::items(gone.iter().cloned()) };
+    let refreshed = if args.change.refresh {
+        runtime()?.block_on(preview::refresh(&engine, &mut current, &selection, Vec::new()))?
+    } else {
+        Refreshed::default()
+    };
+    // Of a part, everything else stays as it was declared.
+    let mut rest: Option<Graph> = (selection != Selection::All).then(|| set.intended().clone());
+    if let Some(rest) = &mut rest {
+        for item in &gone {
+            // One that is only remembered is not declared any more.
+            let _ = rest.del_item(item);
+        }
+    }
+    let change = Change {
+        command: "destroy",
+        set: &set,
+        engine,
+        host,
+        writer,
+        intended: rest.as_ref(),
+        selection,
+        yes: args.yes,
+        json: args.json,
+        report,
+    };
+    change.make(current, &refreshed)
+}

@@ -1,0 +1,215 @@
+//! Why a command of a host failed.
+
+use std::io;
+use std::path::PathBuf;
+
+use setpoint_engine::{EngineError, ReconcileError};
+use setpoint_graph::{GraphError, ItemRef};
+use setpoint_host::{Diagnostic, HostError};
+use setpoint_state::StateError;
+
+use crate::error::{Reportable, reported_as};
+
+/// Why a command of a host failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    /// The manifests are wrong.
+    #[error("{}", diagnostics(.0))]
+    Manifest(Vec<Diagnostic>),
+    /// The state could not be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The host could not be opened.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The host could not be read or cleaned.
+    #[error("can't clean up after a run that was cut off: {0}")]
+    Sweep(String),
+    /// An item was named that nobody knows.
+    #[error("{0} is neither declared nor remembered")]
+    NoSuchItem(ItemRef),
+    /// An item is not remembered.
+    #[error("{0} is not in the state")]
+    NotRemembered(ItemRef),
+    /// An item is not declared.
+    #[error("{0} is not declared")]
+    NotDeclared(ItemRef),
+    /// An item is remembered already.
+    #[error("{0} is in the state already")]
+    Remembered(ItemRef),
+    /// An item is not on the host.
+    #[error("{0} is not on the host")]
+    NotThere(ItemRef),
+    /// An item can't become one of another kind.
+    #[error("{from} can't become {to}: that is another kind of thing")]
+    OtherKind {
+        /// What it is.
+        from: ItemRef,
+        /// What it was to become.
+        to: ItemRef,
+    },
+    /// Some items could not be read.
+    #[error("some items can't be read:\n  {}", .0.join("\n  "))]
+    Unreadable(Vec<String>),
+    /// The plan deletes what must not be.
+    #[error("the plan deletes what is protected by `prevent_destroy`: {}", .0.join(", "))]
+    Protected(Vec<String>),
+    /// Nobody can be asked.
+    #[error("there is no terminal to ask on, and nothing was changed")]
+    NobodyToAsk,
+    /// A person did not agree.
+    #[error("nothing was changed")]
+    Declined,
+    /// A plan in a file can't be used.
+    #[error("can't use the plan {}: {why}", .path.display())]
+    PlanFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A plan in a file is not what would be done now.
+    #[error("the plan has gone stale: {0}")]
+    Stale(String),
+    /// A run that is not in the history.
+    #[error("there is no run {0} in the history")]
+    NoSuchRun(u64),
+    /// Nothing was ever done.
+    #[error("there was no run yet")]
+    NoRun,
+    /// A run did not do all that was planned; what went wrong was said already.
+    #[error("not all was done: {0}")]
+    Incomplete(String),
+    /// Files can't be followed.
+    #[error("can't follow the files: {0}")]
+    Watch(#[from] notify::Error),
+    /// The directory to keep already holds something.
+    #[error("{} is not empty", .0.display())]
+    NotEmpty(PathBuf),
+    /// The directory to keep can't be made or read.
+    #[error("can't use {} as a directory: {source}", .dir.display())]
+    Directory {
+        /// The directory.
+        dir: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The temporary directory could not be made.
+    #[error("can't make a temporary directory: {0}")]
+    Temporary(#[source] io::Error),
+    /// The temporary directory could not be removed.
+    #[error("can't remove the temporary directory: {0}")]
+    Cleanup(#[source] io::Error),
+    /// The real state could not be read.
+    #[error("can't read {what}: {why}")]
+    Read {
+        /// Of what.
+        what: String,
+        /// Why.
+        why: String,
+    },
+    /// The part that is there to break something did not manage to.
+    #[error("can't change {what} behind the engine's back: {source}")]
+    Sabotage {
+        /// What was to be changed.
+        what: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// An intended graph was refused.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// A run was refused.
+    #[error(transparent)]
+    Refused(#[from] EngineError),
+    /// A run did not reach the intended state.
+    #[error("the intended state was not reached: {0}")]
+    Reconcile(#[from] ReconcileError),
+}
+
+reported_as!(Error: StateError, HostError, notify::Error, GraphError, EngineError, ReconcileError);
+
+impl Reportable for Error {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Manifest(_) => "manifest",
+            Self::State(StateError::Locked { .. } | StateError::Busy { .. }) => "locked",
+            Self::State(StateError::OtherSet { .. }) => "other-set",
+            Self::State(_) => "state",
+            Self::Unreadable(_) | Self::Host(_) | Self::Sweep(_) | Self::NotThere(_) => "host",
+            Self::NoSuchItem(_)
+            | Self::NotRemembered(_)
+            | Self::NotDeclared(_)
+            | Self::Remembered(_)
+            | Self::OtherKind { .. } => "item",
+            Self::Protected(_) => "protected",
+            Self::NobodyToAsk | Self::Declined => "declined",
+            Self::PlanFile { .. } => "plan-file",
+            Self::Stale(_) => "stale",
+            Self::NoSuchRun(_) | Self::NoRun => "history",
+            Self::Incomplete(_) | Self::Reconcile(_) => "incomplete",
+            _ => "failed",
+        }
+    }
+
+    fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::State(StateError::Locked { .. }) => {
+                Some("wait for it to end, or let this command wait with `--lock-timeout 1m`")
+            }
+            Self::State(StateError::OtherSet { .. }) => {
+                Some("name another directory with `--state`, or give the manifests their old `name` back")
+            }
+            Self::State(StateError::Broken { .. } | StateError::Database { .. }) => Some(
+                "move the state directory away to start anew; what is on the host can be taken over with `adopt: true`",
+            ),
+            Self::NoSuchItem(_) | Self::NotDeclared(_) => Some(
+                "items are written kind.name, for instance file.motd; `setpoint graph` shows all of them",
+            ),
+            Self::NotRemembered(_) => Some("`setpoint state list` shows what is"),
+            Self::Remembered(_) => Some("`setpoint state rm` forgets it first"),
+            Self::Unreadable(_) => Some(
+                "mend what keeps them from being read, or trust what is remembered with `--refresh=false`",
+            ),
+            Self::Protected(_) => Some("take `prevent_destroy` out of the manifest if they may go"),
+            Self::NobodyToAsk => Some("say `--yes` to go on without being asked"),
+            Self::Stale(_) => Some("make a new one with `setpoint plan --out FILE`"),
+            Self::NoSuchRun(_) => Some("`setpoint history` lists the runs"),
+            Self::Incomplete(_) => Some(
+                "`setpoint explain ITEM` says why an item is as it is; the next `setpoint apply` goes on",
+            ),
+            Self::NotEmpty(_) => Some("name a directory that does not exist yet, or an empty one"),
+            Self::Directory { .. } => Some("name a directory that you may write to"),
+            Self::Temporary(_) => {
+                Some("set TMPDIR to a directory that you may write to, or use `--keep DIR`")
+            }
+            Self::Cleanup(_) => Some("something else uses it; remove it by hand"),
+            Self::Read { .. } | Self::Sabotage { .. } | Self::Reconcile(_) => {
+                Some("something else may be at work in the same directory; run it again")
+            }
+            _ => None,
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotEmpty(_) | Self::Directory { .. } => 2,
+            _ => 1,
+        }
+    }
+
+    fn has_own_heading(&self) -> bool {
+        // Diagnostics say themselves that they are errors.
+        matches!(self, Self::Manifest(_))
+    }
+}
+
+/// Diagnostics one after the other, and how many there are.
+fn diagnostics(diagnostics: &[Diagnostic]) -> String {
+    let mut text: Vec<String> = diagnostics.iter().map(|diagnostic| format!("{diagnostic}\n")).collect();
+    text.push(match diagnostics.len() {
+        1 => "error: the manifest has 1 error, and nothing was changed".to_owned(),
+        count => format!("error: the manifests have {count} errors, and nothing was changed"),
+    });
+    text.join("\n")
+}

@@ -1,0 +1,65 @@
+//! `setpoint graph`: draws the declared items, or what a plan would change about them.
+
+use jiff::Timestamp;
+use setpoint_engine::{CurrentGraph, Engine};
+use setpoint_graph::{Drawing, ItemRef, Mark, Marks};
+use setpoint_host::registry;
+use setpoint_plan::Standing;
+
+use super::args::{GraphArgs, GraphFormat};
+use super::set::Set;
+use crate::error::CliError;
+use crate::report::{Report, print};
+use crate::service::runtime;
+
+pub(crate) fn run(args: &GraphArgs, report: Report) -> Result<u8, CliError> {
+    let set = Set::load(&args.set)?;
+    let drawing = if args.plan { transition(&set, report)? } else { Drawing::of(set.intended()) };
+    let mut text = match args.format {
+        GraphFormat::Dot => drawing.to_dot(),
+        GraphFormat::Json => drawing.to_json().map_err(|error| CliError::Output(error.into()))?,
+        GraphFormat::Svg => drawing.to_svg(),
+    };
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    print(&text)?;
+    Ok(0)
+}
+
+fn transition(set: &Set, report: Report) -> Result<Drawing, CliError> {
+    let mut snapshot = set.read_state()?;
+    let host = set.host_to_read()?;
+    let engine = Engine::new(registry(&host)).retrying_now();
+    let all = setpoint_engine::Selection::all();
+    let refreshed = runtime()?.block_on(engine.refresh(&mut snapshot.graph, &all));
+    for (item, why) in &refreshed.unreadable {
+        report.warn(&format!("{item} can't be read: {why}"));
+    }
+    let plan = engine.plan(Some(&snapshot.graph), Some(set.intended()), &all, Timestamp::now())?;
+    let mut marks = Marks::new();
+    for left in &plan.left {
+        let mark = match left.standing {
+            Standing::Failed | Standing::Invalid => Mark::Failed,
+            _ => Mark::Pending,
+        };
+        marks.insert(ItemRef::new(left.kind.as_str(), left.name.as_str()), mark);
+    }
+    let there: CurrentGraph = present(&snapshot.graph);
+    Ok(Drawing::transition(&there, set.intended(), &marks))
+}
+
+/// Only what really exists: the memory of something that is gone is no item.
+fn present(graph: &CurrentGraph) -> CurrentGraph {
+    let mut there = graph.clone();
+    let gone: Vec<ItemRef> = graph
+        .items()
+        .filter(|node| node.state().is_some_and(|s| s.presence() == setpoint_engine::Presence::Absent))
+        .map(|node| node.reference().clone())
+        .collect();
+    for item in gone {
+        // It was listed by the same graph.
+        let _ = there.del_item(&item);
+    }
+    there
+}

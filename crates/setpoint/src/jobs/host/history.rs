@@ -1,0 +1,76 @@
+//! `setpoint history` and `setpoint show`: what the runs did.
+
+use std::fmt::Write;
+
+use setpoint_engine::Operation;
+use setpoint_state::{Run, RunEntry};
+
+use super::args::{HistoryArgs, ShowArgs};
+use super::error::Error;
+use super::set::state_of;
+use crate::error::CliError;
+use crate::report::{print, print_json};
+
+pub(crate) fn list(args: &HistoryArgs) -> Result<u8, CliError> {
+    let runs = state_of(&args.set).runs(args.limit)?;
+    if args.json {
+        runs.iter().try_for_each(print_json)?;
+        return Ok(0);
+    }
+    let mut text = String::new();
+    for run in &runs {
+        let _ = writeln!(text, "{}", headline(run));
+    }
+    if runs.is_empty() {
+        text.push_str("There was no run yet.\n");
+    }
+    print(&text)?;
+    Ok(0)
+}
+
+pub(crate) fn show(args: &ShowArgs) -> Result<u8, CliError> {
+    let state = state_of(&args.set);
+    let run = match args.run {
+        Some(number) => state.run(number)?.ok_or(Error::NoSuchRun(number))?,
+        None => state.runs(1)?.into_iter().next().ok_or(Error::NoRun)?,
+    };
+    if args.json {
+        print_json(&run)?;
+        return Ok(0);
+    }
+    let mut text = format!("{}\n", headline(&run));
+    for entry in &run.entries {
+        let _ = writeln!(text, "  {}", line(entry));
+    }
+    print(&text)?;
+    Ok(0)
+}
+
+fn headline(run: &Run) -> String {
+    let failed = run.entries.iter().filter(|entry| entry.error.is_some()).count();
+    let took = super::run::time(run.took());
+    let failed = if failed == 0 { String::new() } else { format!(", {failed} of them failed") };
+    format!(
+        "{:>4}  {:.0}  {:<8} {:<9} {} operations{failed} in {took}",
+        run.number,
+        run.started,
+        run.command,
+        run.outcome.to_string(),
+        run.entries.len(),
+    )
+}
+
+fn line(entry: &RunEntry) -> String {
+    let RunEntry { operation, kind, name, ended, error, .. } = entry;
+    let sign = match operation {
+        _ if error.is_some() => '!',
+        Operation::Create => '+',
+        Operation::Modify => '~',
+        Operation::Delete => '-',
+    };
+    match (error, ended) {
+        (Some(error), _) => format!("{sign} {kind}/{name} failed to {operation}: {error}"),
+        (None, Some(_)) => format!("{sign} {kind}/{name}"),
+        (None, None) => format!("{sign} {kind}/{name}, of which nobody knows how it ended"),
+    }
+}

@@ -1,0 +1,211 @@
+//! Carrying a plan out: journalled, watched by a person, stoppable, remembered.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use setpoint_engine::{
+    CurrentGraph, Engine, Failure, Hooks, Interruption, ItemState, LogEntry, Operation, Selection, Status,
+};
+use setpoint_graph::{Graph, ItemRef};
+use setpoint_host::Host;
+use setpoint_state::{Outcome, Run, RunEntry, Writer};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::CliError;
+use crate::report::{Report, print};
+use crate::service::Signals;
+
+/// How many operations are shown one by one; of more, only how far they are.
+const SHOWN_ONE_BY_ONE: usize = 200;
+
+/// What a run came to.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) status: Status,
+    pub(crate) run: Run,
+}
+
+/// Something that failed, as data.
+#[derive(Debug, Serialize)]
+pub(crate) struct FailureView {
+    kind: String,
+    name: String,
+    operation: Operation,
+    error: String,
+    attempts: u32,
+}
+
+impl From<&Failure> for FailureView {
+    fn from(failure: &Failure) -> Self {
+        Self {
+            kind: failure.item.kind().to_string(),
+            name: failure.item.name().to_string(),
+            operation: failure.operation,
+            error: failure.error.to_string(),
+            attempts: failure.attempts,
+        }
+    }
+}
+
+/// Reconciles, and saves what came of it if anything was done, or had been by a lost run. The first signal finishes what runs, the second cancels it.
+pub(crate) async fn carry_out(
+    engine: Engine,
+    writer: &Writer,
+    command: &str,
+    current: &mut Option<CurrentGraph>,
+    intended: Option<&Graph>,
+    selection: &Selection,
+    report: Report,
+) -> Result<Done, CliError> {
+    let started = Timestamp::now();
+    let number = writer.begin(command, started);
+    let (drain, cancel) = (CancellationToken::new(), CancellationToken::new());
+    let engine = engine.with_journal(writer.journal()).draining_on(drain.clone());
+    let signals = Signals::new()?;
+    let listener = tokio::spawn(stop_on(signals, drain, cancel.clone(), report));
+    let status = engine.reconcile_until(current, intended, selection, &cancel).await;
+    listener.abort();
+    let status = status?;
+    let outcome = match status.interruption() {
+        Some(Interruption::Cancelled) => Outcome::Cancelled,
+        _ if status.result().is_ok() => Outcome::Done,
+        _ => Outcome::Failed,
+    };
+    let run = Run {
+        number,
+        command: command.to_owned(),
+        started,
+        ended: Timestamp::now(),
+        outcome,
+        entries: status.log().iter().map(RunEntry::from).collect(),
+    };
+    if let Some(current) = current {
+        if !run.entries.is_empty() {
+            writer.save(current, Some(run.clone()))?;
+        } else if writer.has_taken_over() {
+            // What the lost run had done is known now, and what the host noted of it is forgotten next.
+            writer.save(current, None)?;
+        }
+    }
+    Ok(Done { status, run })
+}
+
+/// Lets the host forget what only a cut-off run would need.
+pub(crate) fn settled(host: &Host, current: Option<&CurrentGraph>, report: Report) {
+    let is_unknown = |graph: &CurrentGraph| {
+        graph.slots().any(|slot| graph.state_at(slot).is_some_and(ItemState::is_unknown))
+    };
+    if !current.is_some_and(is_unknown)
+        && let Err(error) = host.settled()
+    {
+        report.warn(&format!("can't clean up after the run: {error}"));
+    }
+}
+
+async fn stop_on(mut signals: Signals, drain: CancellationToken, cancel: CancellationToken, report: Report) {
+    signals.next().await;
+    report.info("Stopping: what runs is finished, nothing more is started. Once more cancels it.");
+    drain.cancel();
+    signals.next().await;
+    report.info("Cancelling what runs.");
+    cancel.cancel();
+}
+
+/// Shows operations as they end.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    total: usize,
+    /// What was there before Setpoint, and stays.
+    adopted: BTreeSet<ItemRef>,
+    done: AtomicUsize,
+}
+
+impl Progress {
+    pub(crate) fn new(total: usize, adopted: BTreeSet<ItemRef>) -> Arc<Self> {
+        Arc::new(Self { total, adopted, done: AtomicUsize::new(0) })
+    }
+}
+
+impl Hooks for Progress {
+    fn after(&self, entry: &LogEntry) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let one_by_one = self.total <= SHOWN_ONE_BY_ONE || entry.error().is_some();
+        // A line that can't be written stops nothing: the run goes on, and is remembered.
+        if one_by_one {
+            let _ = print(&line(entry, self.adopted.contains(entry.item().reference())));
+        } else if done.is_multiple_of(1000) {
+            let _ = print(&format!("  … {done} of {}\n", self.total));
+        }
+    }
+}
+
+/// One operation in a line.
+pub(crate) fn line(entry: &LogEntry, adopted: bool) -> String {
+    let took = entry
+        .end()
+        .map(|end| end.duration_since(entry.start()))
+        .map_or(Duration::ZERO, |took| Duration::try_from(took).unwrap_or_default());
+    let took = if took < Duration::from_millis(100) { String::new() } else { format!(" in {}", time(took)) };
+    let item = entry.item().reference();
+    match (entry.error(), entry.operation()) {
+        (Some(error), operation) => format!("  ! {item} failed to {operation}{took}: {error}\n"),
+        (None, Operation::Create) => format!("  + {item} created{took}\n"),
+        (None, Operation::Modify) => format!("  ~ {item} modified{took}\n"),
+        (None, Operation::Delete) if adopted => format!("  - {item} let go{took}\n"),
+        (None, Operation::Delete) => format!("  - {item} deleted{took}\n"),
+    }
+}
+
+/// What was done, in one sentence.
+pub(crate) fn summary(done: &Done, adopted: &BTreeSet<ItemRef>) -> String {
+    let entries = &done.run.entries;
+    let word = |entry: &RunEntry| match entry.operation {
+        Operation::Create => "created",
+        Operation::Modify => "modified",
+        Operation::Delete if adopted.contains(&ItemRef::new(entry.kind.as_str(), entry.name.as_str())) => {
+            "let go"
+        }
+        Operation::Delete => "deleted",
+    };
+    let mut parts: Vec<String> = Vec::new();
+    for counted in ["created", "modified", "deleted", "let go"] {
+        let count = entries.iter().filter(|entry| entry.error.is_none() && word(entry) == counted).count();
+        if count > 0 {
+            parts.push(format!("{count} {counted}"));
+        }
+    }
+    let failed = entries.iter().filter(|entry| entry.error.is_some()).count();
+    if failed > 0 {
+        parts.push(format!("{failed} failed"));
+    }
+    if parts.is_empty() {
+        parts.push("nothing done".to_owned());
+    }
+    let took = time(done.run.took());
+    let mut text = format!("Run {}: {} in {took}.\n", done.run.number, parts.join(", "));
+    if done.run.outcome == Outcome::Cancelled {
+        text.push_str("It was stopped before all was done; run it again to go on.\n");
+    }
+    match done.status.pending() {
+        0 => {}
+        1 => text.push_str("1 item waits for something that is not there.\n"),
+        count => {
+            let _ = writeln!(text, "{count} items wait for something that is not there.");
+        }
+    }
+    text
+}
+
+/// A time as people like to read it.
+pub(crate) fn time(time: Duration) -> String {
+    match time.as_millis() {
+        0 => "under 1 ms".to_owned(),
+        ms @ 1..1000 => format!("{ms} ms"),
+        _ => format!("{:.1} s", time.as_secs_f64()),
+    }
+}

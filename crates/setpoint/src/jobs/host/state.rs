@@ -1,0 +1,192 @@
+//! `setpoint state`: shows and mends what Setpoint remembers.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use serde_json::Value;
+use setpoint_engine::{Engine, ItemState, Presence, Selection};
+use setpoint_graph::{ItemRef, Node, SubgraphPath};
+use setpoint_host::{attributes, item_types, registry};
+
+use super::args::{LockArgs, SetArgs, StateCommand};
+use super::error::Error;
+use super::set::{Set, state_of};
+use crate::error::CliError;
+use crate::report::{Report, print, print_json};
+use crate::service::runtime;
+
+/// One item as the list shows it.
+#[derive(Debug, Serialize)]
+struct Listed<'a> {
+    kind: &'a str,
+    name: &'a str,
+    presence: Option<Presence>,
+    adopted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+pub(crate) fn run(command: &StateCommand, report: Report) -> Result<u8, CliError> {
+    match command {
+        StateCommand::List { set, json } => list(set, *json),
+        StateCommand::Show { item, set, json } => show(item, set, *json),
+        StateCommand::Rm { items, set, lock } => remove(items, set, *lock),
+        StateCommand::Mv { from, to, set, lock } => rename(from, to, set, *lock),
+        StateCommand::Import { items, set, lock } => import(items, set, *lock, report),
+    }
+}
+
+fn list(args: &SetArgs, json: bool) -> Result<u8, CliError> {
+    let Some(snapshot) = state_of(args).read()? else { return Ok(0) };
+    let mut text = String::new();
+    for node in snapshot.graph.items() {
+        let item = node.reference();
+        let listed = Listed {
+            kind: item.kind().as_str(),
+            name: item.name().as_str(),
+            presence: node.state().map(ItemState::presence),
+            adopted: snapshot.adopted.contains(item),
+            error: node.state().and_then(ItemState::trouble).map(|trouble| trouble.error.to_string()),
+        };
+        if json {
+            print_json(&listed)?;
+        } else {
+            let _ = writeln!(text, "{item}{}", remarks(&node, listed.adopted));
+        }
+    }
+    print(&text)?;
+    Ok(0)
+}
+
+/// What is worth saying of an item beside its name.
+fn remarks(node: &Node<'_, ItemState>, adopted: bool) -> String {
+    let mut remarks = Vec::new();
+    match node.state().map(ItemState::presence) {
+        Some(Presence::Absent) => remarks.push("not there".to_owned()),
+        Some(Presence::Partial) => remarks.push("half made".to_owned()),
+        _ => {}
+    }
+    if node.state().is_some_and(ItemState::is_unknown) {
+        remarks.push("its last operation was cut off".to_owned());
+    }
+    if let Some(trouble) = node.state().and_then(ItemState::trouble) {
+        remarks.push(format!("{} failed: {}", trouble.operation, trouble.error));
+    }
+    if adopted {
+        remarks.push("adopted".to_owned());
+    }
+    if remarks.is_empty() { String::new() } else { format!("  ({})", remarks.join("; ")) }
+}
+
+fn show(item: &ItemRef, args: &SetArgs, json: bool) -> Result<u8, CliError> {
+    let not_remembered = || Error::NotRemembered(item.clone());
+    let snapshot = state_of(args).read()?.ok_or_else(not_remembered)?;
+    let node = snapshot.graph.node_of(item).ok_or_else(not_remembered)?;
+    let adopted = snapshot.adopted.contains(item);
+    if json {
+        #[derive(Serialize)]
+        struct Shown<'a> {
+            kind: &'a str,
+            name: &'a str,
+            adopted: bool,
+            item: Value,
+            state: Option<&'a ItemState>,
+        }
+        let value = item_types().item_to_value(node.item()).map_err(setpoint_state::StateError::Item)?;
+        let (kind, name) = (item.kind().as_str(), item.name().as_str());
+        print_json(&Shown { kind, name, adopted, item: value, state: node.state() })?;
+        return Ok(0);
+    }
+    let mut text = format!("{item}{}\n", remarks(&node, adopted));
+    for attribute in attributes(node.item()) {
+        let value = if attribute.sensitive { "(sensitive)" } else { &attribute.value };
+        let mut lines = value.lines();
+        let _ = writeln!(text, "  {}: {}", attribute.name, lines.next().unwrap_or_default());
+        for line in lines {
+            let _ = writeln!(text, "      {line}");
+        }
+    }
+    if let Some(state) = node.state() {
+        let _ = writeln!(text, "  since: {:.0}", state.since());
+    }
+    print(&text)?;
+    Ok(0)
+}
+
+fn remove(items: &[ItemRef], args: &SetArgs, lock: LockArgs) -> Result<u8, CliError> {
+    let state = state_of(args);
+    let set = state.read()?.map(|snapshot| snapshot.set).unwrap_or_default();
+    let (writer, mut graph) = state.lock(&set, "state rm", lock.lock_timeout)?;
+    for item in items {
+        graph.del_item(item).map_err(|_| Error::NotRemembered(item.clone()))?;
+        writer.forget(item)?;
+    }
+    writer.save(&graph, None)?;
+    for item in items {
+        print(&format!("{item} is forgotten; what is on the host stays.\n"))?;
+    }
+    Ok(0)
+}
+
+fn rename(from: &ItemRef, to: &ItemRef, args: &SetArgs, lock: LockArgs) -> Result<u8, CliError> {
+    if from.kind() != to.kind() {
+        return Err(Error::OtherKind { from: from.clone(), to: to.clone() }.into());
+    }
+    let state = state_of(args);
+    let set = state.read()?.map(|snapshot| snapshot.set).unwrap_or_default();
+    let (writer, mut graph) = state.lock(&set, "state mv", lock.lock_timeout)?;
+    if graph.contains(to) {
+        return Err(Error::Remembered(to.clone()).into());
+    }
+    let Some(node) = graph.node_of(from) else { return Err(Error::NotRemembered(from.clone()).into()) };
+    let types = item_types();
+    let mut value = types.item_to_value(node.item()).map_err(setpoint_state::StateError::Item)?;
+    value["name"] = Value::from(to.name().as_str());
+    let renamed = types.item_from_value(to.kind(), value).map_err(setpoint_state::StateError::Item)?;
+    let (path, item_state) = (node.path(), node.state().cloned());
+    graph.del_item(from)?;
+    match item_state {
+        Some(item_state) => graph.put_item_with_state(&path, renamed, item_state)?,
+        None => graph.put_item_into(&path, renamed)?,
+    };
+    if writer.is_adopted(from) {
+        writer.adopt(to)?;
+        writer.forget(from)?;
+    }
+    writer.save(&graph, None)?;
+    print(&format!("{from} is remembered as {to}.\n"))?;
+    Ok(0)
+}
+
+fn import(items: &[ItemRef], args: &SetArgs, lock: LockArgs, report: Report) -> Result<u8, CliError> {
+    let set = Set::load(args)?;
+    let (writer, mut graph) = set.state.lock(set.name(), "state import", lock.lock_timeout)?;
+    let host = set.host_to_read()?;
+    let engine = Engine::new(registry(&host));
+    for item in items {
+        if graph.contains(item) {
+            return Err(Error::Remembered(item.clone()).into());
+        }
+        let declared = set.intended().item(item).ok_or_else(|| Error::NotDeclared(item.clone()))?;
+        graph.put_item_into(&SubgraphPath::root(), declared.clone())?;
+    }
+    let wanted = Selection::items(items.iter().cloned());
+    let refreshed = runtime()?.block_on(engine.refresh(&mut graph, &wanted));
+    if let Some((item, why)) = refreshed.unreadable.first() {
+        return Err(Error::Unreadable(vec![format!("{item}: {why}")]).into());
+    }
+    if let Some(gone) = refreshed.drifted.iter().find(|drifted| drifted.found.is_none()) {
+        return Err(Error::NotThere(gone.item.clone()).into());
+    }
+    for item in items {
+        writer.adopt(item)?;
+    }
+    writer.save(&graph, None)?;
+    for item in items {
+        print(&format!("{item} is looked after from now on.\n"))?;
+    }
+    if !refreshed.drifted.is_empty() {
+        report.info("Some are not as declared; `setpoint plan` shows what `setpoint apply` would change.");
+    }
+    Ok(0)
+}

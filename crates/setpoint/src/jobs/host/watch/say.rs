@@ -1,0 +1,95 @@
+//! A line for each thing that `watch` saw or did.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use setpoint_engine::{Drifted, LogEntry};
+use setpoint_graph::ItemRef;
+use setpoint_plan::Plan;
+use setpoint_state::RunEntry;
+
+use crate::error::CliError;
+use crate::jobs::host::preview::DriftView;
+use crate::jobs::host::print::counted;
+use crate::report::{print, print_json};
+
+/// Writes lines, or JSON objects one a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Say {
+    json: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Said<'a> {
+    Started { set: &'a str, items: usize },
+    Reloaded { items: usize },
+    Wrong { message: &'a str },
+    Drift(DriftView),
+    Operation(RunEntry),
+    Plan { plan: &'a Plan },
+    Stopped,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    at: Timestamp,
+    #[serde(flatten)]
+    said: Said<'a>,
+}
+
+impl Say {
+    pub(super) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    pub(super) fn started(self, set: &str, items: usize) -> Result<(), CliError> {
+        self.write(Said::Started { set, items }, || format!("watching {set}: {} declared", counted(items)))
+    }
+
+    pub(super) fn reloaded(self, items: usize) -> Result<(), CliError> {
+        self.write(Said::Reloaded { items }, || {
+            format!("the manifests have changed: {} declared", counted(items))
+        })
+    }
+
+    pub(super) fn wrong(self, message: &str) -> Result<(), CliError> {
+        self.write(Said::Wrong { message }, || {
+            format!("{message}\nthe last good manifests stand until this is mended")
+        })
+    }
+
+    pub(super) fn drift(self, drifted: &Drifted) -> Result<(), CliError> {
+        let what = match &drifted.found {
+            None => "is gone",
+            Some(_) => "was changed",
+        };
+        let often =
+            if drifted.contested { "; it is contested, and put right less and less often" } else { "" };
+        self.write(Said::Drift(drifted.into()), || format!("! {} {what}{often}", drifted.item))
+    }
+
+    pub(super) fn operation(self, entry: &LogEntry, adopted: bool) -> Result<(), CliError> {
+        let line = || crate::jobs::host::run::line(entry, adopted).trim().to_owned();
+        self.write(Said::Operation(entry.into()), line)
+    }
+
+    pub(super) fn plan(self, plan: &Plan) -> Result<(), CliError> {
+        self.write(Said::Plan { plan }, || {
+            let mut lines = vec![plan.summary().to_string()];
+            for operation in &plan.operations {
+                let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
+                lines.push(format!("  {} {item}: {}", operation.action.sign(), operation.reason));
+            }
+            lines.join("\n")
+        })
+    }
+
+    pub(super) fn stopped(self) -> Result<(), CliError> {
+        self.write(Said::Stopped, || "stopped".to_owned())
+    }
+
+    fn write(self, said: Said<'_>, text: impl FnOnce() -> String) -> Result<(), CliError> {
+        let at = Timestamp::now();
+        if self.json { print_json(&Line { at, said }) } else { print(&format!("{at:.3} {}\n", text())) }
+    }
+}

@@ -1,0 +1,41 @@
+//! What commands share that wait for something: a runtime, and the signals that end it.
+
+use std::io;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::error::Reportable;
+
+/// Why nothing can be waited for.
+#[derive(Debug, thiserror::Error)]
+#[error("can't start the runtime: {0}")]
+pub(crate) struct RuntimeError(#[source] io::Error);
+
+impl Reportable for RuntimeError {}
+
+/// What a command runs on.
+pub(crate) fn runtime() -> Result<Runtime, RuntimeError> {
+    Builder::new_current_thread().enable_all().build().map_err(RuntimeError)
+}
+
+/// The signals that ask a command to stop.
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    pub(crate) fn new() -> Result<Self, RuntimeError> {
+        let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+        Ok(Self { interrupt: interrupt.map_err(RuntimeError)?, terminate: terminate.map_err(RuntimeError)? })
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

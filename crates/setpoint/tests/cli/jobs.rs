@@ -1,0 +1,125 @@
+//! Which jobs are in the binary, and what becomes of the commands of those that are not.
+
+use std::process::Command;
+
+use crate::{run, text};
+
+/// Each job with its feature and one of its commands, and whether it is in the binary that is tested.
+const JOBS: [(&str, &str, bool); 3] = [
+    ("host", "plan", cfg!(feature = "host")),
+    ("haproxy", "haproxy", cfg!(feature = "haproxy")),
+    ("composite", "composite", cfg!(feature = "composite")),
+];
+
+fn names(present: bool) -> String {
+    let names: Vec<&str> = JOBS.iter().filter(|job| job.2 == present).map(|job| job.0).collect();
+    names.join(", ")
+}
+
+#[test]
+fn the_version_says_which_jobs_are_in() {
+    let number = env!("CARGO_PKG_VERSION");
+    assert_eq!(text(&run(&["-V"]).stdout), format!("setpoint {number}\n"));
+    let without = match names(false) {
+        absent if absent.is_empty() => String::new(),
+        absent => format!("without: {absent}\n"),
+    };
+    let version = run(&["--version"]);
+    assert_eq!(text(&version.stdout), format!("setpoint {number}\nwith:    {}\n{without}", names(true)));
+}
+
+#[test]
+fn the_help_lists_each_job_as_a_command_or_with_its_feature() {
+    let output = run(&["--help"]);
+    let help = text(&output.stdout);
+    for (job, command, present) in JOBS {
+        assert_eq!(help.contains(&format!("\n  {command} ")), present, "{command} is a command:\n{help}");
+        assert_eq!(help.contains(&format!("[feature: {job}]")), !present, "{job} is absent:\n{help}");
+    }
+}
+
+#[test]
+fn a_command_of_an_absent_job_is_a_usage_error_that_says_how_to_get_it() {
+    for (job, command, present) in JOBS {
+        for args in [vec![command], vec![command, "--help"], vec!["help", command]] {
+            let output = run(&args);
+            let message = text(&output.stderr);
+            let expected =
+                format!("error: this binary was built without the feature `{job}`\nhint: `cargo build");
+            assert_eq!(message.starts_with(&expected), !present, "{args:?}: {message}");
+            assert!(present || output.status.code() == Some(2), "{args:?}: {:?}", output.status);
+        }
+    }
+}
+
+#[test]
+#[cfg(all(feature = "host", feature = "haproxy", feature = "composite"))]
+fn help_is_there() {
+    insta::assert_snapshot!("help", text(&run(&["--help"]).stdout));
+}
+
+/// The crates that a binary with some jobs is made of, without build scripts and tests.
+fn crates(features: &str) -> Vec<String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--frozen", "--package", "setpoint", "--edges", "normal", "--prefix", "none"])
+        .args(["--format", "{p}", "--no-default-features", "--features", features])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let first_word = |line: &str| line.split(' ').next().unwrap().to_owned();
+    let mut crates: Vec<String> = text(&output.stdout).lines().map(first_word).collect();
+    crates.sort();
+    crates.dedup();
+    crates
+}
+
+#[test]
+fn only_composites_bring_kubernetes_consul_and_tls() {
+    let heavy = |name: &String| {
+        ["kube", "k8s-openapi", "reqwest", "rustls", "aws-lc", "hyper", "axum", "tower"]
+            .iter()
+            .any(|heavy| name.starts_with(heavy))
+    };
+    for features in ["host", "haproxy", "host,haproxy"] {
+        let heavy: Vec<String> = crates(features).into_iter().filter(heavy).collect();
+        assert_eq!(heavy, [""; 0], "with {features} alone");
+    }
+    assert!(crates("composite").iter().any(heavy));
+}
+
+#[test]
+fn a_job_brings_only_the_crates_that_it_needs() {
+    let own = |features: &str| -> Vec<String> {
+        crates(features)
+            .into_iter()
+            .filter_map(|name| Some(name.strip_prefix("setpoint-")?.to_owned()))
+            .collect()
+    };
+    assert_eq!(own("host"), ["engine", "graph", "host", "plan", "state"]);
+    assert_eq!(own("haproxy"), ["haproxy", "plan"]);
+    assert_eq!(own("composite"), ["composite", "loop", "plan"]);
+    assert!(!crates("haproxy").contains(&"tokio".to_owned()), "reading files needs no runtime");
+}
+
+#[test]
+fn a_host_alone_is_made_of_one_version_of_each_crate() {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "tree",
+            "--frozen",
+            "--package",
+            "setpoint",
+            "--edges",
+            "normal",
+            "--duplicates",
+            "--depth",
+            "0",
+        ])
+        .args(["--prefix", "none", "--no-default-features", "--features", "host"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout).trim(), "");
+}
