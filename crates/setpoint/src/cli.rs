@@ -446,7 +446,7 @@ pub(crate) fn run(cli: &Cli) -> Result<u8, CliError> {
         Command::Composite(args) => commands::composite::run(&args.command, report),
         Command::Schema => commands::help::schema(),
         Command::Completions { shell } => commands::help::completions(*shell),
-        Command::Man { dir } => commands::help::manual(dir),
+        Command::Man { dir } => commands::help::write_manual(dir),
         Command::Demo(args) => demo::run(args, report).map(|()| 0),
     }
 }
