@@ -207,6 +207,15 @@ impl Bill {
     }
 }
 
+#[cfg(test)]
+impl Bill {
+    /// A bill of a program that is made of nothing else.
+    pub(crate) fn sample(release: &Release) -> Self {
+        let tree = "0setpoint v0.1.0\t\tApache-2.0\t\n";
+        Self::of(tree, tree, "package = []", release).unwrap()
+    }
+}
+
 fn purl((name, version): &Key) -> String {
     format!("pkg:cargo/{name}@{version}")
 }

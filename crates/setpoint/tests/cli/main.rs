@@ -7,6 +7,7 @@ mod composite;
 mod haproxy;
 mod memory;
 mod readme;
+mod release;
 mod sandbox;
 mod transcript;
 
