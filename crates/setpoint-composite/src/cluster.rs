@@ -40,3 +40,44 @@ pub fn client(config: &Config) -> Result<Client, kube::Error> {
         .service(client);
     Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::http::HeaderMap;
+    use axum::routing::get;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// What an API server says of itself, where the right token is shown.
+    async fn version(headers: HeaderMap) -> Result<&'static str, axum::http::StatusCode> {
+        let shown = headers.get("authorization").is_some_and(|value| value == "Bearer secret");
+        let version = r#"{"major": "1", "minor": "34", "gitVersion": "v1.34.0", "gitCommit": "", "gitTreeState": "",
+                          "buildDate": "", "goVersion": "", "compiler": "", "platform": ""}"#;
+        if shown { Ok(version) } else { Err(axum::http::StatusCode::UNAUTHORIZED) }
+    }
+
+    #[tokio::test]
+    async fn a_client_finds_its_server_by_name_and_shows_its_token() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let router = Router::new().route("/version", get(version));
+        let server = tokio::spawn(async move { axum::serve(listener, router).await });
+        let mut config = Config::new(format!("http://localhost:{port}").parse().unwrap());
+        config.auth_info.token = Some("secret".to_owned().into());
+        let found = client(&config).unwrap().apiserver_version().await.unwrap();
+        assert_eq!(found.minor, "34");
+        config.auth_info.token = None;
+        assert!(client(&config).unwrap().apiserver_version().await.is_err());
+        server.abort();
+    }
+
+    #[tokio::test]
+    async fn a_proxy_is_refused_as_kube_refuses_it() {
+        let mut config = Config::new("https://localhost:6443".parse().unwrap());
+        config.proxy_url = Some("http://proxy.test:3128".parse().unwrap());
+        let error = client(&config).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("proxy.test"), "{error}");
+    }
+}

@@ -1,5 +1,6 @@
 //! Why something could not be packed or tried.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -61,7 +62,7 @@ impl DistError {
     }
 
     /// Makes the error of what can't be understood.
-    pub(crate) fn input(what: impl Into<String>, why: impl ToString) -> Self {
+    pub(crate) fn input(what: impl Into<String>, why: &dyn fmt::Display) -> Self {
         Self::Input { what: what.into(), why: why.to_string() }
     }
 }

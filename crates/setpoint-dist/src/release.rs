@@ -78,7 +78,7 @@ impl Release {
         };
         let committed = git(&["log", "-1", "--format=%ct"])?;
         let committed: u64 =
-            committed.parse().map_err(|error| DistError::input("the commit's time", error))?;
+            committed.parse().map_err(|error| DistError::input("the commit's time", &error))?;
         let tag = format!("v{number}");
         let here = git(&["tag", "--points-at", "HEAD"])?.lines().any(|line| line == tag);
         let after = !git(&["tag", "--list", &tag])?.is_empty();

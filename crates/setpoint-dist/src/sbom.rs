@@ -103,14 +103,14 @@ impl Bill {
                 component.linked = true;
             }
         }
-        let lock: Lock = toml::from_str(lock).map_err(|error| DistError::input("Cargo.lock", error))?;
+        let lock: Lock = toml::from_str(lock).map_err(|error| DistError::input("Cargo.lock", &error))?;
         for Locked { name, version, checksum } in lock.package {
             if let Some(component) = components.get_mut(&(name, version)) {
                 component.checksum = checksum;
             }
         }
         let Some(program) = above.into_iter().next() else {
-            return Err(DistError::input("`cargo tree`", "it lists nothing"));
+            return Err(DistError::input("`cargo tree`", &"it lists nothing"));
         };
         Ok(Self { release: release.clone(), program, components, libraries: Vec::new() })
     }
@@ -224,10 +224,10 @@ fn purl((name, version): &Key) -> String {
 fn serial_number(content: &[u8]) -> String {
     let mut bytes: Vec<u8> = Sha256::digest(content).iter().copied().take(16).collect();
     if let Some(byte) = bytes.get_mut(6) {
-        *byte = *byte & 0x0f | 0x80;
+        *byte = (*byte & 0x0f) | 0x80;
     }
     if let Some(byte) = bytes.get_mut(8) {
-        *byte = *byte & 0x3f | 0x80;
+        *byte = (*byte & 0x3f) | 0x80;
     }
     let digits = hex(&bytes);
     let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default().to_owned();
@@ -245,7 +245,7 @@ struct Line {
 
 impl Line {
     fn read(line: &str) -> Result<Self, DistError> {
-        let wrong = || DistError::input("`cargo tree`", format!("`{line}` is no crate"));
+        let wrong = || DistError::input("`cargo tree`", &format_args!("`{line}` is no crate"));
         let mut fields = line.split('\t');
         let package = fields.next().ok_or_else(wrong)?;
         let end = package.find(|character: char| !character.is_ascii_digit()).ok_or_else(wrong)?;

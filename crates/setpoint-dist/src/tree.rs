@@ -115,21 +115,13 @@ fn append(
     header.set_groupname("root")?;
     header.set_mtime(epoch);
     header.set_size(size);
-    if path == "./" {
-        // `append_data` would have nothing left of it.
-        let name = header.as_old_mut();
-        name.name.get_mut(..2).map(|start| start.copy_from_slice(b"./"));
-        header.set_cksum();
-        return archive.append(&header, content);
-    }
-    if let Some(rest) = path.strip_prefix("./") {
-        // So would `append_data` drop the dot, which `dpkg` wants to see.
-        let bytes = [b"./", rest.as_bytes()].concat();
+    if path.starts_with("./") {
+        // `append_data` would drop the dot, which `dpkg` wants to see.
         let field = &mut header.as_old_mut().name;
-        let Some(start) = field.get_mut(..bytes.len()) else {
+        let Some(start) = field.get_mut(..path.len()) else {
             return Err(io::Error::other(format!("{path} is too long for an archive")));
         };
-        start.copy_from_slice(&bytes);
+        start.copy_from_slice(path.as_bytes());
         header.set_cksum();
         return archive.append(&header, content);
     }

@@ -15,7 +15,7 @@ use crate::program;
 /// workspace, a checksum.
 pub(super) fn check(bill: &Path, sources: &Sources<'_>) -> Result<String, DistError> {
     let bytes = fs::read(bill).map_err(DistError::file("read", bill))?;
-    let bill: Value = serde_json::from_slice(&bytes).map_err(|error| DistError::input("the bill", error))?;
+    let bill: Value = serde_json::from_slice(&bytes).map_err(|error| DistError::input("the bill", &error))?;
     let components = bill["components"].as_array().map_or(&[][..], Vec::as_slice);
     let program = &bill["metadata"]["component"];
     let purls = components.iter().chain([program]).filter_map(|component| component["purl"].as_str());

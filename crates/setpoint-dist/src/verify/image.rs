@@ -97,7 +97,7 @@ fn blob(folder: &Path, descriptor: &Value) -> Result<std::path::PathBuf, DistErr
 
 fn read(path: &Path) -> Result<Value, DistError> {
     let bytes = fs::read(path).map_err(DistError::file("read", path))?;
-    serde_json::from_slice(&bytes).map_err(|error| DistError::input(path.to_string_lossy(), error))
+    serde_json::from_slice(&bytes).map_err(|error| DistError::input(path.to_string_lossy(), &error))
 }
 
 fn list(value: &Value) -> &[Value] {

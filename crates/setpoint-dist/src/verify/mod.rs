@@ -48,9 +48,12 @@ pub struct Sources<'a> {
 /// Tries all that was packed of a binary into a folder; one that fails does not keep the others from being tried.
 pub fn artefacts(folder: &Path, artefacts: &Artefacts, sources: &Sources<'_>) -> Vec<Trial> {
     let checked = checksums::check(folder).map(|count| format!("{count} files match {}", checksums::NAME));
-    let linked = Elf::read(&artefacts.binary).map(|elf| match elf.is_static() {
-        true => "needs nothing but the kernel".to_owned(),
-        false => format!("needs {}", elf.needed.join(", ")),
+    let linked = Elf::read(&artefacts.binary).map(|elf| {
+        if elf.is_static() {
+            "needs nothing but the kernel".to_owned()
+        } else {
+            format!("needs {}", elf.needed.join(", "))
+        }
     });
     vec![
         Trial { what: "checksums", result: checked },
