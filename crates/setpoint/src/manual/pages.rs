@@ -10,8 +10,8 @@ pub(super) const PAGES: &[Page] = &[
         command: "",
         examples: &[
             Example("See Setpoint at work, in a temporary directory:", "setpoint demo"),
-            Example("Show what would be done to the host, then do it:", "setpoint plan"),
-            Example("Carry it out without being asked:", "setpoint apply --yes"),
+            Example("Show what would be done to the host:", "setpoint plan"),
+            Example("Do it, without being asked:", "setpoint apply --yes"),
             Example("Keep it so, and repair whatever drifts:", "setpoint watch"),
         ],
         exit: DONE,
