@@ -7,6 +7,7 @@
 mod bench;
 mod conformance;
 mod console;
+mod dist;
 mod exit;
 mod fuzz;
 mod keywords;
@@ -40,6 +41,8 @@ enum Command {
     RunTest(test::limited::Args),
     /// Measures with optimisation, each case in a process of its own.
     Bench(bench::Args),
+    /// Makes what people install: a static binary, a Debian package, an image, checksums, a bill of materials.
+    Dist(dist::Args),
     /// Holds what is built to recordings of the original.
     Conformance(conformance::Args),
     /// Asks each HAProxy which words it knows, and writes the list of them anew.
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::RunTest(args) => test::limited::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Dist(args) => dist::run(&args),
         Command::Conformance(args) => conformance::run(&args),
         Command::Keywords(args) => keywords::run(&args),
         Command::Soak(args) => soak::run(&args),

@@ -12,19 +12,16 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_path_buf()
 }
 
-/// A `cargo` command that runs in the workspace, with the toolchain that runs this one.
-pub(crate) fn cargo() -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(root());
-    command
+/// The `cargo` that runs this command.
+pub(crate) fn cargo_path() -> PathBuf {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()).into()
 }
 
-/// The folder that cargo builds into.
-pub(crate) fn target() -> Result<PathBuf> {
-    // This program is in `<target>/<profile>/`.
-    let program = std::env::current_exe().context("can't find out which program this is")?;
-    let folder = program.parent().and_then(Path::parent).map(Path::to_path_buf);
-    folder.context("this program is in no folder that cargo builds into")
+/// A `cargo` command that runs in the workspace, with the toolchain that runs this one.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(cargo_path());
+    command.current_dir(root());
+    command
 }
 
 /// One package of the workspace.
@@ -37,18 +34,27 @@ pub(crate) struct Package {
 
 /// The workspace's packages by name.
 pub(crate) fn packages() -> Result<BTreeMap<String, Package>> {
+    let packages = metadata()?.packages;
+    Ok(packages.into_iter().map(|package| (package.name.clone(), package.into())).collect())
+}
+
+/// The folder that cargo builds into.
+pub(crate) fn target_directory() -> Result<PathBuf> {
+    Ok(metadata()?.target_directory)
+}
+
+fn metadata() -> Result<Metadata> {
     let output = cargo()
         .args(["metadata", "--format-version=1", "--no-deps"])
         .output()
         .context("can't run `cargo metadata`")?;
     ensure!(output.status.success(), "`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Metadata =
-        serde_json::from_slice(&output.stdout).context("`cargo metadata` printed something unexpected")?;
-    Ok(metadata.packages.into_iter().map(|package| (package.name.clone(), package.into())).collect())
+    serde_json::from_slice(&output.stdout).context("`cargo metadata` printed something unexpected")
 }
 
 #[derive(Deserialize)]
 struct Metadata {
+    target_directory: PathBuf,
     packages: Vec<MetadataPackage>,
 }
 

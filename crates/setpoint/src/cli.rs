@@ -10,6 +10,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::commands;
 use crate::error::CliError;
 use crate::jobs;
+use crate::manual;
 use crate::report::{LogFormat, Report};
 
 /// What `--version` prints.
@@ -59,7 +60,8 @@ enum Command {
 
 /// Reads the arguments of the process; or tells what is wrong with them, and returns the code to exit with.
 pub(crate) fn parse() -> Result<Cli, ExitCode> {
-    let parsed = Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let command = manual::with_examples(Cli::command());
+    let parsed = command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.map_err(|error| match absent_job(&error) {
         Some(job) => CliError::AbsentJob(job).report(LogFormat::Text),
         None => error.exit(),
@@ -87,7 +89,7 @@ pub(crate) fn run(cli: &Cli) -> Result<u8, CliError> {
         #[cfg(feature = "composite")]
         Command::Composite(args) => jobs::composite::dispatch(&args.command, report),
         Command::Completions { shell } => commands::help::completions(*shell),
-        Command::Man { dir } => commands::help::manual(dir),
+        Command::Man { dir } => commands::help::write_manual(dir),
     }
 }
 

@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod error;
 mod jobs;
+mod manual;
 mod report;
 #[cfg(any(feature = "host", feature = "composite"))]
 mod service;

@@ -37,7 +37,7 @@ pub(crate) struct Program {
 impl Program {
     /// Makes the copy, or finds it.
     pub(crate) fn copy() -> Result<Self> {
-        let folder = workspace::target()?.join("xtask");
+        let folder = workspace::target_directory()?.join("xtask");
         let copied = || -> std::io::Result<()> {
             std::fs::create_dir_all(&folder)?;
             // Another run may be using the copy that is there: it is replaced, and not written to.

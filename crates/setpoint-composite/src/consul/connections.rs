@@ -11,6 +11,7 @@ use tokio::task::spawn_blocking;
 
 use super::error::Error;
 use super::settings::Tls;
+use crate::names::Resolver;
 
 /// Makes connections with the certificates that are in the files.
 pub(super) struct Connections {
@@ -113,6 +114,7 @@ impl<'a> Files<'a> {
     fn make(self, connect_timeout: Duration) -> Result<reqwest::Client, Error> {
         let mut builder = reqwest::Client::builder()
             .no_proxy()
+            .dns_resolver(Resolver::default())
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(connect_timeout)
             // A connection whose other end is gone without a word is found in half a minute, not at the end of

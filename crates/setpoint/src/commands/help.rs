@@ -7,6 +7,7 @@ use clap::CommandFactory;
 
 use crate::cli::Cli;
 use crate::error::CliError;
+use crate::manual;
 use crate::report::print;
 
 /// Prints completions for a shell.
@@ -18,23 +19,25 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, CliError> {
 }
 
 /// Writes a manual page for each command.
-pub(crate) fn manual(dir: &Path) -> Result<u8, CliError> {
+pub(crate) fn write_manual(dir: &Path) -> Result<u8, CliError> {
     let failed = |path: &Path| {
         let path = path.to_path_buf();
         move |source| CliError::Manual { path, source }
     };
     fs::create_dir_all(dir).map_err(failed(dir))?;
-    let mut root = Cli::command();
+    // `help` has no page of its own, so the others do not name one.
+    let mut root = Cli::command().disable_help_subcommand(true);
     root.build();
-    let mut todo = vec![root];
-    while let Some(command) = todo.pop() {
+    let mut todo = vec![(String::new(), root)];
+    while let Some((words, command)) = todo.pop() {
         let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
         let path = dir.join(format!("{name}.1"));
-        let mut page = Vec::new();
-        let rendered = clap_mangen::Man::new(command.clone().display_name(&name)).render(&mut page);
-        rendered.and_then(|()| fs::write(&path, page)).map_err(failed(&path))?;
+        let page = manual::page(&command.clone().display_name(&name), &words);
+        page.and_then(|page| fs::write(&path, page)).map_err(failed(&path))?;
         print(&format!("{}\n", path.display()))?;
-        todo.extend(command.get_subcommands().filter(|sub| sub.get_name() != "help").cloned());
+        for sub in command.get_subcommands() {
+            todo.push((format!("{words} {}", sub.get_name()).trim().to_owned(), sub.clone()));
+        }
     }
     Ok(0)
 }

@@ -16,6 +16,8 @@ mod links;
 #[cfg(feature = "host")]
 mod memory;
 mod pages;
+#[cfg(feature = "host")]
+mod release;
 #[cfg_attr(not(feature = "host"), expect(dead_code, reason = "the other jobs need less of it"))]
 mod sandbox;
 #[cfg(feature = "host")]

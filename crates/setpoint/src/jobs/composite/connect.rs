@@ -6,6 +6,7 @@ use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde::{Deserialize, Serialize};
+use setpoint_composite::cluster;
 use setpoint_composite::consul::{self, Auth, ClientCertificate, Login, Secret, Tls};
 
 use super::error::Error;
@@ -126,12 +127,21 @@ impl KubernetesArgs {
                 let options = KubeConfigOptions::default();
                 Config::from_custom_kubeconfig(config, &options).await.map_err(|error| wrong(&error))?
             }
-            None => Config::infer().await.map_err(|error| Error::Kubernetes(error.to_string()))?,
+            None if has_home_or_kubeconfig() => {
+                Config::infer().await.map_err(|error| Error::Kubernetes(error.to_string()))?
+            }
+            None => Config::incluster().map_err(|error| Error::Kubernetes(error.to_string()))?,
         };
         let namespace = config.default_namespace.clone();
-        let client = Client::try_from(config).map_err(|error| Error::Kubernetes(error.to_string()))?;
+        let client = cluster::client(&config).map_err(|error| Error::Kubernetes(error.to_string()))?;
         Ok((client, namespace))
     }
+}
+
+/// Returns whether a configuration may be in a file. Without HOME, the home directory would be asked of the C library,
+/// which static programs can't: it loads modules for that.
+fn has_home_or_kubeconfig() -> bool {
+    ["KUBECONFIG", "HOME"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
 /// Says which cryptography is used, once.

@@ -1,0 +1,99 @@
+//! The table is held to the commands that there are.
+
+use clap::CommandFactory;
+
+use super::*;
+use crate::cli::Cli;
+
+/// Each command with the words that lead to it.
+fn commands() -> Vec<(String, Command)> {
+    let mut root = Cli::command();
+    root.build();
+    let mut found = vec![(String::new(), root)];
+    let mut next = 0;
+    while let Some((path, command)) = found.get(next).cloned() {
+        let visible = command.get_subcommands().filter(|sub| sub.get_name() != "help" && !sub.is_hide_set());
+        found
+            .extend(visible.map(|sub| (format!("{path} {}", sub.get_name()).trim().to_owned(), sub.clone())));
+        next += 1;
+    }
+    found
+}
+
+#[test]
+fn every_command_has_a_page_with_exit_status_files_and_examples() {
+    for (path, command) in commands() {
+        let page = String::from_utf8(page(&command, &path).unwrap()).unwrap();
+        for section in ["SH NAME", "SH SYNOPSIS", "SH \"EXIT STATUS\"", "SH FILES", "SH EXAMPLES"] {
+            let (_, below) =
+                page.split_once(section).unwrap_or_else(|| panic!("setpoint {path}: no {section}"));
+            let own = below.split(".SH ").next().unwrap_or_default();
+            assert!(own.trim().len() > 10, "setpoint {path}: nothing in {section}");
+        }
+        assert!(!page.contains('`') || !own_sections(page_of(&path).unwrap()).contains('`'), "{path}");
+    }
+}
+
+#[test]
+fn no_two_rows_are_of_the_same_command() {
+    for (number, page) in PAGES.iter().enumerate() {
+        let again = PAGES.iter().skip(number + 1).any(|other| other.command == page.command);
+        assert!(!again, "{}", page.command);
+    }
+}
+
+/// Of a line with a pipe, the part that is ours; without what is redirected.
+fn own_words(line: &str) -> Option<Vec<&str>> {
+    let part = line.split(" | ").find(|part| part.starts_with("setpoint "))?;
+    Some(part.split(" > ").next().unwrap_or_default().split_whitespace().collect())
+}
+
+#[test]
+fn every_example_is_a_command_line_that_is_understood() {
+    for (path, _) in commands() {
+        let page = page_of(&path).unwrap();
+        let mut own = 0;
+        for Example(about, line) in page.examples {
+            assert!(
+                about.ends_with(':') && !about.contains('`') || path == "plan" || path == "man",
+                "{about}"
+            );
+            let Some(words) = own_words(line) else {
+                assert!(line.starts_with("systemctl "), "{line}");
+                continue;
+            };
+            let parsed = Cli::command().try_get_matches_from(&words);
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+            let words = words[1..].join(" ");
+            own += usize::from(path.is_empty() || words.starts_with(&path));
+        }
+        assert!(own > 0, "setpoint {path} has no example of its own");
+    }
+}
+
+#[test]
+fn every_command_exits_with_0_1_or_2_and_says_when() {
+    for page in PAGES {
+        let codes: Vec<u8> = page.exit.iter().map(|Exit(code, _)| *code).collect();
+        assert_eq!(codes, [0, 1, 2], "{}", page.command);
+    }
+}
+
+#[test]
+fn examples_are_at_the_end_of_the_help() {
+    let mut command = with_examples(Cli::command());
+    let plan = command.find_subcommand_mut("plan").unwrap();
+    let help = plan.render_long_help().to_string();
+    assert!(
+        help.contains("Examples:\n  Show what `setpoint apply` would do here:\n    $ setpoint plan\n"),
+        "{help}"
+    );
+    assert!(!plan.render_help().to_string().contains("Examples:"), "the summary stays short");
+}
+
+#[test]
+fn what_roff_reads_as_its_own_is_escaped() {
+    assert_eq!(roff(".setpoint/"), "\\&.setpoint/");
+    assert_eq!(roff("say `--yes`, or don't"), "say \\fB\\-\\-yes\\fR, or don\\(aqt");
+    assert_eq!(roff("a\\b ~/c"), "a\\eb \\(ti/c");
+}

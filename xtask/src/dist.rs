@@ -1,0 +1,236 @@
+//! `cargo xtask dist`: everything that people install, made from one command.
+//!
+//! ```text
+//! targets ──▶ build: a static binary each ──▶ setpoint-dist packs ──▶ SHA256SUMS ──▶ --verify tries each
+//! ```
+//!
+//! What is packed how is told in `docs/release.md`. Progress goes to the standard error output, the table or the JSON to
+//! the standard output.
+
+mod build;
+mod folder;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use serde_json::json;
+use setpoint_dist::verify::{self, Sources, Trial};
+use setpoint_dist::{Artefacts, Bill, Compression, Documents, Elf, Packing, Release, checksums};
+
+use crate::{console, workspace};
+
+/// Arguments of `cargo xtask dist`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Builds for these targets; for that of this machine if none is named.
+    #[arg(long, value_name = "TARGET")]
+    target: Vec<String>,
+    /// Packs this binary, which runs on this machine, and builds none.
+    #[arg(long, value_name = "FILE", conflicts_with = "target")]
+    binary: Option<PathBuf>,
+    /// Where to put it [default: `dist` in the target folder].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Installs the package into a root of its own, unpacks the image, and runs both.
+    #[arg(long)]
+    verify: bool,
+    /// Compresses less, in less time.
+    #[arg(long)]
+    fast: bool,
+    /// Prints one JSON object with all artefacts and what was tried.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was made for one target.
+struct Made {
+    target: String,
+    artefacts: Artefacts,
+    trials: Vec<Trial>,
+}
+
+/// Builds, packs, and tries what was packed.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let started = Instant::now();
+    let root = workspace::root();
+    let release = Release::read(&root, env!("CARGO_PKG_VERSION"), source_date_epoch()?)?;
+    let host = build::host()?;
+    let targets = if args.target.is_empty() { vec![host.clone()] } else { args.target.clone() };
+    for target in &targets {
+        build::installed(target)?;
+    }
+    let out = match &args.out {
+        Some(out) => std::path::absolute(out).context("can't use the folder")?,
+        None => workspace::target_directory()?.join("dist"),
+    };
+    folder::prepare(&out)?;
+
+    let mut binaries = Vec::new();
+    for target in targets {
+        let binary = match &args.binary {
+            Some(binary) => binary.clone(),
+            None => build_static(&target)?,
+        };
+        binaries.push((target, binary));
+    }
+    let documents = documents(&host, &binaries)?;
+    let mut made = Vec::new();
+    for (target, binary) in binaries {
+        progress(format_args!("packing {} for {target}", release.version));
+        let bill = bill(&binary, &root, &target, &host, &release)?;
+        let compression = if args.fast { Compression::Fast } else { Compression::Small };
+        let packing = Packing {
+            binary: &binary,
+            target: &target,
+            release: &release,
+            documents: &documents,
+            bill: &bill,
+            root: &root,
+            compression,
+        };
+        made.push(Made { artefacts: packing.pack(&out)?, target, trials: Vec::new() });
+    }
+    checksums::write(&out)?;
+    if args.verify {
+        for made in &mut made {
+            if !runs_here(&made.target, &host) {
+                progress(format_args!("{} does not run on this machine, and was not tried", made.target));
+                continue;
+            }
+            progress(format_args!("trying what was packed for {}", made.target));
+            let cargo = workspace::cargo_path();
+            let sources = Sources { cargo: &cargo, root: &root, target: &made.target, release: &release };
+            made.trials = verify::artefacts(&out, &made.artefacts, &sources);
+        }
+    }
+    progress(format_args!("done in {}", console::human(started.elapsed())));
+    let failed = made.iter().flat_map(|made| &made.trials).any(|trial| trial.result.is_err());
+    if args.json {
+        println!("{}", report(&out, &release, &made)?);
+    } else {
+        print_table(&out, &made)?;
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Builds the optimised binary, and holds it to be static.
+fn build_static(target: &str) -> Result<PathBuf> {
+    progress(format_args!("building for {target}"));
+    let started = Instant::now();
+    let binary = build::build(target)?;
+    let elf = Elf::read(&binary)?;
+    if !elf.is_static() {
+        bail!("{} is not static: it needs {}", binary.display(), elf.needed.join(", "));
+    }
+    progress(format_args!("built for {target} in {}", console::human(started.elapsed())));
+    Ok(binary)
+}
+
+/// Lets a binary that runs here write the documents, which are the same for all targets.
+fn documents(host: &str, binaries: &[(String, PathBuf)]) -> Result<Documents> {
+    let here = binaries.iter().find(|(target, _)| runs_here(target, host));
+    let binary = match here {
+        Some((_, binary)) => binary.clone(),
+        None => build_static(host)?,
+    };
+    Ok(Documents::of(&binary)?)
+}
+
+/// What the binary is made of: its crates, and of a static one the libraries below them.
+fn bill(binary: &Path, root: &Path, target: &str, host: &str, release: &Release) -> Result<Bill> {
+    let mut bill = Bill::read(&workspace::cargo_path(), root, target, release)?;
+    bill.add_library("rust-std", &build::rust_version()?, "MIT OR Apache-2.0");
+    if Elf::read(binary)?.is_static() && target.ends_with("-gnu") {
+        let version = if target == host { build::glibc_version()? } else { "unspecified".to_owned() };
+        bill.add_library("glibc", &version, "LGPL-2.1-or-later");
+    }
+    Ok(bill)
+}
+
+/// Returns whether programs for a target run on a machine: another C library makes no difference to a static one.
+fn runs_here(target: &str, host: &str) -> bool {
+    let processor = |target: &str| target.split('-').next().unwrap_or_default().to_owned();
+    processor(target) == processor(host) && target.contains("-linux-")
+}
+
+/// The time that all files are to have, where the caller says so: <https://reproducible-builds.org/specs/source-date-epoch>.
+fn source_date_epoch() -> Result<Option<u64>> {
+    let Some(text) = std::env::var("SOURCE_DATE_EPOCH").ok().filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let epoch = text.parse();
+    epoch.map(Some).with_context(|| format!("SOURCE_DATE_EPOCH is `{text}`, which are no seconds since 1970"))
+}
+
+fn progress(text: std::fmt::Arguments<'_>) {
+    eprintln!("dist: {text}");
+}
+
+/// The name of an artefact in the folder, what it is, and its size.
+fn artefacts(made: &Made) -> Result<Vec<(String, &'static str, u64)>> {
+    let Artefacts { binary, package, image, archive, bill } = &made.artefacts;
+    let all =
+        [(binary, "binary"), (package, "package"), (image, "image"), (archive, "archive"), (bill, "bill")];
+    let described = all.map(|(path, what)| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let size = folder::size(path).with_context(|| format!("can't read {}", path.display()))?;
+        Ok((name, what, size))
+    });
+    described.into_iter().collect()
+}
+
+fn print_table(out: &Path, made: &[Made]) -> Result<()> {
+    println!("In {}:", out.display());
+    for made in made {
+        for (name, what, size) in artefacts(made)? {
+            println!("  {what:<9}{:>10}  {name}", folder::human_size(size));
+        }
+    }
+    println!("  {:<9}{:>10}  {}", "checksums", "", checksums::NAME);
+    for trial in made.iter().flat_map(|made| &made.trials) {
+        match &trial.result {
+            Ok(found) => println!("ok: {}: {found}", trial.what),
+            Err(error) => println!("failed: {}: {error}", trial.what),
+        }
+    }
+    Ok(())
+}
+
+fn report(out: &Path, release: &Release, made: &[Made]) -> Result<serde_json::Value> {
+    let mut targets = Vec::new();
+    for made in made {
+        let artefacts: Vec<_> = artefacts(made)?
+            .into_iter()
+            .map(|(name, kind, size)| json!({"kind": kind, "name": name, "size": size}))
+            .collect();
+        let trial = |trial: &Trial| match &trial.result {
+            Ok(found) => json!({"what": trial.what, "ok": true, "message": found}),
+            Err(error) => json!({"what": trial.what, "ok": false, "message": error.to_string()}),
+        };
+        let trials: Vec<_> = made.trials.iter().map(trial).collect();
+        targets.push(json!({"target": made.target, "artefacts": artefacts, "trials": trials}));
+    }
+    Ok(json!({
+        "folder": out,
+        "version": release.version.to_string(),
+        "commit": release.commit,
+        "epoch": release.epoch,
+        "targets": targets,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_of_the_same_processor_runs_here() {
+        let host = "x86_64-unknown-linux-gnu";
+        assert!(runs_here(host, host));
+        assert!(runs_here("x86_64-unknown-linux-musl", host));
+        assert!(!runs_here("aarch64-unknown-linux-gnu", host));
+        assert!(!runs_here("x86_64-apple-darwin", host));
+    }
+}
