@@ -61,7 +61,7 @@ fn write_ar(mut out: impl Write, members: &[(&str, Content)], epoch: u64) -> io:
     out.write_all(b"!<arch>\n")?;
     for (name, content) in members {
         let size = content.size()?;
-        write!(out, "{name:<16}{epoch:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, "100644")?;
+        writeln!(out, "{name:<16}{epoch:<12}{:<6}{:<6}{:<8}{size:<10}`", 0, 0, "100644")?;
         io::copy(&mut content.open()?, &mut out)?;
         if size % 2 == 1 {
             out.write_all(b"\n")?;

@@ -22,7 +22,7 @@ fn sorted(value: &Value) -> Value {
         Value::Object(members) => {
             let members: BTreeMap<_, _> = members.iter().collect();
             let members = members.into_iter().map(|(name, value)| (name.clone(), sorted(value)));
-            Value::Object(Map::from_iter(members))
+            Value::Object(members.collect::<Map<_, _>>())
         }
         Value::Array(values) => Value::Array(values.iter().map(sorted).collect()),
         value => value.clone(),

@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(version(), Version::released("0.1.0"));
         std::fs::write(root.join("new"), "").unwrap();
         assert!(version().debian().starts_with("0.1.0+git20261116."), "{}", version().debian());
-        assert!(version().debian().ends_with(".dirty"));
+        assert!(version().debian().contains(".dirty"));
 
         git(root, &["add", "new"]);
         git(root, &["commit", "--quiet", "-m", "two"]);

@@ -8,20 +8,20 @@ use serde::Deserialize;
 
 use crate::workspace;
 
+/// Links the C library in.
+const CRT_STATIC: &str = "-C target-feature=+crt-static";
+
 /// Builds `setpoint` for a target, and returns where it is.
 ///
 /// Paths of this machine are left out of it, so that another machine builds the same.
 pub(crate) fn build(target: &str) -> Result<PathBuf> {
-    let mut flags = std::env::var("RUSTFLAGS").unwrap_or_default();
-    flags.push_str(" -C target-feature=+crt-static");
+    let mut flags = vec![std::env::var("RUSTFLAGS").unwrap_or_default(), CRT_STATIC.to_owned()];
     for (from, to) in [(cargo_home(), "/cargo"), (Some(workspace::root()), "/setpoint")] {
-        if let Some(from) = from {
-            flags.push_str(&format!(" --remap-path-prefix={}={to}", from.display()));
-        }
+        flags.extend(from.map(|from| format!("--remap-path-prefix={}={to}", from.display())));
     }
     let mut command = workspace::cargo();
     command.args(["build", "--locked", "--package", "setpoint", "--profile", "dist", "--target", target]);
-    command.arg("--message-format=json-render-diagnostics").env("RUSTFLAGS", flags.trim());
+    command.arg("--message-format=json-render-diagnostics").env("RUSTFLAGS", flags.join(" ").trim());
     let output = command.stderr(Stdio::inherit()).output().context("can't run `cargo build`")?;
     ensure!(output.status.success(), "`cargo build` for {target} failed");
     let messages = String::from_utf8_lossy(&output.stdout);

@@ -49,21 +49,17 @@ fn shell(line: &str, dir: &Path) -> String {
 
 /// The commands in a `console` block, each with what it is shown to print.
 fn sessions(block: &str) -> Vec<(String, String)> {
-    let mut sessions: Vec<(String, String)> = Vec::new();
-    let mut is_input = false;
+    let (mut sessions, mut is_input) = (Vec::<(String, String)>::new(), false);
     for line in block.lines() {
-        match (line.strip_prefix("$ "), sessions.last_mut()) {
-            (Some(command), _) => {
-                is_input = command.ends_with("<<'END'");
-                sessions.push((format!("{command}\n"), String::new()));
-            }
-            (None, Some((command, _))) if is_input => {
-                is_input = line != "END";
-                *command += &format!("{line}\n");
-            }
-            (None, Some((_, shown))) => *shown += &format!("{line}\n"),
-            (None, None) => panic!("a block begins with a command: {line}"),
+        if let Some(command) = line.strip_prefix("$ ") {
+            is_input = command.ends_with("<<'END'");
+            sessions.push((format!("{command}\n"), String::new()));
+            continue;
         }
+        let (command, shown) = sessions.last_mut().unwrap();
+        let text = if is_input { command } else { shown };
+        text.extend([line, "\n"]);
+        is_input &= line != "END";
     }
     sessions
 }
