@@ -44,10 +44,9 @@ impl Program {
             let beside = folder.join(format!("xtask.{}", std::process::id()));
             std::fs::copy("/proc/self/exe", &beside)?;
             std::fs::rename(beside, folder.join("xtask"))?;
-            match std::os::unix::fs::symlink("xtask", folder.join(NAME)) {
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-                linked => linked,
-            }
+            let beside = folder.join(format!("{NAME}.{}", std::process::id()));
+            std::os::unix::fs::symlink("xtask", &beside)?;
+            std::fs::rename(beside, folder.join(NAME))
         };
         copied().with_context(|| format!("can't copy this program to {}", folder.display()))?;
         Ok(Self { folder })
