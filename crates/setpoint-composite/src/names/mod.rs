@@ -29,11 +29,11 @@ use hickory_resolver::system_conf::parse_resolv_conf;
 /// The name server that is asked where no file names one, as `resolv.conf(5)` has it.
 const DEFAULT_SERVER: &[u8] = b"\nnameserver 127.0.0.1\n";
 
-/// Why a name has no addresses.
+/// Why a name has no addresses. What led to it is its source, and not in its text.
 #[derive(Debug, thiserror::Error)]
 pub enum NameError {
     /// A file can't be read.
-    #[error("can't read {}: {source}", .path.display())]
+    #[error("can't read {}", .path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -41,15 +41,18 @@ pub enum NameError {
         source: io::Error,
     },
     /// The file with the name servers can't be used.
-    #[error("can't use {}: {source}", .path.display())]
+    #[error("can't use {}", .path.display())]
     Configuration {
         /// The file.
         path: PathBuf,
         /// Why.
         source: NetError,
     },
-    /// No name server has addresses for the name.
-    #[error("can't resolve {name}: {source}")]
+    /// The name servers say that there is no such name, or that it has no addresses.
+    #[error("no name server knows {0}")]
+    Unknown(String),
+    /// No name server answered as it should.
+    #[error("can't resolve {name}")]
     Lookup {
         /// The name.
         name: String,
@@ -101,7 +104,14 @@ impl Resolver {
             return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
         }
         let client = self.client(read(&self.0.servers).await?)?;
-        let failed = |source| NameError::Lookup { name: name.to_owned(), source };
+        let failed = |source: NetError| {
+            let name = name.to_owned();
+            if source.is_no_records_found() {
+                NameError::Unknown(name)
+            } else {
+                NameError::Lookup { name, source }
+            }
+        };
         Ok(client.lookup_ip(name).await.map_err(failed)?.iter().collect())
     }
 
