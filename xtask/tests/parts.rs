@@ -123,7 +123,7 @@ async fn a_run_that_is_killed_leaves_no_entry_and_a_damaged_entry_is_made_anew()
         let entries = fs::read_dir(folder.path().join("parts").join(GO_PART)).into_iter().flatten();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     };
-    let making = || entries().iter().any(|name| name.starts_with(".making-"));
+    let making = || entries().iter().any(|name| name == ".building");
     let whole = || entries().into_iter().filter(|name| !name.starts_with('.')).collect::<Vec<_>>();
 
     // A registry that takes a request and never answers it.

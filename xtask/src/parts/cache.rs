@@ -3,6 +3,7 @@
 //! ```text
 //! <folder>/<name>/<version>-<architecture>-<recipe>/bin/…      an entry, with its receipt
 //! <folder>/<name>/.making-<pid>/                                 one that is being made
+//! <folder>/<name>/.building/                                     what several are made of
 //! <folder>/<name>/.lock                                          held while one is made
 //! ```
 //!
@@ -69,6 +70,23 @@ enum Content {
     Link(PathBuf),
 }
 
+/// A folder for what entries are made of, removed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 /// The right to make entries of one part; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
@@ -116,6 +134,18 @@ impl Cache {
                 }
             }
         }
+    }
+
+    /// Makes a folder for what entries are made of, in that of a part whose lock is held. What a run that was killed left
+    /// there is removed.
+    pub(crate) fn scratch(&self, name: &str) -> Result<Scratch, Problem> {
+        let folder = self.root.join(name).join(".building");
+        let problem = |error: io::Error| Problem::from_io("can't make", &folder, &error);
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(problem(error)),
+            _ => fs::create_dir(&folder).map_err(problem)?,
+        }
+        Ok(Scratch(folder))
     }
 
     /// Finds the entry of a part that was made last in the given way, whatever its version; a damaged one is

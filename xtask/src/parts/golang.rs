@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::cache::{Cache, Entry, Lock, recipe_hash};
+use super::cache::{Cache, Entry, Lock, Scratch, recipe_hash};
 use super::diagnosis::Problem;
 use super::table::{GoModule, GoRecipe, Part};
 use super::{Effort, command, modules, report};
@@ -46,7 +46,7 @@ pub(crate) fn obtain(
         }
     }
     if !missing.is_empty() {
-        let built = build(&module, missing.iter().map(|(_, order)| order));
+        let built = build(&module, missing.iter().map(|(_, order)| order), cache);
         for (index, order) in &missing {
             let entry = match &built {
                 Ok(programs) => order.fill(cache, programs.path()),
@@ -147,19 +147,19 @@ impl Order<'_> {
     }
 }
 
-/// Builds programs into a folder that is removed when it is dropped.
+/// Builds programs into a folder of the first part, whose lock is held.
 fn build<'a>(
     module: &Module,
     orders: impl Iterator<Item = &'a Order<'a>> + Clone,
-) -> Result<tempfile::TempDir, Problem> {
-    let folder = tempfile::tempdir()
-        .map_err(|error| Problem::from_io("can't make a folder in", &std::env::temp_dir(), &error))?;
+    cache: &Cache,
+) -> Result<Scratch, Problem> {
     let names: Vec<_> = orders.clone().map(|order| order.part.name.as_str()).collect();
     let name = names.join(", ");
     for order in orders.clone() {
         report(&order.part.name, format_args!("building {} with Go", order.version));
     }
     let started = Instant::now();
+    let folder = cache.scratch(names.first().copied().unwrap_or_default())?;
     let packages = orders.map(|order| order.recipe.package.as_str());
     command::run(
         &format!("building {name}"),

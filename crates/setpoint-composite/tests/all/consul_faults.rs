@@ -9,7 +9,7 @@ use setpoint_composite::consul::{Auth, Client, Read, Secret, Settings};
 use setpoint_composite::watch;
 use setpoint_testutils::{Acl, Consul, ConsulCluster, Proxy, need, wait};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::watching::{Watching, client, fast};
 

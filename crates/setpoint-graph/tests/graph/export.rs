@@ -1,6 +1,5 @@
 //! DOT, JSON and SVG, of graphs and of transitions.
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
@@ -30,8 +29,9 @@ const ODD: [&str; 14] = [
 
 /// Has Graphviz lay a drawing out. It has to understand all of it.
 fn graphviz(dot: &str) -> Result<String, Missing> {
-    setpoint_testutils::graphviz::svg(dot)
-        .map(|svg| svg.unwrap_or_else(|complaints| panic!("{complaints}\n{dot}")))
+    let svg = setpoint_testutils::graphviz::svg(dot)?;
+    assert!(svg.is_ok(), "{svg:?}\n{dot}");
+    Ok(svg.unwrap_or_default())
 }
 
 fn line_of<'a>(dot: &'a str, what: &str) -> &'a str {

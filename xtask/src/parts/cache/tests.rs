@@ -63,6 +63,21 @@ fn what_a_run_that_was_killed_left_is_removed() {
 }
 
 #[test]
+fn what_entries_are_made_of_is_gone_afterwards_and_after_a_run_that_was_killed() {
+    let (_folder, cache) = cache();
+    let _lock = cache.lock("tool").unwrap();
+    let scratch = cache.scratch("tool").unwrap();
+    fs::write(scratch.path().join("program"), "whole").unwrap();
+    // A run that is killed drops nothing.
+    std::mem::forget(scratch);
+    let scratch = cache.scratch("tool").unwrap();
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+    let path = scratch.path().to_owned();
+    drop(scratch);
+    assert!(!path.exists());
+}
+
+#[test]
 fn a_damaged_entry_is_named_and_made_anew() {
     let damages: [fn(&Path); 4] = [
         |entry| fs::write(entry.join("bin/tool"), "bad").unwrap(),
