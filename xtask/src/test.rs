@@ -46,6 +46,9 @@ use load::Load;
 use selection::Selection;
 use tally::Tally;
 
+/// The package of the command, whose features are its jobs.
+const COMMAND: &str = "setpoint";
+
 /// Arguments of `cargo xtask test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -105,17 +108,16 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
     let runner =
         Runner { environment: Some(environment.clone()), limit: Duration::from_mins(args.test_timeout) };
 
-    let mut parts = Some(make_parts(table, args.folder.clone(), selection.parts(&packages)));
+    let mut parts = Making::start(table, args.folder.clone(), selection.parts(&packages));
     if args.repeat == 1 {
         summary.step("format", || succeeds(workspace::cargo().args(["fmt", "--all", "--check"])));
     }
     let mut built = Built::default();
     summary.step("build, lints, documentation", || {
-        built = build::run(compiling(&program, workspace::cargo().arg("test"), &selection)?.args([
-            "--no-run",
-            "--no-fail-fast",
-            "--all-targets",
-        ]))?;
+        built = build::run(
+            compiling(&program, workspace::cargo().arg("test"), &selection)?
+                .args(["--no-run", "--no-fail-fast"]),
+        )?;
         ensure!(built.succeeded, "not everything could be built");
         ensure!(
             built.warnings == 0,
@@ -125,13 +127,13 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
         Ok(())
     });
     if built.binaries.is_empty() {
-        // No test is run: do not leave builds behind that nobody waits for.
-        parts::cancel();
-        drop(parts.take().map(JoinHandle::join));
         bail!("there is no test to run");
     }
-    if args.repeat == 1 && selection.filter().is_none() {
-        summary.documentation_tests(&program, &selection, &runner.setting(&program.path())?)?;
+    if args.repeat == 1 && selection.has(COMMAND) {
+        summary.step("each job alone", || jobs_alone(&packages));
+    }
+    if let Some(libraries) = selection.libraries(&packages).filter(|_| args.repeat == 1) {
+        summary.documentation_tests(&program, &libraries, &runner.setting(&program.path())?)?;
     }
     let (with_parts, without): (Vec<_>, Vec<_>) =
         built.binaries.iter().partition(|binary| needs_parts(binary, &packages));
@@ -143,23 +145,20 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
         }
         for binary in without.iter().chain(&with_parts) {
             if needs_parts(binary, &packages)
-                && let Some(parts) = parts.take()
+                && let Some(made) = parts.finish()
             {
-                summary.step("parts", || await_parts(parts, &manifest_file, &environment));
+                summary.step("parts", || hand_over(made, &manifest_file, &environment));
             }
-            summary.run(&runner, binary, selection.filter())?;
+            let before = summary.tally.passed;
+            summary.run(&runner, binary, selection.filter());
+            summary.take_skips(&skips_file, required, summary.tally.passed - before);
         }
-        summary.take_skips(&skips_file, required);
     }
     for started in environment.started() {
         summary.fail(format!("a test started `{started}`, which is neither a part nor in tests.toml"));
     }
     if let (Some(filter), 0) = (selection.filter(), summary.tally.total()) {
         summary.fail(format!("no crate, group of tests or test is called `{filter}`"));
-    }
-    if let Some(parts) = parts {
-        parts::cancel();
-        drop(parts.join());
     }
     Ok(())
 }
@@ -208,24 +207,30 @@ impl Summary {
     }
 
     /// Runs one test binary.
-    fn run(&mut self, runner: &Runner, binary: &Binary, filter: Option<&str>) -> Result<()> {
+    fn run(&mut self, runner: &Runner, binary: &Binary, filter: Option<&str>) {
         let Binary { package, folder, target, path } = binary;
         console::heading(format_args!("{package}: {target}"));
         let started = Instant::now();
-        let before = (self.tally.failed, self.tally.failures.len());
+        let before = (self.tally.failed, self.tally.failures.len(), self.tally.results);
         let arguments: Vec<_> = filter.map(OsString::from).into_iter().collect();
-        let status = runner.run(path, folder, &arguments, &mut |line| self.read_line(line))?;
+        let status = runner.run(path, folder, &arguments, &mut |line| self.read_line(line));
         if self.tally.failed == before.0 {
             // What the summary names without its count was aborted before the runner could count it.
             self.tally.failed += self.tally.failures.len() - before.1;
         }
-        if self.tally.failed == before.0
-            && let Some(status) = status.filter(|status| !status.success())
-        {
-            self.fail(format!("{package}: {target}: ended with {status}"));
+        if self.tally.failed == before.0 {
+            match status {
+                Err(error) => self.fail(format!("{package}: {target}: {error:#}")),
+                Ok(Some(status)) if !status.success() => {
+                    self.fail(format!("{package}: {target}: ended with {status}"));
+                }
+                Ok(_) if self.tally.results == before.2 => {
+                    self.fail(format!("{package}: {target}: ended without telling how its tests ended"));
+                }
+                Ok(_) => {}
+            }
         }
         println!("{package}: {target}: {}", console::human(started.elapsed()));
-        Ok(())
     }
 
     /// Runs the examples in the documentation.
@@ -253,11 +258,11 @@ impl Summary {
         Ok(())
     }
 
-    /// Takes in which tests of a round were skipped, and forgets the file.
-    fn take_skips(&mut self, file: &Path, required: bool) {
+    /// Takes in which tests of a binary that counted so many as passed were skipped, and forgets the file.
+    fn take_skips(&mut self, file: &Path, required: bool, passed: usize) {
         match Skip::read_all(file) {
             Ok(skips) => {
-                self.tally.skip(&skips, required);
+                self.tally.skip(&skips, required, passed);
                 self.skips.extend(skips);
             }
             Err(error) => self.fail(format!("can't read which tests were skipped: {error}")),
@@ -299,6 +304,18 @@ fn compiling<'a>(
     Ok(cargo.args(selection.cargo_arguments()))
 }
 
+/// Compiles the command with each of its jobs alone, as packagers may do.
+fn jobs_alone(packages: &BTreeMap<String, Package>) -> Result<()> {
+    for job in packages.get(COMMAND).iter().flat_map(|package| &package.features) {
+        let mut cargo = workspace::cargo();
+        cargo.args(["check", "--package", COMMAND, "--no-default-features", "--features", job]);
+        let built = build::run(&mut cargo)?;
+        ensure!(built.succeeded, "`{job}` alone can't be built");
+        ensure!(built.warnings == 0, "{} with `{job}` alone", console::count(built.warnings, "warning"));
+    }
+    Ok(())
+}
+
 /// Runs a command that has to succeed.
 fn succeeds(command: &mut Command) -> Result<()> {
     let status = command.stdin(Stdio::null()).status().context("can't start it")?;
@@ -306,36 +323,51 @@ fn succeeds(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Whether the tests of a binary may ask for parts.
+/// Returns whether the tests of a binary may ask for parts.
 fn needs_parts(binary: &Binary, packages: &BTreeMap<String, Package>) -> bool {
     packages
         .get(&binary.package)
         .is_none_or(|package| package.parts.as_ref().is_none_or(|parts| !parts.is_empty()))
 }
 
-/// Makes the parts aside, while other steps run.
-fn make_parts(
-    table: Table,
-    folder: parts::Folder,
-    names: Option<Vec<String>>,
-) -> JoinHandle<Result<(Manifest, BTreeSet<String>)>> {
-    std::thread::spawn(move || {
-        let names = names.unwrap_or_else(|| table.parts.iter().map(|part| part.name.clone()).collect());
-        let known = |name: &String| table.has(name);
-        // A group of tests need not have parts, nor need anything be wanted at all.
-        let names: Vec<_> = names.into_iter().filter(known).collect();
-        let chosen = if names.is_empty() { BTreeSet::new() } else { parts::choose(&table, &names)? };
-        Ok((parts::obtain(&table, &folder, &chosen, Effort::Make)?, chosen))
-    })
+/// The parts that were made, and the names of those that are needed.
+type Made = Result<(Manifest, BTreeSet<String>)>;
+
+/// Parts that are made aside, while other steps run. Nothing goes on being built when this is dropped.
+#[derive(Debug)]
+struct Making(Option<JoinHandle<Made>>);
+
+impl Making {
+    fn start(table: Table, folder: parts::Folder, names: Option<Vec<String>>) -> Self {
+        Self(Some(std::thread::spawn(move || {
+            let names = names.unwrap_or_else(|| table.parts.iter().map(|part| part.name.clone()).collect());
+            let known = |name: &String| table.has(name);
+            // A group of tests need not have parts, nor need anything be wanted at all.
+            let names: Vec<_> = names.into_iter().filter(known).collect();
+            let chosen = if names.is_empty() { BTreeSet::new() } else { parts::choose(&table, &names)? };
+            Ok((parts::obtain(&table, &folder, &chosen, Effort::Make)?, chosen))
+        })))
+    }
+
+    /// Waits for them; none if that was done already.
+    fn finish(&mut self) -> Option<Made> {
+        let made = self.0.take()?.join();
+        Some(made.unwrap_or_else(|_| Err(anyhow!("making the parts panicked"))))
+    }
 }
 
-/// Waits for the parts, writes down for the tests which there are, and puts them on their PATH.
-fn await_parts(
-    parts: JoinHandle<Result<(Manifest, BTreeSet<String>)>>,
-    file: &Path,
-    environment: &Environment,
-) -> Result<()> {
-    let (manifest, chosen) = parts.join().map_err(|_| anyhow!("making the parts panicked"))??;
+impl Drop for Making {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            parts::cancel();
+            drop(thread.join());
+        }
+    }
+}
+
+/// Writes down for the tests which parts there are, and puts them on their PATH.
+fn hand_over(made: Made, file: &Path, environment: &Environment) -> Result<()> {
+    let (manifest, chosen) = made?;
     std::fs::write(file, manifest.to_json_lines()?).context("can't write the manifest of parts")?;
     environment.add_parts(&manifest)?;
     let wanting = |part: &&PartStatus| chosen.contains(&part.name) && part.state != PartState::Ready;
@@ -357,7 +389,7 @@ mod tests {
         std::fs::write(&file, "every_name_is_drawn: graphviz not installed\n").unwrap();
         let mut summary = Summary::default();
         summary.read_line(b"test result: ok. 3 passed; 0 failed; 0 ignored\n").unwrap();
-        summary.take_skips(&file, true);
+        summary.take_skips(&file, true, 3);
         assert_eq!(summary.tally.to_string(), "3 passed, 1 failed, 0 skipped");
         assert!(summary.tally.failures[0].starts_with("can't read which tests were skipped"), "{summary:?}");
         assert!(!file.exists(), "the next round starts anew");
@@ -380,7 +412,15 @@ mod tests {
         let binary =
             Binary { package: "p".into(), folder: folder.path().into(), target: "test all".into(), path };
         let runner = Runner { environment: None, limit: Duration::from_mins(1) };
-        summary.run(&runner, &binary, None).unwrap();
+        summary.run(&runner, &binary, None);
+    }
+
+    #[test]
+    fn a_binary_that_ends_well_without_a_result_is_a_failure() {
+        let mut summary = Summary::default();
+        run(&mut summary, "echo 'running 3 tests'; exit 0");
+        assert_eq!(summary.tally.to_string(), "0 passed, 1 failed, 0 skipped");
+        assert!(summary.tally.failures[0].contains("without telling how"), "{summary:?}");
     }
 
     #[test]

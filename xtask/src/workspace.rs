@@ -24,12 +24,23 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// A `git` command that runs in the workspace, whoever owns it.
+pub(crate) fn git() -> Command {
+    let mut command = Command::new("git");
+    command.args(["-c", "safe.directory=*"]).current_dir(root());
+    command
+}
+
 /// One package of the workspace.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Package {
     /// The parts and groups of parts that its tests need: none if it does not use `setpoint-testutils`, and all,
     /// which is `None`, unless `package.metadata.setpoint.parts` names them.
     pub(crate) parts: Option<Vec<String>>,
+    /// Its features, but for the default ones.
+    pub(crate) features: Vec<String>,
+    /// Whether it has a library: only libraries have documentation tests.
+    pub(crate) has_library: bool,
 }
 
 /// The workspace's packages by name.
@@ -62,7 +73,16 @@ struct Metadata {
 struct MetadataPackage {
     name: String,
     dependencies: Vec<Dependency>,
+    #[serde(default)]
+    features: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
+    targets: Vec<Target>,
     metadata: Option<Own>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    kind: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -87,7 +107,9 @@ impl From<MetadataPackage> for Package {
         let named = package.metadata.and_then(|own| own.setpoint).map(|own| own.parts);
         let uses_parts = package.name == TESTUTILS
             || package.dependencies.iter().any(|dependency| dependency.name == TESTUTILS);
-        Self { parts: if uses_parts { named } else { Some(Vec::new()) } }
+        let features = package.features.into_keys().filter(|name| name != "default").collect();
+        let has_library = package.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "lib"));
+        Self { parts: if uses_parts { named } else { Some(Vec::new()) }, features, has_library }
     }
 }
 

@@ -64,6 +64,7 @@ impl Program {
             .args(["--print", "sysroot"])
             .output()
             .with_context(|| format!("can't run {}", rustc.display()))?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
         let sysroot = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
         let linter = sysroot.join("bin").join("clippy-driver");
         ensure!(

@@ -65,7 +65,7 @@ impl Allowed {
         self.programs.values().chain(self.toolchains.values()).flatten().map(String::as_str)
     }
 
-    /// Whether a variable of the caller's environment is kept.
+    /// Returns whether a variable of the caller's environment is kept.
     pub(crate) fn keeps(&self, variable: &OsStr) -> bool {
         let name = variable.to_string_lossy();
         self.environment.values().flatten().any(|known| match known.strip_suffix('*') {
@@ -110,7 +110,8 @@ impl Environment {
             listed.insert(OsString::from(program));
         }
         let script = this("forbidden.sh");
-        let text = FORBIDDEN.replace("FILE", &this("started").display().to_string());
+        let started = this("started").display().to_string().replace('\'', r"'\''");
+        let text = FORBIDDEN.replace("FILE", &started);
         fs::write(&script, text)
             .and_then(|()| fs::set_permissions(&script, fs::Permissions::from_mode(0o755)))?;
         for program in installed.keys().filter(|name| !listed.contains(*name)) {

@@ -10,13 +10,16 @@
 //! namespace of its own, so that nothing is left mounted or running, and is removed at the end.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::environment::Allowed;
+use super::limited::Watcher;
 use crate::parts::Apt;
 use crate::{console, exit, workspace};
 
@@ -57,12 +60,20 @@ pub(crate) enum What {
     Demo,
 }
 
+/// The names of roots begin so, and end with the number of the process that made them.
+const PREFIX: &str = "setpoint-fresh-";
+
 /// Makes the root, runs the command in it, and removes it.
 pub(super) fn run(args: &super::Args, what: What) -> Result<ExitCode> {
-    ensure!(Path::new("/proc/self/root").exists(), "there is no /proc: a root of its own can't be made");
+    // The owner of a process's folder is the user as whom it acts.
+    let is_root = fs::metadata("/proc/self").is_ok_and(|data| data.uid() == 0);
+    ensure!(is_root, "a root of its own takes root: run it with sudo, or without --fresh");
     let started = Instant::now();
-    let folder =
-        tempfile::Builder::new().prefix("setpoint-fresh-").tempdir().context("can't make a folder")?;
+    if !output_of(workspace::git().args(["status", "--porcelain"]))?.is_empty() {
+        eprintln!("fresh: what is not committed is left out: the last commit is cloned");
+    }
+    sweep(&std::env::temp_dir());
+    let folder = Folder::make()?;
     let (root, files) = (folder.path().join("root"), folder.path().join("files"));
     let archives = root.join("archives");
     for made in [&archives, &files] {
@@ -84,10 +95,14 @@ pub(super) fn run(args: &super::Args, what: What) -> Result<ExitCode> {
     let list = folder.path().join("mounts");
     fs::write(&list, mounts.iter().fold(String::new(), |text, path| format!("{text}{}\n", path.display())))?;
 
+    // What runs in the root is ended when this process is, however that comes.
+    let watcher = Watcher::start().context("can't start what ends the run")?;
     let status = Command::new("unshare")
         .args(["--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"])
         .args(["sh", "-c", SCRIPT, "fresh"])
         .args(command(args, what))
+        .process_group(watcher.group()?)
+        .stdin(Stdio::null())
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("LC_ALL", "C.UTF-8")
@@ -100,11 +115,61 @@ pub(super) fn run(args: &super::Args, what: What) -> Result<ExitCode> {
         .env("FILES", &files)
         .status()
         .context("can't run unshare")?;
+    watcher.dismiss();
     eprintln!("fresh: {status} after {}", console::human(started.elapsed()));
     if args.keep {
         eprintln!("fresh: the root stays in {}", folder.keep().join("root").display());
     }
     Ok(exit::like(status))
+}
+
+/// The folder that holds the root; removed when it is dropped.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("{PREFIX}{}", std::process::id()));
+        fs::create_dir(&path).with_context(|| format!("can't make {}", path.display()))?;
+        Ok(Self(path))
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Leaves it where it is, by a name that no later run takes for a rest.
+    fn keep(mut self) -> PathBuf {
+        let kept = self.0.with_extension("kept");
+        match fs::rename(&self.0, &kept) {
+            Ok(()) => {
+                self.0.clear();
+                kept
+            }
+            Err(_) => self.0.clone(),
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.0.as_os_str().is_empty()
+            && let Err(error) = fs::remove_dir_all(&self.0)
+        {
+            eprintln!("fresh: can't remove {}: {error}", self.0.display());
+        }
+    }
+}
+
+/// Removes what runs that were killed have left.
+fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let process = name.strip_prefix(PREFIX).filter(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// What is run inside.
@@ -161,4 +226,23 @@ fn output_of(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("can't run {program}"))?;
     ensure!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr).trim());
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_run_left_is_swept_and_what_runs_or_was_kept_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        // No process has this number: it is above the kernel's highest limit.
+        let names = ["setpoint-fresh-99999999".to_owned(), format!("{PREFIX}{}", std::process::id())];
+        let kept = "setpoint-fresh-99999998.kept".to_owned();
+        for name in names.iter().chain([&kept]) {
+            fs::create_dir_all(folder.path().join(name).join("root")).unwrap();
+        }
+        sweep(folder.path());
+        assert!(!folder.path().join(&names[0]).exists());
+        assert!(folder.path().join(&names[1]).exists() && folder.path().join(&kept).exists());
+    }
 }

@@ -20,11 +20,10 @@ for folder in bin sbin lib lib32 lib64 libx32; do
 done
 say "unpacking $(ls "$ROOT/archives" | wc -l) packages"
 for archive in "$ROOT"/archives/*.deb; do
-    dpkg-deb --fsys-tarfile "$archive" | tar -x -k --keep-directory-symlink -C "$ROOT" -f - 2>/dev/null || {
-        say "can't unpack ${archive##*/}"
-        exit 1
-    }
+    dpkg-deb --fsys-tarfile "$archive" > "$ROOT/archive.tar"
+    tar -x --skip-old-files --keep-directory-symlink -C "$ROOT" -f "$ROOT/archive.tar"
 done
+rm "$ROOT/archive.tar"
 for folder in proc sys dev run tmp var/lib/dpkg/info var/lib/dpkg/updates toolchain/rust toolchain/go root; do
     mkdir -p "$ROOT/$folder"
 done
@@ -69,4 +68,7 @@ say "running: $*"
 unset SOURCE RUST GO MOUNTS FILES
 export HOME=/root PATH=/toolchain/rust/bin:/toolchain/go/bin:/usr/sbin:/usr/bin:/sbin:/bin
 cd "$ROOT"
-exec chroot "$ROOT" sh -c 'unset ROOT; cd /setpoint && exec "$@"' sh "$@"
+# Not by exec: this shell is the first process of its namespace, and has to collect the processes that others leave behind.
+status=0
+chroot "$ROOT" sh -c 'unset ROOT; cd /setpoint && exec "$@"' sh "$@" || status=$?
+exit "$status"

@@ -62,6 +62,28 @@ impl Selection {
         }
     }
 
+    /// What of it has documentation tests; none if nothing has.
+    pub(crate) fn libraries(&self, packages: &BTreeMap<String, Package>) -> Option<Self> {
+        let has_library = |name: &&String| packages.get(*name).is_some_and(|package| package.has_library);
+        match self {
+            Self::Everything => Some(Self::Everything),
+            Self::Packages(chosen) => {
+                let chosen: BTreeSet<_> = chosen.iter().filter(has_library).cloned().collect();
+                (!chosen.is_empty()).then_some(Self::Packages(chosen))
+            }
+            Self::Tests { .. } => None,
+        }
+    }
+
+    /// Returns whether all tests of a package are run.
+    pub(crate) fn has(&self, package: &str) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Packages(packages) => packages.contains(package),
+            Self::Tests { .. } => false,
+        }
+    }
+
     /// What the path of a test has to contain.
     pub(crate) fn filter(&self) -> Option<&str> {
         match self {
@@ -100,10 +122,13 @@ mod tests {
     }
 
     fn packages() -> BTreeMap<String, Package> {
-        let needs = |parts: &[&str]| Package { parts: Some(parts.iter().map(ToString::to_string).collect()) };
+        let needs = |parts: &[&str]| Package {
+            parts: Some(parts.iter().map(ToString::to_string).collect()),
+            ..Package::default()
+        };
         [
-            ("setpoint", Package { parts: None }),
-            ("setpoint-engine", needs(&["graphviz"])),
+            ("setpoint", Package::default()),
+            ("setpoint-engine", Package { has_library: true, ..needs(&["graphviz"]) }),
             ("xtask", needs(&[])),
         ]
         .map(|(name, package)| (name.to_owned(), package))
@@ -145,6 +170,21 @@ mod tests {
     fn only_the_packages_that_are_named_are_built() {
         assert_eq!(parse(&["engine"]).unwrap().cargo_arguments(), ["--package", "setpoint-engine"]);
         assert_eq!(parse(&["it_serves"]).unwrap().cargo_arguments(), ["--workspace"]);
+    }
+
+    #[test]
+    fn a_program_has_no_documentation_tests() {
+        let libraries = |names: &[&str]| parse(names).unwrap().libraries(&packages());
+        assert_eq!(libraries(&["xtask"]), None);
+        assert_eq!(libraries(&["xtask", "engine"]), Some(Selection::Packages(set(&["setpoint-engine"]))));
+        assert_eq!(libraries(&[]), Some(Selection::Everything));
+        assert_eq!(libraries(&["it_serves"]), None);
+    }
+
+    #[test]
+    fn a_package_is_had_whole_or_not() {
+        assert!(parse(&[]).unwrap().has("xtask") && parse(&["xtask"]).unwrap().has("xtask"));
+        assert!(!parse(&["engine"]).unwrap().has("xtask") && !parse(&["it_serves"]).unwrap().has("xtask"));
     }
 
     #[test]

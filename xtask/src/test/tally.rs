@@ -13,6 +13,8 @@ pub(crate) struct Tally {
     pub(crate) failed: usize,
     /// Tests that did not run.
     pub(crate) skipped: usize,
+    /// How many test binaries told how their tests ended.
+    pub(crate) results: usize,
     /// The names of the failed tests, in the order in which they were seen.
     pub(crate) failures: Vec<String>,
 }
@@ -28,6 +30,7 @@ impl Tally {
         }
         let Some(result) = line.strip_prefix("test result: ") else { return };
         let Some((_, counts)) = result.split_once(". ") else { return };
+        self.results += 1;
         for count in counts.split(';') {
             let mut words = count.split_whitespace();
             let (Some(number), Some(what)) = (words.next(), words.next()) else { continue };
@@ -42,10 +45,14 @@ impl Tally {
     }
 
     /// Takes in tests that ended as if they held but say that they could not run: where `required`, those that
-    /// may not be skipped count as failed.
-    pub(crate) fn skip(&mut self, skips: &[Skip], required: bool) {
+    /// may not be skipped count as failed. They were counted among the `passed` of one binary; one that was aborted has
+    /// counted none.
+    pub(crate) fn skip(&mut self, skips: &[Skip], required: bool, mut passed: usize) {
         for skip in skips {
-            self.passed = self.passed.saturating_sub(1);
+            if passed > 0 {
+                passed -= 1;
+                self.passed = self.passed.saturating_sub(1);
+            }
             if required && !skip.optional {
                 self.failed += 1;
                 self.failures
@@ -112,12 +119,20 @@ mod tests {
         let skips = [skip("a::needs_etcd", false), skip("a::needs_dataplaneapi", true)];
         let counted = |required| {
             let mut tally = tally(&["test result: ok. 5 passed; 0 failed; 1 ignored"]);
-            tally.skip(&skips, required);
+            tally.skip(&skips, required, 5);
             tally
         };
         assert_eq!(counted(false).to_string(), "3 passed, 0 failed, 3 skipped");
         assert_eq!(counted(true).to_string(), "3 passed, 1 failed, 2 skipped");
         assert!(counted(true).failures[0].contains("a::needs_etcd"));
+    }
+
+    #[test]
+    fn a_skip_in_a_binary_that_was_aborted_takes_no_pass_from_another() {
+        let mut tally = tally(&["test result: ok. 5 passed; 0 failed; 0 ignored"]);
+        let skip = Skip { test: "a::needs_etcd".into(), reason: "no Go".into(), optional: false };
+        tally.skip(&[skip], false, 0);
+        assert_eq!(tally.to_string(), "5 passed, 0 failed, 1 skipped");
     }
 
     #[test]

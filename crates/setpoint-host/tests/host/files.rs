@@ -9,6 +9,7 @@ use setpoint_graph::Name;
 use setpoint_host::{
     Access, Content, Directories, Directory, File, Files, Mode, RootPath, Symlink, Symlinks,
 };
+use setpoint_testutils::{need, part};
 
 use crate::world::World;
 
@@ -196,9 +197,7 @@ fn what_is_not_managed_stays_as_it_is_when_content_changes() {
 
 #[test]
 fn owners_are_known_by_name_and_by_number() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
+    need!(part::root("a file of another user"));
     let mut world = World::new();
     world.apply(
         "files: {f: {content: x, owner: nobody, group: '12345'}}\ndirectories: {d: {owner: '54321'}}\n",
