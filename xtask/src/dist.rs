@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
-use setpoint_dist::verify::{self, Sources, Trial};
+use setpoint_dist::verify::{self, Checker, Sources, Trial};
 use setpoint_dist::{Artefacts, Bill, Compression, Documents, Elf, Packing, Release, checksums};
 
 use crate::{console, workspace};
@@ -101,7 +101,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             }
             progress(format_args!("trying what was packed for {}", made.target));
             let cargo = workspace::cargo_path();
-            let sources = Sources { cargo: &cargo, root: &root, target: &made.target, release: &release };
+            let (target, checker) = (&made.target, Checker::Systemd);
+            let sources = Sources { cargo: &cargo, root: &root, target, release: &release, checker };
             made.trials = verify::artefacts(&out, &made.artefacts, &sources);
         }
     }

@@ -326,7 +326,7 @@ mod tests {
         "#;
         let started = Instant::now();
         let (output, success) = run(script, Duration::from_secs(8));
-        assert!(started.elapsed() < Duration::from_secs(60));
+        assert!(started.elapsed() < Duration::from_mins(1));
         assert!(!success);
         assert!(output.contains("/bin/sh ran longer than 8.0 s and was ended"), "{output}");
         let tally = tally(&output);
@@ -340,7 +340,7 @@ mod tests {
             !stat.is_empty() && !stat.contains(") Z ")
         };
         while there() {
-            assert!(started.elapsed() < Duration::from_secs(60), "what it started is still there");
+            assert!(started.elapsed() < Duration::from_mins(1), "what it started is still there");
             std::thread::sleep(TICK);
         }
     }

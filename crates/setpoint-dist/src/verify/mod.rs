@@ -43,6 +43,17 @@ pub struct Sources<'a> {
     pub target: &'a str,
     /// Which release it is.
     pub release: &'a Release,
+    /// Who looks at units beside us.
+    pub checker: Checker,
+}
+
+/// Who looks at units beside us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checker {
+    /// Nobody: the outcome is the same on every machine.
+    Nobody,
+    /// systemd's own checker, where this machine has it.
+    Systemd,
 }
 
 /// Tries all that was packed of a binary into a folder; one that fails does not keep the others from being tried.
@@ -58,7 +69,7 @@ pub fn artefacts(folder: &Path, artefacts: &Artefacts, sources: &Sources<'_>) ->
     vec![
         Trial { what: "checksums", result: checked },
         Trial { what: "binary", result: linked },
-        Trial { what: "package", result: package::check(&artefacts.package, sources.release) },
+        Trial { what: "package", result: package::check(&artefacts.package, sources) },
         Trial { what: "image", result: image::check(&artefacts.image) },
         Trial { what: "archive", result: image::check_archive(&artefacts.image, &artefacts.archive) },
         Trial { what: "bill", result: bill::check(&artefacts.bill, sources) },

@@ -9,18 +9,18 @@ use std::process::Command;
 use flate2::read::GzDecoder;
 
 use super::program::{Installed, Way};
-use super::{ensure, units, wrong};
+use super::{Sources, ensure, units, wrong};
 use crate::elf::Elf;
 use crate::error::DistError;
 use crate::image::ENTRY_POINT;
 use crate::program::{self, as_root};
-use crate::release::Release;
 
 /// Sections that each manual page has.
 const SECTIONS: [&str; 5] = ["NAME", "SYNOPSIS", "\"EXIT STATUS\"", "FILES", "EXAMPLES"];
 
 /// Installs the package, looks at what came, runs it, and removes it.
-pub(super) fn check(package: &Path, release: &Release) -> Result<String, DistError> {
+pub(super) fn check(package: &Path, sources: &Sources<'_>) -> Result<String, DistError> {
+    let release = sources.release;
     let scratch = tempfile::tempdir().map_err(DistError::file("make", Path::new("a temporary folder")))?;
     let root = Root { path: scratch.path().join("root") };
     root.make(package)?;
@@ -42,7 +42,7 @@ pub(super) fn check(package: &Path, release: &Release) -> Result<String, DistErr
     if elf.is_static() {
         installed.try_names()?;
     }
-    let units = units::check(&installed)?;
+    let units = units::check(&installed, sources.checker)?;
 
     root.dpkg(&["--purge", "setpoint"])?;
     for left in ["usr", "etc/setpoint"] {

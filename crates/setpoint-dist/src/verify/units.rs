@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use super::ensure;
 use super::program::Installed;
+use super::{Checker, ensure};
 use crate::error::DistError;
 use crate::image::ENTRY_POINT;
 use crate::program;
@@ -26,7 +26,7 @@ const TARGETS: [&str; 8] = [
 ];
 
 /// Looks at all units below a root, and returns how many there are.
-pub(super) fn check(installed: &Installed<'_>) -> Result<usize, DistError> {
+pub(super) fn check(installed: &Installed<'_>, checker: Checker) -> Result<usize, DistError> {
     let folder = installed.root.join(FOLDER);
     let mut names = Vec::new();
     for entry in fs::read_dir(&folder).map_err(DistError::file("read", &folder))? {
@@ -38,7 +38,9 @@ pub(super) fn check(installed: &Installed<'_>) -> Result<usize, DistError> {
         names.push(name);
     }
     ensure(!names.is_empty(), || "the package has no units".to_owned())?;
-    ask_systemd(&folder, &names)?;
+    if checker == Checker::Systemd {
+        ask_systemd(&folder, &names)?;
+    }
     Ok(names.len())
 }
 

@@ -66,7 +66,9 @@ fn help(page: &Page) -> String {
 /// Writes the manual page of a command, whose words after `setpoint` are `path`.
 pub(crate) fn page(command: &Command, path: &str) -> io::Result<Vec<u8>> {
     let source = concat!("setpoint ", env!("CARGO_PKG_VERSION"));
-    let man = clap_mangen::Man::new(command.clone()).manual("Setpoint").source(source);
+    // The long version has lines, which a page would join.
+    let man = clap_mangen::Man::new(command.clone().long_version(None::<&'static str>));
+    let man = man.manual("Setpoint").source(source);
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
@@ -76,6 +78,7 @@ pub(crate) fn page(command: &Command, path: &str) -> io::Result<Vec<u8>> {
     if command.has_subcommands() {
         man.render_subcommands_section(&mut page)?;
     }
+    page.extend(environment(command).into_bytes());
     if let Some(known) = page_of(path) {
         page.extend(own_sections(known).into_bytes());
     }
@@ -86,6 +89,22 @@ pub(crate) fn page(command: &Command, path: &str) -> io::Result<Vec<u8>> {
         man.render_version_section(&mut page)?;
     }
     Ok(page)
+}
+
+/// The variables that stand for options; nothing where there are none.
+fn environment(command: &Command) -> String {
+    let mut text = String::new();
+    for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+        let (Some(variable), Some(option)) = (argument.get_env(), argument.get_long()) else { continue };
+        let heading = if text.is_empty() { ".SH ENVIRONMENT\n" } else { "" };
+        let variable = roff(&variable.to_string_lossy());
+        let _ = write!(
+            text,
+            "{heading}.TP\n\\fB{variable}\\fR\n{}\n",
+            roff(&format!("Stands for `--{option}`."))
+        );
+    }
+    text
 }
 
 fn own_sections(page: &Page) -> String {

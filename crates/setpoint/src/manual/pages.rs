@@ -197,7 +197,10 @@ pub(super) const PAGES: &[Page] = &[
         ],
         exit: &[
             Exit(0, "The files are in the style."),
-            Exit(1, "A file has errors and is left as it is, or with `--check`, a file is not in the style."),
+            Exit(
+                1,
+                "A file can't be read as a configuration and is left as it is, or with `--check`, a file is not in the style.",
+            ),
             USAGE,
         ],
         files: HAPROXY,

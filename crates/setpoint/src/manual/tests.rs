@@ -35,6 +35,30 @@ fn every_command_has_a_page_with_exit_status_files_and_examples() {
 }
 
 #[test]
+#[cfg(feature = "composite")]
+fn variables_that_stand_for_options_are_listed() {
+    let commands = commands();
+    let page_of = |path: &str| {
+        let (_, command) = commands.iter().find(|(other, _)| other == path).unwrap();
+        String::from_utf8(page(command, path).unwrap()).unwrap()
+    };
+    let run = page_of("composite run");
+    let (_, below) = run.split_once(".SH ENVIRONMENT\n").unwrap();
+    assert!(
+        below.contains("\\fBSETPOINT_COMPOSITE_LEASE_NAME\\fR\nStands for \\fB\\-\\-lease\\-name\\fR.\n"),
+        "{below}"
+    );
+    assert!(!page_of("plan").contains("ENVIRONMENT"));
+}
+
+#[test]
+fn the_version_of_a_page_is_one_line() {
+    let page = String::from_utf8(page(&Cli::command(), "").unwrap()).unwrap();
+    let (_, below) = page.split_once(".SH VERSION\n").unwrap();
+    assert_eq!(below.trim(), concat!("v", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
 fn no_two_rows_are_of_the_same_command() {
     for (number, page) in PAGES.iter().enumerate() {
         let again = PAGES.iter().skip(number + 1).any(|other| other.command == page.command);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use setpoint_dist::verify::{self, Sources};
+use setpoint_dist::verify::{self, Checker, Sources};
 use setpoint_dist::{Bill, Compression, Documents, Packing, Release, Version, checksums};
 
 use crate::sandbox::Sandbox;
@@ -29,7 +29,8 @@ fn what_is_packed_of_the_binary_installs_and_runs() {
     let folder = tempfile::tempdir().unwrap();
     let artefacts = packing.pack(folder.path()).unwrap();
     checksums::write(folder.path()).unwrap();
-    let sources = Sources { cargo, root: &root, target: &target, release: &release };
+    let checker = Checker::Nobody;
+    let sources = Sources { cargo, root: &root, target: &target, release: &release, checker };
     let trials = verify::artefacts(folder.path(), &artefacts, &sources);
     let failed: Vec<String> = trials
         .iter()
