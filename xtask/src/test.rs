@@ -309,7 +309,7 @@ fn compiling<'a>(
 
 /// Compiles the command with each of its jobs alone, as packagers do who leave Kubernetes out.
 fn jobs_alone(packages: &BTreeMap<String, Package>) -> Result<()> {
-    let jobs = packages.get(COMMAND).iter().flat_map(|package| &package.features);
+    let jobs = packages.get(COMMAND).into_iter().flat_map(|package| &package.features);
     for job in jobs.filter(|job| *job != WITH_KUBERNETES) {
         let mut cargo = workspace::cargo();
         cargo.args(["check", "--package", COMMAND, "--no-default-features", "--features", job]);
