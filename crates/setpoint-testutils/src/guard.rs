@@ -29,9 +29,11 @@ for entry in "$1"/group-*; do
     [ -e "$entry" ] && kill -KILL "-${entry##*-}"
 done
 round=0
-while [ "$round" -lt 100 ]; do
+# A process that is just starting shows no environment yet: three looks in a row have to find nothing.
+empty=0
+while [ "$round" -lt 100 ] && [ "$empty" -lt 3 ]; do
     left=$(grep -lzxF "SETPOINT_GUARD=$1" /proc/[0-9]*/environ)
-    [ -n "$left" ] || break
+    if [ -n "$left" ]; then empty=0; else empty=$((empty + 1)); fi
     for process in $left; do
         process=${process#/proc/}
         kill -KILL "${process%/environ}"
