@@ -184,26 +184,25 @@ fn changelog(packing: &Packing<'_>) -> String {
 }
 
 fn copyright(elf: &Elf) -> String {
-    let mut text = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
-Upstream-Name: Setpoint
+    let mut text = "This is Setpoint.
 
-Files: *
 Copyright: the authors of Setpoint
 License: Apache-2.0
- On Debian systems, the text of the Apache License, Version 2.0, is in
- /usr/share/common-licenses/Apache-2.0.
-Comment:
- The program holds crates by others. setpoint.cdx.json.gz, in this directory,
- lists each of them with its version, its licence and its source.
+
+On Debian systems, the text of the Apache License, Version 2.0, is in
+/usr/share/common-licenses/Apache-2.0.
+
+The program holds crates by others. setpoint.cdx.json.gz, in this directory,
+lists each of them with its version, its licence and its source.
 "
     .to_owned();
     if elf.is_static() {
         text.push_str(
-            " .
- The program is linked statically with the GNU C library, which is under the
- GNU Lesser General Public License, version 2.1 or later; its text is in
- /usr/share/common-licenses/LGPL-2.1. Whoever wants to link it with another
- version builds it anew from the source of Setpoint with `cargo xtask dist`.
+            "
+The program is linked statically with the GNU C library, which is under the
+GNU Lesser General Public License, version 2.1 or later; its text is in
+/usr/share/common-licenses/LGPL-2.1. Whoever wants to link it with another
+version builds it anew from the source of Setpoint with `cargo xtask dist`.
 ",
         );
     }
