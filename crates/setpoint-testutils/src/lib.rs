@@ -20,7 +20,7 @@
 //!
 //! A part that is there but does not start, or does not answer in time, panics with its last log lines: a test
 //! has nothing better to do. Every part is started on free ports in a folder of its own, is ready when it answers,
-//! and is gone afterwards, whichever way the test ends (see [`guard`]).
+//! and is gone afterwards, whichever way the test ends (see the module `guard`).
 #![expect(
     clippy::expect_used,
     clippy::missing_panics_doc,

@@ -327,7 +327,9 @@ pub(crate) async fn verify(
     cx: OpCx,
     wanted: ItemHandle,
 ) -> Result<(), OpError> {
-    match configurator.read(cx, wanted.clone()).await? {
+    // A read changes nothing; what is verified did.
+    let unread = |error: OpError| OpError::new(format!("can't be read back: {error}"));
+    match configurator.read(cx, wanted.clone()).await.map_err(unread)? {
         Observed::Unsupported => Ok(()),
         Observed::Present(found) if found == wanted => Ok(()),
         Observed::Present(found) => Err(OpError::new(format!("after the operation it reads as {found}"))),

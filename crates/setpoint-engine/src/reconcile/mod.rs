@@ -203,7 +203,10 @@ impl Engine {
                 && let (Some(wanted), Some(configurator)) = (target, self.configurator(item.kind()))
             {
                 let cx = OpCx::new(item.clone(), None, Arc::clone(run));
-                outcome = verify(&configurator, cx, wanted).await;
+                let verified = Box::pin(verify(&configurator, cx, wanted));
+                let verified = self.within_time(item.kind(), "reading the item back", verified).await;
+                // Whatever went wrong with the read, the operation has been done.
+                outcome = verified.map_err(|error| OpError::new(error.to_string()));
             }
             let now = run.clock.now();
             let error = outcome.as_ref().err().cloned();

@@ -265,6 +265,45 @@ async fn an_operation_that_did_not_take_is_caught_by_verification() {
     assert_eq!(log(&bench.run().await), ["modify A"]);
 }
 
+/// A read that fails changed nothing; the operation before it did.
+#[tokio::test(start_paused = true)]
+async fn what_was_created_and_could_not_be_read_back_is_not_forgotten() {
+    let mut bench = Bench::new();
+    bench.engine = bench.engine.clone().verifying();
+    bench.world.lock().can_read = true;
+    bench.world.lock().unreadable = Some(OpError::untouched("permission denied"));
+    bench.put(thing("A"));
+    let status = bench.run().await;
+    assert_eq!(log(&status), ["create A (can't be read back: permission denied)"]);
+    assert_eq!(bench.state("A").unwrap().presence(), setpoint_engine::Presence::Partial);
+    bench.world.take_log();
+    bench.run().await;
+    assert_eq!(bench.world.take_log(), ["delete A", "create A"], "it is not created beside itself");
+
+    bench.world.lock().unreadable = Some(OpError::untouched("permission denied"));
+    bench.put(thing("A").value(5));
+    bench.run().await;
+    // It is like the new value, and the intent goes back to the old one: that is a change.
+    bench.put(thing("A"));
+    bench.run().await;
+    assert_eq!(bench.world.lock().exists["A"].value, thing("A").value);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_while_a_background_operation_is_verified_is_its_failure() {
+    let mut bench = Bench::new();
+    bench.engine = bench.engine.clone().verifying();
+    bench.world.lock().can_read = true;
+    bench.world.next("A", Operation::Create, crate::world::Behaviour::Background);
+    bench.put(thing("A"));
+    bench.run().await;
+    bench.world.finish("A", Ok(()));
+    bench.world.lock().read_panics = true;
+    let status = bench.run().await;
+    assert!(log(&status)[0].contains("no reading today"), "{:?}", log(&status));
+    assert_eq!(bench.world.names(), ["A"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_failed_run_is_reverted_to_the_state_at_its_start() {
     let mut bench = Bench::new();

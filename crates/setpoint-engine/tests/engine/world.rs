@@ -174,6 +174,10 @@ pub(crate) struct System {
     pub unseen: BTreeSet<String>,
     /// The next change of this thing is undone at once by someone else.
     pub sabotage: Option<String>,
+    /// The next read of a thing fails, and changes nothing.
+    pub unreadable: Option<OpError>,
+    /// The next read of a thing panics.
+    pub read_panics: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -467,6 +471,13 @@ impl Configurator<Thing> for World {
     async fn read(&self, _: &OpCx, item: &Thing) -> Result<Observed<Thing>, OpError> {
         let mut system = self.lock();
         system.reads += 1;
+        if std::mem::take(&mut system.read_panics) {
+            drop(system);
+            panic!("no reading today");
+        }
+        if let Some(error) = system.unreadable.take() {
+            return Err(error);
+        }
         if !system.can_read || system.partial.contains(&item.name) {
             return Ok(Observed::Unsupported);
         }

@@ -76,8 +76,13 @@ fn a_link_that_is_swapped_in_during_the_run_leads_nowhere() {
         }
         swaps
     });
+    // How often which of the two is hit is up to the scheduler; that both are hit again and again is not.
     let (mut done, mut refused) = (0, 0);
-    for round in 0..300 {
+    let until = std::time::Instant::now() + std::time::Duration::from_mins(1);
+    for round in 0.. {
+        if done.min(refused) > 200 || std::time::Instant::now() > until {
+            break;
+        }
         let yaml = if round % 3 == 2 {
             "directories: {}\n".to_owned()
         } else {
@@ -92,12 +97,18 @@ fn a_link_that_is_swapped_in_during_the_run_leads_nowhere() {
     }
     stop.store(true, Ordering::Relaxed);
     let swaps = swapper.join().unwrap();
-    // How often which of the two is hit is up to the scheduler.
-    assert!(swaps > 10 && done + refused > 10, "{swaps} swaps, {done} done, {refused} refused");
+    assert!(done.min(refused) > 200, "{swaps} swaps, {done} done, {refused} refused");
     for name in ["f", "g"] {
         assert_eq!(fs::read_to_string(outside.path().join(name)).unwrap(), "precious");
     }
     assert_eq!(entries(outside.path()), 2, "nothing was ever written outside");
+    // Nothing that was made during the race is forgotten.
+    let log = world.destroy();
+    assert_eq!(
+        (world.tree(), entries(&world.path("d"))),
+        (vec!["d".to_owned(), "evil".to_owned()], 0),
+        "{log:?}"
+    );
 }
 
 #[test]
