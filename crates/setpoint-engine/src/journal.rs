@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use setpoint_graph::{ItemHandle, ItemRef, Name, SubgraphPath};
 
+use crate::memory::Remembered;
 use crate::op::{OpError, Operation};
 use crate::retry::RetryPolicy;
 use crate::state::CurrentGraph;
@@ -62,6 +63,15 @@ pub enum Record {
     Gone {
         /// The item.
         item: ItemRef,
+        /// When.
+        at: Timestamp,
+    },
+    /// Something is remembered of an item that is operated on.
+    Noted {
+        /// The item.
+        item: ItemRef,
+        /// All that is remembered of it.
+        remembered: Remembered,
         /// When.
         at: Timestamp,
     },
@@ -146,6 +156,12 @@ pub fn replay(graph: impl Into<Name>, base: Option<CurrentGraph>, records: &[Rec
                     transition::withdraw(&mut current, slot);
                 }
             }
+            Record::Noted { item, remembered, .. } => {
+                let slot = current.node_of(item).map(|node| node.slot());
+                if let Some(state) = slot.and_then(|slot| current.state_at_mut(slot)) {
+                    state.memory.set(remembered.clone());
+                }
+            }
             Record::Gone { item, .. } => {
                 if let Some(slot) = current.node_of(item).map(|node| node.slot()) {
                     current.del_item_at(slot);
@@ -170,6 +186,7 @@ impl fmt::Display for Record {
             Self::Ended { item, outcome: Err(error), at } => write!(f, "{at} {item} failed: {error}"),
             Self::InBackground { item, at } => write!(f, "{at} {item} goes on in the background"),
             Self::Withdrawn { item, at } => write!(f, "{at} {item} not started after all"),
+            Self::Noted { item, at, .. } => write!(f, "{at} something is noted of {item}"),
             Self::Gone { item, at } => write!(f, "{at} {item} is gone"),
             Self::Moved { item, path, at } => write!(f, "{at} {item} moved to {path}"),
         }
@@ -185,7 +202,10 @@ pub fn balance(records: &[Record]) -> BTreeMap<ItemRef, (usize, usize)> {
             Record::Ended { item, .. } | Record::Withdrawn { item, .. } => {
                 balance.entry(item.clone()).or_default().1 += 1;
             }
-            Record::InBackground { .. } | Record::Gone { .. } | Record::Moved { .. } => {}
+            Record::InBackground { .. }
+            | Record::Noted { .. }
+            | Record::Gone { .. }
+            | Record::Moved { .. } => {}
         }
     }
     balance

@@ -5,6 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use setpoint_graph::ItemHandle;
 
+use crate::memory::Ownership;
 use crate::op::{OpError, Operation};
 
 /// One operation of a run.
@@ -15,6 +16,7 @@ use crate::op::{OpError, Operation};
 pub struct LogEntry {
     pub(crate) item: ItemHandle,
     pub(crate) operation: Operation,
+    pub(crate) ownership: Ownership,
     start: Compact,
     end: Compact,
     /// Boxed because almost no entry has any of it.
@@ -50,10 +52,11 @@ impl LogEntry {
     pub(crate) fn new(
         item: ItemHandle,
         operation: Operation,
+        ownership: Ownership,
         start: Timestamp,
         end: Option<Timestamp>,
     ) -> Self {
-        Self { item, operation, start: Some(start).into(), end: end.into(), trouble: None }
+        Self { item, operation, ownership, start: Some(start).into(), end: end.into(), trouble: None }
     }
 
     /// The item: for a modification, its new value.
@@ -64,6 +67,11 @@ impl LogEntry {
     /// What was done.
     pub fn operation(&self) -> Operation {
         self.operation
+    }
+
+    /// Whose the item is: one that was there before is not deleted but let go.
+    pub fn ownership(&self) -> Ownership {
+        self.ownership
     }
 
     /// When it started.

@@ -4,12 +4,15 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use setpoint_graph::ItemRef;
 use tokio_util::sync::CancellationToken;
 
 use crate::background::{Background, Completion, Wake};
 use crate::clock::Clock;
+use crate::journal::{Journal, Record};
+use crate::memory::{Memory, Ownership};
 
 /// What is done to an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -102,6 +105,10 @@ pub(crate) struct OpShared {
     pub(crate) item: ItemRef,
     pub(crate) operation: Option<Operation>,
     pub(crate) unfinished: Option<Operation>,
+    /// What is remembered of the item: the same that its state in the current graph holds while it is worked on.
+    memory: Arc<Memory>,
+    again: bool,
+    returns: bool,
     pub(crate) run: Arc<RunShared>,
     /// Made on first use: most operations are over before anyone asks.
     cancel: OnceLock<CancellationToken>,
@@ -113,24 +120,37 @@ pub(crate) struct RunShared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cancel: CancellationToken,
     pub(crate) wake: Arc<Wake>,
+    pub(crate) journal: Option<Arc<dyn Journal>>,
+}
+
+/// What an operation is told of its item.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) unfinished: Option<Operation>,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) again: bool,
+    pub(crate) returns: bool,
 }
 
 impl OpCx {
-    pub(crate) fn new(item: ItemRef, operation: Option<Operation>, run: Arc<RunShared>) -> Self {
+    pub(crate) fn new(
+        item: ItemRef,
+        operation: Option<Operation>,
+        known: Known,
+        run: Arc<RunShared>,
+    ) -> Self {
+        let Known { unfinished, memory, again, returns } = known;
         Self(Arc::new(OpShared {
             item,
             operation,
-            unfinished: None,
+            unfinished,
+            memory,
+            again,
+            returns,
             run,
             cancel: OnceLock::new(),
             background: OnceLock::new(),
         }))
-    }
-
-    /// For a read that is to show how an operation ended.
-    pub(crate) fn after_unfinished(item: ItemRef, operation: Option<Operation>, run: Arc<RunShared>) -> Self {
-        let (cancel, background) = (OnceLock::new(), OnceLock::new());
-        Self(Arc::new(OpShared { item, operation: None, unfinished: operation, run, cancel, background }))
     }
 
     /// The item that is operated on.
@@ -149,6 +169,52 @@ impl OpCx {
     /// tell says that the item is absent.
     pub fn unfinished(&self) -> Option<Operation> {
         self.0.unfinished
+    }
+
+    /// Whether the item must be applied again whatever it looks like: something that it comes after was changed, or an
+    /// operation on it was to be repeated and has not been.
+    pub fn again(&self) -> bool {
+        self.0.again
+    }
+
+    /// Whether a deletion is the first half of making the item anew.
+    pub fn returns(&self) -> bool {
+        self.0.returns
+    }
+
+    /// Whose the item is.
+    pub fn ownership(&self) -> Ownership {
+        self.0.memory.ownership()
+    }
+
+    /// Remembers that the item was there before: it is looked after from now on, and left in place in the end.
+    ///
+    /// What this has returned from survives a crash. It is part of the item's state, and goes with it.
+    pub async fn adopt(&self) -> Result<(), OpError> {
+        self.remember(|memory| memory.adopt()).await
+    }
+
+    /// Remembers something of the item, in the place of what was noted of it before.
+    ///
+    /// What this has returned from survives a crash: a later operation on the item, or the read that is to show how
+    /// this one ended, gets it back from [`OpCx::noted`].
+    pub async fn note(&self, note: &impl Serialize) -> Result<(), OpError> {
+        let note = serde_json::to_value(note).map_err(|error| OpError::untouched(error.to_string()))?;
+        self.remember(|memory| memory.note(note)).await
+    }
+
+    /// What was noted of the item last; none if nothing was, or something else.
+    pub fn noted<T: DeserializeOwned>(&self) -> Option<T> {
+        self.0.memory.noted()
+    }
+
+    async fn remember(&self, change: impl FnOnce(&Memory)) -> Result<(), OpError> {
+        change(&self.0.memory);
+        let Some(journal) = &self.0.run.journal else { return Ok(()) };
+        let (item, at) = (self.0.item.clone(), self.now());
+        let record = Record::Noted { item, remembered: self.0.memory.get(), at };
+        let written = journal.record(std::slice::from_ref(&record)).await;
+        written.map_err(|error| OpError::untouched(format!("can't be written down first: {error}")))
     }
 
     /// The time now, from the engine's clock.

@@ -13,9 +13,10 @@ use crate::background::Wake;
 use crate::clock::after;
 use crate::configurator::Observed;
 use crate::engine::Engine;
-use crate::op::{OpCx, OpError, RunShared};
+use crate::op::{Known, OpCx, OpError, RunShared};
 use crate::selection::Selection;
 use crate::state::{CurrentGraph, Drift, ItemState, Presence};
+use crate::transition;
 
 /// Changed again within this time of having been put right, an item counts as changed in a row.
 const IN_A_ROW: Duration = Duration::from_mins(10);
@@ -122,15 +123,14 @@ impl Engine {
     /// places at once, for [`Engine::refresh_beside`].
     pub async fn read_items(&self, items: Vec<ItemHandle>) -> Vec<Reading> {
         let wake = Arc::new(Wake::new(Name::new("")));
-        let run =
-            Arc::new(RunShared { clock: Arc::clone(self.clock()), cancel: CancellationToken::new(), wake });
+        let run = Arc::new(self.run_shared(CancellationToken::new(), wake));
         let reads = stream::iter(items).map(|item| {
             let run = Arc::clone(&run);
             async move {
                 let Some(configurator) = self.configurator(item.kind()) else {
                     return Reading { was: item, observed: Ok(Observed::Unsupported) };
                 };
-                let cx = OpCx::new(item.reference().clone(), None, run);
+                let cx = OpCx::new(item.reference().clone(), None, Known::default(), run);
                 let observed = self.read(&configurator, cx, item.clone()).await;
                 Reading { was: item, observed }
             }
@@ -171,15 +171,13 @@ impl Engine {
     /// Kinds that can't be listed are left out. A kind that takes longer to list than an operation on it may
     /// take is an error, as is a configurator that panics.
     pub async fn discover(&self, current: &CurrentGraph) -> Result<Vec<ItemHandle>, OpError> {
-        let run = Arc::new(RunShared {
-            clock: Arc::clone(self.clock()),
-            cancel: CancellationToken::new(),
-            wake: Arc::new(Wake::new(current.name().clone())),
-        });
+        let wake = Arc::new(Wake::new(current.name().clone()));
+        let run = Arc::new(self.run_shared(CancellationToken::new(), wake));
         let mut unmanaged = Vec::new();
         for kind in self.registry().kinds() {
             let Some(configurator) = self.configurator(&kind) else { continue };
-            let cx = OpCx::new(ItemRef::new(kind.clone(), ""), None, Arc::clone(&run));
+            let nothing = ItemRef::new(kind.clone(), "");
+            let cx = OpCx::new(nothing, None, Known::default(), Arc::clone(&run));
             let listed = self.within_time(&kind, "listing what is there", configurator.list(cx)).await?;
             let known: BTreeSet<&ItemRef> =
                 current.slots().filter_map(|slot| current.reference_at(slot)).collect();
@@ -193,7 +191,12 @@ impl Engine {
     fn reading(&self, current: &mut CurrentGraph) -> Arc<RunShared> {
         let name = current.name().clone();
         let wake = current.shared_mut().wake(&name);
-        Arc::new(RunShared { clock: Arc::clone(self.clock()), cancel: CancellationToken::new(), wake })
+        Arc::new(self.run_shared(CancellationToken::new(), wake))
+    }
+
+    /// What all operations of a run share.
+    pub(crate) fn run_shared(&self, cancel: CancellationToken, wake: Arc<Wake>) -> RunShared {
+        RunShared { clock: Arc::clone(self.clock()), cancel, wake, journal: self.journal().cloned() }
     }
 }
 
@@ -225,5 +228,9 @@ fn take_over(current: &mut CurrentGraph, item: &ItemRef, found: Option<&ItemHand
     }
     current.set_state_at(slot, state);
     current.touch_at(slot);
+    if found.is_some() {
+        // Also where the intent follows, and nothing is left to put right.
+        transition::repeat_dependents(current, slot, now);
+    }
     contested
 }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use setpoint_graph::{Graph, GraphId, ItemHandle, ItemRef, Look, Name, Revision, State};
 use setpoint_plan::Standing;
 
 use crate::background::{Background, Wake};
 use crate::journal::Record;
+use crate::memory::{Kept, Ownership, Remembered};
 use crate::op::{OpError, Operation};
 
 /// A graph of the current state.
@@ -44,6 +46,15 @@ pub struct ItemState {
     pub(crate) externally_modified: bool,
     /// Since when it has been like this.
     pub(crate) since: Timestamp,
+    /// It is to be applied again whatever it looks like.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) again: bool,
+    /// It may not be deleted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) protected: bool,
+    /// Whose it is, and what its configurator noted.
+    #[serde(default, rename = "remembered", skip_serializing_if = "Kept::is_empty")]
+    pub(crate) memory: Kept,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trouble: Option<Box<Trouble>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,6 +127,9 @@ impl ItemState {
             tainted: false,
             externally_modified: false,
             since,
+            again: false,
+            protected: false,
+            memory: Kept::default(),
             trouble: None,
             flight: None,
             drift: None,
@@ -128,6 +142,23 @@ impl ItemState {
     pub fn externally_modified(mut self) -> Self {
         self.externally_modified = true;
         self
+    }
+
+    /// Says that the item was there before: it is looked after, and left in place in the end.
+    #[must_use]
+    pub fn adopted(mut self) -> Self {
+        self.memory.set(Remembered { ownership: Ownership::Adopted, ..self.memory.get() });
+        self
+    }
+
+    /// Says whether the item may not be deleted. The engine keeps this and does not act on it: its caller does.
+    pub fn protect(&mut self, protected: bool) {
+        self.protected = protected;
+    }
+
+    /// Forgets what the configurator noted of the item.
+    pub fn forget_note(&mut self) {
+        self.memory.forget_note();
     }
 
     /// Records a failure the caller knows of: the next run retries the operation.
@@ -148,6 +179,26 @@ impl ItemState {
     /// Whether the item is there in the managed system.
     pub fn presence(&self) -> Presence {
         self.presence
+    }
+
+    /// Whose the item is.
+    pub fn ownership(&self) -> Ownership {
+        self.memory.ownership()
+    }
+
+    /// What the configurator noted of the item; none if nothing, or something else.
+    pub fn noted<T: DeserializeOwned>(&self) -> Option<T> {
+        self.memory.get().note.and_then(|note| serde_json::from_value(note).ok())
+    }
+
+    /// Whether the item is to be applied again whatever it looks like.
+    pub fn is_to_be_repeated(&self) -> bool {
+        self.again
+    }
+
+    /// Whether the item may not be deleted.
+    pub fn is_protected(&self) -> bool {
+        self.protected
     }
 
     /// What the engine did to it last.
@@ -194,6 +245,7 @@ impl ItemState {
     pub(crate) fn is_open(&self) -> bool {
         self.presence != Presence::Present
             || self.tainted
+            || self.again
             || self.externally_modified
             || self.trouble.is_some()
             || self.flight.is_some()

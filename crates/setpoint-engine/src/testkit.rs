@@ -37,7 +37,8 @@ use tokio_util::sync::CancellationToken;
 use crate::background::Wake;
 use crate::clock::{Clock, SystemClock};
 use crate::configurator::{Configurator, ConfiguratorHandle, Observed};
-use crate::op::{OpCx, OpError, Operation, RunShared};
+use crate::memory::Memory;
+use crate::op::{Known, OpCx, OpError, Operation, RunShared};
 
 /// A promise that a configurator did not keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +65,11 @@ const PROMPT: Duration = Duration::from_secs(10);
 /// The samples have the same reference and differ in value; at the start and in the end none of them exists
 /// in the system. Needs a tokio runtime with time.
 pub async fn check<T: Item + Clone>(configurator: impl Configurator<T>, samples: &[T]) -> Vec<Finding> {
-    let mut kit = Kit { configurator: ConfiguratorHandle::new(configurator), findings: Vec::new() };
+    let mut kit = Kit {
+        configurator: ConfiguratorHandle::new(configurator),
+        findings: Vec::new(),
+        memory: Arc::default(),
+    };
     for sample in samples {
         let item = ItemHandle::new(sample.clone());
         kit.check_life(&item).await;
@@ -82,6 +87,8 @@ pub async fn check<T: Item + Clone>(configurator: impl Configurator<T>, samples:
 struct Kit {
     configurator: ConfiguratorHandle,
     findings: Vec<Finding>,
+    /// What is remembered of the item while it lives.
+    memory: Arc<Memory>,
 }
 
 impl Kit {
@@ -89,14 +96,16 @@ impl Kit {
         self.findings.push(Finding { promise, what });
     }
 
-    fn cx(item: &ItemHandle, operation: Option<Operation>) -> (OpCx, CancellationToken) {
+    fn cx(&self, item: &ItemHandle, operation: Option<Operation>) -> (OpCx, CancellationToken) {
         let cancel = CancellationToken::new();
         let run = RunShared {
             clock: Arc::new(SystemClock),
             cancel: cancel.clone(),
             wake: Arc::new(Wake::new(Name::from_static("testkit"))),
+            journal: None,
         };
-        (OpCx::new(item.reference().clone(), operation, Arc::new(run)), cancel)
+        let known = Known { memory: Arc::clone(&self.memory), ..Known::default() };
+        (OpCx::new(item.reference().clone(), operation, known, Arc::new(run)), cancel)
     }
 
     /// Runs an operation to its end, also where it goes on in the background.
@@ -106,7 +115,7 @@ impl Kit {
         operation: Operation,
         old: Option<&ItemHandle>,
     ) -> Result<(), OpError> {
-        let (cx, _cancel) = Self::cx(item, Some(operation));
+        let (cx, _cancel) = self.cx(item, Some(operation));
         let (item, kept) = (item.clone(), cx.clone());
         let work = match (operation, old) {
             (Operation::Create, _) => self.configurator.create(cx, item),
@@ -130,7 +139,7 @@ impl Kit {
     }
 
     async fn read(&mut self, item: &ItemHandle) -> Option<Option<ItemHandle>> {
-        let (cx, _cancel) = Self::cx(item, None);
+        let (cx, _cancel) = self.cx(item, None);
         match self.configurator.read(cx, item.clone()).await {
             Ok(Observed::Unsupported) => None,
             Ok(Observed::Absent) => Some(None),
@@ -157,6 +166,7 @@ impl Kit {
             self.find(promise, format!("{item}: {error}"));
         }
         self.expect(promise, item, None).await;
+        self.memory = Arc::default();
     }
 
     async fn check_life(&mut self, item: &ItemHandle) {
@@ -187,7 +197,7 @@ impl Kit {
     /// Drops the creation at each of its awaits in turn: what it left must be deleted by a deletion.
     async fn check_interrupted_creation(&mut self, item: &ItemHandle) {
         for polls in 1..50 {
-            let (cx, _cancel) = Self::cx(item, Some(Operation::Create));
+            let (cx, _cancel) = self.cx(item, Some(Operation::Create));
             let mut work = self.configurator.create(cx, item.clone());
             let mut ended = false;
             for _ in 0..polls {
@@ -206,7 +216,7 @@ impl Kit {
     }
 
     async fn check_cancellation(&mut self, item: &ItemHandle) {
-        let (cx, cancel) = Self::cx(item, Some(Operation::Create));
+        let (cx, cancel) = self.cx(item, Some(Operation::Create));
         let work = self.configurator.create(cx, item.clone());
         cancel.cancel();
         if let Either::Right(_) = select(work, SystemClock.sleep(PROMPT)).await {

@@ -4,7 +4,7 @@
 //! the replay of a journal all leave the same graph.
 
 use jiff::Timestamp;
-use setpoint_graph::{ItemHandle, SlotId, SubgraphPath};
+use setpoint_graph::{Dependency, Edge, ItemHandle, SlotId, SubgraphPath};
 
 use crate::background::Background;
 use crate::op::{Damage, OpError, Operation};
@@ -38,6 +38,11 @@ pub(crate) fn begin_create(
         state.trouble = earlier.trouble.take();
         state.drift = earlier.drift.take();
         state.since = earlier.since;
+        state.again = earlier.again;
+        state.protected = earlier.protected;
+        // What was there before us once is not taken for ours later; what was noted of an earlier one is of no use.
+        state.memory = std::mem::take(&mut earlier.memory);
+        state.memory.forget_note();
     }
     state.flight = Some(Box::new(flight(Operation::Create, Some(item.clone()), now)));
     current.set_state_at(slot, state);
@@ -109,12 +114,12 @@ pub(crate) fn end(
     let Flight { operation, target, .. } = *flight;
     state.last_operation = Some(operation);
     match (outcome, operation) {
-        // Cleaned up before the next attempt to create it: how often that failed is not forgotten.
-        (Ok(()), Operation::Delete)
-            if target.is_some()
-                && state.trouble.as_ref().is_some_and(|t| t.operation == Operation::Create) =>
-        {
+        // The first half of making it anew: that the second is missing is not forgotten, nor how often it failed.
+        (Ok(()), Operation::Delete) if target.is_some() => {
             state.presence = Presence::Absent;
+            state.tainted = false;
+            state.again = true;
+            state.trouble = state.trouble.take().filter(|trouble| trouble.operation == Operation::Create);
         }
         (Ok(()), Operation::Delete) => {
             current.del_item_at(slot);
@@ -122,8 +127,10 @@ pub(crate) fn end(
         (Ok(()), Operation::Create | Operation::Modify) => {
             state.presence = Presence::Present;
             state.tainted = false;
+            state.again = false;
             state.trouble = None;
             state.since = now;
+            state.memory.trim();
             if let Some(drift) = &mut state.drift {
                 drift.repaired = true;
             }
@@ -137,6 +144,7 @@ pub(crate) fn end(
                 };
                 debug_assert!(put.is_ok());
             }
+            repeat_dependents(current, slot, now);
         }
         (Err(error), _) => {
             match (operation, error.damage()) {
@@ -159,6 +167,30 @@ pub(crate) fn end(
             }
             let (due, error) = (retry.due(attempts, now), error.clone());
             state.trouble = Some(Box::new(Trouble { operation, error, attempts, at: now, due, target }));
+        }
+    }
+}
+
+/// Remembers what must be applied again now that the item in a slot was changed, or made anew.
+pub(crate) fn repeat_dependents(current: &mut CurrentGraph, slot: SlotId, now: Timestamp) {
+    let repeats = |edge: &Edge| {
+        !current.is_plain_at(edge.slot)
+            && current.dependency_at(edge.slot, edge.position).is_some_and(Dependency::repeats_when_changed)
+    };
+    let dependents: Vec<SlotId> =
+        current.incoming_at(slot).iter().filter(|edge| repeats(edge)).map(|edge| edge.slot).collect();
+    for dependent in dependents {
+        if current.state_at(dependent).is_none() {
+            current.set_state_at(dependent, ItemState::present(now));
+        }
+        if let Some(state) = current.state_at_mut(dependent)
+            && state.presence != Presence::Absent
+        {
+            state.again = true;
+            current.touch_at(dependent);
+            if let Some(item) = current.reference_at(dependent).cloned() {
+                current.shared_mut().open.insert(item);
+            }
         }
     }
 }

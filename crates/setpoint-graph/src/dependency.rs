@@ -29,10 +29,21 @@ use crate::{ItemRef, ResourceKey};
 /// ```
 pub struct Dependency {
     targets: SmallVec<[ItemRef; 1]>,
+    strength: Strength,
     recreate_when_modified: bool,
+    repeat_when_changed: bool,
     auto_deleted_by_external: bool,
     /// Boxed because most dependencies have neither part, and there are millions of them.
     words: Option<Box<Words>>,
+}
+
+/// What a dependency holds back, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Strength {
+    /// The dependent can't be there without it, at any time.
+    Existence,
+    /// The dependent is not created or changed without it, and stays whatever becomes of it.
+    Order,
 }
 
 #[derive(Default)]
@@ -75,6 +86,16 @@ impl Dependency {
         self.recreate_when_modified
     }
 
+    /// Whether the dependent only comes after the required item, and stays whatever becomes of that.
+    pub fn is_order(&self) -> bool {
+        self.strength == Strength::Order
+    }
+
+    /// Whether the dependent is applied again when the required item was changed or made anew.
+    pub fn repeats_when_changed(&self) -> bool {
+        self.repeat_when_changed
+    }
+
     /// Whether the dependent vanishes by itself when the required external item does.
     pub fn is_auto_deleted_by_external(&self) -> bool {
         self.auto_deleted_by_external
@@ -102,6 +123,13 @@ impl Dependency {
     /// Re-creates the dependent whenever the required item is modified.
     pub fn recreate_when_modified(&mut self) -> &mut Self {
         self.recreate_when_modified = true;
+        self
+    }
+
+    /// Applies the dependent again, in place, whenever the required item was changed or made anew. That it must be
+    /// is remembered until it was.
+    pub fn repeat_when_changed(&mut self) -> &mut Self {
+        self.repeat_when_changed = true;
         self
     }
 
@@ -164,7 +192,9 @@ impl fmt::Debug for Dependency {
             .field("targets", &self.targets)
             .field("wanted", &self.wanted())
             .field("description", &self.description())
+            .field("strength", &self.strength)
             .field("recreate_when_modified", &self.recreate_when_modified)
+            .field("repeat_when_changed", &self.repeat_when_changed)
             .field("auto_deleted_by_external", &self.auto_deleted_by_external)
             .finish_non_exhaustive()
     }
@@ -184,6 +214,7 @@ impl fmt::Debug for Dependency {
 ///     .satisfying("is up", |link: &Link| link.up)
 ///     .because("an address needs a live link");
 /// deps.any_of([("gateway", "a"), ("gateway", "b")]);
+/// deps.after(("step", "migrate")).repeat_when_changed();
 /// deps.claims("port/80");
 /// # }
 /// ```
@@ -197,6 +228,14 @@ impl Deps {
     /// Depends on one item.
     pub fn requires(&mut self, target: impl Into<ItemRef>) -> &mut Dependency {
         self.push(SmallVec::from_buf([target.into()]))
+    }
+
+    /// Comes after one item: it is not created or changed while that is missing, failed or about to change. Once it
+    /// is there, it stays whatever becomes of the other.
+    pub fn after(&mut self, target: impl Into<ItemRef>) -> &mut Dependency {
+        let dependency = self.push(SmallVec::from_buf([target.into()]));
+        dependency.strength = Strength::Order;
+        dependency
     }
 
     /// Depends on any one of several items. With none at all it can never be satisfied.
@@ -215,7 +254,9 @@ impl Deps {
     fn push(&mut self, targets: SmallVec<[ItemRef; 1]>) -> &mut Dependency {
         self.dependencies.push(Dependency {
             targets,
+            strength: Strength::Existence,
             recreate_when_modified: false,
+            repeat_when_changed: false,
             auto_deleted_by_external: false,
             words: None,
         });
@@ -242,7 +283,9 @@ impl Deps {
         let plain = self.dependencies.iter().all(|dependency| {
             !dependency.is_any_of()
                 && dependency.wanted().is_none()
+                && !dependency.is_order()
                 && !dependency.recreate_when_modified
+                && !dependency.repeat_when_changed
                 && !dependency.auto_deleted_by_external
         });
         Derived { dependencies: self.dependencies.into_boxed_slice(), rare, plain }

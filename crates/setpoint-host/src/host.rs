@@ -6,11 +6,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use setpoint_engine::DefaultRegistry;
+use setpoint_engine::{CurrentGraph, DefaultRegistry};
 use setpoint_graph::{ItemHandle, Name};
 
-use crate::adopt::{Adoptions, MemoryAdoptions};
-use crate::configure::{self, Births, Moves};
+use crate::configure::{self, Moves, Note};
 use crate::fs::{FsError, Root, Temporary};
 use crate::item::{Command, Directory, File, Process, RootPath, Symlink};
 use crate::process::Children;
@@ -37,10 +36,8 @@ pub(crate) struct Shared {
     pub(crate) root_path: PathBuf,
     pub(crate) set: Name,
     pub(crate) runtime: PathBuf,
-    pub(crate) adoptions: Arc<dyn Adoptions>,
     pub(crate) children: Children,
     pub(crate) moves: Moves,
-    pub(crate) births: Births,
 }
 
 /// How a host is opened.
@@ -49,18 +46,12 @@ pub struct HostOptions {
     root: PathBuf,
     set: Name,
     runtime: Option<PathBuf>,
-    adoptions: Arc<dyn Adoptions>,
 }
 
 impl HostOptions {
     /// Works below an existing directory, for the set of this name.
     pub fn new(root: impl Into<PathBuf>, set: impl Into<Name>) -> Self {
-        Self {
-            root: root.into(),
-            set: set.into(),
-            runtime: None,
-            adoptions: Arc::new(MemoryAdoptions::new()),
-        }
+        Self { root: root.into(), set: set.into(), runtime: None }
     }
 
     /// Keeps runtime files, such as logs of processes, in this directory; it is made when it is needed. By
@@ -68,13 +59,6 @@ impl HostOptions {
     #[must_use]
     pub fn with_runtime_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.runtime = Some(directory.into());
-        self
-    }
-
-    /// Remembers adoptions there, instead of for as long as the program runs.
-    #[must_use]
-    pub fn with_adoptions(mut self, adoptions: Arc<dyn Adoptions>) -> Self {
-        self.adoptions = adoptions;
         self
     }
 }
@@ -98,14 +82,13 @@ impl From<HostError> for io::Error {
 impl Host {
     /// Opens the root directory.
     pub fn open(options: HostOptions) -> Result<Self, HostError> {
-        let HostOptions { root, set, runtime, adoptions } = options;
+        let HostOptions { root, set, runtime } = options;
         let failed = |source| HostError { root: root.clone(), source };
         let root_path = fs::canonicalize(&root).map_err(failed)?;
         let opened = Root::open(&root_path).map_err(|errno| failed(errno.into()))?;
         let runtime = runtime.unwrap_or_else(|| root_path.join(".setpoint/run"));
-        let (children, moves, births) = (Children::default(), Moves::new(&runtime), Births::new(&runtime));
-        let root = opened;
-        Ok(Self(Arc::new(Shared { root, root_path, set, runtime, adoptions, children, moves, births })))
+        let (root, children, moves) = (opened, Children::default(), Moves::default());
+        Ok(Self(Arc::new(Shared { root, root_path, set, runtime, children, moves })))
     }
 
     /// The root directory.
@@ -155,11 +138,10 @@ impl Host {
     ) -> Result<Vec<PathBuf>, FsError> {
         let mut removed = Vec::new();
         for item in items {
-            let Some(path) = place(item) else { continue };
+            let Some(path) = path_of(item) else { continue };
             let name = Temporary::name(&self.0.set, item.reference());
             if self.0.root.remove_temporary(path, &name)? {
                 removed.extend(self.temporary(item));
-                self.stillborn(item.reference(), path)?;
             }
         }
         Ok(removed)
@@ -167,15 +149,38 @@ impl Host {
 
     /// Where an item is until it is whole and comes to its place; none if it has no place.
     pub fn temporary(&self, item: &ItemHandle) -> Option<PathBuf> {
-        let beside = place(item)?.parent().unwrap_or_default();
+        let beside = path_of(item)?.parent().unwrap_or_default();
         Some(self.0.root_path.join(beside).join(Temporary::name(&self.0.set, item.reference())))
     }
 
-    /// Forgets what only a cut-off run would need: to be called once what the engine knows is saved, and
-    /// nothing of it is unknown.
-    pub fn settled(&self) -> io::Result<()> {
-        self.0.births.forget_all()?;
-        self.0.moves.forget_all()
+    /// Learns from what is known where a run that was cut off has moved things.
+    ///
+    /// To be called with what the engine knows before it is asked to do or to read anything.
+    pub fn recall(&self, current: &CurrentGraph) {
+        self.0.moves.clear();
+        for node in current.items() {
+            if let Some(Note::Moved(moves)) = node.state().and_then(|state| state.noted()) {
+                self.0.moves.set(node.reference(), moves);
+            }
+        }
+    }
+
+    /// Forgets what only a cut-off run would need: to be called before what the engine knows is saved. Does nothing
+    /// where nobody knows how an operation ended.
+    pub fn settle(&self, current: &mut CurrentGraph) {
+        let slots: Vec<_> = current.slots().collect();
+        let unknown = |slot| current.state_at(slot).is_some_and(|state| state.is_unknown());
+        if slots.iter().any(|&slot| unknown(slot)) {
+            return;
+        }
+        self.0.moves.clear();
+        for slot in slots {
+            let noted = current.state_at(slot).is_some_and(|state| state.noted::<Note>().is_some());
+            if noted && let Some(state) = current.state_at_mut(slot) {
+                state.forget_note();
+                current.touch_at(slot);
+            }
+        }
     }
 
     /// Opens the directory that something runs in, so that it is that one whatever its path leads to later.
@@ -191,7 +196,7 @@ impl Host {
 }
 
 /// The path of an item that has one of its own.
-fn place(item: &ItemHandle) -> Option<&RootPath> {
+pub(crate) fn path_of(item: &ItemHandle) -> Option<&RootPath> {
     let directory = item.get::<Directory>().map(|item| &item.path);
     let file = || item.get::<File>().map(|item| &item.path);
     directory.or_else(file).or_else(|| item.get::<Symlink>().map(|item| &item.path))

@@ -7,7 +7,6 @@
 //!   └─ a root directory, and nothing outside of it ◀─────────┘
 //! ```
 
-mod adopt;
 mod configure;
 mod fs;
 mod host;
@@ -15,12 +14,11 @@ mod item;
 mod manifest;
 mod process;
 
-pub use adopt::{AdoptionError, Adoptions, MemoryAdoptions};
 pub use configure::{Commands, Directories, Files, Processes, Symlinks};
 pub use fs::FsError;
 pub use host::{Existing, Host, HostError, HostOptions, registry};
 pub use item::{
     Access, Attribute, Because, Command, Content, Directory, File, Mode, ModeError, Need, PathError, Process,
-    RootPath, Run, StopSignal, Symlink, Wait, WaitError, attributes, item_types,
+    RootPath, Run, StopSignal, Symlink, Tie, Wait, WaitError, attributes, item_types,
 };
 pub use manifest::{Declared, Diagnostic, Manifest, load, probable_root, reference, schema};

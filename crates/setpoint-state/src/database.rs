@@ -19,11 +19,12 @@ use crate::{Run, StateError};
 
 const META: TableDefinition<'_, &str, &str> = TableDefinition::new("meta");
 const ITEMS: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("items");
+/// Where the first format had what a later one keeps in the state of each item.
 const ADOPTED: TableDefinition<'_, (&str, &str), ()> = TableDefinition::new("adopted");
 const RUNS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("runs");
 
 /// The format of what is stored. A later one is refused, never guessed at.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 /// How long another process may have the database open before that is an error.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How many runs the history keeps.
@@ -42,7 +43,8 @@ pub(crate) struct Content {
     pub(crate) serial: u64,
     pub(crate) last_run: u64,
     pub(crate) graph: CurrentGraph,
-    pub(crate) adopted: BTreeSet<ItemRef>,
+    /// It was read from an earlier format: the next checkpoint writes all of it.
+    pub(crate) outdated: bool,
 }
 
 /// An item with its state; the item's own text is left to its type.
@@ -58,7 +60,7 @@ struct StoredItem<T> {
 impl Content {
     pub(crate) fn empty(set: &str) -> Self {
         let graph = CurrentGraph::new(set);
-        Self { set: set.to_owned(), serial: 0, last_run: 0, graph, adopted: BTreeSet::new() }
+        Self { set: set.to_owned(), serial: 0, last_run: 0, graph, outdated: false }
     }
 }
 
@@ -70,7 +72,6 @@ pub(crate) struct Change<'a> {
     pub(crate) graph: &'a CurrentGraph,
     /// The items to write or remove; none for all of them.
     pub(crate) touched: Option<BTreeSet<ItemRef>>,
-    pub(crate) adopted: &'a BTreeSet<ItemRef>,
     pub(crate) runs: Vec<&'a Run>,
 }
 
@@ -124,15 +125,18 @@ impl Store {
                 debug_assert!(put.is_ok());
             }
         }
-        let mut adopted = BTreeSet::new();
         if let Some(table) = self.table(txn.open_table(ADOPTED))? {
             for entry in self.done(table.iter())? {
                 let (key, _) = self.done(entry)?;
                 let (kind, name) = key.value();
-                adopted.insert(ItemRef::new(Kind::new(kind), Name::new(name)));
+                let slot = graph.slot_of(&ItemRef::new(Kind::new(kind), Name::new(name)));
+                if let Some(state) = slot.and_then(|slot| graph.state_at_mut(slot)) {
+                    *state = state.clone().adopted();
+                }
             }
         }
-        Ok(Some(Content { set, serial: number("serial")?, last_run: number("last_run")?, graph, adopted }))
+        let (serial, last_run, outdated) = (number("serial")?, number("last_run")?, found < FORMAT);
+        Ok(Some(Content { set, serial, last_run, graph, outdated }))
     }
 
     /// Reads how many checkpoints there have been; none without any.
@@ -203,6 +207,7 @@ impl Store {
         set("format", &FORMAT.to_string())?;
         set("set", change.set)?;
         set("serial", &change.serial.to_string())?;
+        self.done(txn.delete_table(ADOPTED))?;
         for run in &change.runs {
             set("last_run", &run.number.to_string())?;
             let mut runs = self.done(txn.open_table(RUNS))?;
@@ -238,11 +243,6 @@ impl Store {
                     }
                 }
             }
-        }
-        let mut adopted = self.done(txn.open_table(ADOPTED))?;
-        self.done(adopted.retain(|_, ()| false))?;
-        for item in change.adopted {
-            self.done(adopted.insert((item.kind().as_str(), item.name().as_str()), ()).map(drop))?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use setpoint_engine::{OpError, Operation, Record};
+use setpoint_engine::{OpError, Operation, Record, Remembered};
 use setpoint_graph::{ItemHandle, ItemRef, ItemTypes, Kind, Name, SubgraphPath, TypesError};
 
 /// One line of the journal.
@@ -55,15 +55,11 @@ pub(crate) enum Line {
         path: SubgraphPath,
         at: Timestamp,
     },
-    /// Something that existed before is looked after from now on.
-    Adopted {
+    Noted {
         kind: Kind,
         name: Name,
-    },
-    /// It is not any more.
-    Released {
-        kind: Kind,
-        name: Name,
+        remembered: Remembered,
+        at: Timestamp,
     },
 }
 
@@ -72,8 +68,6 @@ pub(crate) enum Line {
 pub(crate) enum Said {
     Begin { serial: u64, command: String, at: Timestamp },
     Record(Box<Record>),
-    Adopted(ItemRef),
-    Released(ItemRef),
 }
 
 impl Line {
@@ -101,6 +95,10 @@ impl Line {
                 let (kind, name) = named(item);
                 Self::Withdrawn { kind, name, at: *at }
             }
+            Record::Noted { item, remembered, at } => {
+                let (kind, name) = named(item);
+                Self::Noted { kind, name, remembered: remembered.clone(), at: *at }
+            }
             Record::Gone { item, at } => {
                 let (kind, name) = named(item);
                 Self::Gone { kind, name, at: *at }
@@ -116,8 +114,6 @@ impl Line {
         let item = |kind: Kind, name: Name| ItemRef::new(kind, name);
         let record = match self {
             Self::Begin { serial, command, at } => return Ok(Said::Begin { serial, command, at }),
-            Self::Adopted { kind, name } => return Ok(Said::Adopted(item(kind, name))),
-            Self::Released { kind, name } => return Ok(Said::Released(item(kind, name))),
             Self::Started { number, operation, kind, item, target, path, at } => {
                 let read =
                     |value: Value| -> Result<ItemHandle, TypesError> { types.item_from_value(&kind, value) };
@@ -135,6 +131,9 @@ impl Line {
             }
             Self::InBackground { kind, name, at } => Record::InBackground { item: item(kind, name), at },
             Self::Withdrawn { kind, name, at } => Record::Withdrawn { item: item(kind, name), at },
+            Self::Noted { kind, name, remembered, at } => {
+                Record::Noted { item: item(kind, name), remembered, at }
+            }
             Self::Gone { kind, name, at } => Record::Gone { item: item(kind, name), at },
             Self::Moved { kind, name, path, at } => Record::Moved { item: item(kind, name), path, at },
         };

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use setpoint_engine::{Journal, JournalError, Record};
-use setpoint_graph::{ItemRef, ItemTypes};
+use setpoint_graph::ItemTypes;
 
 use crate::StateError;
 use crate::entry::{Line, Said};
@@ -20,8 +20,6 @@ pub(crate) struct Told {
     pub(crate) command: String,
     pub(crate) began: Option<Timestamp>,
     pub(crate) records: Vec<Record>,
-    /// Items that were adopted (true) or let go (false), in order.
-    pub(crate) adoptions: Vec<(ItemRef, bool)>,
     /// How many bytes of it are whole lines.
     pub(crate) length: u64,
 }
@@ -66,12 +64,6 @@ impl JournalFile {
     /// Cuts off what was not written whole, so that more can be appended.
     pub(crate) fn cut(&self, length: u64) -> io::Result<()> {
         OpenOptions::new().write(true).open(&self.path)?.set_len(length)
-    }
-
-    /// Notes that something that existed before is looked after from now on, or no more.
-    pub(crate) fn note_adoption(&self, item: &ItemRef, adopted: bool) -> io::Result<()> {
-        let (kind, name) = (item.kind().clone(), item.name().clone());
-        self.append(&[if adopted { Line::Adopted { kind, name } } else { Line::Released { kind, name } }])
     }
 
     fn append(&self, lines: &[Line]) -> io::Result<()> {
@@ -145,8 +137,6 @@ pub(crate) fn read(path: &Path, serial: u64, types: &ItemTypes) -> Result<Option
             }
             (_, None) => return Ok(None),
             (Said::Record(record), Some(told)) => told.records.push(*record),
-            (Said::Adopted(item), Some(told)) => told.adoptions.push((item, true)),
-            (Said::Released(item), Some(told)) => told.adoptions.push((item, false)),
         }
     }
     if let Some(told) = &mut told {

@@ -32,8 +32,6 @@ pub struct Snapshot {
     pub serial: u64,
     /// What is known to exist.
     pub graph: CurrentGraph,
-    /// Items that existed before and are only looked after.
-    pub adopted: BTreeSet<ItemRef>,
     /// Whether a run is under way, or was when its process ended.
     pub unfinished: bool,
 }
@@ -41,13 +39,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// What is known where nothing was ever done.
     pub fn empty(set: &str) -> Self {
-        Self {
-            set: set.to_owned(),
-            serial: 0,
-            graph: CurrentGraph::new(set),
-            adopted: BTreeSet::new(),
-            unfinished: false,
-        }
+        Self { set: set.to_owned(), serial: 0, graph: CurrentGraph::new(set), unfinished: false }
     }
 }
 
@@ -112,15 +104,15 @@ impl StateDir {
         }
         let is_new = loaded.is_none();
         let (content, told) = loaded.unwrap_or_else(|| (Content::empty(set), None));
-        let (serial, last_run) = (content.serial, content.last_run);
+        let (serial, last_run, outdated) = (content.serial, content.last_run, content.outdated);
         let found = serial;
         // What a lost run did stays in the journal until all of it is saved: only there it is whole.
         let lost = told.as_ref().map(|told| lost_run(told, last_run + 1));
         let in_flight = told.as_ref().map(in_flight).unwrap_or_default();
-        let Snapshot { graph, adopted, .. } = snapshot(content, told.as_ref());
+        let Snapshot { graph, .. } = snapshot(content, told.as_ref());
         let last_run = last_run + u64::from(lost.is_some());
         let goes_on = lost.is_some();
-        let book = Mutex::new(Book { serial, last_run, adopted, saved: None, lost });
+        let book = Mutex::new(Book { serial, last_run, saved: None, lost });
         let writer =
             Writer { dir: self.clone(), set: set.to_owned(), journal, book, in_flight, found, _lock: lock };
         if is_new {
@@ -132,7 +124,7 @@ impl StateDir {
         } else {
             // A journal that goes on from an earlier checkpoint says nothing new.
             writer.clear_journal()?;
-            writer.book().saved = Some((graph.id(), graph.revision()));
+            writer.book().saved = (!outdated).then(|| (graph.id(), graph.revision()));
         }
         Ok((writer, graph))
     }
@@ -174,7 +166,6 @@ pub struct Writer {
 struct Book {
     serial: u64,
     last_run: u64,
-    adopted: BTreeSet<ItemRef>,
     /// The graph that was saved last, and how far.
     saved: Option<(GraphId, Revision)>,
     /// A run whose process did not live to finish it, not saved yet.
@@ -227,7 +218,6 @@ impl Writer {
             serial,
             graph,
             touched: touched(graph, book.saved),
-            adopted: &book.adopted,
             runs: book.lost.iter().chain(&run).collect(),
         };
         self.dir.store().write(&change, &self.dir.types)?;
@@ -237,38 +227,6 @@ impl Writer {
         book.saved = Some((graph.id(), graph.revision()));
         drop(book);
         self.clear_journal()
-    }
-
-    /// Notes that something that existed before is looked after from now on.
-    pub fn adopt(&self, item: &ItemRef) -> Result<(), StateError> {
-        self.note_adoption(item, true)
-    }
-
-    /// Notes that an item is not looked after any more.
-    pub fn forget(&self, item: &ItemRef) -> Result<(), StateError> {
-        if self.is_adopted(item) { self.note_adoption(item, false) } else { Ok(()) }
-    }
-
-    /// Whether the item existed before and is only looked after.
-    pub fn is_adopted(&self, item: &ItemRef) -> bool {
-        self.book().adopted.contains(item)
-    }
-
-    /// All items that existed before and are only looked after.
-    pub fn adopted(&self) -> BTreeSet<ItemRef> {
-        self.book().adopted.clone()
-    }
-
-    fn note_adoption(&self, item: &ItemRef, adopted: bool) -> Result<(), StateError> {
-        let path = self.dir.journal_path();
-        self.journal.note_adoption(item, adopted).map_err(StateError::file("write", path))?;
-        let mut book = self.book();
-        if adopted {
-            book.adopted.insert(item.clone());
-        } else {
-            book.adopted.remove(item);
-        }
-        Ok(())
     }
 
     fn clear_journal(&self) -> Result<(), StateError> {
@@ -282,17 +240,10 @@ impl Writer {
 
 /// What a checkpoint and the journal after it come to.
 fn snapshot(content: Content, told: Option<&Told>) -> Snapshot {
-    let Content { set, serial, graph, mut adopted, .. } = content;
-    let Some(told) = told else { return Snapshot { set, serial, graph, adopted, unfinished: false } };
+    let Content { set, serial, graph, .. } = content;
+    let Some(told) = told else { return Snapshot { set, serial, graph, unfinished: false } };
     let graph = replay(set.as_str(), Some(graph), &told.records);
-    for (item, is_adopted) in &told.adoptions {
-        if *is_adopted {
-            adopted.insert(item.clone());
-        } else {
-            adopted.remove(item);
-        }
-    }
-    Snapshot { set, serial, graph, adopted, unfinished: true }
+    Snapshot { set, serial, graph, unfinished: true }
 }
 
 /// The items that changed since the last checkpoint; none if that can't be told.

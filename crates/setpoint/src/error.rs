@@ -32,6 +32,11 @@ pub(crate) trait Reportable: std::error::Error {
         1
     }
 
+    /// Whether it may pass by itself, so that whoever keeps running goes on: a full disk, and the like.
+    fn is_passing(&self) -> bool {
+        false
+    }
+
     /// Whether its text says by itself that it is an error.
     fn has_own_heading(&self) -> bool {
         false
@@ -101,6 +106,11 @@ impl CliError {
             Self::AbsentJob(_) => 2,
             _ => 1,
         }
+    }
+
+    /// Whether it may pass by itself.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(self, Self::Job(error) if error.is_passing())
     }
 
     fn has_own_heading(&self) -> bool {

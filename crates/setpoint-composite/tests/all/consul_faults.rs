@@ -232,14 +232,16 @@ async fn the_election_of_another_leader_is_survived() {
     say(&cluster.servers[followers[0]], "x", "bs/compositeRole=baseline").await;
     let mut watching = Watching::start(client(&cluster.servers[followers[0]].url()), "x", fast());
     watching.until(ONLY_BASELINE).await;
+    // A follower may not have had the first write yet when it was first asked.
+    let removals = watching.count("Removal");
     cluster.servers[leader].process().kill();
     let written = async || {
         let server = &cluster.servers[followers[1]];
         server.put("composite/x/structure/st/compositeRole", "satellite").await.ok()
     };
-    wait::until("another leader takes a write", Duration::from_secs(40), written).await;
+    wait::until("another leader takes a write", Duration::from_mins(2), written).await;
     watching.until(WITH_SATELLITE).await;
-    assert_eq!(watching.count("Removal"), 0);
+    assert_eq!(watching.count("Removal"), removals);
     watching.end().await;
 }
 

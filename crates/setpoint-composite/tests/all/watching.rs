@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// How long anything may take that must happen.
-const LIMIT: Duration = Duration::from_secs(40);
+const LIMIT: Duration = Duration::from_mins(2);
 
 pub(crate) fn fast() -> Settings {
     Settings {

@@ -12,7 +12,7 @@ use setpoint_graph::{ItemHandle, ItemRef, Kind, SlotId};
 use super::{Ended, Execution, StepFate};
 use crate::configurator::{ConfiguratorHandle, Observed};
 use crate::journal::Record;
-use crate::op::{OpCx, OpError, Operation};
+use crate::op::{Known, OpCx, OpError, Operation};
 use crate::plan::{Fate, NONE, StepKind, all_it_needs, slot};
 use crate::transition;
 
@@ -195,7 +195,8 @@ impl Execution<'_> {
             self.close(step, StepFate::Failed);
             return;
         };
-        let cx = OpCx::new(item.reference().clone(), Some(operation), Arc::clone(self.run));
+        let known = Known::default();
+        let cx = OpCx::new(item.reference().clone(), Some(operation), known, Arc::clone(self.run));
         self.note_start(step, operation, &item, new.as_ref(), now);
         self.mark(step, operation, &item, new, now);
         self.settle(step, Ended { cx, started: now, outcome: Err(error), cancelled: None });
@@ -237,10 +238,19 @@ impl Execution<'_> {
         self.slots[step as usize] = slot.map_or(NONE, SlotId::to_index);
     }
 
+    /// What the operation of a step is told of its item.
+    fn known(&mut self, step: u32, returns: bool) -> Known {
+        let slot = slot(self.slots[step as usize]);
+        let Some(state) = self.current.state_at_mut(slot) else { return Known::default() };
+        Known { unfinished: None, memory: state.memory.share(), again: state.again, returns }
+    }
+
     /// Polls an operation for the first time; most are over then.
     async fn launch(&mut self, launch: Launch, needs: Option<FxHashSet<ItemRef>>, now: Timestamp) {
         let Launch { step, operation, item, target, configurator } = launch;
-        let cx = OpCx::new(item.reference().clone(), Some(operation), Arc::clone(self.run));
+        let returns = operation == Operation::Delete && target.is_some();
+        let known = self.known(step, returns);
+        let cx = OpCx::new(item.reference().clone(), Some(operation), known, Arc::clone(self.run));
         let kind_timeout = self.engine.timeout(item.kind());
         let verify = self.engine.verifies();
         let op_cx = cx.clone();

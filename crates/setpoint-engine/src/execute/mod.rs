@@ -389,7 +389,8 @@ pub(crate) fn log_entry(
     // For a modification the new value is what the operation is about.
     let target = flight.and_then(|flight| flight.target.as_ref()).filter(|_| operation == Operation::Modify);
     let item = target.or_else(|| current.item_at(slot))?.clone();
-    let mut entry = LogEntry::new(item, operation, start, end);
+    let ownership = state.map(|state| state.memory.ownership()).unwrap_or_default();
+    let mut entry = LogEntry::new(item, operation, ownership, start, end);
     let previous = state.and_then(|state| state.trouble.as_ref()).map(|trouble| trouble.error.clone());
     if cancelled.is_some() || error.is_some() || previous.is_some() {
         let trouble = entry.trouble_mut();

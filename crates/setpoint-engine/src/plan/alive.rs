@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashSet;
-use setpoint_graph::{Components, Edge, ItemRef};
+use setpoint_graph::{Components, Dependency, Edge, ItemRef};
 
 use super::edges::Side;
 use super::{Fate, NONE, Planner, Why};
@@ -91,7 +91,8 @@ impl<'a> Planner<'a> {
                 !self.is_there_in_the_end(target)
             });
         }
-        for (dependency, alternatives) in self.groups(id, side) {
+        let existence = self.groups(id, side).filter(|(dependency, _)| !dependency.is_order());
+        for (dependency, alternatives) in existence {
             if !self.is_met(side, dependency, alternatives) {
                 return true;
             }
@@ -125,7 +126,9 @@ impl<'a> Planner<'a> {
     pub(super) fn held_up_by(&mut self, id: u32) -> Vec<u32> {
         let side = self.side(id);
         let mut found = Vec::new();
-        for (dependency, alternatives) in self.groups(id, side) {
+        let creates = self.subject(id).candidate;
+        let counts = |dependency: &Dependency| creates || !dependency.is_order();
+        for (dependency, alternatives) in self.groups(id, side).filter(|(dependency, _)| counts(dependency)) {
             for edge in alternatives {
                 let target = self.target(side, edge.slot);
                 if self.end_value(target).is_some_and(|value| dependency.is_satisfied_by(value)) {
@@ -268,7 +271,12 @@ impl<'a> Planner<'a> {
             self.subject_mut(id).unmet = unmet;
             return;
         }
+        // What is there already stays, whatever becomes of what it came after.
+        let creates = self.subject(id).candidate;
         for (position, (dependency, alternatives)) in (0_u32..).zip(self.groups(id, side)) {
+            if dependency.is_order() && !creates {
+                continue;
+            }
             if !self.is_met(side, dependency, alternatives) {
                 unmet += 1;
             } else if dependency.is_any_of() {
@@ -330,7 +338,10 @@ impl<'a> Planner<'a> {
                 self.int.dependency_index(edge.slot, edge.position),
             ),
         };
-        let Some(dependency) = dependency.filter(|dependency| dependency.is_satisfied_by(value)) else {
+        let counts = |dependency: &&Dependency| this.candidate || !dependency.is_order();
+        let Some(dependency) =
+            dependency.filter(counts).filter(|dependency| dependency.is_satisfied_by(value))
+        else {
             return;
         };
         let position = u32::try_from(position).unwrap_or(NONE);

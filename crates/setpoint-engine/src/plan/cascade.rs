@@ -14,6 +14,7 @@ impl Planner<'_> {
         for &id in &self.active {
             let this = self.subject(id);
             let disturbs = this.vanished && this.alive
+                || this.fate == Fate::Create
                 || (this.present || this.external)
                     && (this.fate != Fate::Keep || this.external && this.event);
             if disturbs {
@@ -27,6 +28,10 @@ impl Planner<'_> {
                 if !this.stays() || this.fate == Fate::Recreate {
                     continue;
                 }
+                if self.must_be_repeated(dependent, id, edge) {
+                    self.repeat(dependent, Why::Repeats(id));
+                    todo.push(dependent);
+                }
                 if let Some(why) = self.must_be_recreated(dependent, id, edge) {
                     changed |= self.recreate(dependent, why);
                     todo.push(dependent);
@@ -36,9 +41,24 @@ impl Planner<'_> {
         changed
     }
 
+    /// Whether an item that stays as it is must be applied again, because of one that it comes after.
+    fn must_be_repeated(&mut self, id: u32, changed: u32, edge: Edge) -> bool {
+        let comes = matches!(self.subject(changed).fate, Fate::Create | Fate::Modify | Fate::Recreate);
+        let this = self.subject(id);
+        comes
+            && this.fate == Fate::Keep
+            && this.in_scope
+            && !this.not_due
+            && self.cur_item(id) == self.int_item(id)
+            && self.cur.dependency_at(edge.slot, edge.position).is_some_and(Dependency::repeats_when_changed)
+    }
+
     /// Whether an item that stays must be deleted meanwhile, because of one that it stands on.
     fn must_be_recreated(&mut self, id: u32, disturbed: u32, edge: Edge) -> Option<Why> {
         let dependency = self.cur.dependency_at(edge.slot, edge.position)?;
+        if dependency.is_order() {
+            return None;
+        }
         let this = self.subject(disturbed);
         let modified = this.fate == Fate::Modify
             || this.external
@@ -49,7 +69,7 @@ impl Planner<'_> {
         if modified && dependency.recreates_when_modified() {
             return Some(Why::RequiredModified(disturbed));
         }
-        if this.external {
+        if this.external || this.fate == Fate::Create && !this.vanished {
             return None;
         }
         if !dependency.is_any_of() {

@@ -53,6 +53,9 @@ impl<'a> Planner<'a> {
     pub(super) fn is_met(&mut self, side: Side, dependency: &Dependency, alternatives: &[Edge]) -> bool {
         alternatives.iter().any(|edge| {
             let target = self.target(side, edge.slot);
+            if dependency.is_order() && self.subject(target).not_due {
+                return false;
+            }
             self.end_value(target).is_some_and(|value| dependency.is_satisfied_by(value))
         })
     }

@@ -11,6 +11,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::edges::Side;
 use super::{Fate, Planner, Why};
 use crate::op::Operation;
 
@@ -28,6 +29,7 @@ impl Planner<'_> {
             if self.cascade() {
                 continue;
             }
+            self.hold_back();
             let Err(split) = self.order() else { break };
             for subject in split {
                 self.recreate(subject, Why::BreaksCycle);
@@ -71,13 +73,14 @@ impl Planner<'_> {
         let Some(old) = self.cur_item(id) else { return };
         let state = self.subject(id).cur().and_then(|slot| self.cur.state_at(slot));
         let tainted = state.is_some_and(|state| state.tainted);
+        let again = state.is_some_and(|state| state.again);
         let unknown = state.is_some_and(crate::ItemState::is_unknown);
         let requested = self.inputs.replace.contains(new.reference());
         let (fate, why) = if requested {
             (Fate::Recreate, Why::Requested)
         } else if unknown {
             (Fate::Recreate, Why::Unknown)
-        } else if old == new && !tainted {
+        } else if old == new && !tainted && !again {
             (Fate::Keep, Why::Intended)
         } else if not_due {
             return;
@@ -88,13 +91,41 @@ impl Planner<'_> {
                     return;
                 }
                 Some(true) => (Fate::Recreate, Why::NeedsRecreate),
-                Some(false) if old == new => (Fate::Modify, Why::Tainted),
+                Some(false) if old == new && tainted => (Fate::Modify, Why::Tainted),
+                Some(false) if old == new => (Fate::Modify, Why::Again),
                 Some(false) => (Fate::Modify, Why::Changed),
             }
         };
         let this = self.subject_mut(id);
         this.takes_intent = true;
         (this.fate, this.why) = (fate, why);
+    }
+
+    /// Applies an item again that would stay as it is.
+    pub(super) fn repeat(&mut self, id: u32, why: Why) {
+        let Some(recreate) = self.needs_recreate(id) else { return };
+        self.activate(id);
+        let this = self.subject_mut(id);
+        this.takes_intent = true;
+        (this.fate, this.why) = (if recreate { Fate::Recreate } else { Fate::Modify }, why);
+    }
+
+    /// Holds back changes of items that come after something that is missing, or failed.
+    fn hold_back(&mut self) {
+        for i in 0..self.active.len() {
+            let id = self.active[i];
+            let this = self.subject(id);
+            let by_itself =
+                matches!(this.why, Why::NeedsRecreate | Why::Requested | Why::Again | Why::Repeats(_));
+            let changes = this.fate == Fate::Modify || this.fate == Fate::Recreate && by_itself;
+            if !this.present || !changes || self.plain_edges(id, Side::Int).is_some() {
+                continue;
+            }
+            let mut order = self.groups(id, Side::Int).filter(|(dependency, _)| dependency.is_order());
+            if order.any(|(dependency, alternatives)| !self.is_met(Side::Int, dependency, alternatives)) {
+                self.subject_mut(id).held = true;
+            }
+        }
     }
 
     /// Asks the configurator; none if that panicked.

@@ -96,6 +96,7 @@ impl Planner<'_> {
                 let (down, up) = (draft.down(target), draft.up(target));
                 let holds_now = self.is_satisfied_now(target, dependency);
                 let kept = match draft.kind(down) {
+                    _ if dependency.is_order() => true,
                     Some(StepKind::Delete) => false,
                     Some(StepKind::Modify) => {
                         !dependency.recreates_when_modified()
@@ -128,7 +129,8 @@ impl Planner<'_> {
     fn order_old_side(&mut self, draft: &mut Draft, id: u32) {
         let this = draft.down(id);
         let real = draft.kind(this) == Some(StepKind::Modify);
-        for (dependency, alternatives) in self.groups(id, Side::Cur) {
+        let existence = self.groups(id, Side::Cur).filter(|(dependency, _)| !dependency.is_order());
+        for (dependency, alternatives) in existence {
             if !dependency.is_any_of() {
                 for edge in alternatives {
                     let target = self.at_cur(edge.slot);
@@ -202,6 +204,10 @@ impl Planner<'_> {
                 let target = self.at_int(edge.slot);
                 let up = draft.up(target);
                 let hard = match draft.kind(up) {
+                    // What is there already need not wait for what waits for it.
+                    Some(StepKind::Modify | StepKind::Create) if dependency.is_order() => {
+                        self.subject(id).candidate || !self.may_wait_for(draft, target, id)
+                    }
                     Some(StepKind::Modify) => !self.is_satisfied_now(target, dependency),
                     Some(StepKind::Create) => true,
                     _ => continue,
@@ -227,6 +233,24 @@ impl Planner<'_> {
                 draft.edge(draft.down(holder), this, true);
             }
         }
+    }
+
+    /// Whether an item that changes in this plan may have to wait for another one, by what both are to depend on.
+    fn may_wait_for(&mut self, draft: &Draft, from: u32, id: u32) -> bool {
+        let mut seen: FxHashSet<u32> = FxHashSet::from_iter([from]);
+        let mut todo = vec![from];
+        while let Some(at) = todo.pop() {
+            for edge in self.groups(at, Side::Int).flat_map(|(_, alternatives)| alternatives) {
+                let target = self.at_int(edge.slot);
+                if target == id {
+                    return true;
+                }
+                if draft.up(target) != NONE && seen.insert(target) {
+                    todo.push(target);
+                }
+            }
+        }
+        false
     }
 
     fn order_alternatives(

@@ -30,6 +30,10 @@ pub(crate) enum Why {
     Changed,
     /// A failed modification may have left it half changed.
     Tainted,
+    /// It was to be applied again, and has not been.
+    Again,
+    /// What it comes after is changed, and it must be applied again then.
+    Repeats(u32),
     /// It is not intended any more.
     Removed,
     /// A dependency is not satisfied any more.

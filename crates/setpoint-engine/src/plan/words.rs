@@ -90,6 +90,10 @@ impl Planner<'_> {
             Why::Intended => "it is intended and not there".to_owned(),
             Why::Changed => "its state differs from the intended one".to_owned(),
             Why::Tainted => "a failed change may have left it half done".to_owned(),
+            Why::Again => {
+                "something that it comes after was changed, or making it anew was cut off".to_owned()
+            }
+            Why::Repeats(of) => format!("it is applied again when {} is changed", self.reference(of)),
             Why::Removed => "it is not intended any more".to_owned(),
             Why::Lost => format!("it lost what it needs: {}", self.unmet(id).join("; ")),
             Why::Cleanup => "a failed operation may have left parts of it".to_owned(),
@@ -141,7 +145,11 @@ impl Planner<'_> {
                 Some(id) => self.end_value(id),
                 None => self.cur.item(target),
             };
+            let failed = known.is_some_and(|id| dependency.is_order() && self.subject(id).not_due);
             match value.map(|value| dependency.check(value)) {
+                Some(Ok(())) if failed => {
+                    whys.push(format!("{target} {}", self.why_not_there(known, target)))
+                }
                 Some(Ok(())) => return None,
                 Some(Err(why)) => whys.push(format!("{target} does not satisfy it: {why}")),
                 None => whys.push(format!("{target} {}", self.why_not_there(known, target))),

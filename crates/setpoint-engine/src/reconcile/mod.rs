@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rustc_hash::FxHashSet;
-use setpoint_graph::{Graph, ItemRef};
+use setpoint_graph::{Graph, ItemRef, SlotId};
 use setpoint_plan::Standing;
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +20,8 @@ use crate::configurator::Observed;
 use crate::engine::{Engine, same_name};
 use crate::execute::{Execution, Progress, StepFate, flush, log_entry, panicked, verify};
 use crate::journal::Record;
-use crate::op::{OpCx, OpError, Operation, RunShared};
+use crate::memory::Memory;
+use crate::op::{Known, OpCx, OpError, Operation, RunShared};
 use crate::plan::Blueprint;
 use crate::selection::Selection;
 use crate::state::{CurrentGraph, Presence};
@@ -92,7 +93,7 @@ impl Engine {
     ) -> Result<Status, EngineError> {
         let name = current.name().clone();
         let wake = current.shared_mut().wake(&name);
-        let run = Arc::new(RunShared { clock: Arc::clone(self.clock()), cancel: cancel.child_token(), wake });
+        let run = Arc::new(self.run_shared(cancel.child_token(), wake));
         let mut progress = Progress::default();
         update_index(current);
         let now = run.clock.now();
@@ -202,7 +203,8 @@ impl Engine {
                 && operation != Operation::Delete
                 && let (Some(wanted), Some(configurator)) = (target, self.configurator(item.kind()))
             {
-                let cx = OpCx::new(item.clone(), None, Arc::clone(run));
+                let known = Known { memory: memory(current, slot), ..Known::default() };
+                let cx = OpCx::new(item.clone(), None, known, Arc::clone(run));
                 let verified = Box::pin(verify(&configurator, cx, wanted));
                 let verified = self.within_time(item.kind(), "reading the item back", verified).await;
                 // Whatever went wrong with the read, the operation has been done.
@@ -245,9 +247,11 @@ impl Engine {
             else {
                 continue;
             };
+            let memory = current.slot_of(&item).map(|slot| memory(current, slot)).unwrap_or_default();
             let flight = current.state(&item).and_then(|state| state.flight.as_ref());
             let unfinished = flight.map(|flight| flight.operation);
-            let cx = || OpCx::after_unfinished(item.clone(), unfinished, Arc::clone(run));
+            let known = Known { unfinished, memory, ..Known::default() };
+            let cx = || OpCx::new(item.clone(), None, known.clone(), Arc::clone(run));
             let Ok(mut observed) = self.read(&configurator, cx(), handle.clone()).await else { continue };
             // If it is not as it was, the modification may have come to its end.
             let target = flight.and_then(|flight| flight.target.clone());
@@ -333,6 +337,11 @@ struct Pass {
     active: Vec<u32>,
 }
 
+/// What is remembered of the item in a slot, for whoever works on it.
+pub(crate) fn memory(current: &mut CurrentGraph, slot: SlotId) -> Arc<Memory> {
+    current.state_at_mut(slot).map(|state| state.memory.share()).unwrap_or_default()
+}
+
 /// Takes over what reading an item showed.
 pub(crate) fn adopt(
     current: &mut CurrentGraph,
@@ -351,11 +360,16 @@ pub(crate) fn adopt(
             if found.reference() != item {
                 return;
             }
+            let mut unfinished = None;
             if let Some(state) = current.state_at_mut(slot) {
                 state.presence = Presence::Present;
-                state.flight = None;
+                unfinished = state.flight.take().map(|flight| flight.operation);
                 state.tainted = false;
                 state.since = now;
+                state.memory.trim();
+            }
+            if matches!(unfinished, Some(Operation::Create | Operation::Modify)) {
+                transition::repeat_dependents(current, slot, now);
             }
             let path = current.path_at(slot);
             // The same reference in the same place: such a put is never refused.

@@ -53,9 +53,13 @@ impl Notes {
                 notes.overcome.push(item.clone());
             }
             // Only the failure to create it is remembered, and it is not to be created now.
+            let again = state.is_some_and(|state| state.again);
             let moot = !this.int_item && this.in_scope || this.candidate && !this.alive;
             let moot = moot && this.fate == Fate::Keep && !this.remains && !this.external;
-            if this.cur_item && (this.vanished || moot) {
+            if this.cur_item && moot && again && this.int_item {
+                // That it is to be made anew stays.
+                notes.overcome.push(item.clone());
+            } else if this.cur_item && (this.vanished || moot) {
                 notes.forget.push(item.clone());
             }
             if this.fate != Fate::Keep {
@@ -132,8 +136,9 @@ impl Notes {
             if let Some(slot) = current.node_of(item).map(|node| node.slot())
                 && let Some(state) = current.state_at_mut(slot)
             {
-                state.trouble = None;
-                state.since = now;
+                if state.trouble.take().is_some() {
+                    state.since = now;
+                }
             }
         }
         for path in left {

@@ -17,6 +17,10 @@ pub(crate) struct Need {
     pub at_least: Option<u32>,
     pub recreate: bool,
     pub auto: bool,
+    /// It only comes after it.
+    pub order: bool,
+    /// It is applied again when that was changed.
+    pub repeat: bool,
 }
 
 /// An item of the simulated system. A changed `value` is modified in place, a changed `fixed` is not.
@@ -61,7 +65,8 @@ impl Thing {
 
     fn need(mut self, any_of: &[&str], change: impl FnOnce(&mut Need)) -> Self {
         let any_of = any_of.iter().map(ToString::to_string).collect();
-        let mut need = Need { any_of, at_least: None, recreate: false, auto: false };
+        let mut need =
+            Need { any_of, at_least: None, recreate: false, auto: false, order: false, repeat: false };
         change(&mut need);
         self.needs.push(need);
         self
@@ -87,6 +92,14 @@ impl Thing {
         self.need(&[name], |need| need.auto = true)
     }
 
+    pub(crate) fn after(self, name: &str) -> Self {
+        self.need(&[name], |need| need.order = true)
+    }
+
+    pub(crate) fn repeated_with(self, name: &str) -> Self {
+        self.need(&[name], |need| (need.order, need.repeat) = (true, true))
+    }
+
     pub(crate) fn claiming(mut self, key: &str) -> Self {
         self.claims.push(key.into());
         self
@@ -109,12 +122,16 @@ impl Item for Thing {
     fn dependencies(&self, deps: &mut Deps) {
         for need in &self.needs {
             let dependency = match need.any_of.as_slice() {
+                [one] if need.order => deps.after(("thing", one.as_str())),
                 [one] => deps.requires(("thing", one.as_str())),
                 many => deps.any_of(many.iter().map(|name| r(name))),
             };
             if let Some(value) = need.at_least {
                 dependency
                     .satisfying(format!("has at least the value {value}"), move |t: &Thing| t.value >= value);
+            }
+            if need.repeat {
+                dependency.repeat_when_changed();
             }
             if need.recreate {
                 dependency.recreate_when_modified();
@@ -170,6 +187,10 @@ pub(crate) struct System {
     /// Things that lost what they stand on by someone else's doing, until they are gone.
     pub excused: BTreeSet<String>,
     pub reads: usize,
+    /// What this run has deleted.
+    pub deleted: BTreeSet<String>,
+    /// What must be applied again because something it comes after was changed, and has not been.
+    pub to_repeat: BTreeSet<String>,
     /// External things with which something vanished at the end of an operation, while no run looked.
     pub unseen: BTreeSet<String>,
     /// The next change of this thing is undone at once by someone else.
@@ -284,7 +305,7 @@ impl System {
     fn check_all(&mut self, during: &str) {
         let mut broken = Vec::new();
         for thing in self.exists.values().filter(|thing| !self.excused.contains(&thing.name)) {
-            for need in thing.needs.iter().filter(|need| !self.is_met(need)) {
+            for need in thing.needs.iter().filter(|need| !need.order && !self.is_met(need)) {
                 broken.push(format!("{during}: {} is without {:?}", thing.name, need.any_of));
             }
         }
@@ -319,7 +340,10 @@ impl System {
                 if self.partial.contains(&thing.name) {
                     self.violations.push(format!("{during}: created over parts of it"));
                 }
-                let unmet: Vec<&Need> = thing.needs.iter().filter(|need| !self.is_met(need)).collect();
+                // What goes and comes back is as if it had stayed.
+                let returns = self.deleted.contains(&thing.name);
+                let unmet = thing.needs.iter().filter(|need| !(need.order && returns) && !self.is_met(need));
+                let unmet: Vec<&Need> = unmet.collect();
                 for need in unmet {
                     self.violations.push(format!("{during}: without {:?}", need.any_of));
                 }
@@ -327,6 +351,13 @@ impl System {
             Operation::Modify => {
                 if !self.exists.contains_key(&thing.name) {
                     self.violations.push(format!("{during}: it does not exist"));
+                }
+                // What may wait for it is not waited for.
+                let waits = |need: &Need| need.any_of.iter().any(|other| self.reaches(other, &thing.name));
+                let unmet = thing.needs.iter().filter(|need| need.order && !self.is_met(need));
+                let unmet: Vec<&Need> = unmet.filter(|need| !waits(need)).collect();
+                for need in unmet {
+                    self.violations.push(format!("{during}: changed without {:?}", need.any_of));
                 }
             }
             // Deleting what is not there is no mistake: nobody may know how its creation ended.
@@ -342,8 +373,14 @@ impl System {
             Operation::Create | Operation::Modify => {
                 self.exists.insert(thing.name.clone(), thing.clone());
                 self.partial.remove(&thing.name);
+                self.to_repeat.remove(&thing.name);
+                let after = |t: &&Thing| t.needs.iter().any(|n| n.repeat && n.any_of.contains(&thing.name));
+                let after: Vec<String> = self.exists.values().filter(after).map(|t| t.name.clone()).collect();
+                self.to_repeat.extend(after);
             }
             Operation::Delete => {
+                self.to_repeat.remove(&thing.name);
+                self.deleted.insert(thing.name.clone());
                 self.exists.remove(&thing.name);
                 self.partial.remove(&thing.name);
                 self.excused.remove(&thing.name);

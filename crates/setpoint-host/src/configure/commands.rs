@@ -1,6 +1,6 @@
 //! Commands: checked, applied, undone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use setpoint_engine::{Configurator, Observed, OpCx, OpError};
@@ -17,14 +17,12 @@ pub struct Commands {
     host: Host,
     /// One command at a time for each item, also where nobody waits for an earlier one any more.
     turns: Mutex<BTreeMap<ItemRef, Arc<Mutex<()>>>>,
-    /// Items that went, as the first half of being made anew: they are applied again whatever `check` says.
-    gone: Mutex<BTreeSet<ItemRef>>,
 }
 
 impl Commands {
     /// The configurator for a host.
     pub fn new(host: &Host) -> Self {
-        Self { host: host.clone(), turns: Mutex::default(), gone: Mutex::default() }
+        Self { host: host.clone(), turns: Mutex::default() }
     }
 
     async fn run(&self, cx: &OpCx, item: &Command, what: &Run, within: Wait) -> Result<Ended, OpError> {
@@ -57,6 +55,15 @@ impl Commands {
         }
     }
 
+    /// Brings the state about, and sees whether it is.
+    async fn apply(&self, cx: &OpCx, item: &Command) -> Result<(), OpError> {
+        self.must(cx, item, "apply", &item.apply, item.apply_timeout).await?;
+        if self.check(cx, item).await? == Some(false) {
+            return Err(OpError::new("`apply` succeeded, and `check` still fails"));
+        }
+        Ok(())
+    }
+
     async fn must(
         &self,
         cx: &OpCx,
@@ -85,44 +92,31 @@ fn words(verb: &str, how: &str, said: &str) -> String {
 
 impl Configurator<Command> for Commands {
     async fn create(&self, cx: &OpCx, new: &Command) -> Result<(), OpError> {
-        let again = self.gone.lock().unwrap_or_else(PoisonError::into_inner).remove(cx.item());
-        if !again && self.check(cx, new).await? == Some(true) {
+        if !cx.again() && self.check(cx, new).await? == Some(true) {
             // Nobody but the system itself brought it about: it is not ours to undo.
-            let adopted = self.host.0.adoptions.adopt(cx.item());
-            return adopted.map_err(|error| OpError::untouched(error.to_string()));
+            return cx.adopt().await;
         }
-        self.must(cx, new, "apply", &new.apply, new.apply_timeout).await?;
-        if self.check(cx, new).await? == Some(false) {
-            return Err(OpError::new("`apply` succeeded, and `check` still fails"));
-        }
-        Ok(())
+        self.apply(cx, new).await
     }
 
     async fn modify(&self, cx: &OpCx, old: &Command, new: &Command) -> Result<(), OpError> {
-        if old.apply == new.apply && old.env == new.env && old.cwd == new.cwd {
+        let same = old.apply == new.apply && old.env == new.env && old.cwd == new.cwd;
+        if !cx.again() && (same || self.check(cx, new).await? == Some(true)) {
             return Ok(());
         }
-        if self.check(cx, new).await? == Some(true) {
-            return Ok(());
-        }
-        self.must(cx, new, "apply", &new.apply, new.apply_timeout).await?;
-        if self.check(cx, new).await? == Some(false) {
-            return Err(OpError::new("`apply` succeeded, and `check` still fails"));
-        }
-        Ok(())
+        self.apply(cx, new).await
     }
 
     async fn delete(&self, cx: &OpCx, old: &Command) -> Result<(), OpError> {
-        if self.host.0.adoptions.is_adopted(cx.item()) {
-            let forgotten = self.host.0.adoptions.forget(cx.item());
-            return forgotten.map_err(|error| OpError::untouched(error.to_string()));
+        // What is about to be applied again is still wanted.
+        if cx.returns() || cx.ownership().is_adopted() {
+            return Ok(());
         }
-        let is_there = old.undo.is_some() && self.check(cx, old).await? != Some(false);
-        if let Some(undo) = old.undo.as_ref().filter(|_| is_there) {
-            self.must(cx, old, "undo", undo, old.undo_timeout).await?;
+        let Some(undo) = &old.undo else { return Ok(()) };
+        if self.check(cx, old).await? == Some(false) {
+            return Ok(());
         }
-        self.gone.lock().unwrap_or_else(PoisonError::into_inner).insert(cx.item().clone());
-        Ok(())
+        self.must(cx, old, "undo", undo, old.undo_timeout).await
     }
 
     fn needs_recreate(&self, _: &Command, _: &Command) -> bool {

@@ -1,27 +1,25 @@
 //! What the configurators of directories, files and links have in common.
 
+use serde::{Deserialize, Serialize};
 use setpoint_engine::{Observed, OpCx, OpError, Operation};
-use setpoint_graph::ItemRef;
 
+use super::Move;
 use crate::Host;
-use crate::fs::{Born, FsError};
+use crate::fs::{FsError, Kind, Number, Placed, Prepared, untouched};
 use crate::item::RootPath;
 
+/// What is noted of an item before something is done that a killed run could tell nobody of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Note {
+    /// What was made for it, and is about to come to its place: a creation that was cut off has come to its end if, and
+    /// only if, that is what is there. None where it could only be made in its place, before anyone could know it.
+    Made(Option<Number>),
+    /// Where it was about to be moved, one after the other.
+    Moved(Vec<Move>),
+}
+
 impl Host {
-    /// Remembers that something that was there before is looked after from now on.
-    pub(super) fn take_over(&self, item: &ItemRef) -> Result<(), OpError> {
-        self.0.adoptions.adopt(item).map_err(|error| OpError::untouched(error.to_string()))
-    }
-
-    /// Lets go of an item that was there before, which is then left in place; says whether it was.
-    pub(super) fn lets_go(&self, item: &ItemRef) -> Result<bool, OpError> {
-        if !self.0.adoptions.is_adopted(item) {
-            return Ok(false);
-        }
-        let forgotten = self.0.adoptions.forget(item);
-        forgotten.map(|()| true).map_err(|error| OpError::untouched(error.to_string()))
-    }
-
     /// Looks for an item at its path, or where it has moved.
     pub(super) fn look<T>(
         &self,
@@ -29,40 +27,77 @@ impl Host {
         path: &RootPath,
         read: impl Fn(&RootPath) -> Result<Option<T>, FsError>,
     ) -> Result<Observed<T>, OpError> {
-        let item = cx.item();
-        if cx.unfinished() == Some(Operation::Create) && !self.is_made(item, path)? {
+        let place = self.0.moves.place(&self.0.root, cx.item(), path).map_err(|error| untouched(&error))?;
+        if cx.unfinished() == Some(Operation::Create) && !self.is_made(cx, &place)? {
             return Ok(Observed::Absent);
         }
-        let read = |path: &RootPath| read(path).map_err(|error| OpError::untouched(error.to_string()));
-        let mut found = read(path)?;
-        if found.is_none()
-            && let Some(moved) = self.0.moves.find(&self.0.root, item, path)
-        {
-            found = read(&moved)?;
-        }
+        let found = read(&place).map_err(|error| untouched(&error))?;
         Ok(found.map_or(Observed::Absent, Observed::Present))
     }
 
-    /// Writes down that something made for an item is about to come to its place.
-    pub(super) fn note_birth(&self, item: &ItemRef, born: Born<'_>) -> Result<(), FsError> {
-        let noted = self.0.births.note(item, born);
-        noted.map_err(|error| FsError::Unnoted { item: item.to_string(), why: error.to_string() })
-    }
-
-    /// What was made for an item has been removed again, if it had not come to its place: another thing may get
-    /// its number.
-    pub(crate) fn stillborn(&self, item: &ItemRef, path: &RootPath) -> Result<(), FsError> {
-        let found = self.0.root.stat(path)?;
-        if found.is_some_and(|found| self.0.births.made(item, &found)) {
-            return Ok(());
-        }
-        self.note_birth(item, Born::Removed)
-    }
-
     /// Whether what is in the place of an item is there because the item was created, or taken over.
-    fn is_made(&self, item: &ItemRef, path: &RootPath) -> Result<bool, OpError> {
-        let place = self.0.moves.place(&self.0.root, item, path);
-        let found = self.0.root.stat(&place).map_err(|error| OpError::untouched(error.to_string()))?;
-        Ok(found.is_some_and(|found| self.0.adoptions.is_adopted(item) || self.0.births.made(item, &found)))
+    fn is_made(&self, cx: &OpCx, place: &RootPath) -> Result<bool, OpError> {
+        let found = self.0.root.number(place).map_err(|error| untouched(&error))?;
+        Ok(match (found, cx.noted()) {
+            (None, _) => false,
+            (Some(_), _) if cx.ownership().is_adopted() => true,
+            // Nobody can tell: it is there, and was to be made.
+            (Some(_), Some(Note::Made(None))) => true,
+            (Some(found), Some(Note::Made(Some(made)))) => found == made,
+            (Some(_), _) => false,
+        })
     }
+
+    /// Brings something new to its place.
+    pub(super) async fn place(&self, cx: &OpCx, prepared: Prepared<'_>) -> Result<(), FsError> {
+        note(cx, &Note::Made(Some(prepared.number()))).await?;
+        match prepared.place()? {
+            Placed::Done => Ok(()),
+            Placed::Unable(prepared) => {
+                note(cx, &Note::Made(None)).await?;
+                prepared.make_in_place()
+            }
+        }
+    }
+
+    /// Brings an item from one path to another, where nothing is; says whether it did. It does not where the item is
+    /// there already, having moved with the directory around it, or is nowhere.
+    pub(super) async fn bring(
+        &self,
+        cx: &OpCx,
+        old: &RootPath,
+        new: &RootPath,
+        kind: Kind,
+    ) -> Result<bool, FsError> {
+        let (root, known) = (&self.0.root, &self.0.moves);
+        let from = known.place(root, cx.item(), old)?;
+        if from == *new {
+            return Ok(false);
+        }
+        let Some(number) = root.number(&from)? else { return Ok(false) };
+        let mut moves = match cx.noted() {
+            Some(Note::Moved(moves)) => moves,
+            _ => Vec::new(),
+        };
+        let this = Move { from: old.clone(), to: new.clone(), number };
+        // One that was noted and not done is noted once.
+        if moves.last() != Some(&this) {
+            moves.push(this);
+        }
+        note(cx, &Note::Moved(moves.clone())).await?;
+        known.set(cx.item(), moves);
+        root.rename(&from, new, kind)?;
+        Ok(true)
+    }
+
+    /// Where an item is now: the directory around it may have moved before.
+    pub(super) fn place_of(&self, cx: &OpCx, path: &RootPath) -> Result<RootPath, OpError> {
+        self.0.moves.place(&self.0.root, cx.item(), path).map_err(|error| untouched(&error))
+    }
+}
+
+/// Writes something down before it is done.
+async fn note(cx: &OpCx, note: &Note) -> Result<(), FsError> {
+    let noted = cx.note(note).await;
+    noted.map_err(|error| FsError::Unnoted { item: cx.item().to_string(), why: error.to_string() })
 }

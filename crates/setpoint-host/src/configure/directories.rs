@@ -1,10 +1,9 @@
 //! Directories on the host.
 
 use setpoint_engine::{Configurator, Observed, OpCx, OpError};
-use setpoint_graph::Item;
 
 use super::Accounts;
-use crate::fs::{Born, FsError, Kind, Temporary, untouched};
+use crate::fs::{FsError, Kind, Temporary, untouched};
 use crate::host::Host;
 use crate::item::{Directory, RootPath};
 
@@ -21,6 +20,12 @@ impl Directories {
     pub fn new(host: &Host) -> Self {
         let ours = Temporary::prefix(host.set());
         Self { host: host.clone(), accounts: Accounts::default(), ours }
+    }
+
+    async fn make(&self, cx: &OpCx, new: &Directory) -> Result<(), FsError> {
+        let temporary = Temporary::name_of(&self.ours, cx.item());
+        let prepared = self.host.0.root.prepare_directory(&new.path, &temporary)?;
+        self.host.place(cx, prepared).await
     }
 
     fn set_access(&self, item: &Directory) -> Result<(), FsError> {
@@ -43,17 +48,14 @@ impl Directories {
 
 impl Configurator<Directory> for Directories {
     async fn create(&self, cx: &OpCx, new: &Directory) -> Result<(), OpError> {
-        let temporary = Temporary::name_of(&self.ours, cx.item());
-        let midwife = |born: Born<'_>| self.host.note_birth(cx.item(), born);
-        let made = self.host.0.root.make_directory(&new.path, &temporary, &midwife);
-        match made {
+        match self.make(cx, new).await {
             Ok(()) => self.set_access(new).map_err(|error| {
                 // Nothing half done: it was empty a moment ago.
                 let removed = self.host.0.root.remove_directory(&new.path, &self.ours);
                 if removed.is_ok() { untouched(&error) } else { OpError::new(error.to_string()) }
             }),
             Err(FsError::Exists { adoptable: true, .. }) if new.adopt => {
-                self.host.take_over(cx.item())?;
+                cx.adopt().await?;
                 self.set_access(new).map_err(|error| untouched(&error))
             }
             Err(error) => Err(untouched(&error)),
@@ -61,22 +63,11 @@ impl Configurator<Directory> for Directories {
     }
 
     async fn modify(&self, cx: &OpCx, old: &Directory, new: &Directory) -> Result<(), OpError> {
-        let root = &self.host.0.root;
         if old.path != new.path {
-            let from = self.host.0.moves.place(root, cx.item(), &old.path);
-            let found = root.stat(&from).map_err(|error| untouched(&error))?;
-            match found.filter(|_| from != new.path) {
-                Some(found) => {
-                    self.host
-                        .0
-                        .moves
-                        .note(cx.item(), &old.path, &new.path, &found)
-                        .map_err(|error| OpError::untouched(format!("can't note the move: {error}")))?;
-                    root.rename(&from, &new.path, Kind::Directory).map_err(|error| untouched(&error))?;
-                }
-                // It moved with the directory around it.
-                None if matches!(self.read_at(old, &new.path), Ok(Some(_))) => {}
-                None => return Err(OpError::untouched(format!("{} is not there any more", old.path))),
+            let moved = self.host.bring(cx, &old.path, &new.path, Kind::Directory).await;
+            let moved = moved.map_err(|error| untouched(&error))?;
+            if !moved && !matches!(self.read_at(old, &new.path), Ok(Some(_))) {
+                return Err(OpError::untouched(format!("{} is not there any more", old.path)));
             }
         }
         if old.access == new.access {
@@ -88,15 +79,12 @@ impl Configurator<Directory> for Directories {
         })
     }
 
-    async fn delete(&self, _: &OpCx, old: &Directory) -> Result<(), OpError> {
-        let reference = setpoint_graph::ItemRef::new(old.kind(), old.name());
-        if self.host.lets_go(&reference)? {
+    async fn delete(&self, cx: &OpCx, old: &Directory) -> Result<(), OpError> {
+        if cx.ownership().is_adopted() {
             return Ok(());
         }
-        // The directory around it may have moved before.
-        let place = self.host.0.moves.place(&self.host.0.root, &reference, &old.path);
-        self.host.0.root.remove_directory(&place, &self.ours).map_err(|error| untouched(&error))?;
-        Ok(())
+        let place = self.host.place_of(cx, &old.path)?;
+        self.host.0.root.remove_directory(&place, &self.ours).map_err(|error| untouched(&error))
     }
 
     fn needs_recreate(&self, _: &Directory, _: &Directory) -> bool {

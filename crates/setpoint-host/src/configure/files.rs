@@ -1,10 +1,9 @@
 //! Regular files on the host.
 
 use setpoint_engine::{Configurator, Observed, OpCx, OpError};
-use setpoint_graph::{Item, ItemRef};
 
 use super::Accounts;
-use crate::fs::{Born, FsError, Kind, Temporary, Write, untouched};
+use crate::fs::{FsError, Kind, Root, Temporary, Write, Written, untouched};
 use crate::host::Host;
 use crate::item::{Content, File, Mode, RootPath};
 
@@ -23,25 +22,37 @@ impl Files {
         Self { host: host.clone(), accounts: Accounts::default(), prefix }
     }
 
-    fn write(
-        &self,
-        item: &ItemRef,
-        new: &File,
-        put: impl FnOnce(&crate::fs::Root, &Write<'_>) -> Result<(), FsError>,
-    ) -> Result<(), FsError> {
-        let temporary = Temporary::name_of(&self.prefix, item);
-        let midwife = |born: Born<'_>| self.host.note_birth(item, born);
-        let write = Write {
+    /// Writes the file where nothing is.
+    async fn write_new(&self, cx: &OpCx, new: &File) -> Result<(), FsError> {
+        let temporary = Temporary::name_of(&self.prefix, cx.item());
+        let written = self.host.0.root.write_new(&self.write(new, &temporary)?)?;
+        self.finish(cx, written).await
+    }
+
+    /// Writes the file, also in the place of the one that is there.
+    async fn write_over(&self, cx: &OpCx, new: &File) -> Result<(), FsError> {
+        let temporary = Temporary::name_of(&self.prefix, cx.item());
+        let written = self.host.0.root.write_over(&self.write(new, &temporary)?)?;
+        self.finish(cx, written).await
+    }
+
+    fn write<'a>(&self, new: &'a File, temporary: &'a str) -> Result<Write<'a>, FsError> {
+        Ok(Write {
             path: &new.path,
             bytes: new.content.bytes(),
             mode: new.access.mode.map(Mode::bits),
             uid: self.accounts.uid(new.access.owner.as_deref())?,
             gid: self.accounts.gid(new.access.group.as_deref())?,
             default_mode: if new.sensitive { 0o600 } else { 0o644 },
-            temporary: &temporary,
-            midwife: &midwife,
-        };
-        put(&self.host.0.root, &write)
+            temporary,
+        })
+    }
+
+    async fn finish(&self, cx: &OpCx, written: Written<'_>) -> Result<(), FsError> {
+        match written {
+            Written::Replaced => Ok(()),
+            Written::New(prepared) => self.host.place(cx, prepared).await,
+        }
     }
 
     fn set_access(&self, new: &File) -> Result<(), FsError> {
@@ -60,28 +71,17 @@ impl Files {
     }
 
     /// Brings the file to its new path; says whether it is there with its old content.
-    fn move_to(&self, item: &ItemRef, old: &File, new: &File) -> Result<bool, OpError> {
-        let root = &self.host.0.root;
-        let from = self.host.0.moves.place(root, item, &old.path);
-        if from != new.path
-            && let Some(found) = root.stat(&from).map_err(|error| untouched(&error))?
-        {
-            self.host
-                .0
-                .moves
-                .note(item, &old.path, &new.path, &found)
-                .map_err(|error| OpError::untouched(format!("can't note the move: {error}")))?;
-            root.rename(&from, &new.path, Kind::File).map_err(|error| untouched(&error))?;
+    async fn move_to(&self, cx: &OpCx, old: &File, new: &File) -> Result<bool, FsError> {
+        if self.host.bring(cx, &old.path, &new.path, Kind::File).await? {
             return Ok(true);
         }
-        // It moved with the directory around it, or it is gone.
-        match self.read_at(new, &new.path).map_err(|error| untouched(&error))? {
+        match self.read_at(new, &new.path)? {
             None => Ok(false),
             Some(there) if there.content == old.content => Ok(true),
             Some(there) if there.content == new.content => Ok(true),
             Some(_) => {
                 let (path, what) = (new.path.to_string(), Kind::File.words());
-                Err(untouched(&FsError::Exists { path, what, adoptable: false }))
+                Err(FsError::Exists { path, what, adoptable: false })
             }
         }
     }
@@ -89,10 +89,10 @@ impl Files {
 
 impl Configurator<File> for Files {
     async fn create(&self, cx: &OpCx, new: &File) -> Result<(), OpError> {
-        match self.write(cx.item(), new, crate::fs::Root::write_new) {
+        match self.write_new(cx, new).await {
             Err(FsError::Exists { adoptable: true, .. }) if new.adopt => {
-                self.host.take_over(cx.item())?;
-                self.write(cx.item(), new, crate::fs::Root::write_over).map_err(|error| untouched(&error))
+                cx.adopt().await?;
+                self.write_over(cx, new).await.map_err(|error| untouched(&error))
             }
             written => written.map_err(|error| untouched(&error)),
         }
@@ -100,37 +100,33 @@ impl Configurator<File> for Files {
 
     async fn modify(&self, cx: &OpCx, old: &File, new: &File) -> Result<(), OpError> {
         let moves = old.path != new.path;
-        let there = if moves { self.move_to(cx.item(), old, new)? } else { true };
+        let there =
+            if moves { self.move_to(cx, old, new).await.map_err(|error| untouched(&error))? } else { true };
         let failed = |error: FsError| {
             // A move that was done is not undone: what is left is tried again from there.
             if moves { OpError::new(error.to_string()) } else { untouched(&error) }
         };
         if old.content != new.content || !there {
-            self.write(cx.item(), new, crate::fs::Root::write_over).map_err(failed)?;
+            self.write_over(cx, new).await.map_err(failed)?;
         } else if old.access != new.access {
             match self.set_access(new) {
                 // A file that may not be opened may still be replaced.
-                Err(FsError::NoAccess { .. }) => {
-                    self.write(cx.item(), new, crate::fs::Root::write_over).map_err(failed)?;
-                }
+                Err(FsError::NoAccess { .. }) => self.write_over(cx, new).await.map_err(failed)?,
                 set => set.map_err(failed)?,
             }
         }
         Ok(())
     }
 
-    async fn delete(&self, _: &OpCx, old: &File) -> Result<(), OpError> {
-        let reference = ItemRef::new(old.kind(), old.name());
-        let root = &self.host.0.root;
-        let temporary = Temporary::name_of(&self.prefix, &reference);
-        // The directory around it may have moved before.
-        let place = self.host.0.moves.place(root, &reference, &old.path);
+    async fn delete(&self, cx: &OpCx, old: &File) -> Result<(), OpError> {
+        let root: &Root = &self.host.0.root;
+        let temporary = Temporary::name_of(&self.prefix, cx.item());
+        let place = self.host.place_of(cx, &old.path)?;
         root.remove_temporary(&place, &temporary).map_err(|error| untouched(&error))?;
-        if self.host.lets_go(&reference)? {
+        if cx.ownership().is_adopted() {
             return Ok(());
         }
-        root.remove(&place, Kind::File).map_err(|error| untouched(&error))?;
-        Ok(())
+        root.remove(&place, Kind::File).map_err(|error| untouched(&error))
     }
 
     fn needs_recreate(&self, _: &File, _: &File) -> bool {

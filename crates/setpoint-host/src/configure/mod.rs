@@ -4,21 +4,19 @@
 //! of processes wait on threads of their own.
 
 mod access;
-mod births;
 mod commands;
 mod common;
 mod directories;
 mod files;
 mod moves;
-mod notes;
 mod processes;
 mod symlinks;
 
 pub(crate) use access::Accounts;
-pub(crate) use births::Births;
 pub use commands::Commands;
+pub(crate) use common::Note;
 pub use directories::Directories;
 pub use files::Files;
-pub(crate) use moves::Moves;
+pub(crate) use moves::{Move, Moves};
 pub use processes::Processes;
 pub use symlinks::Symlinks;

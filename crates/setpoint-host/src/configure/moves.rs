@@ -1,135 +1,117 @@
 //! Renames that a killed run, or one that was stopped half-way, has left behind.
 //!
-//! A rename and the engine's note of it are two steps. Before the first, a line in a file says what goes where;
-//! so whoever looks for an item at its old path, and finds nothing, can tell a move from a loss. The lines stay
-//! until what the engine knows is saved: several cut-off runs may have moved the same thing one after the other,
-//! and what is inside of a moved directory is told so one item at a time.
+//! A rename and the engine's record of its end are two steps. Before the first it is noted of the item what goes where;
+//! so whoever looks for an item at its old path, and finds nothing, can tell a move from a loss. Notes stay until what
+//! the engine knows is saved: several cut-off runs may have moved the same thing one after the other, and what is inside
+//! of a moved directory is told so one item at a time. What is here is the index of these notes over all items.
 
-use std::io;
-use std::path::Path;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use setpoint_graph::ItemRef;
 
-use super::notes::Notes;
-use crate::fs::{Found, Root};
+use crate::fs::{FsError, Number, Root};
 use crate::item::RootPath;
 
 /// How many directories around a thing may have moved, one inside the other.
 const NESTED: usize = 16;
 
-/// The renames since what the engine knows was saved, in order.
-#[derive(Debug)]
-pub(crate) struct Moves(Mutex<Inner>);
-
-#[derive(Debug)]
-struct Inner {
-    notes: Notes<Move>,
-    /// Read when they are first needed.
-    known: Option<Vec<Move>>,
-}
+/// The renames since what the engine knows was saved, of each item in order.
+#[derive(Debug, Default)]
+pub(crate) struct Moves(Mutex<BTreeMap<ItemRef, Vec<Move>>>);
 
 /// One rename.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Move {
-    item: ItemRef,
-    from: RootPath,
-    to: RootPath,
-    /// Which file or directory it is, whatever it is called.
-    dev: u64,
-    ino: u64,
+pub(crate) struct Move {
+    pub(crate) from: RootPath,
+    pub(crate) to: RootPath,
+    /// Which one it is, whatever it is called.
+    pub(crate) number: Number,
 }
 
 impl Moves {
-    pub(crate) fn new(runtime: &Path) -> Self {
-        Self(Mutex::new(Inner { notes: Notes::new(runtime.join("moves")), known: None }))
-    }
-
-    /// Writes down that an item is about to move.
-    pub(crate) fn note(
-        &self,
-        item: &ItemRef,
-        from: &RootPath,
-        to: &RootPath,
-        found: &Found,
-    ) -> io::Result<()> {
-        let (dev, ino) = (found.dev, found.ino);
-        let record = Move { item: item.clone(), from: from.clone(), to: to.clone(), dev, ino };
-        let mut inner = self.inner();
-        inner.notes.add(&record)?;
-        if let Some(known) = &mut inner.known {
-            known.push(record);
-        }
-        Ok(())
+    /// Takes in what was noted of an item.
+    pub(crate) fn set(&self, item: &ItemRef, moves: Vec<Move>) {
+        self.known().insert(item.clone(), moves);
     }
 
     /// Forgets all moves.
-    pub(crate) fn forget_all(&self) -> io::Result<()> {
-        let mut inner = self.inner();
-        inner.known = None;
-        inner.notes.clear()
+    pub(crate) fn clear(&self) {
+        self.known().clear();
     }
 
     /// Where an item is now: at its path, or where it has moved.
-    pub(crate) fn place(&self, root: &Root, item: &ItemRef, path: &RootPath) -> RootPath {
-        match root.stat(path) {
-            Ok(None) => self.find(root, item, path).unwrap_or_else(|| path.clone()),
-            _ => path.clone(),
+    pub(crate) fn place(&self, root: &Root, item: &ItemRef, path: &RootPath) -> Result<RootPath, FsError> {
+        if root.stat(path)?.is_some() {
+            return Ok(path.clone());
         }
+        Ok(self.find(root, item, path)?.unwrap_or_else(|| path.clone()))
     }
 
-    /// Where an item is that is not at its path, if it has moved.
-    pub(crate) fn find(&self, root: &Root, item: &ItemRef, path: &RootPath) -> Option<RootPath> {
-        let mut inner = self.inner();
-        let Inner { notes, known } = &mut *inner;
-        let known: &[Move] = known.get_or_insert_with(|| notes.read());
+    /// Where an item is that is not at its path, if it has moved. What can't be looked at is an error, and not taken
+    /// for gone.
+    pub(crate) fn find(
+        &self,
+        root: &Root,
+        item: &ItemRef,
+        path: &RootPath,
+    ) -> Result<Option<RootPath>, FsError> {
+        let known = self.known();
         // Its own moves, one after the other: it is at the last place where something is. Not the same file,
         // maybe, since its content may have been replaced there.
         let (mut at, mut last) = (path, None);
-        for own in known.iter().filter(|record| record.item == *item) {
+        for own in known.get(item).into_iter().flatten() {
             if own.from == *at {
                 at = &own.to;
-                last = is_there(root, at)
-                    .then(|| at.clone())
-                    .or_else(|| carried(root, known, at, NESTED))
-                    .or(last);
+                if root.stat(at)?.is_some() {
+                    last = Some(at.clone());
+                } else if let Some(carried) = carried(root, &known, at, NESTED)? {
+                    last = Some(carried);
+                }
             }
         }
-        last.or_else(|| carried(root, known, path, NESTED))
+        match last {
+            None => carried(root, &known, path, NESTED),
+            last => Ok(last),
+        }
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<ItemRef, Vec<Move>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn is_there(root: &Root, path: &RootPath) -> bool {
-    root.stat(path).ok().flatten().is_some()
-}
-
 /// Where a path leads now that a directory around it has moved.
-fn carried(root: &Root, known: &[Move], path: &RootPath, nested: usize) -> Option<RootPath> {
-    let nested = nested.checked_sub(1)?;
-    for record in known {
+fn carried(
+    root: &Root,
+    known: &BTreeMap<ItemRef, Vec<Move>>,
+    path: &RootPath,
+    nested: usize,
+) -> Result<Option<RootPath>, FsError> {
+    let Some(nested) = nested.checked_sub(1) else { return Ok(None) };
+    let all = || known.values().flatten();
+    for record in all() {
         let inside = path.as_str().strip_prefix(record.from.as_str()).and_then(|rest| rest.strip_prefix('/'));
         let Some(inside) = inside else { continue };
         // The same directory may have moved again: it is wherever it is found.
-        let same = known.iter().filter(|other| (other.dev, other.ino) == (record.dev, record.ino));
-        for place in same.flat_map(|other| [&other.to, &other.from]) {
-            let found = root.stat(place).ok().flatten();
-            let place = match found {
-                Some(found) if (found.dev, found.ino) == (record.dev, record.ino) => Some(place.clone()),
+        for place in
+            all().filter(|other| other.number == record.number).flat_map(|other| [&other.to, &other.from])
+        {
+            let place = match root.number(place)? {
+                Some(number) if number == record.number => Some(place.clone()),
                 Some(_) => None,
-                None => carried(root, known, place, nested),
+                None => carried(root, known, place, nested)?,
             };
             let there = place.and_then(|place| RootPath::new(&format!("{place}/{inside}")).ok());
-            if let Some(there) = there.filter(|there| is_there(root, there)) {
-                return Some(there);
+            if let Some(there) = there
+                && root.stat(&there)?.is_some()
+            {
+                return Ok(Some(there));
             }
         }
     }
-    None
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -143,18 +125,14 @@ mod tests {
     struct Sandbox {
         directory: tempfile::TempDir,
         root: Root,
+        moves: Moves,
     }
 
     impl Sandbox {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let root = Root::open(directory.path()).unwrap();
-            Self { directory, root }
-        }
-
-        /// As another process sees it.
-        fn moves(&self) -> Moves {
-            Moves::new(&self.directory.path().join("run"))
+            Self { directory, root, moves: Moves::default() }
         }
 
         fn at(&self, path: &str) -> PathBuf {
@@ -162,8 +140,10 @@ mod tests {
         }
 
         fn note(&self, item: &ItemRef, from: &str, to: &str) {
-            let found = self.root.stat(&path(from)).unwrap().unwrap();
-            self.moves().note(item, &path(from), &path(to), &found).unwrap();
+            let number = self.root.number(&path(from)).unwrap().unwrap();
+            let mut moves = self.moves.known().get(item).cloned().unwrap_or_default();
+            moves.push(Move { from: path(from), to: path(to), number });
+            self.moves.set(item, moves);
         }
 
         fn rename(&self, item: &ItemRef, from: &str, to: &str, kind: Kind) {
@@ -172,7 +152,7 @@ mod tests {
         }
 
         fn find(&self, item: &ItemRef, from: &str) -> Option<String> {
-            self.moves().find(&self.root, item, &path(from)).map(|path| path.to_string())
+            self.moves.find(&self.root, item, &path(from)).unwrap().map(|path| path.to_string())
         }
     }
 
@@ -189,13 +169,14 @@ mod tests {
         let sandbox = Sandbox::new();
         fs::write(sandbox.at("old"), "x").unwrap();
         sandbox.note(&file("f"), "old", "new");
-        assert_eq!(sandbox.moves().place(&sandbox.root, &file("f"), &path("old")), path("old"), "not yet");
+        let place = sandbox.moves.place(&sandbox.root, &file("f"), &path("old"));
+        assert_eq!(place.unwrap(), path("old"), "not yet");
         sandbox.root.rename(&path("old"), &path("new"), Kind::File).unwrap();
         assert_eq!(sandbox.find(&file("f"), "old").as_deref(), Some("new"), "killed after it");
         assert_eq!(sandbox.find(&file("g"), "old"), None, "another item");
         fs::write(sandbox.at("new"), "replaced").unwrap();
         assert_eq!(sandbox.find(&file("f"), "old").as_deref(), Some("new"), "with another content");
-        sandbox.moves().forget_all().unwrap();
+        sandbox.moves.clear();
         assert_eq!(sandbox.find(&file("f"), "old"), None);
     }
 
@@ -231,12 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_of_a_killed_run_spoils_nothing() {
+    fn what_can_not_be_looked_at_is_not_taken_for_gone() {
         let sandbox = Sandbox::new();
-        fs::create_dir(sandbox.at("run")).unwrap();
-        fs::write(sandbox.at("run/moves"), "{\"item\":{\"ki").unwrap();
-        fs::write(sandbox.at("a"), "x").unwrap();
-        sandbox.rename(&file("f"), "a", "b", Kind::File);
-        assert_eq!(sandbox.find(&file("f"), "a").as_deref(), Some("b"));
+        fs::create_dir(sandbox.at("d")).unwrap();
+        fs::write(sandbox.at("d/old"), "x").unwrap();
+        sandbox.rename(&file("f"), "d/old", "d/new", Kind::File);
+        fs::rename(sandbox.at("d"), sandbox.at("away")).unwrap();
+        std::os::unix::fs::symlink("/", sandbox.at("d")).unwrap();
+        assert!(sandbox.moves.find(&sandbox.root, &file("f"), &path("d/old")).is_err());
+        assert!(sandbox.moves.place(&sandbox.root, &file("f"), &path("d/old")).is_err());
     }
 }

@@ -1,9 +1,9 @@
 //! Symbolic links on the host.
 
 use setpoint_engine::{Configurator, Observed, OpCx, OpError};
-use setpoint_graph::{Item, ItemRef};
+use setpoint_graph::ItemRef;
 
-use crate::fs::{Born, FsError, Kind, Temporary, untouched};
+use crate::fs::{FsError, Kind, Temporary, untouched};
 use crate::host::Host;
 use crate::item::{RootPath, Symlink};
 
@@ -26,45 +26,32 @@ impl Symlinks {
         self.host.0.root.replace_link(&new.path, &new.target, &temporary)
     }
 
-    fn make(&self, item: &ItemRef, new: &Symlink) -> Result<(), FsError> {
-        let temporary = Temporary::name_of(&self.prefix, item);
-        let midwife = |born: Born<'_>| self.host.note_birth(item, born);
-        self.host.0.root.make_link(&new.path, &new.target, &temporary, &midwife)
+    async fn make(&self, cx: &OpCx, new: &Symlink) -> Result<(), FsError> {
+        let temporary = Temporary::name_of(&self.prefix, cx.item());
+        let prepared = self.host.0.root.prepare_link(&new.path, &new.target, &temporary)?;
+        self.host.place(cx, prepared).await
     }
 
-    fn move_to(&self, item: &ItemRef, old: &Symlink, new: &Symlink) -> Result<(), OpError> {
-        let root = &self.host.0.root;
-        let from = self.host.0.moves.place(root, item, &old.path);
-        let found = root.stat(&from).map_err(|error| untouched(&error))?;
-        match found.filter(|_| from != new.path) {
-            Some(found) => {
-                self.host
-                    .0
-                    .moves
-                    .note(item, &old.path, &new.path, &found)
-                    .map_err(|error| OpError::untouched(format!("can't note the move: {error}")))?;
-                let renamed = root.rename(&from, &new.path, Kind::Symlink);
-                renamed.map_err(|error| untouched(&error))
+    async fn move_to(&self, cx: &OpCx, old: &Symlink, new: &Symlink) -> Result<(), FsError> {
+        if self.host.bring(cx, &old.path, &new.path, Kind::Symlink).await? {
+            return Ok(());
+        }
+        match self.host.0.root.read_link(&new.path)? {
+            Some(target) if target == old.target || target == new.target => Ok(()),
+            Some(_) => {
+                let (path, what) = (new.path.to_string(), Kind::Symlink.words());
+                Err(FsError::Exists { path, what, adoptable: false })
             }
-            // It moved with the directory around it.
-            None => match root.read_link(&new.path) {
-                Ok(Some(target)) if target == old.target || target == new.target => Ok(()),
-                Ok(Some(_)) => {
-                    let (path, what) = (new.path.to_string(), Kind::Symlink.words());
-                    Err(untouched(&FsError::Exists { path, what, adoptable: false }))
-                }
-                Ok(None) => self.make(item, new).map_err(|error| untouched(&error)),
-                Err(error) => Err(untouched(&error)),
-            },
+            None => self.make(cx, new).await,
         }
     }
 }
 
 impl Configurator<Symlink> for Symlinks {
     async fn create(&self, cx: &OpCx, new: &Symlink) -> Result<(), OpError> {
-        match self.make(cx.item(), new) {
+        match self.make(cx, new).await {
             Err(FsError::Exists { adoptable: true, .. }) if new.adopt => {
-                self.host.take_over(cx.item())?;
+                cx.adopt().await?;
                 self.replace(cx.item(), new).map_err(|error| untouched(&error))
             }
             made => made.map_err(|error| untouched(&error)),
@@ -74,7 +61,7 @@ impl Configurator<Symlink> for Symlinks {
     async fn modify(&self, cx: &OpCx, old: &Symlink, new: &Symlink) -> Result<(), OpError> {
         let moves = old.path != new.path;
         if moves {
-            self.move_to(cx.item(), old, new)?;
+            self.move_to(cx, old, new).await.map_err(|error| untouched(&error))?;
         }
         if old.target != new.target {
             self.replace(cx.item(), new)
@@ -83,17 +70,15 @@ impl Configurator<Symlink> for Symlinks {
         Ok(())
     }
 
-    async fn delete(&self, _: &OpCx, old: &Symlink) -> Result<(), OpError> {
-        let reference = ItemRef::new(old.kind(), old.name());
-        let temporary = Temporary::name_of(&self.prefix, &reference);
-        self.host.0.root.remove_temporary(&old.path, &temporary).map_err(|error| untouched(&error))?;
-        if self.host.lets_go(&reference)? {
+    async fn delete(&self, cx: &OpCx, old: &Symlink) -> Result<(), OpError> {
+        let root = &self.host.0.root;
+        let temporary = Temporary::name_of(&self.prefix, cx.item());
+        let place = self.host.place_of(cx, &old.path)?;
+        root.remove_temporary(&place, &temporary).map_err(|error| untouched(&error))?;
+        if cx.ownership().is_adopted() {
             return Ok(());
         }
-        // The directory around it may have moved before.
-        let place = self.host.0.moves.place(&self.host.0.root, &reference, &old.path);
-        self.host.0.root.remove(&place, Kind::Symlink).map_err(|error| untouched(&error))?;
-        Ok(())
+        root.remove(&place, Kind::Symlink).map_err(|error| untouched(&error))
     }
 
     fn needs_recreate(&self, _: &Symlink, _: &Symlink) -> bool {

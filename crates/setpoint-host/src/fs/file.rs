@@ -2,13 +2,11 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Gid, Mode as Bits, OFlags, Uid};
+use rustix::fs::{Gid, Mode as Bits, OFlags, Uid};
 use rustix::io::Errno;
 
-use super::{
-    Born, Found, FsError, Kind, Midwife, Root, Temporary, exists, gone, other_type, rename_new, stat,
-    temporary,
-};
+use super::prepared::{Prepared, What};
+use super::{Dir, Found, FsError, Kind, Root, Temporary, gone, other_type, stat, temporary};
 use crate::item::RootPath;
 
 /// A file to be written.
@@ -23,8 +21,14 @@ pub(crate) struct Write<'a> {
     pub(crate) default_mode: u32,
     /// The name it has until it is whole.
     pub(crate) temporary: &'a str,
-    /// Told before a new file comes to its place.
-    pub(crate) midwife: Midwife<'a>,
+}
+
+/// What came of a file that was written.
+pub(crate) enum Written<'a> {
+    /// It has replaced the one that was there.
+    Replaced,
+    /// It is new, and not in its place yet.
+    New(Prepared<'a>),
 }
 
 impl Root {
@@ -54,8 +58,8 @@ impl Root {
         Ok(Some((found, bytes)))
     }
 
-    /// Writes a file where nothing is.
-    pub(crate) fn write_new(&self, write: &Write<'_>) -> Result<(), FsError> {
+    /// Writes a file beside its place, where nothing is.
+    pub(crate) fn write_new<'a>(&'a self, write: &Write<'a>) -> Result<Written<'a>, FsError> {
         let path = write.path;
         let failed = |errno| FsError::new("write", path.as_str(), errno);
         let dir = self.around(path).map_err(failed)?;
@@ -63,23 +67,12 @@ impl Root {
         fill(&fd, write.bytes).map_err(failed)?;
         set_access(&fd, Some(write.mode.unwrap_or(write.default_mode)), write.uid, write.gid)
             .map_err(failed)?;
-        let found = Found::from(rustix::fs::fstat(&fd).map_err(failed)?);
-        (write.midwife)(Born::As(&found))?;
-        match rename_new(&dir, temporary.as_str(), &dir, path.file_name()) {
-            Ok(()) => temporary.keep(),
-            Err(Errno::EXIST) => return Err(exists(&dir, path, Kind::File)),
-            // Some file systems can't rename so; a link does not replace anything either.
-            Err(Errno::INVAL) => match link(&dir, temporary.as_str(), path.file_name()) {
-                Err(Errno::EXIST) => return Err(exists(&dir, path, Kind::File)),
-                linked => linked.map_err(failed)?,
-            },
-            Err(errno) => return Err(failed(errno)),
-        }
-        Ok(())
+        temporary.keep();
+        Prepared::new(dir, path, write.temporary, What::File).map(Written::New).map_err(failed)
     }
 
     /// Writes a file in the place of the one that is there, in one step. Where nothing is, it is new.
-    pub(crate) fn write_over(&self, write: &Write<'_>) -> Result<(), FsError> {
+    pub(crate) fn write_over<'a>(&'a self, write: &Write<'a>) -> Result<Written<'a>, FsError> {
         let path = write.path;
         let failed = |errno| FsError::new("write", path.as_str(), errno);
         let dir = self.around(path).map_err(failed)?;
@@ -98,12 +91,12 @@ impl Root {
         set_access(&fd, Some(write.mode.unwrap_or(old.mode)), uid, gid).map_err(failed)?;
         rustix::fs::renameat(&dir, temporary.as_str(), &dir, path.file_name()).map_err(failed)?;
         temporary.keep();
-        Ok(())
+        Ok(Written::Replaced)
     }
 }
 
 /// Opens a new file with a temporary name; what an earlier run left under it is removed.
-fn open_temporary<'a>(dir: &'a super::Dir<'a>, name: &'a str) -> Result<(OwnedFd, Temporary<'a>), Errno> {
+fn open_temporary<'a>(dir: &'a Dir<'a>, name: &'a str) -> Result<(OwnedFd, Temporary<'a>), Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = || rustix::fs::openat(dir, name, flags, Bits::from_raw_mode(0o600));
     let fd = match open() {
@@ -164,8 +157,4 @@ pub(super) fn set_access(
         rustix::fs::fchown(fd, uid.map(Uid::from_raw), gid.map(Gid::from_raw))?;
     }
     mode.map_or(Ok(()), |mode| rustix::fs::fchmod(fd, Bits::from_raw_mode(mode)))
-}
-
-fn link(dir: &super::Dir<'_>, from: &str, to: &str) -> Result<(), Errno> {
-    rustix::fs::linkat(dir, from, dir, to, AtFlags::empty())
 }

@@ -6,6 +6,7 @@
 
 mod error;
 mod file;
+mod prepared;
 mod temporary;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,10 +16,12 @@ use rustix::fs::{AtFlags, Mode as Bits, OFlags, RenameFlags, ResolveFlags, Stat}
 use rustix::io::Errno;
 
 use crate::item::RootPath;
+use prepared::{What, number};
 
 pub use error::FsError;
 pub(crate) use error::untouched;
-pub(crate) use file::Write;
+pub(crate) use file::{Write, Written};
+pub(crate) use prepared::{Number, Placed, Prepared};
 pub(crate) use temporary::{Temporary, short};
 
 /// The descriptor of the root directory.
@@ -82,20 +85,6 @@ impl From<Stat> for Found {
     }
 }
 
-/// How something comes to its place.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Born<'a> {
-    /// It is this, under another name yet.
-    As(&'a Found),
-    /// It is made there, as the file system can't rename it without replacing what may be there.
-    InPlace,
-    /// It was removed before it got there.
-    Removed,
-}
-
-/// What is told before something comes to its place.
-pub(crate) type Midwife<'a> = &'a dyn Fn(Born<'_>) -> Result<(), FsError>;
-
 /// The directory that a path is in.
 pub(crate) enum Dir<'a> {
     Root(BorrowedFd<'a>),
@@ -155,47 +144,30 @@ impl Root {
         }
     }
 
-    /// Makes a directory where nothing is.
-    pub(crate) fn make_directory(
-        &self,
-        path: &RootPath,
-        temporary: &str,
-        midwife: Midwife<'_>,
-    ) -> Result<(), FsError> {
-        let make = |dir: &Dir<'_>, name: &str| rustix::fs::mkdirat(dir, name, Bits::from_raw_mode(0o755));
-        self.make(path, Kind::Directory, temporary, midwife, make)
+    /// Makes a directory under a temporary name, beside a path where nothing is.
+    pub(crate) fn prepare_directory<'a>(
+        &'a self,
+        path: &'a RootPath,
+        temporary: &'a str,
+    ) -> Result<Prepared<'a>, FsError> {
+        Prepared::make(self, path, temporary, What::Directory)
     }
 
-    /// Makes something under a temporary name and brings it to a place where nothing is.
-    fn make(
-        &self,
-        path: &RootPath,
-        kind: Kind,
-        temporary: &str,
-        midwife: Midwife<'_>,
-        make: impl Fn(&Dir<'_>, &str) -> Result<(), Errno>,
-    ) -> Result<(), FsError> {
-        let failed = |errno| FsError::new("make", path.as_str(), errno);
-        let dir = self.around(path).map_err(failed)?;
-        // What a killed run left.
-        temporary::remove(&dir, temporary).map_err(failed)?;
-        make(&dir, temporary).map_err(failed)?;
-        let temporary = Temporary::new(&dir, temporary);
-        let found = stat(&dir, temporary.as_str()).map_err(failed)?;
-        midwife(Born::As(&found))?;
-        match rename_new(&dir, temporary.as_str(), &dir, path.file_name()) {
-            Ok(()) => temporary.keep(),
-            Err(Errno::EXIST | Errno::NOTEMPTY) => return Err(exists(&dir, path, kind)),
-            Err(Errno::INVAL) => {
-                midwife(Born::InPlace)?;
-                match make(&dir, path.file_name()) {
-                    Err(Errno::EXIST) => return Err(exists(&dir, path, kind)),
-                    made => made.map_err(failed)?,
-                }
-            }
-            Err(errno) => return Err(failed(errno)),
-        }
-        Ok(())
+    /// Makes a symbolic link under a temporary name, beside a path where nothing is.
+    pub(crate) fn prepare_link<'a>(
+        &'a self,
+        path: &'a RootPath,
+        target: &'a str,
+        temporary: &'a str,
+    ) -> Result<Prepared<'a>, FsError> {
+        Prepared::make(self, path, temporary, What::Link(target))
+    }
+
+    /// Which file, link or directory is at a path; none if nothing is.
+    pub(crate) fn number(&self, path: &RootPath) -> Result<Option<Number>, FsError> {
+        let failed = |errno| FsError::new("look at", path.as_str(), errno);
+        let Some(dir) = gone(self.around(path)).map_err(failed)? else { return Ok(None) };
+        gone(number(&dir, path.file_name())).map_err(failed)
     }
 
     /// Removes an empty directory. Temporary files of this set in it don't count.
@@ -273,18 +245,6 @@ impl Root {
             Err(Errno::INVAL) => Err(other_type(&dir, path, Kind::Symlink)),
             Err(errno) => Err(failed(errno)),
         }
-    }
-
-    /// Makes a symbolic link where nothing is.
-    pub(crate) fn make_link(
-        &self,
-        path: &RootPath,
-        target: &str,
-        temporary: &str,
-        midwife: Midwife<'_>,
-    ) -> Result<(), FsError> {
-        let make = |dir: &Dir<'_>, name: &str| rustix::fs::symlinkat(target, dir, name);
-        self.make(path, Kind::Symlink, temporary, midwife, make)
     }
 
     /// Points a symbolic link elsewhere, in one step.

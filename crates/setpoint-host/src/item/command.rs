@@ -11,8 +11,8 @@ use super::{Need, RootPath, Run, Wait, environment, need};
 /// A state that commands bring about: `check` asks for it, `apply` makes it, `undo` takes it back.
 ///
 /// Where `check` already succeeds, `apply` is not run, and `undo` will not be: what was there before is not
-/// Setpoint's to take away. Without `check`, `apply` counts as done once it succeeded. When something that it
-/// refers to or comes after is modified, `undo` is run, if there is one, and then `apply` again.
+/// Setpoint's to take away. Without `check`, `apply` counts as done once it succeeded. When something that `redo_on`
+/// names is changed, `apply` is run again; `undo` is only run when the command is not wanted any more.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
     /// What it is called.

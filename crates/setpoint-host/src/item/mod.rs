@@ -24,7 +24,7 @@ pub(crate) use content::hex;
 
 pub use directory::Directory;
 pub use file::File;
-pub use need::{Because, Need};
+pub use need::{Because, Need, Tie};
 pub use path::{PathError, RootPath};
 pub use process::Process;
 pub use run::{Run, StopSignal, Wait, WaitError};

@@ -10,14 +10,29 @@ pub struct Need {
     pub item: ItemRef,
     /// Why it is required.
     pub because: Because,
-    /// Whether the dependent is made anew when the required item is modified.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub restarts: bool,
+    /// What becomes of the dependent when something becomes of the required item.
+    #[serde(default)]
+    pub tie: Tie,
+}
+
+/// How closely an item is tied to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tie {
+    /// It can't be there without the other.
+    #[default]
+    Exists,
+    /// Nor without being made anew when the other is changed.
+    Restarts,
+    /// It is not made or changed before the other is there, and stays whatever becomes of it.
+    Follows,
+    /// The same, and it is applied again when the other was changed.
+    Repeats,
 }
 
 /// Why an item depends on another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Because {
     /// Its path is inside the required directory.
     Inside,
@@ -27,6 +42,10 @@ pub enum Because {
     Reference,
     /// The manifest says so with `after`.
     After,
+    /// The manifest says so with `restart_on`.
+    RestartOn,
+    /// The manifest says so with `redo_on`.
+    RedoOn,
 }
 
 impl Because {
@@ -37,15 +56,23 @@ impl Because {
             Self::Target => "it points to it",
             Self::Reference => "it refers to it",
             Self::After => "the manifest says that it comes after it",
+            Self::RestartOn => "the manifest says that it restarts with it",
+            Self::RedoOn => "the manifest says that it is done again with it",
         }
     }
 }
 
 pub(crate) fn derive(needs: &[Need], deps: &mut Deps) {
     for need in needs {
-        let dependency = deps.requires(&need.item).because(need.because.words());
-        if need.restarts {
-            dependency.recreate_when_modified();
+        let dependency = match need.tie {
+            Tie::Exists | Tie::Restarts => deps.requires(&need.item),
+            Tie::Follows | Tie::Repeats => deps.after(&need.item),
+        };
+        dependency.because(need.because.words());
+        match need.tie {
+            Tie::Exists | Tie::Follows => {}
+            Tie::Restarts => drop(dependency.recreate_when_modified()),
+            Tie::Repeats => drop(dependency.repeat_when_changed()),
         }
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Built {
     pub(crate) read: Vec<PathBuf>,
     /// The paths of all declared files.
     pub(crate) files: Vec<RootPath>,
+    /// Whether a manifest declares itself, which is wrong.
+    pub(crate) declares_itself: bool,
 }
 
 /// Makes the graph of all that was written.
@@ -34,13 +36,21 @@ pub(crate) fn build<'a>(
     report: &mut Report<'a>,
 ) -> Built {
     let mut resolver = Resolver::new(written, sources, root, report);
+    let own: Vec<Option<PathBuf>> = sources.iter().map(|source| source.path.canonicalize().ok()).collect();
     let mut places: FxHashMap<RootPath, usize> = FxHashMap::default();
-    let mut files = Vec::new();
+    let (mut files, mut declares_itself) = (Vec::new(), false);
     for (i, spec) in written.specs.iter().enumerate() {
         if !has_path(spec.section.kind) {
             continue;
         }
         let Some(path) = resolver.path(i) else { continue };
+        let source = own.get(spec.place.source).and_then(Option::as_ref);
+        if source.is_some_and(|own| own.ends_with(path.as_str()) && *own == path.in_root(&resolver.root)) {
+            let message = format!("{} is at {path}, which is this manifest", resolver.reference(i));
+            let hint = "a manifest can't declare itself; choose another path".to_owned();
+            resolver.report.add(spec.place_of("path"), message, Some(hint));
+            declares_itself = true;
+        }
         if spec.section.kind == File::KIND_TEXT {
             files.push(path.clone());
         }
@@ -89,7 +99,7 @@ pub(crate) fn build<'a>(
             resolver.report.add(spec.place, message, Some(hint));
         }
     }
-    Built { graph, declared: declared.into_iter().collect(), read: resolver.read, files }
+    Built { graph, declared: declared.into_iter().collect(), read: resolver.read, files, declares_itself }
 }
 
 fn has_path(kind: &str) -> bool {
@@ -110,7 +120,9 @@ impl Build<'_, '_, '_> {
         if let Some(path) = &path {
             self.needs_what_is_around(path);
         }
-        self.after();
+        self.named("after", Because::After);
+        self.named("restart_on", Because::RestartOn);
+        self.named("redo_on", Because::RedoOn);
         match kind {
             Directory::KIND_TEXT => self.directory(path).map(ItemHandle::new),
             File::KIND_TEXT => self.file(path).map(ItemHandle::new),
@@ -248,9 +260,10 @@ impl Build<'_, '_, '_> {
         pairs.collect()
     }
 
-    fn after(&mut self) {
+    /// Depends on the items that a field names.
+    fn named(&mut self, field: &str, because: Because) {
         let spec = &self.resolver.specs[self.i];
-        let Some(Data::List(nodes)) = spec.node("after").map(|node| &node.data) else { return };
+        let Some(Data::List(nodes)) = spec.node(field).map(|node| &node.data) else { return };
         for node in nodes {
             let Some(text) = node.scalar() else { continue };
             let place = spec.at(node.span);
@@ -263,7 +276,7 @@ impl Build<'_, '_, '_> {
                 if on == self.i {
                     self.resolver.report.add(place, "an item can't come after itself", None);
                 }
-                self.resolver.need(self.i, on, Because::After);
+                self.resolver.need(self.i, on, because);
             }
         }
     }

@@ -39,6 +39,10 @@ and a dot, such as the shell's `${HOME}`, is no reference.
 **Order.** A thing comes after the directory that it is in, after what it refers to, and after what `after` names. Nothing
 else has to be said.
 
+**Changes.** What comes `after` another thing waits while that is missing or failed, and stays as it is whatever becomes of
+it later. A process restarts when a file or link that it refers to changes, and with what `restart_on` names; a command is
+applied again with what `redo_on` names. That it must be is remembered until it was.
+
 **Templates** are Jinja. A value that is not there is an error, not an empty text.
 
 **Several files.** A directory is read as all `*.yaml` and `*.yml` files directly in it, hidden ones left out, each with any

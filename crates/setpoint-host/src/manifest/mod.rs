@@ -67,6 +67,9 @@ use build::Built;
 use diagnostic::{Place, Report, Source};
 use spec::Written;
 
+use crate::host::path_of;
+use crate::item::Process;
+
 pub use diagnostic::Diagnostic;
 pub use markdown::reference;
 pub use schema::schema;
@@ -125,6 +128,24 @@ impl Manifest {
         self.declared.iter()
     }
 
+    /// Says what is wrong with items that are in a directory which is not theirs, such as the one of the state.
+    pub fn inside(&self, directory: &Path, what: &str) -> Vec<Diagnostic> {
+        let absolute = fs::canonicalize(directory).or_else(|_| std::path::absolute(directory));
+        let directory = absolute.unwrap_or_else(|_| directory.to_path_buf());
+        let wrong = self.graph.items().filter_map(|node| {
+            let item = node.item();
+            let log = item.get::<Process>().and_then(|process| process.log.as_ref());
+            let path = path_of(item).or(log)?;
+            let declared = self.declared.get(item.reference())?;
+            let message = format!("{} is at {path}, in the directory of {what}", item.reference());
+            let hint = Some(format!("{} is Setpoint's own; choose another path", directory.display()));
+            let mut wrong = whole(&declared.file, message, hint);
+            wrong.line = declared.line;
+            path.in_root(&self.root).starts_with(&directory).then_some(wrong)
+        });
+        wrong.collect()
+    }
+
     /// Every file that was read, also those that items are copies of: a change of one is a change of the set.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
@@ -164,8 +185,14 @@ pub fn load(path: &Path) -> Result<Manifest, Vec<Diagnostic>> {
     loop {
         let loaded = load_sources(&found, &sources, &skipped);
         // A managed file that happens to be YAML and to be beside the manifests is none of them.
-        let managed = if found.is_file { Vec::new() } else { loaded.managed(&sources, &skipped) };
+        let final_word = found.is_file || loaded.declares_itself;
+        let managed = if final_word { Vec::new() } else { loaded.managed(&sources, &skipped) };
         if managed.is_empty() {
+            if !skipped.is_empty() && skipped.len() == sources.len() {
+                let message =
+                    "the manifests here declare each other as files, so that none is left".to_owned();
+                unreadable.push(whole(path, message, Some("let their paths differ".to_owned())));
+            }
             unreadable.extend(loaded.wrong);
             unreadable.sort();
             return if unreadable.is_empty() { Ok(loaded.manifest) } else { Err(unreadable) };
@@ -244,6 +271,7 @@ fn whole(file: &Path, message: String, hint: Option<String>) -> Diagnostic {
 struct Loaded {
     manifest: Manifest,
     managed: Vec<PathBuf>,
+    declares_itself: bool,
     wrong: Vec<Diagnostic>,
 }
 
@@ -279,7 +307,7 @@ fn load_sources(found: &Found, sources: &[Source], skipped: &BTreeSet<usize>) ->
         Some((name, _)) => Name::new(name),
         None => Name::new(found.directory.file_name().map_or("root".into(), |name| name.to_string_lossy())),
     };
-    let Built { graph, declared, read, files } =
+    let Built { graph, declared, read, files, declares_itself } =
         build::build(&name, root.clone(), &written, sources, &mut report);
     let mut all: BTreeSet<PathBuf> = found.files.iter().cloned().collect();
     all.extend(read);
@@ -288,7 +316,7 @@ fn load_sources(found: &Found, sources: &[Source], skipped: &BTreeSet<usize>) ->
     let managed = managed.filter(|path| path.parent() == Some(&found.directory)).collect();
     let manifest = Manifest { name, root, graph, declared, files: all.into_iter().collect() };
     debug_assert!(!report.is_empty() || manifest.graph.len() == written.specs.len());
-    Loaded { manifest, managed, wrong: report.finish() }
+    Loaded { manifest, managed, declares_itself, wrong: report.finish() }
 }
 
 /// The directory that all paths are in.

@@ -12,7 +12,7 @@ use super::spec::{Spec, Written, decode};
 use super::table::{SECTIONS, Section};
 use super::template::{self, Templates};
 use super::yaml::{Data, Node, Style};
-use crate::item::{Because, Command, Content, Need, PathError, Process, RootPath};
+use crate::item::{Because, Command, Content, File, Need, PathError, Process, RootPath, Symlink, Tie};
 
 /// A value that is found out when someone asks for it.
 #[derive(Clone, Debug, Default)]
@@ -104,12 +104,21 @@ impl<'a, 'r> Resolver<'a, 'r> {
         if i == on {
             return;
         }
-        let kind = self.specs[i].section.kind;
-        let restarts = because != Because::Inside && [Process::KIND_TEXT, Command::KIND_TEXT].contains(&kind);
+        let (kind, on_kind) = (self.specs[i].section.kind, self.specs[on].section.kind);
+        let is_read = [File::KIND_TEXT, Symlink::KIND_TEXT].contains(&on_kind);
+        let tie = match because {
+            Because::Inside | Because::Target => Tie::Exists,
+            // What a process has read it knows only as it was when it started.
+            Because::Reference if kind == Process::KIND_TEXT && is_read => Tie::Restarts,
+            Because::Reference if kind == Command::KIND_TEXT => Tie::Follows,
+            Because::Reference => Tie::Exists,
+            Because::After => Tie::Follows,
+            Because::RestartOn => Tie::Restarts,
+            Because::RedoOn => Tie::Repeats,
+        };
         let item = self.reference(on);
-        match self.needs[i].iter_mut().find(|need| need.item == item) {
-            Some(need) => need.restarts |= restarts,
-            None => self.needs[i].push(Need { item, because, restarts }),
+        if !self.needs[i].iter().any(|need| need.item == item && need.tie == tie) {
+            self.needs[i].push(Need { item, because, tie });
         }
     }
 

@@ -66,7 +66,11 @@ const PATH: Field = field(
 const MODE: Field = field("mode", Type::Mode, "The permission bits in octal, such as \"0644\".");
 const OWNER: Field = field("owner", Type::Account, "The user it belongs to, by name or number.");
 const GROUP: Field = field("group", Type::Account, "The group it belongs to, by name or number.");
-const AFTER: Field = field("after", Type::References, "Items that must be there first, as `kind.name`.");
+const AFTER: Field = field(
+    "after",
+    Type::References,
+    "Items that must be there first, as `kind.name`. What becomes of them later changes nothing.",
+);
 const PREVENT: Field = field("prevent_destroy", Type::Boolean, "Refuses every plan that would delete it.");
 const ADOPT: Field =
     field("adopt", Type::Boolean, "Takes over what is already there, and leaves it in the end.");
@@ -134,7 +138,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section {
         key: "processes",
         kind: Process::KIND_TEXT,
-        about: "Commands that are kept running, by name. They restart when what they depend on changes.",
+        about: "Commands that are kept running, by name. They restart when a file or link that they refer to changes.",
         required: &["command"],
         one_of: &[],
         fields: &[
@@ -157,6 +161,11 @@ pub(crate) const SECTIONS: &[Section] = &[
                 Type::Wait,
                 "How long it may take to end before it is killed; by default 10s.",
             ),
+            field(
+                "restart_on",
+                Type::References,
+                "Items that it needs, and restarts with when they change, as `kind.name`.",
+            ),
             AFTER,
             PREVENT,
         ],
@@ -165,13 +174,23 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section {
         key: "commands",
         kind: Command::KIND_TEXT,
-        about: "States that commands bring about, by name. They are applied again when what they depend on changes.",
+        about: "States that commands bring about, by name.",
         required: &["apply"],
         one_of: &[],
         fields: &[
             field("check", Type::Run, "Succeeds (exit 0) where the state is there; must change nothing."),
             field("apply", Type::Run, "Brings the state about."),
-            field("undo", Type::Run, "Takes the state back: before it is applied again, and in the end."),
+            field(
+                "undo",
+                Type::Run,
+                "Takes the state back when it is not wanted any more, and at no other time.",
+            ),
+            field(
+                "redo_on",
+                Type::References,
+                "Items that it comes after, and is applied again with when they change, as `kind.name`: `apply` is \
+                 run, whatever `check` says, and `undo` is not.",
+            ),
             ENV,
             SECRET_ENV,
             CWD,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use setpoint_engine::{Engine, MemoryJournal, Operation, Record, replay};
-use setpoint_host::{MemoryAdoptions, registry};
+use setpoint_host::registry;
 
 use crate::world::{ALL, World};
 
@@ -27,12 +27,13 @@ fn killed(manifest: &str, before_anything: bool) -> World {
         let mut current = None;
         world.block_on(engine.reconcile(&mut current, Some(loaded.graph()), &ALL)).unwrap();
         let mut records = journal.records();
-        records.retain(|record| matches!(record, Record::Started { .. }));
-        assert_eq!(records.len(), loaded.graph().items().count());
+        records.retain(|record| !matches!(record, Record::Ended { .. }));
+        let started = records.iter().filter(|record| matches!(record, Record::Started { .. }));
+        assert_eq!(started.count(), loaded.graph().items().count());
         world.current = Some(replay("test", None, &records));
     }
     // Another process goes on.
-    world.host = World::host(world.directory.path(), Arc::new(MemoryAdoptions::new()));
+    world.host = World::host(world.directory.path());
     world.engine = Engine::new(registry(&world.host)).verifying().retrying_now();
     world
 }

@@ -55,11 +55,11 @@ fn a_state_that_was_there_is_neither_applied_nor_undone() {
 }
 
 #[test]
-fn a_command_is_applied_again_when_what_it_refers_to_changes() {
+fn a_command_is_applied_again_when_what_redo_on_names_changes() {
     let mut world = World::new();
     let with = |content: &str| {
         format!(
-            "files: {{f: {{content: {content}}}}}\ncommands: {{c: {{apply: 'cat ${{file.f.path}} >> applied'}}}}\n"
+            "files: {{f: {{content: {content}}}}}\ncommands: {{c: {{apply: 'cat ${{file.f.path}} >> applied', redo_on: [file.f]}}}}\n"
         )
     };
     world.apply(&with("a"));
@@ -74,13 +74,75 @@ fn a_command_is_applied_again_also_where_its_check_would_be_content() {
     let with = |content: &str| {
         format!(
             "files: {{f: {{content: {content}}}}}
-commands: {{c: {{check: test -e applied, apply: 'cat ${{file.f.path}} >> applied'}}}}
+commands: {{c: {{check: test -e applied, apply: 'cat ${{file.f.path}} >> applied', redo_on: [file.f]}}}}
 "
         )
     };
     world.apply(&with("a"));
     world.apply(&with("b"));
     assert_eq!(world.text("applied"), "ab");
+}
+
+/// The shape of it: a changed template value must not take a database away.
+#[test]
+fn what_comes_after_something_is_neither_undone_nor_repeated_when_that_changes() {
+    let mut world = World::new();
+    let with = |content: &str, command: &str| {
+        format!(
+            "files: {{f: {{content: {content}}}}}
+processes: {{p: {{command: '{command} ${{file.f.path}} -f', stop_timeout: 5s}}}}
+commands:
+  database:
+    check: test -e db
+    apply: echo made >> db
+    undo: rm db
+    after: [process.p, file.f]
+  refers: {{apply: 'echo ${{file.f.path}} >> seen', undo: rm seen}}
+"
+        )
+    };
+    world.apply(&with("a", "exec tail"));
+    // The file changes, and the process is made anew; then it is another process altogether.
+    let log = world.apply(&with("b", "exec tail"));
+    assert_eq!(log, ["delete process/p", "modify file/f", "create process/p"]);
+    let log = world.apply(&with("b", "exec tail -q"));
+    assert_eq!(log, ["delete process/p", "create process/p"]);
+    assert_eq!((world.text("db"), world.text("seen").lines().count()), ("made\n".to_owned(), 1));
+    // It waits all the same where the other is not there.
+    world.destroy();
+    let log = world.apply("commands: {a: {apply: 'false'}, b: {apply: touch b, after: [command.a]}}\n");
+    assert_eq!(log.len(), 1, "{log:?}");
+    assert_eq!(world.tree(), [""; 0]);
+}
+
+/// What must be done again is remembered until it was, whatever fails in between.
+#[test]
+fn a_command_that_could_not_be_applied_again_is_applied_by_the_next_run() {
+    let mut world = World::new();
+    let with = |content: &str| {
+        format!(
+            "files: {{f: {{content: {content}}}}}
+commands:
+  migrate: {{apply: 'test ! -e broken && echo {content} >> migrated', redo_on: [file.f]}}
+  reload: {{check: test -e loaded, apply: 'echo {content} >> loaded', redo_on: [command.migrate]}}
+"
+        )
+        .replace("echo a", "echo x")
+        .replace("echo b", "echo x")
+    };
+    world.apply(&with("a"));
+    fs::write(world.path("broken"), "").unwrap();
+    let log = world.apply(&with("b"));
+    assert!(log.iter().any(|line| line.starts_with("modify command/migrate, failed")), "{log:?}");
+    assert_eq!(world.text("loaded"), "x\n");
+    fs::remove_file(world.path("broken")).unwrap();
+    let log = world.apply(&with("b"));
+    assert!(log.iter().any(|line| line == "modify command/reload"), "{log:?}");
+    assert_eq!((world.text("migrated"), world.text("loaded")), ("x\nx\n".to_owned(), "x\nx\n".to_owned()));
+    assert_eq!(world.apply(&with("b")), [""; 0]);
+    // It was made here, and is not taken for anyone else's.
+    let states = world.current.as_ref().unwrap();
+    assert!(!states.state(&("command", "reload").into()).unwrap().ownership().is_adopted());
 }
 
 #[test]

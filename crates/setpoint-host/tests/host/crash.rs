@@ -90,7 +90,7 @@ fn a_file_is_whole_and_nothing_is_left_whenever_a_run_is_killed() {
 const DIRECTORY: &str = "SETPOINT_TEST_DIRECTORY";
 
 fn write_again_and_again(directory: &std::path::Path) -> ! {
-    let host = World::host(directory, Arc::default());
+    let host = World::host(directory);
     let engine = setpoint_engine::Engine::new(setpoint_host::registry(&host));
     let file = directory.join("loop.yaml");
     let manifests = ["b", "a"].map(|byte| {
@@ -134,7 +134,7 @@ fn temporary_name(world: &World) -> String {
         }
     });
     let mut other = World::new();
-    other.host = World::host(world.directory.path(), Arc::default());
+    other.host = World::host(world.directory.path());
     other.engine = setpoint_engine::Engine::new(setpoint_host::registry(&other.host));
     let large = "x".repeat(1_000_000);
     while !watcher.is_finished() {

@@ -215,7 +215,7 @@ fn without_permission_nothing_changes_and_the_error_says_so() {
 const DIRECTORY: &str = "SETPOINT_TEST_DIRECTORY";
 
 fn as_nobody(directory: &Path) {
-    let host = World::host(directory, Arc::default());
+    let host = World::host(directory);
     let engine = setpoint_engine::Engine::new(setpoint_host::registry(&host));
     let file = directory.join("set.yaml");
     fs::write(&file, "name: test\nroot: root\nfiles: {f: {content: x}, secret: {content: y, adopt: true}}\ndirectories: {d: }\n").unwrap();

@@ -13,7 +13,13 @@ fn needs(manifest: &setpoint_host::Manifest, kind: &str, name: &str) -> Vec<Stri
         .dependencies()
         .iter()
         .map(|dependency| {
-            format!("{dependency}{}", if dependency.recreates_when_modified() { "!" } else { "" })
+            let tie = match (dependency.is_order(), dependency.repeats_when_changed()) {
+                (true, true) => " again",
+                (true, false) => " first",
+                _ if dependency.recreates_when_modified() => "!",
+                _ => "",
+            };
+            format!("{dependency}{tie}")
         })
         .collect();
     needs.sort();
@@ -32,9 +38,10 @@ symlinks:
   link: {target: etc/app/deep/app.conf}
   through: {path: etc/through, target: app/unknown}
 processes:
-  web: {command: [run, '${file.config.path}'], cwd: etc/app, log: logs/web.log, after: [symlink.link]}
+  web: {command: [run, '${file.config.path}'], cwd: etc/app, log: logs/web.log, after: [symlink.link], restart_on: [command.job]}
+  reader: {command: 'cat ${symlink.link.path} ${directory.logs.path}'}
 commands:
-  job: {apply: 'cat ${file.other.path} ${HOME} $${file.x.y}', after: [process.web]}
+  job: {apply: 'cat ${file.other.path} ${HOME} $${file.x.y}', after: [process.reader], redo_on: [file.config]}
 ",
     );
     assert_eq!(needs(&manifest, "directory", "app"), ["directory/etc"]);
@@ -44,10 +51,14 @@ commands:
     assert_eq!(needs(&manifest, "symlink", "through"), ["directory/app", "directory/etc"]);
     assert_eq!(
         needs(&manifest, "process", "web"),
-        ["directory/app", "directory/logs", "file/config!", "symlink/link!"],
+        ["command/job!", "directory/app", "directory/logs", "file/config!", "symlink/link first"],
         "a process restarts when what it reads changes, not when its directory does"
     );
-    assert_eq!(needs(&manifest, "command", "job"), ["file/other!", "process/web!"]);
+    assert_eq!(needs(&manifest, "process", "reader"), ["directory/logs", "symlink/link!"]);
+    assert_eq!(
+        needs(&manifest, "command", "job"),
+        ["file/config again", "file/other first", "process/reader first"]
+    );
     let job = manifest.graph().item(&("command", "job").into()).unwrap();
     let root = manifest.root().display();
     assert_eq!(

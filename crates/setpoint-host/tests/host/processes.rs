@@ -12,9 +12,13 @@ use crate::world::World;
 /// Writes its process id and sleeps.
 const SLEEPER: &str = "processes: {p: {command: 'echo $$ >> pids; exec sleep 60', stop_timeout: 5s}}\n";
 
-fn pids(world: &World) -> Vec<Pid> {
-    let text = fs::read_to_string(world.path("pids")).unwrap_or_default();
-    text.lines().map(|line| Pid::from_raw(line.parse().unwrap()).unwrap()).collect()
+/// The process ids that were written, once there are so many.
+fn pids(world: &World, count: usize) -> Vec<Pid> {
+    let text = || fs::read_to_string(world.path("pids")).unwrap_or_default();
+    soon("it writes its process id", || text().matches('\n').count() >= count);
+    let pids: Vec<Pid> = text().lines().map(|line| Pid::from_raw(line.parse().unwrap()).unwrap()).collect();
+    assert_eq!(pids.len(), count);
+    pids
 }
 
 fn is_alive(pid: Pid) -> bool {
@@ -23,7 +27,7 @@ fn is_alive(pid: Pid) -> bool {
 
 /// Waits for something that happens soon.
 fn soon(what: &str, mut happened: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + Duration::from_mins(1);
     while !happened() {
         assert!(Instant::now() < until, "{what}");
         std::thread::sleep(Duration::from_millis(5));
@@ -53,23 +57,23 @@ fn the_configurator_of_processes_keeps_every_promise_that_can_be_checked() {
 fn a_process_is_started_found_again_and_ended() {
     let mut world = World::new();
     assert_eq!(world.apply(SLEEPER), ["create process/p"]);
-    let pid = pids(&world)[0];
+    let pid = pids(&world, 1)[0];
     assert!(is_alive(pid));
     assert_eq!(rustix::process::getpgid(Some(pid)).unwrap(), pid, "a process group of its own");
     assert_eq!((world.drifted(), world.apply(SLEEPER)), (vec![], vec![]));
     assert_eq!(world.destroy(), ["delete process/p"]);
     assert!(!is_alive(pid));
-    assert_eq!(pids(&world).len(), 1);
+    pids(&world, 1);
 }
 
 #[test]
 fn a_process_that_died_is_started_again() {
     let mut world = World::new();
     world.apply(SLEEPER);
-    kill_process(pids(&world)[0], Signal::KILL).unwrap();
+    kill_process(pids(&world, 1)[0], Signal::KILL).unwrap();
     soon("it is seen to be gone", || world.drifted() == [("process", "p").into()]);
     assert_eq!(world.apply(SLEEPER), ["create process/p"]);
-    assert!(is_alive(pids(&world)[1]));
+    assert!(is_alive(pids(&world, 2)[1]));
     world.destroy();
 }
 
@@ -84,10 +88,11 @@ processes: {{p: {{command: 'echo $$ >> pids; cat ${{file.f.path}} >> read; exec 
         )
     };
     world.apply(&with("a", "5s"));
+    soon("it has read", || fs::read_to_string(world.path("read")).is_ok_and(|text| text == "a"));
     assert_eq!(world.apply(&with("a", "6s")), ["modify process/p"], "how it is ended is no reason");
     assert_eq!(world.apply(&with("b", "6s")), ["delete process/p", "modify file/f", "create process/p"]);
-    assert_eq!(world.text("read"), "ab");
-    let pids = pids(&world);
+    soon("it has read", || world.text("read") == "ab");
+    let pids = pids(&world, 2);
     assert!(!is_alive(pids[0]) && is_alive(pids[1]));
     world.destroy();
 }
@@ -96,18 +101,19 @@ processes: {{p: {{command: 'echo $$ >> pids; cat ${{file.f.path}} >> read; exec 
 fn a_process_that_was_started_and_not_recorded_is_not_started_twice() {
     let mut world = World::new();
     world.apply(SLEEPER);
+    pids(&world, 1);
     // As after a kill between the start and the bookkeeping: no record, no state, another program.
     fs::remove_dir_all(world.directory.path().join("run")).unwrap();
     world.current = None;
     assert_eq!(world.apply(SLEEPER), ["create process/p"]);
-    assert_eq!(pids(&world).len(), 1, "the one that runs was found by its mark");
+    assert_eq!(pids(&world, 1).len(), 1, "the one that runs was found by its mark");
     assert_eq!(world.drifted(), []);
 
     fs::remove_dir_all(world.directory.path().join("run")).unwrap();
     world.current = None;
     let other = SLEEPER.replace("sleep 60", "sleep 61");
     assert_eq!(world.apply(&other), ["create process/p"]);
-    let pids = pids(&world);
+    let pids = pids(&world, 2);
     assert!(!is_alive(pids[0]) && is_alive(pids[1]), "one of another definition is ended first");
     world.destroy();
     assert!(!is_alive(pids[1]));
@@ -118,19 +124,19 @@ fn what_ignores_the_signal_is_killed_with_all_it_started() {
     let mut world = World::new();
     let yaml = "processes: {p: {command: 'trap \"\" TERM; echo $$ >> pids; (echo $BASHPID; sleep 60) & sleep 60 & echo $! >> pids; while true; do sleep 1; done', stop_timeout: 200ms}}\n";
     world.apply(yaml);
-    soon("both have begun", || pids(&world).len() == 2);
+    let pids = pids(&world, 2);
     let started = Instant::now();
     world.destroy();
     assert!(started.elapsed() >= Duration::from_millis(200), "it was asked first");
-    let pids = pids(&world);
     soon("both are gone", || pids.iter().all(|&pid| !is_alive(pid)));
 }
 
 #[test]
 fn the_signal_to_stop_with_is_the_declared_one() {
     let mut world = World::new();
-    let yaml = "processes: {p: {command: 'trap \"echo int >> said; exit\" INT; while true; do sleep 0.05; done', stop_signal: INT}}\n";
+    let yaml = "processes: {p: {command: 'trap \"echo int >> said; exit\" INT; touch ready; while true; do sleep 0.05; done', stop_signal: INT}}\n";
     world.apply(yaml);
+    soon("it listens", || world.path("ready").exists());
     world.destroy();
     assert_eq!(world.text("said"), "int\n");
 }

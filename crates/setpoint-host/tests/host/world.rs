@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use setpoint_engine::{CurrentGraph, Engine, Refreshed, Selection};
 use setpoint_graph::ItemRef;
-use setpoint_host::{Host, HostOptions, Manifest, MemoryAdoptions, load, registry};
+use setpoint_host::{Host, HostOptions, Manifest, load, registry};
 use tempfile::TempDir;
 
 /// Everything there is.
@@ -33,15 +32,14 @@ impl World {
     pub(crate) fn in_directory(directory: TempDir) -> Self {
         let root = directory.path().join("root");
         fs::create_dir_all(&root).unwrap();
-        let host = Self::host(directory.path(), Arc::new(MemoryAdoptions::new()));
+        let host = Self::host(directory.path());
         let engine = Engine::new(registry(&host)).verifying().retrying_now();
         Self { directory, host, engine, current: None, runtime: runtime() }
     }
 
-    pub(crate) fn host(directory: &Path, adoptions: Arc<MemoryAdoptions>) -> Host {
-        let options = HostOptions::new(directory.join("root"), "test")
-            .with_runtime_directory(directory.join("run"))
-            .with_adoptions(adoptions);
+    pub(crate) fn host(directory: &Path) -> Host {
+        let options =
+            HostOptions::new(directory.join("root"), "test").with_runtime_directory(directory.join("run"));
         Host::open(options).unwrap()
     }
 

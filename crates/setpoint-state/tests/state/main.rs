@@ -33,7 +33,10 @@ impl Item for Part {
 struct Parts;
 
 impl Configurator<Part> for Parts {
-    async fn create(&self, _: &OpCx, new: &Part) -> Result<(), OpError> {
+    async fn create(&self, cx: &OpCx, new: &Part) -> Result<(), OpError> {
+        if new.value == 3 {
+            cx.adopt().await?;
+        }
         if new.value == 13 { Err(OpError::untouched("bad luck")) } else { Ok(()) }
     }
     async fn delete(&self, _: &OpCx, _: &Part) -> Result<(), OpError> {
@@ -106,7 +109,6 @@ async fn what_was_saved_is_there_again() {
     {
         let (writer, graph) = lock(&state);
         let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 13), part("c", 3)]).await;
-        writer.adopt(&reference("c")).unwrap();
         writer.save(&graph, Some(run(1))).unwrap();
     }
     let snapshot = state.read().unwrap().unwrap();
@@ -114,7 +116,8 @@ async fn what_was_saved_is_there_again() {
     assert_eq!(names(&snapshot.graph), ["a=1", "b=13", "c=3"]);
     let trouble = snapshot.graph.state(&reference("b")).unwrap().trouble().unwrap();
     assert_eq!(trouble.error.to_string(), "bad luck");
-    assert!(snapshot.adopted.contains(&reference("c")));
+    let is_adopted = |name| snapshot.graph.state(&reference(name)).unwrap().ownership().is_adopted();
+    assert_eq!((is_adopted("a"), is_adopted("c")), (false, true));
     assert_eq!(state.runs(10).unwrap(), [run(1)]);
     assert_eq!(state.run(1).unwrap(), Some(run(1)));
     assert_eq!(state.run(2).unwrap(), None);
@@ -190,8 +193,7 @@ async fn a_run_whose_process_ended_is_taken_over_by_the_next_writer() {
     let state = state_in(&dir);
     {
         let (writer, graph) = lock(&state);
-        reconcile(&writer, graph, &[part("a", 1), part("b", 2)]).await;
-        writer.adopt(&reference("b")).unwrap();
+        reconcile(&writer, graph, &[part("a", 1), part("b", 3)]).await;
         // Started, and then nothing more.
         let started = Record::Started {
             number: 3,
@@ -204,9 +206,9 @@ async fn a_run_whose_process_ended_is_taken_over_by_the_next_writer() {
         writer.journal().record(&[started]).await.unwrap();
     }
     let (writer, graph) = lock(&state);
-    assert_eq!(names(&graph), ["a=1", "b=2", "c=3"]);
+    assert_eq!(names(&graph), ["a=1", "b=3", "c=3"]);
     assert!(graph.state(&reference("c")).unwrap().is_unknown());
-    assert!(writer.is_adopted(&reference("b")));
+    assert!(graph.state(&reference("b")).unwrap().ownership().is_adopted());
     // Until it is saved, the journal is what tells: another process that ends here loses nothing either.
     assert!(writer.has_taken_over());
     drop(writer);

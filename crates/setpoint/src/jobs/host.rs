@@ -15,6 +15,7 @@ mod plan;
 mod planfile;
 mod preview;
 mod print;
+mod protect;
 mod run;
 mod schema;
 mod set;

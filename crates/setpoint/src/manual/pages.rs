@@ -153,6 +153,15 @@ pub(super) const PAGES: &[Page] = &[
         files: STATE_FILES,
     },
     Page {
+        command: "state unprotect",
+        examples: &[Example(
+            "Let a file go that was protected, and is not declared any more:",
+            "setpoint state unprotect file.token",
+        )],
+        exit: FOUND,
+        files: STATE_FILES,
+    },
+    Page {
         command: "state import",
         examples: &[Example("Take over a file that is there already:", "setpoint state import file.motd")],
         exit: FOUND,

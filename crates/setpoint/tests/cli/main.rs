@@ -13,6 +13,7 @@ mod demo;
 mod haproxy;
 mod jobs;
 mod links;
+mod lost;
 #[cfg(feature = "host")]
 mod memory;
 mod pages;

@@ -120,6 +120,7 @@ fn what_is_refused_and_what_to_do_about_it() {
     told.run("plan").run("apply --yes").run("destroy").run("destroy --yes");
     sandbox.declare("files:\n  motd: {content: hello, adopt: true}\n");
     told.note("adopt: true, and no file kept any more").run("apply --yes");
+    told.run("state unprotect file.kept").run("apply --yes");
     sandbox.write("site.yaml", "name: other\nfiles:\n  a: {content: b}\n");
     told.note("another set beside the same state").run("plan").run("apply --yes").run("state list");
     sandbox.write("site.yaml", "name: site\nfiles:\n  a: {path: ../a, content: b}\n  b: {source: nowhere}\n");

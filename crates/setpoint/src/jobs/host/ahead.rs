@@ -83,6 +83,7 @@ impl Looking {
         let root = probable_root(manifests)?;
         let options = HostOptions::new(&root, known.set.as_str());
         let host = Host::open(options.with_runtime_directory(state.path().join("run"))).ok()?;
+        host.recall(&known.graph);
         let engine = Engine::new(registry(&host)).with_concurrency(1);
         let mut items = engine.readable(&known.graph, &Selection::all());
         // Commands are not run before it is known that the manifests are right.

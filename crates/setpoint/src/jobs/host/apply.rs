@@ -13,6 +13,7 @@ use super::confirm::confirm;
 use super::error::Error;
 use super::planfile::PlanFile;
 use super::preview::{self, Preview};
+use super::protect;
 use super::run::{self, Done, FailureView, Progress};
 use super::set::{self, Scope, Set};
 use crate::error::CliError;
@@ -52,7 +53,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
     let set = Set::load(&args.write.set)?;
     let (writer, mut current) = set.state.lock(set.name(), "apply", args.write.lock.lock_timeout)?;
     let writer = Arc::new(writer);
-    let host = set.host(&writer)?;
+    let host = set.host(&current)?;
     clean_up(&host, &writer, report)?;
     if let Some(path) = &args.plan {
         let kept = PlanFile::read(path)?;
@@ -115,9 +116,8 @@ fn apply_kept(
     let Scope { selection, intended } = set::scope(&kept.target, &intended, &current)?;
     let runtime = runtime()?;
     let refreshed = runtime.block_on(preview::refresh(&engine, &mut current, &selection, Vec::new()))?;
-    let mut now =
+    let now =
         preview::preview(&engine, &host, &set.manifest, &current, Some(&intended), &selection, &refreshed)?;
-    now.note_adopted(|item| writer.is_adopted(item));
     if now.plan != kept.plan {
         return Err(Error::Stale("the host has changed since it was made".to_owned()).into());
     }
@@ -192,19 +192,19 @@ impl Made {
 
 impl Change<'_> {
     /// Shows what is going to be done, asks, does it, and shows what came of it.
-    pub(crate) fn make(self, current: CurrentGraph, refreshed: &Refreshed) -> Result<Made, CliError> {
+    pub(crate) fn make(self, mut current: CurrentGraph, refreshed: &Refreshed) -> Result<Made, CliError> {
         let Self { engine, host, set, intended, selection, .. } = &self;
-        let mut preview =
+        let preview =
             preview::preview(engine, host, &set.manifest, &current, *intended, selection, refreshed)?;
-        preview.note_adopted(|item| self.writer.is_adopted(item));
         if !self.json {
             print(&super::print::preview(&preview, &current, *intended))?;
         }
+        let protects = protect::remember(&set.manifest, &mut current);
         if preview.plan.is_empty() {
             // What was found on the host is worth remembering all the same.
-            if !preview.drift.is_empty() || self.writer.has_taken_over() {
+            if protects || !preview.drift.is_empty() || self.writer.has_taken_over() {
+                host.settle(&mut current);
                 self.writer.save(&current, None)?;
-                run::settled(&self.host, Some(&current), self.report);
             }
             return Ok(Made { preview, done: None });
         }
@@ -215,10 +215,9 @@ impl Change<'_> {
         if !confirm(question, self.yes)? {
             return Err(Error::Declined.into());
         }
-        let adopted = self.writer.adopted();
         let done = self.carry_out(current, &preview)?;
         if !self.json {
-            print(&format!("\n{}", run::summary(&done, &adopted)))?;
+            print(&format!("\n{}", run::summary(&done)))?;
         }
         Ok(Made { preview, done: Some(done) })
     }
@@ -227,12 +226,14 @@ impl Change<'_> {
         let mut engine = self.engine.clone();
         if !self.json {
             print("\n")?;
-            engine = engine.with_hooks(Progress::new(preview.plan.operations.len(), self.writer.adopted()));
+            engine = engine.with_hooks(Progress::new(preview.plan.operations.len()));
         }
         let runtime = runtime()?;
         let mut current = Some(current);
         let done = runtime.block_on(run::carry_out(
             engine,
+            &self.host,
+            &self.set.manifest,
             &self.writer,
             self.command,
             &mut current,
@@ -240,7 +241,6 @@ impl Change<'_> {
             &self.selection,
             self.report,
         ))?;
-        run::settled(&self.host, current.as_ref(), self.report);
         Ok(done)
     }
 }

@@ -108,6 +108,9 @@ pub(crate) struct WatchArgs {
     /// How often everything is read again, whatever events there were.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     pub(crate) interval: Duration,
+    /// Deletes everything where the manifests declare nothing any more; without this, that is taken for a mistake.
+    #[arg(long)]
+    pub(crate) allow_empty: bool,
     /// How many operations may run at a time.
     #[arg(long, value_name = "N", default_value = "8")]
     pub(crate) parallelism: NonZeroUsize,
@@ -212,6 +215,16 @@ pub(crate) enum StateCommand {
         /// Its new name, written `kind.name`.
         #[arg(value_parser = parse_item)]
         to: ItemRef,
+        #[command(flatten)]
+        set: SetArgs,
+        #[command(flatten)]
+        lock: LockArgs,
+    },
+    /// Lets items be deleted that `prevent_destroy` protected, and that are not declared any more.
+    Unprotect {
+        /// The items, written `kind.name`.
+        #[arg(required = true, value_parser = parse_item)]
+        items: Vec<ItemRef>,
         #[command(flatten)]
         set: SetArgs,
         #[command(flatten)]

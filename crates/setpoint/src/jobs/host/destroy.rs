@@ -22,7 +22,7 @@ pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError
     let set = Set::load(&args.set)?;
     let (writer, mut current) = set.state.lock(set.name(), "destroy", args.lock.lock_timeout)?;
     let writer = Arc::new(writer);
-    let host = set.host(&writer)?;
+    let host = set.host(&current)?;
     clean_up(&host, &writer, report)?;
     let engine = set::engine(&host, &args.change, &[]);
     set::check_known(&args.change.target, &Graph::new(set.name()), &current)?;

@@ -52,8 +52,11 @@ pub(super) enum Error {
     #[error("some items can't be read:\n  {}", .0.join("\n  "))]
     Unreadable(Vec<String>),
     /// The plan deletes what must not be.
-    #[error("the plan deletes what is protected by `prevent_destroy`: {}", .0.join(", "))]
-    Protected(Vec<String>),
+    #[error("the plan deletes what is protected by `prevent_destroy`: {}", listed(.0))]
+    Protected(Vec<ItemRef>),
+    /// Manifests that declare nothing of what is there.
+    #[error("the manifests declare nothing any more, and there {}", were(*.0))]
+    NothingLeft(usize),
     /// Nobody can be asked.
     #[error("there is no terminal to ask on, and nothing was changed")]
     NobodyToAsk,
@@ -143,6 +146,7 @@ impl Reportable for Error {
             | Self::Remembered(_)
             | Self::OtherKind { .. } => "item",
             Self::Protected(_) => "protected",
+            Self::NothingLeft(_) => "nothing-left",
             Self::NobodyToAsk | Self::Declined => "declined",
             Self::PlanFile { .. } => "plan-file",
             Self::Stale(_) => "stale",
@@ -150,6 +154,11 @@ impl Reportable for Error {
             Self::Incomplete(_) | Self::Reconcile(_) => "incomplete",
             _ => "failed",
         }
+    }
+
+    fn is_passing(&self) -> bool {
+        use setpoint_state::StateError::{Busy, Database, File};
+        matches!(self, Self::State(Busy { .. } | Database { .. } | File { .. }))
     }
 
     fn hint(&self) -> Option<&'static str> {
@@ -171,7 +180,12 @@ impl Reportable for Error {
             Self::Unreadable(_) => Some(
                 "mend what keeps them from being read, or trust what is remembered with `--refresh=false`",
             ),
-            Self::Protected(_) => Some("take `prevent_destroy` out of the manifest if they may go"),
+            Self::Protected(_) => Some(
+                "if they may go, declare them without `prevent_destroy` for once, or say `setpoint state unprotect ITEM`",
+            ),
+            Self::NothingLeft(_) => {
+                Some("say `--allow-empty` if all of it is to be deleted, or use `setpoint destroy`")
+            }
             Self::NobodyToAsk => Some("say `--yes` to go on without being asked"),
             Self::Stale(_) => Some("make a new one with `setpoint plan --out FILE`"),
             Self::NoSuchRun(_) => Some("`setpoint history` lists the runs"),
@@ -202,6 +216,14 @@ impl Reportable for Error {
         // Diagnostics say themselves that they are errors.
         matches!(self, Self::Manifest(_))
     }
+}
+
+fn were(items: usize) -> String {
+    if items == 1 { "is 1 item".to_owned() } else { format!("are {items} items") }
+}
+
+fn listed(items: &[ItemRef]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Diagnostics one after the other, and how many there are.

@@ -9,7 +9,7 @@ use setpoint_host::registry;
 
 use super::args::ExplainArgs;
 use super::error::Error;
-use super::set::Set;
+use super::set::{Set, is_adopted};
 use crate::error::CliError;
 use crate::report::{print, print_json};
 use crate::service::runtime;
@@ -28,7 +28,7 @@ struct Explained {
 pub(crate) fn run(args: &ExplainArgs) -> Result<u8, CliError> {
     let set = Set::load(&args.set)?;
     let mut snapshot = set.read_state()?;
-    let host = set.host_to_read()?;
+    let host = set.host(&snapshot.graph)?;
     let engine = Engine::new(registry(&host));
     let item = &args.item;
     // What is on the host now is part of why it is as it is; what can't be read is told by the rest.
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<u8, CliError> {
         .ok_or_else(|| Error::NoSuchItem(item.clone()))?;
     let declared = set.manifest.declared(item);
     let declared_in = declared.map(|declared| format!("{}:{}", declared.file.display(), declared.line));
-    let adopted = snapshot.adopted.contains(item);
+    let adopted = is_adopted(&snapshot.graph, item);
     let mut text = explanation.to_string();
     if let Some((_, why)) = refreshed.unreadable.first() {
         // What is remembered may not be true any more.

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &GraphArgs, report: Report) -> Result<u8, CliError> {
 
 fn transition(set: &Set, report: Report) -> Result<Drawing, CliError> {
     let mut snapshot = set.read_state()?;
-    let host = set.host_to_read()?;
+    let host = set.host(&snapshot.graph)?;
     let engine = Engine::new(registry(&host)).retrying_now();
     let all = setpoint_engine::Selection::all();
     let refreshed = runtime()?.block_on(engine.refresh(&mut snapshot.graph, &all));

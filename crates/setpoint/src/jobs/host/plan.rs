@@ -22,7 +22,7 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
     if snapshot.unfinished {
         report.warn("a run is under way, or was cut off: the plan is of what it has done so far");
     }
-    let host = set.host_to_read()?;
+    let host = set.host(&snapshot.graph)?;
     let engine = set::engine(&host, &args.change, &args.replace);
     let Scope { selection, intended } = set::scope(&args.change.target, set.intended(), &snapshot.graph)?;
     set::check_known(&args.replace, set.intended(), &snapshot.graph)?;
@@ -36,9 +36,8 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
     report.detail(|| format!("{} read", counted(refreshed.read)));
     let current = &snapshot.graph;
     let intended = Some(&*intended);
-    let mut preview: Preview =
+    let preview: Preview =
         preview::preview(&engine, &host, &set.manifest, current, intended, &selection, &refreshed)?;
-    preview.note_adopted(|item| snapshot.adopted.contains(item));
     if let Some(path) = &args.out {
         let (target, replace) = (args.change.target.clone(), args.replace.clone());
         let plan = preview.plan.clone();

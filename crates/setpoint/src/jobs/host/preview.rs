@@ -4,11 +4,13 @@ use jiff::Timestamp;
 use serde::Serialize;
 use setpoint_engine::{CurrentGraph, Drifted, Engine, Reading, Refreshed, Selection};
 use setpoint_graph::{Graph, ItemHandle, ItemRef};
-use setpoint_host::{Host, Manifest};
+use setpoint_host::{Command, Host, Manifest};
 use setpoint_plan::{Action, AttributeChange, Plan};
 
 use super::changes::{Change, changes};
 use super::error::Error;
+use super::protect;
+use super::set::is_adopted;
 use crate::error::CliError;
 
 /// What a command is going to do.
@@ -36,18 +38,6 @@ pub(crate) struct DriftView {
     pub(crate) detail: Vec<AttributeChange>,
     #[serde(skip)]
     pub(crate) changes: Vec<Change>,
-}
-
-impl Preview {
-    /// Says of what is only looked after that it stays on the host.
-    pub(crate) fn note_adopted(&mut self, is_adopted: impl Fn(&ItemRef) -> bool) {
-        for operation in &mut self.plan.operations {
-            let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
-            if operation.action == Action::Delete && !operation.temporary && is_adopted(&item) {
-                operation.reason += "; it was there before Setpoint, and stays";
-            }
-        }
-    }
 }
 
 impl From<&Drifted> for DriftView {
@@ -99,6 +89,12 @@ pub(crate) fn preview(
         let new = intended.and_then(|graph| graph.item(&item));
         operation.detail =
             operation_changes(operation.action, current.item(&item), new).iter().map(Change::data).collect();
+        if operation.action == Action::Delete
+            && !operation.temporary
+            && let Some(fate) = fate(current, &item)
+        {
+            operation.reason = format!("{}; {fate}", operation.reason);
+        }
         if operation.action == Action::Create
             && !operation.temporary
             && let Some(new) = new
@@ -107,7 +103,7 @@ pub(crate) fn preview(
             warnings.push(warning);
         }
     }
-    refuse_protected(manifest, &plan)?;
+    protect::check(manifest, current, &plan)?;
     let drift = refreshed.drifted.iter().map(DriftView::from).collect();
     Ok(Preview { drift, warnings, plan })
 }
@@ -125,6 +121,15 @@ pub(crate) fn operation_changes(
     }
 }
 
+/// What a deletion does beside making Setpoint forget the item, where that is not what one would expect.
+fn fate(current: &CurrentGraph, item: &ItemRef) -> Option<&'static str> {
+    if is_adopted(current, item) {
+        return Some("it was there before Setpoint, and stays");
+    }
+    let command = current.item(item).and_then(|item| item.get::<Command>());
+    command.and_then(|command| command.undo.as_ref()).map(|_| "its `undo` is run")
+}
+
 fn in_the_way(host: &Host, item: &ItemHandle) -> Option<String> {
     let existing = host.in_the_way(item)?;
     let (reference, path, what) = (item.reference(), &existing.path, existing.what);
@@ -138,22 +143,4 @@ fn in_the_way(host: &Host, item: &ItemHandle) -> Option<String> {
     } else {
         format!("{reference} can't be created: {path} is there already, and is {what}")
     })
-}
-
-/// A plan that deletes what is protected is refused as a whole.
-fn refuse_protected(manifest: &Manifest, plan: &Plan) -> Result<(), CliError> {
-    let deletes = plan.operations.iter().filter(|operation| operation.action == Action::Delete);
-    // A restart takes nothing away.
-    let lasting = deletes.filter(|operation| !(operation.temporary && is_activity(&operation.kind)));
-    let protected: Vec<String> = lasting
-        .map(|operation| ItemRef::new(operation.kind.as_str(), operation.name.as_str()))
-        .filter(|item| manifest.declared(item).is_some_and(|declared| declared.prevent_destroy))
-        .map(|item| item.to_string())
-        .collect();
-    if protected.is_empty() { Ok(()) } else { Err(Error::Protected(protected).into()) }
-}
-
-/// Whether items of a kind are something that runs rather than something that is kept.
-fn is_activity(kind: &str) -> bool {
-    matches!(kind, "process" | "command")
 }

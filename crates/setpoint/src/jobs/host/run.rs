@@ -1,6 +1,5 @@
 //! Carrying a plan out: journalled, watched by a person, stoppable, remembered.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,13 +8,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 use setpoint_engine::{
-    CurrentGraph, Engine, Failure, Hooks, Interruption, ItemState, LogEntry, Operation, Selection, Status,
+    CurrentGraph, Engine, Failure, Hooks, Interruption, LogEntry, Operation, Selection, Status,
 };
-use setpoint_graph::{Graph, ItemRef};
-use setpoint_host::Host;
+use setpoint_graph::Graph;
+use setpoint_host::{Host, Manifest};
 use setpoint_state::{Outcome, Run, RunEntry, Writer};
 use tokio_util::sync::CancellationToken;
 
+use super::protect;
 use crate::error::CliError;
 use crate::report::{Report, print};
 use crate::service::Signals;
@@ -55,6 +55,8 @@ impl From<&Failure> for FailureView {
 /// Reconciles, and saves what came of it if anything was done, or had been by a lost run. The first signal finishes what runs, the second cancels it.
 pub(crate) async fn carry_out(
     engine: Engine,
+    host: &Host,
+    manifest: &Manifest,
     writer: &Writer,
     command: &str,
     current: &mut Option<CurrentGraph>,
@@ -85,26 +87,16 @@ pub(crate) async fn carry_out(
         entries: status.log().iter().map(RunEntry::from).collect(),
     };
     if let Some(current) = current {
+        host.settle(current);
+        protect::remember(manifest, current);
         if !run.entries.is_empty() {
             writer.save(current, Some(run.clone()))?;
         } else if writer.has_taken_over() {
-            // What the lost run had done is known now, and what the host noted of it is forgotten next.
+            // What the lost run had done is known now.
             writer.save(current, None)?;
         }
     }
     Ok(Done { status, run })
-}
-
-/// Lets the host forget what only a cut-off run would need.
-pub(crate) fn settled(host: &Host, current: Option<&CurrentGraph>, report: Report) {
-    let is_unknown = |graph: &CurrentGraph| {
-        graph.slots().any(|slot| graph.state_at(slot).is_some_and(ItemState::is_unknown))
-    };
-    if !current.is_some_and(is_unknown)
-        && let Err(error) = host.settled()
-    {
-        report.warn(&format!("can't clean up after the run: {error}"));
-    }
 }
 
 async fn stop_on(mut signals: Signals, drain: CancellationToken, cancel: CancellationToken, report: Report) {
@@ -120,14 +112,12 @@ async fn stop_on(mut signals: Signals, drain: CancellationToken, cancel: Cancell
 #[derive(Debug)]
 pub(crate) struct Progress {
     total: usize,
-    /// What was there before Setpoint, and stays.
-    adopted: BTreeSet<ItemRef>,
     done: AtomicUsize,
 }
 
 impl Progress {
-    pub(crate) fn new(total: usize, adopted: BTreeSet<ItemRef>) -> Arc<Self> {
-        Arc::new(Self { total, adopted, done: AtomicUsize::new(0) })
+    pub(crate) fn new(total: usize) -> Arc<Self> {
+        Arc::new(Self { total, done: AtomicUsize::new(0) })
     }
 }
 
@@ -137,7 +127,7 @@ impl Hooks for Progress {
         let one_by_one = self.total <= SHOWN_ONE_BY_ONE || entry.error().is_some();
         // A line that can't be written stops nothing: the run goes on, and is remembered.
         if one_by_one {
-            let _ = print(&line(entry, self.adopted.contains(entry.item().reference())));
+            let _ = print(&line(entry));
         } else if done.is_multiple_of(1000) {
             let _ = print(&format!("  … {done} of {}\n", self.total));
         }
@@ -145,7 +135,7 @@ impl Hooks for Progress {
 }
 
 /// One operation in a line.
-pub(crate) fn line(entry: &LogEntry, adopted: bool) -> String {
+pub(crate) fn line(entry: &LogEntry) -> String {
     let took = entry
         .end()
         .map(|end| end.duration_since(entry.start()))
@@ -156,30 +146,28 @@ pub(crate) fn line(entry: &LogEntry, adopted: bool) -> String {
         (Some(error), operation) => format!("  ! {item} failed to {operation}{took}: {error}\n"),
         (None, Operation::Create) => format!("  + {item} created{took}\n"),
         (None, Operation::Modify) => format!("  ~ {item} modified{took}\n"),
-        (None, Operation::Delete) if adopted => format!("  - {item} let go{took}\n"),
+        (None, Operation::Delete) if entry.ownership().is_adopted() => format!("  - {item} let go{took}\n"),
         (None, Operation::Delete) => format!("  - {item} deleted{took}\n"),
     }
 }
 
 /// What was done, in one sentence.
-pub(crate) fn summary(done: &Done, adopted: &BTreeSet<ItemRef>) -> String {
-    let entries = &done.run.entries;
-    let word = |entry: &RunEntry| match entry.operation {
+pub(crate) fn summary(done: &Done) -> String {
+    let entries = done.status.log();
+    let word = |entry: &LogEntry| match entry.operation() {
         Operation::Create => "created",
         Operation::Modify => "modified",
-        Operation::Delete if adopted.contains(&ItemRef::new(entry.kind.as_str(), entry.name.as_str())) => {
-            "let go"
-        }
+        Operation::Delete if entry.ownership().is_adopted() => "let go",
         Operation::Delete => "deleted",
     };
     let mut parts: Vec<String> = Vec::new();
     for counted in ["created", "modified", "deleted", "let go"] {
-        let count = entries.iter().filter(|entry| entry.error.is_none() && word(entry) == counted).count();
+        let count = entries.iter().filter(|entry| entry.error().is_none() && word(entry) == counted).count();
         if count > 0 {
             parts.push(format!("{count} {counted}"));
         }
     }
-    let failed = entries.iter().filter(|entry| entry.error.is_some()).count();
+    let failed = entries.iter().filter(|entry| entry.error().is_some()).count();
     if failed > 0 {
         parts.push(format!("{failed} failed"));
     }

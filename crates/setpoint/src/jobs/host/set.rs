@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use setpoint_engine::{CurrentGraph, Engine, Presence, Selection};
 use setpoint_graph::{Edge, Graph, ItemRef, ItemTypes, SlotId, State};
-use setpoint_host::{AdoptionError, Adoptions, Host, HostOptions, Manifest, item_types, registry};
-use setpoint_state::{Snapshot, StateDir, Writer};
+use setpoint_host::{Host, HostOptions, Manifest, item_types, registry};
+use setpoint_state::{Snapshot, StateDir};
 
 use super::args::{ChangeArgs, SetArgs};
 use super::error::Error;
@@ -23,8 +23,9 @@ pub(crate) struct Set {
 
 impl Set {
     pub(crate) fn load(args: &SetArgs) -> Result<Self, CliError> {
-        let manifest = load_manifest(&args.file)?;
-        Ok(Self { manifest, state: state_of(args) })
+        let (manifest, state) = (load_manifest(&args.file)?, state_of(args));
+        let wrong = manifest.inside(state.path(), "the state");
+        if wrong.is_empty() { Ok(Self { manifest, state }) } else { Err(Error::Manifest(wrong).into()) }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -56,21 +57,12 @@ impl Set {
         .into())
     }
 
-    /// Opens the host to look at it: what it adopted is not remembered.
-    pub(crate) fn host_to_read(&self) -> Result<Host, CliError> {
-        self.open(HostOptions::new(self.manifest.root(), self.manifest.name().clone()))
-    }
-
-    /// Opens the host to change it.
-    pub(crate) fn host(&self, writer: &Arc<Writer>) -> Result<Host, CliError> {
-        let adoptions = Arc::new(Ledger(Arc::clone(writer)));
-        self.open(
-            HostOptions::new(self.manifest.root(), self.manifest.name().clone()).with_adoptions(adoptions),
-        )
-    }
-
-    fn open(&self, options: HostOptions) -> Result<Host, CliError> {
-        Ok(Host::open(options.with_runtime_directory(self.state.path().join("run")))?)
+    /// Opens the host, of which this is known.
+    pub(crate) fn host(&self, current: &CurrentGraph) -> Result<Host, CliError> {
+        let options = HostOptions::new(self.manifest.root(), self.manifest.name().clone());
+        let host = Host::open(options.with_runtime_directory(self.state.path().join("run")))?;
+        host.recall(current);
+        Ok(host)
     }
 }
 
@@ -128,7 +120,7 @@ pub(crate) fn scope<'a>(
         return Ok(Scope { selection: Selection::all(), intended: Cow::Borrowed(intended) });
     }
     let (stay, go): (Vec<&ItemRef>, Vec<&ItemRef>) = targets.iter().partition(|item| intended.contains(item));
-    let mut items = reach(intended, stay, |slot| intended.edges_at(slot));
+    let mut items = reach(intended, stay, |slot| intended.edges_at(slot).iter());
     items.extend(dependents(current, go));
     let selection = Selection::items(items.iter().cloned());
     // What only waits for one of them is not made on the way.
@@ -150,14 +142,18 @@ pub(crate) fn dependents<'a>(
     current: &CurrentGraph,
     items: impl IntoIterator<Item = &'a ItemRef>,
 ) -> BTreeSet<ItemRef> {
-    reach(current, items, |slot| current.incoming_at(slot))
+    // What only comes after something stays whatever becomes of that.
+    let stands_on = |edge: &Edge| {
+        current.dependency_at(edge.slot, edge.position).is_none_or(|dependency| !dependency.is_order())
+    };
+    reach(current, items, |slot| current.incoming_at(slot).iter().filter(|edge| stands_on(edge)))
 }
 
 /// Items with all that edges lead to from them.
-fn reach<'a, 'g, S: State>(
+fn reach<'a, 'g, S: State, E: Iterator<Item = &'g Edge>>(
     graph: &'g Graph<S>,
     items: impl IntoIterator<Item = &'a ItemRef>,
-    edges: impl Fn(SlotId) -> &'g [Edge],
+    edges: impl Fn(SlotId) -> E,
 ) -> BTreeSet<ItemRef> {
     let mut found: BTreeSet<ItemRef> = items.into_iter().cloned().collect();
     let mut todo: Vec<SlotId> = found.iter().filter_map(|item| graph.slot_of(item)).collect();
@@ -173,20 +169,7 @@ fn reach<'a, 'g, S: State>(
     found
 }
 
-/// Adoptions that the state remembers.
-#[derive(Debug)]
-struct Ledger(Arc<Writer>);
-
-impl Adoptions for Ledger {
-    fn adopt(&self, item: &ItemRef) -> Result<(), AdoptionError> {
-        self.0.adopt(item).map_err(|error| AdoptionError(error.to_string()))
-    }
-
-    fn is_adopted(&self, item: &ItemRef) -> bool {
-        self.0.is_adopted(item)
-    }
-
-    fn forget(&self, item: &ItemRef) -> Result<(), AdoptionError> {
-        self.0.forget(item).map_err(|error| AdoptionError(error.to_string()))
-    }
+/// Whether an item was there before, and is only looked after.
+pub(crate) fn is_adopted(current: &CurrentGraph, item: &ItemRef) -> bool {
+    current.state(item).is_some_and(|state| state.ownership().is_adopted())
 }

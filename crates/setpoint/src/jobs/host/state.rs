@@ -2,15 +2,17 @@
 
 use std::fmt::Write;
 
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use setpoint_engine::{Engine, ItemState, Presence, Selection};
+use setpoint_engine::{CurrentGraph, Engine, ItemState, Presence, Selection};
 use setpoint_graph::{ItemRef, Node, SubgraphPath};
 use setpoint_host::{attributes, item_types, registry};
+use setpoint_state::Writer;
 
 use super::args::{LockArgs, SetArgs, StateCommand};
 use super::error::Error;
-use super::set::{Set, state_of};
+use super::set::{Set, is_adopted, state_of};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
 use crate::service::runtime;
@@ -32,6 +34,7 @@ pub(crate) fn run(command: &StateCommand, report: Report) -> Result<u8, CliError
         StateCommand::Show { item, set, json } => show(item, set, *json),
         StateCommand::Rm { items, set, lock } => remove(items, set, *lock),
         StateCommand::Mv { from, to, set, lock } => rename(from, to, set, *lock),
+        StateCommand::Unprotect { items, set, lock } => unprotect(items, set, *lock),
         StateCommand::Import { items, set, lock } => import(items, set, *lock, report),
     }
 }
@@ -45,7 +48,7 @@ fn list(args: &SetArgs, json: bool) -> Result<u8, CliError> {
             kind: item.kind().as_str(),
             name: item.name().as_str(),
             presence: node.state().map(ItemState::presence),
-            adopted: snapshot.adopted.contains(item),
+            adopted: is_adopted(&snapshot.graph, item),
             error: node.state().and_then(ItemState::trouble).map(|trouble| trouble.error.to_string()),
         };
         if json {
@@ -72,6 +75,12 @@ fn remarks(node: &Node<'_, ItemState>, adopted: bool) -> String {
     if let Some(trouble) = node.state().and_then(ItemState::trouble) {
         remarks.push(format!("{} failed: {}", trouble.operation, trouble.error));
     }
+    if node.state().is_some_and(ItemState::is_to_be_repeated) {
+        remarks.push("to be applied again".to_owned());
+    }
+    if node.state().is_some_and(ItemState::is_protected) {
+        remarks.push("protected".to_owned());
+    }
     if adopted {
         remarks.push("adopted".to_owned());
     }
@@ -82,7 +91,7 @@ fn show(item: &ItemRef, args: &SetArgs, json: bool) -> Result<u8, CliError> {
     let not_remembered = || Error::NotRemembered(item.clone());
     let snapshot = state_of(args).read()?.ok_or_else(not_remembered)?;
     let node = snapshot.graph.node_of(item).ok_or_else(not_remembered)?;
-    let adopted = snapshot.adopted.contains(item);
+    let adopted = is_adopted(&snapshot.graph, item);
     if json {
         #[derive(Serialize)]
         struct Shown<'a> {
@@ -114,12 +123,9 @@ fn show(item: &ItemRef, args: &SetArgs, json: bool) -> Result<u8, CliError> {
 }
 
 fn remove(items: &[ItemRef], args: &SetArgs, lock: LockArgs) -> Result<u8, CliError> {
-    let state = state_of(args);
-    let set = state.read()?.map(|snapshot| snapshot.set).unwrap_or_default();
-    let (writer, mut graph) = state.lock(&set, "state rm", lock.lock_timeout)?;
+    let (writer, mut graph) = lock_to_mend(args, "state rm", lock, items)?;
     for item in items {
         graph.del_item(item).map_err(|_| Error::NotRemembered(item.clone()))?;
-        writer.forget(item)?;
     }
     writer.save(&graph, None)?;
     for item in items {
@@ -132,9 +138,7 @@ fn rename(from: &ItemRef, to: &ItemRef, args: &SetArgs, lock: LockArgs) -> Resul
     if from.kind() != to.kind() {
         return Err(Error::OtherKind { from: from.clone(), to: to.clone() }.into());
     }
-    let state = state_of(args);
-    let set = state.read()?.map(|snapshot| snapshot.set).unwrap_or_default();
-    let (writer, mut graph) = state.lock(&set, "state mv", lock.lock_timeout)?;
+    let (writer, mut graph) = lock_to_mend(args, "state mv", lock, std::slice::from_ref(from))?;
     if graph.contains(to) {
         return Err(Error::Remembered(to.clone()).into());
     }
@@ -149,26 +153,58 @@ fn rename(from: &ItemRef, to: &ItemRef, args: &SetArgs, lock: LockArgs) -> Resul
         Some(item_state) => graph.put_item_with_state(&path, renamed, item_state)?,
         None => graph.put_item_into(&path, renamed)?,
     };
-    if writer.is_adopted(from) {
-        writer.adopt(to)?;
-        writer.forget(from)?;
-    }
     writer.save(&graph, None)?;
     print(&format!("{from} is remembered as {to}.\n"))?;
     Ok(0)
 }
 
+fn unprotect(items: &[ItemRef], args: &SetArgs, lock: LockArgs) -> Result<u8, CliError> {
+    let (writer, mut graph) = lock_to_mend(args, "state unprotect", lock, items)?;
+    for item in items {
+        let slot = graph.slot_of(item).filter(|&slot| graph.item_at(slot).is_some());
+        let slot = slot.ok_or_else(|| Error::NotRemembered(item.clone()))?;
+        if let Some(state) = graph.state_at_mut(slot) {
+            state.protect(false);
+            graph.touch_at(slot);
+        }
+    }
+    writer.save(&graph, None)?;
+    for item in items {
+        print(&format!(
+            "{item} may be deleted from now on, unless it is declared with `prevent_destroy`.\n"
+        ))?;
+    }
+    Ok(0)
+}
+
+/// Becomes the writer of a state that is there, whichever set it is of: where nothing was ever done, nothing is
+/// remembered.
+fn lock_to_mend(
+    args: &SetArgs,
+    command: &str,
+    lock: LockArgs,
+    items: &[ItemRef],
+) -> Result<(Writer, CurrentGraph), CliError> {
+    let state = state_of(args);
+    let Some(known) = state.read()? else {
+        let item = items.first().ok_or(Error::NoRun)?;
+        return Err(Error::NotRemembered(item.clone()).into());
+    };
+    Ok(state.lock(&known.set, command, lock.lock_timeout)?)
+}
+
 fn import(items: &[ItemRef], args: &SetArgs, lock: LockArgs, report: Report) -> Result<u8, CliError> {
     let set = Set::load(args)?;
     let (writer, mut graph) = set.state.lock(set.name(), "state import", lock.lock_timeout)?;
-    let host = set.host_to_read()?;
+    let host = set.host(&graph)?;
     let engine = Engine::new(registry(&host));
     for item in items {
         if graph.contains(item) {
             return Err(Error::Remembered(item.clone()).into());
         }
         let declared = set.intended().item(item).ok_or_else(|| Error::NotDeclared(item.clone()))?;
-        graph.put_item_into(&SubgraphPath::root(), declared.clone())?;
+        let state = ItemState::present(Timestamp::now()).adopted();
+        graph.put_item_with_state(&SubgraphPath::root(), declared.clone(), state)?;
     }
     let wanted = Selection::items(items.iter().cloned());
     let refreshed = runtime()?.block_on(engine.refresh(&mut graph, &wanted));
@@ -177,9 +213,6 @@ fn import(items: &[ItemRef], args: &SetArgs, lock: LockArgs, report: Report) -> 
     }
     if let Some(gone) = refreshed.drifted.iter().find(|drifted| drifted.found.is_none()) {
         return Err(Error::NotThere(gone.item.clone()).into());
-    }
-    for item in items {
-        writer.adopt(item)?;
     }
     writer.save(&graph, None)?;
     for item in items {

@@ -17,10 +17,12 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use setpoint_engine::{CurrentGraph, Engine, Selection};
-use setpoint_host::{Host, registry};
+use setpoint_host::{Host, Manifest, registry};
 use setpoint_state::Writer;
 
 use super::args::WatchArgs;
+use super::error::Error;
+use super::protect;
 use super::run;
 use super::set::{Set, load_manifest};
 use crate::error::CliError;
@@ -40,11 +42,15 @@ pub(crate) fn run(args: &WatchArgs, report: Report) -> Result<u8, CliError> {
     })
 }
 
+/// After something that may pass, such as a full disk, it is tried again after so long, and twice as long each time.
+const FIRST_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+const LONGEST_PAUSE: std::time::Duration = std::time::Duration::from_mins(1);
+
 /// Repairs what differs, for ever.
 async fn keep(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError> {
     let (writer, current) = set.state.lock(set.name(), "watch", args.lock.lock_timeout)?;
     let writer = Arc::new(writer);
-    let host = set.host(&writer)?;
+    let host = set.host(&current)?;
     super::apply::clean_up(&host, &writer, report)?;
     let engine = Engine::new(registry(&host)).with_concurrency(args.parallelism.get());
     let say = Say::new(args.json);
@@ -60,13 +66,32 @@ async fn keep(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError
         say,
         report,
         wrong: String::new(),
+        allow_empty: args.allow_empty,
+        refused: String::new(),
     };
+    if let Some(error) = keeper.nothing_left(&keeper.set.manifest) {
+        return Err(error);
+    }
     say.started(keeper.set.name(), keeper.set.intended().len())?;
     let mut changed = Changed::everything();
+    let mut pause = FIRST_PAUSE;
     loop {
         // Before it is read, so that what changes meanwhile is seen; and after, since directories come and go.
         follower.follow(&keeper.set.manifest, report);
-        let retry = keeper.pass(&changed).await?;
+        let retry = match keeper.pass(&changed).await {
+            Ok(retry) => {
+                pause = FIRST_PAUSE;
+                retry
+            }
+            // The disk may be full, and not for ever: what was done is known, and saved when that can be.
+            Err(error) if error.is_passing() => {
+                say.failed(&error.to_string(), pause)?;
+                let at = Timestamp::now().checked_add(pause).unwrap_or(Timestamp::MAX);
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                Some(at)
+            }
+            Err(error) => return Err(error),
+        };
         let unseen = follower.follow(&keeper.set.manifest, report);
         if !unseen.is_empty() {
             changed = Changed { manifests: false, items: Some(unseen) };
@@ -100,6 +125,10 @@ struct Keeper {
     report: Report,
     /// What was wrong with the manifests when they were loaded last.
     wrong: String,
+    /// Whether manifests that declare nothing any more are meant so.
+    allow_empty: bool,
+    /// Why the last plan was not carried out.
+    refused: String,
 }
 
 impl Keeper {
@@ -123,9 +152,22 @@ impl Keeper {
             self.say.drift(drifted)?;
         }
         let (intended, all) = (Some(self.set.intended()), Selection::all());
-        let adopted = self.writer.adopted();
+        if protect::any(&self.set.manifest, current) {
+            let plan = self.engine.plan(Some(current), intended, &all, Timestamp::now())?;
+            if let Err(error) = protect::check(&self.set.manifest, current, &plan) {
+                let why = error.to_string();
+                if why != self.refused {
+                    self.say.refused(&why)?;
+                    self.refused = why;
+                }
+                return Ok(None);
+            }
+            self.refused.clear();
+        }
         let done = run::carry_out(
             self.engine.clone(),
+            &self.host,
+            &self.set.manifest,
             &self.writer,
             "watch",
             &mut self.current,
@@ -135,10 +177,7 @@ impl Keeper {
         );
         let done = done.await?;
         for entry in done.status.log() {
-            self.say.operation(entry, adopted.contains(entry.item().reference()))?;
-        }
-        if !done.run.entries.is_empty() {
-            run::settled(&self.host, self.current.as_ref(), self.report);
+            self.say.operation(entry)?;
         }
         if done.run.entries.is_empty()
             && !refreshed.drifted.is_empty()
@@ -153,11 +192,22 @@ impl Keeper {
         Ok(done.status.next_retry())
     }
 
+    /// What is wrong with manifests that declare nothing of what is there.
+    fn nothing_left(&self, manifest: &Manifest) -> Option<CliError> {
+        let current = self.current.as_ref().filter(|_| !self.allow_empty)?;
+        let mut there = current.items().filter(|node| !node.item().external()).peekable();
+        there.peek()?;
+        let left = there.any(|node| manifest.declared(node.reference()).is_some());
+        (!left).then(|| Error::NothingLeft(current.len()).into())
+    }
+
     /// Takes over what the manifests say now; while they are wrong, what they said last stands.
     fn reload(&mut self) -> Result<(), CliError> {
         let old = &self.set.manifest;
         let loaded = load_manifest(&self.file).map_err(|error| error.to_string()).and_then(|manifest| {
-            if manifest.name() == old.name() && manifest.root() == old.root() {
+            if let Some(error) = self.nothing_left(&manifest) {
+                Err(error.to_string())
+            } else if manifest.name() == old.name() && manifest.root() == old.root() {
                 Ok(manifest)
             } else {
                 Err("the set has another name or another root now; stop and start `setpoint watch`"
@@ -196,7 +246,7 @@ async fn report_differences(mut set: Set, args: &WatchArgs, report: Report) -> R
             Err(error) => say.wrong(&error.to_string())?,
         }
         let mut snapshot = set.read_state()?;
-        let host = set.host_to_read()?;
+        let host = set.host(&snapshot.graph)?;
         let engine = Engine::new(registry(&host));
         let all = Selection::all();
         let refreshed = engine.refresh(&mut snapshot.graph, &all).await;

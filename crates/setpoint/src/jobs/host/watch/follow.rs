@@ -15,6 +15,11 @@ use crate::report::Report;
 /// Events come in bursts: those that follow within this time are looked at together.
 const BURST: Duration = Duration::from_millis(3);
 
+/// A manifest that is being saved is empty, or half there, for a moment: it is read when it was left alone for so long.
+const QUIET: Duration = Duration::from_millis(200);
+/// One that is written all the while is read in the end.
+const AT_MOST: Duration = Duration::from_secs(5);
+
 /// What may have changed.
 #[derive(Debug)]
 pub(super) struct Changed {
@@ -131,7 +136,25 @@ impl Follower {
             while let Ok(Some(event)) = tokio::time::timeout_at(end, self.events.recv()).await {
                 self.note(&mut seen, event, manifest);
             }
+            if seen.manifests {
+                self.until_quiet(&mut seen, manifest).await;
+            }
             return seen;
+        }
+    }
+
+    /// Waits until no manifest has changed for a while.
+    async fn until_quiet(&mut self, seen: &mut Changed, manifest: &Manifest) {
+        let now = tokio::time::Instant::now();
+        let (mut quiet, at_most) = (now + QUIET, now + AT_MOST);
+        while let Ok(Some(event)) = tokio::time::timeout_at(quiet.min(at_most), self.events.recv()).await {
+            let mut more = Changed { manifests: false, items: None };
+            std::mem::swap(&mut more.items, &mut seen.items);
+            self.note(&mut more, event, manifest);
+            if more.manifests {
+                quiet = tokio::time::Instant::now() + QUIET;
+            }
+            seen.items = more.items;
         }
     }
 

@@ -1,5 +1,7 @@
 //! A line for each thing that `watch` saw or did.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use setpoint_engine::{Drifted, LogEntry};
@@ -24,6 +26,8 @@ enum Said<'a> {
     Started { set: &'a str, items: usize },
     Reloaded { items: usize },
     Wrong { message: &'a str },
+    Refused { message: &'a str },
+    Failed { message: &'a str, again_in_seconds: u64 },
     Drift(DriftView),
     Operation(RunEntry),
     Plan { plan: &'a Plan },
@@ -58,6 +62,19 @@ impl Say {
         })
     }
 
+    pub(super) fn refused(self, message: &str) -> Result<(), CliError> {
+        self.write(Said::Refused { message }, || {
+            format!("{message}\nnothing is changed until this is mended")
+        })
+    }
+
+    pub(super) fn failed(self, message: &str, again: Duration) -> Result<(), CliError> {
+        let again_in_seconds = again.as_secs();
+        self.write(Said::Failed { message, again_in_seconds }, || {
+            format!("{message}\nit is tried again in {again_in_seconds} s")
+        })
+    }
+
     pub(super) fn drift(self, drifted: &Drifted) -> Result<(), CliError> {
         let what = match &drifted.found {
             None => "is gone",
@@ -68,8 +85,8 @@ impl Say {
         self.write(Said::Drift(drifted.into()), || format!("! {} {what}{often}", drifted.item))
     }
 
-    pub(super) fn operation(self, entry: &LogEntry, adopted: bool) -> Result<(), CliError> {
-        let line = || crate::jobs::host::run::line(entry, adopted).trim().to_owned();
+    pub(super) fn operation(self, entry: &LogEntry) -> Result<(), CliError> {
+        let line = || crate::jobs::host::run::line(entry).trim().to_owned();
         self.write(Said::Operation(entry.into()), line)
     }
 

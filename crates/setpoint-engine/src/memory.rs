@@ -1,0 +1,147 @@
+//! What is remembered of an item beside its value: whose it is, and what its configurator noted.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+/// Whose an item is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ownership {
+    /// It was made here, and is deleted in the end.
+    #[default]
+    Owned,
+    /// It was there before, is looked after, and is left in place in the end.
+    Adopted,
+}
+
+impl Ownership {
+    /// Whether it was there before.
+    pub fn is_adopted(self) -> bool {
+        self == Self::Adopted
+    }
+
+    pub(crate) fn is_owned(&self) -> bool {
+        *self == Self::Owned
+    }
+}
+
+/// What is remembered of an item beside its value.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Remembered {
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Ownership::is_owned")]
+    pub ownership: Ownership,
+    /// What its configurator noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<Value>,
+}
+
+/// What is remembered of an item while it is worked on, shared by the operation and the item's state: so that nothing
+/// is lost where a run is dropped half-way.
+#[derive(Debug, Default)]
+pub(crate) struct Memory(Mutex<Remembered>);
+
+impl Memory {
+    pub(crate) fn get(&self) -> Remembered {
+        self.lock().clone()
+    }
+
+    pub(crate) fn ownership(&self) -> Ownership {
+        self.lock().ownership
+    }
+
+    pub(crate) fn adopt(&self) {
+        self.lock().ownership = Ownership::Adopted;
+    }
+
+    pub(crate) fn note(&self, note: Value) {
+        self.lock().note = Some(note);
+    }
+
+    pub(crate) fn noted<T: DeserializeOwned>(&self) -> Option<T> {
+        self.lock().note.as_ref().and_then(|note| T::deserialize(note).ok())
+    }
+
+    pub(crate) fn set(&self, remembered: Remembered) {
+        *self.lock() = remembered;
+    }
+
+    pub(crate) fn forget_note(&self) {
+        self.lock().note = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Remembered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A memory where there is something to remember, which is rare.
+#[derive(Debug, Default)]
+pub(crate) struct Kept(Option<Arc<Memory>>);
+
+impl Kept {
+    /// The memory itself, for an operation.
+    pub(crate) fn share(&mut self) -> Arc<Memory> {
+        Arc::clone(self.0.get_or_insert_default())
+    }
+
+    pub(crate) fn get(&self) -> Remembered {
+        self.0.as_ref().map(|memory| memory.get()).unwrap_or_default()
+    }
+
+    pub(crate) fn ownership(&self) -> Ownership {
+        self.0.as_ref().map(|memory| memory.ownership()).unwrap_or_default()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.as_ref().is_none_or(|memory| memory.get() == Remembered::default())
+    }
+
+    /// Lets go of a memory in which nothing is.
+    pub(crate) fn trim(&mut self) {
+        if self.is_empty() {
+            self.0 = None;
+        }
+    }
+
+    pub(crate) fn set(&mut self, remembered: Remembered) {
+        match &self.0 {
+            Some(memory) => memory.set(remembered),
+            None if remembered == Remembered::default() => {}
+            None => self.0 = Some(Arc::new(Memory(Mutex::new(remembered)))),
+        }
+    }
+
+    pub(crate) fn forget_note(&mut self) {
+        if let Some(memory) = &self.0 {
+            memory.forget_note();
+        }
+        self.trim();
+    }
+}
+
+impl Clone for Kept {
+    /// A copied graph remembers by itself.
+    fn clone(&self) -> Self {
+        let mut copy = Self(None);
+        copy.set(self.get());
+        copy
+    }
+}
+
+impl Serialize for Kept {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.get().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Kept {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut kept = Self(None);
+        kept.set(Remembered::deserialize(deserializer)?);
+        Ok(kept)
+    }
+}

@@ -1,0 +1,151 @@
+//! New things: made whole under a temporary name, and only then brought to their place.
+
+use rustix::fs::{AtFlags, Mode as Bits, StatxFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::{Dir, FsError, Kind, Root, exists, rename_new, temporary};
+use crate::item::RootPath;
+
+/// Which file, link or directory it is, whatever it is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Number {
+    dev: (u32, u32),
+    ino: u64,
+    /// When it came into being, where the file system knows: the number of one that is gone is given again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    born: Option<(i64, u32)>,
+}
+
+/// The number of an entry of a directory.
+pub(super) fn number(dir: &Dir<'_>, name: &str) -> Result<Number, Errno> {
+    let wanted = StatxFlags::INO | StatxFlags::BTIME;
+    let found = rustix::fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, wanted)?;
+    let born = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let born = born.then_some((found.stx_btime.tv_sec, found.stx_btime.tv_nsec));
+    Ok(Number { dev: (found.stx_dev_major, found.stx_dev_minor), ino: found.stx_ino, born })
+}
+
+/// What is made.
+#[derive(Clone, Copy)]
+pub(super) enum What<'a> {
+    File,
+    Directory,
+    Link(&'a str),
+}
+
+impl What<'_> {
+    fn kind(self) -> Kind {
+        match self {
+            Self::File => Kind::File,
+            Self::Directory => Kind::Directory,
+            Self::Link(_) => Kind::Symlink,
+        }
+    }
+
+    /// Makes it under a name; a file is made elsewhere, with what it holds.
+    fn make(self, dir: &Dir<'_>, name: &str) -> Result<(), Errno> {
+        match self {
+            Self::File => Err(Errno::OPNOTSUPP),
+            Self::Directory => rustix::fs::mkdirat(dir, name, Bits::from_raw_mode(0o755)),
+            Self::Link(target) => rustix::fs::symlinkat(target, dir, name),
+        }
+    }
+}
+
+/// Something new that is whole, and under a temporary name: removed when dropped, unless it was brought to its place.
+pub(crate) struct Prepared<'a> {
+    dir: Dir<'a>,
+    path: &'a RootPath,
+    temporary: &'a str,
+    what: What<'a>,
+    number: Number,
+    placed: bool,
+}
+
+/// Whether something came to its place.
+pub(crate) enum Placed<'a> {
+    /// It is there.
+    Done,
+    /// The file system can't rename it without replacing what may be there: it can only be made in its place.
+    Unable(Prepared<'a>),
+}
+
+impl<'a> Prepared<'a> {
+    pub(super) fn make(
+        root: &'a Root,
+        path: &'a RootPath,
+        temporary: &'a str,
+        what: What<'a>,
+    ) -> Result<Self, FsError> {
+        let failed = |errno| FsError::new("make", path.as_str(), errno);
+        let dir = root.around(path).map_err(failed)?;
+        // What a killed run left.
+        temporary::remove(&dir, temporary).map_err(failed)?;
+        what.make(&dir, temporary).map_err(failed)?;
+        Self::new(dir, path, temporary, what).map_err(failed)
+    }
+
+    /// Looks after what is under a temporary name.
+    pub(super) fn new(
+        dir: Dir<'a>,
+        path: &'a RootPath,
+        temporary: &'a str,
+        what: What<'a>,
+    ) -> Result<Self, Errno> {
+        match number(&dir, temporary) {
+            Ok(number) => Ok(Self { dir, path, temporary, what, number, placed: false }),
+            Err(errno) => {
+                // Where this fails too, a later run removes it.
+                let _ = temporary::remove(&dir, temporary);
+                Err(errno)
+            }
+        }
+    }
+
+    /// Which one it is.
+    pub(crate) fn number(&self) -> Number {
+        self.number
+    }
+
+    /// Brings it to its place, where nothing is.
+    pub(crate) fn place(mut self) -> Result<Placed<'a>, FsError> {
+        let failed = |errno| FsError::new("make", self.path.as_str(), errno);
+        match rename_new(&self.dir, self.temporary, &self.dir, self.path.file_name()) {
+            Ok(()) => self.placed = true,
+            Err(Errno::EXIST | Errno::NOTEMPTY) => return Err(self.is_taken()),
+            // A link does not replace anything either, and it is the same file.
+            Err(Errno::INVAL) if matches!(self.what, What::File) => {
+                let (dir, name) = (&self.dir, self.path.file_name());
+                match rustix::fs::linkat(dir, self.temporary, dir, name, AtFlags::empty()) {
+                    Err(Errno::EXIST) => return Err(self.is_taken()),
+                    linked => linked.map_err(failed)?,
+                }
+            }
+            Err(Errno::INVAL) => return Ok(Placed::Unable(self)),
+            Err(errno) => return Err(failed(errno)),
+        }
+        Ok(Placed::Done)
+    }
+
+    /// Makes it in its place, where nothing is.
+    pub(crate) fn make_in_place(self) -> Result<(), FsError> {
+        match self.what.make(&self.dir, self.path.file_name()) {
+            Err(Errno::EXIST) => Err(self.is_taken()),
+            made => made.map_err(|errno| FsError::new("make", self.path.as_str(), errno)),
+        }
+    }
+
+    fn is_taken(&self) -> FsError {
+        exists(&self.dir, self.path, self.what.kind())
+    }
+}
+
+impl Drop for Prepared<'_> {
+    fn drop(&mut self) {
+        if !self.placed {
+            // Where this fails too, a later run removes it.
+            let _ = temporary::remove(&self.dir, self.temporary);
+        }
+    }
+}

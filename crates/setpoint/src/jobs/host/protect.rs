@@ -1,0 +1,55 @@
+//! What may not be deleted: said by `prevent_destroy`, and remembered when the line that said so is gone.
+
+use setpoint_engine::CurrentGraph;
+use setpoint_graph::ItemRef;
+use setpoint_host::Manifest;
+use setpoint_plan::{Action, Plan};
+
+use super::error::Error;
+use crate::error::CliError;
+
+/// Remembers what is protected; says whether that is news. A declaration that stands without `prevent_destroy` ends the
+/// protection, one that is gone does not.
+pub(crate) fn remember(manifest: &Manifest, current: &mut CurrentGraph) -> bool {
+    let mut changed = false;
+    for (item, declared) in manifest.all_declared() {
+        let Some(slot) = current.slot_of(item) else { continue };
+        let Some(state) = current.state_at_mut(slot) else { continue };
+        if state.is_protected() != declared.prevent_destroy {
+            state.protect(declared.prevent_destroy);
+            current.touch_at(slot);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Whether anything is protected at all.
+pub(crate) fn any(manifest: &Manifest, current: &CurrentGraph) -> bool {
+    manifest.all_declared().any(|(_, declared)| declared.prevent_destroy)
+        || current.items().any(|node| node.state().is_some_and(|state| state.is_protected()))
+}
+
+/// Refuses a plan as a whole that deletes what is protected.
+pub(crate) fn check(manifest: &Manifest, current: &CurrentGraph, plan: &Plan) -> Result<(), CliError> {
+    let deletes = plan.operations.iter().filter(|operation| operation.action == Action::Delete);
+    // A restart takes nothing away.
+    let lasting = deletes.filter(|operation| !(operation.temporary && is_activity(&operation.kind)));
+    let protected: Vec<ItemRef> = lasting
+        .map(|operation| ItemRef::new(operation.kind.as_str(), operation.name.as_str()))
+        .filter(|item| is_protected(manifest, current, item))
+        .collect();
+    if protected.is_empty() { Ok(()) } else { Err(Error::Protected(protected).into()) }
+}
+
+fn is_protected(manifest: &Manifest, current: &CurrentGraph, item: &ItemRef) -> bool {
+    match manifest.declared(item) {
+        Some(declared) => declared.prevent_destroy,
+        None => current.state(item).is_some_and(|state| state.is_protected()),
+    }
+}
+
+/// Whether items of a kind are something that runs rather than something that is kept.
+fn is_activity(kind: &str) -> bool {
+    matches!(kind, "process" | "command")
+}

@@ -1,0 +1,196 @@
+//! Nothing is lost: what each of these once took away, or forgot.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use nix::sys::signal::Signal;
+
+use crate::sandbox::{Sandbox, eventually};
+
+/// Destroys, and is killed while the slow `undo` of a command runs.
+fn destroyed_and_killed(sandbox: &Sandbox) {
+    let mut destroying = sandbox.start(&["destroy", "--yes"]);
+    eventually("the undo has begun", || sandbox.path("undoing").exists());
+    destroying.signal(Signal::SIGKILL);
+    let _ = destroying.child.wait();
+    fs::remove_file(sandbox.path("undoing")).unwrap();
+}
+
+#[test]
+fn what_was_adopted_is_still_theirs_when_a_destroy_is_killed_and_run_again() {
+    let sandbox = Sandbox::new(
+        "files: {motd: {content: \"theirs\\n\", adopt: true}}
+directories: {data: {adopt: true}}
+symlinks: {link: {target: motd, adopt: true}}
+commands:
+  theirs: {check: test -e state, apply: touch state, undo: rm state}
+  slow: {apply: 'true', undo: 'touch undoing; test -e quick || sleep 60'}
+",
+    );
+    sandbox.write("motd", "theirs\n");
+    sandbox.write("state", "");
+    fs::create_dir(sandbox.path("data")).unwrap();
+    symlink("elsewhere", sandbox.path("link")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    destroyed_and_killed(&sandbox);
+    sandbox.write("quick", "");
+    sandbox.ok(&["destroy", "--yes"]);
+    fs::remove_file(sandbox.path("quick")).unwrap();
+    fs::remove_file(sandbox.path("undoing")).unwrap();
+    assert_eq!(sandbox.tree(), [".log", "data", "link", "motd", "state"]);
+    assert_eq!(sandbox.read("motd"), "theirs\n");
+}
+
+#[test]
+fn a_command_that_was_to_be_applied_again_is_when_the_run_is_killed_in_between() {
+    let with = |content: &str| {
+        format!(
+            "files: {{f: {{content: {content}}}}}
+commands:
+  migrate: {{apply: 'touch undoing; test -e quick || sleep 60', redo_on: [file.f]}}
+  reload: {{check: test -e loaded, apply: 'cat f >> loaded', redo_on: [command.migrate]}}
+"
+        )
+    };
+    let sandbox = Sandbox::new(&with("a"));
+    sandbox.write("quick", "");
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("loaded"), "a");
+    fs::remove_file(sandbox.path("quick")).unwrap();
+    fs::remove_file(sandbox.path("undoing")).unwrap();
+    sandbox.declare(&with("b"));
+    let mut applying = sandbox.start(&["apply", "--yes"]);
+    eventually("the migration has begun", || sandbox.path("undoing").exists());
+    applying.signal(Signal::SIGKILL);
+    let _ = applying.child.wait();
+    sandbox.write("quick", "");
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("loaded"), "ab");
+    assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
+}
+
+#[test]
+fn a_plan_says_when_undo_will_be_run() {
+    let sandbox = Sandbox::new("commands:\n  c: {apply: touch made, undo: rm made}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare("");
+    let plan = sandbox.ok(&["plan"]);
+    assert!(plan.contains("its `undo` is run"), "{plan}");
+}
+
+#[test]
+fn protection_outlives_the_line_that_said_so() {
+    let protected = "files:\n  f: {content: x, prevent_destroy: true}\n  g: {content: x}\n";
+    let sandbox = Sandbox::new("files:\n  f: {content: x}\n  g: {content: x}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    // Said later, with nothing else to do.
+    sandbox.declare(protected);
+    sandbox.ok(&["apply", "--yes"]);
+    assert!(sandbox.ok(&["state", "list"]).contains("file/f  (protected)"));
+    sandbox.declare("files:\n  g: {content: x}\n");
+    for command in ["apply", "destroy"] {
+        let refused = sandbox.run(&[command, "--yes"]);
+        assert_eq!(refused.code(), 1, "{command}");
+        assert!(refused.err().contains("protected by `prevent_destroy`: file/f"), "{}", refused.err());
+    }
+    assert_eq!(sandbox.tree(), ["f", "g"]);
+    // A word of its own ends it, and so does a declaration without it.
+    assert_eq!(sandbox.run(&["state", "unprotect", "file.h"]).code(), 1);
+    sandbox.ok(&["state", "unprotect", "file.f"]);
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.tree(), ["g"]);
+    sandbox.declare(protected);
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare("files:\n  f: {content: x}\n  g: {content: x}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare("files:\n  g: {content: x}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.tree(), ["g"]);
+}
+
+#[test]
+fn watch_holds_what_is_protected_and_says_so() {
+    let sandbox = Sandbox::new("files:\n  f: {content: x, prevent_destroy: true}\n  g: {content: x}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    let mut watching = sandbox.start(&["watch"]);
+    watching.until("watching site");
+    sandbox.declare("files:\n  g: {content: y}\n");
+    watching.until("nothing is changed until this is mended");
+    assert_eq!((sandbox.read("f"), sandbox.read("g")), ("x".to_owned(), "x".to_owned()));
+    sandbox.declare("files:\n  f: {content: x}\n  g: {content: y}\n");
+    eventually("it goes on", || sandbox.read("g") == "y");
+    watching.signal(Signal::SIGTERM);
+    assert_eq!(watching.wait(), 0);
+}
+
+#[test]
+fn watch_does_not_take_a_manifest_that_is_being_saved_for_an_empty_one() {
+    let manifest = "files:\n  f: {content: x}\n";
+    let sandbox = Sandbox::new(manifest);
+    let mut watching = sandbox.start(&["watch"]);
+    eventually("it is applied", || sandbox.path("f").exists());
+    // Emptied and filled, as some editors save.
+    sandbox.write("site.yaml", "");
+    sandbox.declare("files:\n  f: {content: y}\n");
+    eventually("it follows", || sandbox.read("f") == "y");
+    // Left empty, it is a mistake until someone says otherwise.
+    sandbox.write("site.yaml", "name: site\n");
+    watching.until("the manifests declare nothing any more");
+    assert_eq!(sandbox.read("f"), "y");
+    watching.signal(Signal::SIGTERM);
+    assert_eq!(watching.wait(), 0);
+    let refused = sandbox.run(&["watch"]);
+    assert_eq!(refused.code(), 1);
+    assert!(refused.err().contains("--allow-empty"), "{}", refused.err());
+    let mut watching = sandbox.start(&["watch", "--allow-empty"]);
+    eventually("it is deleted", || !sandbox.path("f").exists());
+    watching.signal(Signal::SIGTERM);
+    assert_eq!(watching.wait(), 0);
+}
+
+#[test]
+fn neither_a_manifest_nor_the_state_is_anyones_item() {
+    let sandbox = Sandbox::new("files:\n  f: {content: x}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    let before = sandbox.read("f");
+    for (manifest, said) in [
+        ("files:\n  f: {content: x}\n  site.yaml: {content: x, adopt: true}\n", "which is this manifest"),
+        (
+            "files:\n  s: {path: .setpoint/state.redb, content: x, adopt: true}\n",
+            "in the directory of the state",
+        ),
+        ("files:\n  s: {path: .setpoint/mine, content: x}\n", "in the directory of the state"),
+        ("directories:\n  .setpoint: {adopt: true}\n", "in the directory of the state"),
+        ("processes:\n  p: {command: sleep 1, log: .setpoint/journal}\n", "in the directory of the state"),
+    ] {
+        sandbox.declare(manifest);
+        for args in [&["plan"][..], &["apply", "--yes"], &["apply", "--yes", "-f", "site.yaml"]] {
+            let refused = sandbox.run(args);
+            assert_ne!(refused.code(), 0, "{manifest}");
+            assert!(refused.err().contains(said), "{manifest}: {}", refused.err());
+        }
+    }
+    assert_eq!((sandbox.read("f"), sandbox.tree()), (before, vec!["f".to_owned()]));
+    // Two that declare each other are none.
+    sandbox.declare("files:\n  f: {content: x}\n  b.yaml: {content: 'files: {}', adopt: true}\n");
+    sandbox.write("b.yaml", "files:\n  site.yaml: {content: 'files: {}', adopt: true}\n");
+    let refused = sandbox.run(&["apply", "--yes"]);
+    assert_ne!(refused.code(), 0, "{}", refused.out());
+    assert_eq!(sandbox.read("f"), "x");
+}
+
+#[test]
+fn mending_a_state_that_is_not_there_makes_none() {
+    let sandbox = Sandbox::new("files:\n  f: {content: x}\n");
+    for args in [
+        &["state", "rm", "file.f"][..],
+        &["state", "mv", "file.f", "file.g"],
+        &["state", "unprotect", "file.f"],
+    ] {
+        let refused = sandbox.run(args);
+        assert_ne!(refused.code(), 0, "{args:?}");
+        assert!(refused.err().contains("file/f"), "{}", refused.err());
+    }
+    assert!(!sandbox.path(".setpoint").exists());
+    sandbox.ok(&["apply", "--yes"]);
+}
