@@ -17,6 +17,7 @@ mod build;
 pub(crate) mod compile;
 mod environment;
 mod fresh;
+mod interrupt;
 pub(crate) mod limited;
 mod load;
 mod selection;
@@ -28,11 +29,12 @@ use std::io::{BufRead, BufReader, Write};
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use setpoint_testutils::manifest::{MANIFEST_VARIABLE, Manifest, PartState, PartStatus};
+use setpoint_testutils::manifest::{Manifest, PartState, PartStatus};
 use setpoint_testutils::skips::{SKIPS_VARIABLE, Skip};
 
 use crate::parts::{self, Effort, Table};
@@ -88,6 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let started = Instant::now();
     let mut summary = Summary::default();
+    summary.show();
     // Whatever happens on the way, the summary is printed.
     match std::panic::catch_unwind(AssertUnwindSafe(|| run_steps(args, &mut summary))) {
         Ok(Ok(())) => {}
@@ -103,13 +106,14 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
     let packages = workspace::packages()?;
     let selection = Selection::parse(&args.names, &packages, &table.groups())?;
     let scratch = tempfile::tempdir().context("can't make a temporary folder")?;
-    let manifest_file = scratch.path().join("parts");
+    interrupt::on_signal(scratch.path(), &summary.shown)?;
     let skips_file = scratch.path().join("skips");
-    let mut environment = Environment::prepare(&Allowed::load()?, &scratch.path().join("environment"))?;
-    environment.set(MANIFEST_VARIABLE, &manifest_file);
+    let allowed = Allowed::load()?;
+    let mut environment = Environment::prepare(&allowed, &scratch.path().join("environment"))?;
     environment.set(SKIPS_VARIABLE, &skips_file);
-    let runner =
-        Runner { environment: Some(environment.clone()), limit: Duration::from_mins(args.test_timeout) };
+    let limit = Duration::from_mins(args.test_timeout);
+    let runner = Runner { environment: Some(environment.clone()), limit };
+    let declared = declared_parts(&table, &packages)?;
 
     let mut parts = Making::start(table, args.folder.clone(), selection.parts(&packages));
     if args.repeat == 1 {
@@ -142,15 +146,23 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
         built.binaries.iter().partition(|binary| needs_parts(binary, &packages));
     let _load = (args.load > 0).then(|| Load::start(args.load)).transpose()?;
     let required = args.require_parts || std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+    let mut made = None;
     for round in 1..=args.repeat {
         if args.repeat > 1 {
             console::heading(format_args!("round {round} of {}", args.repeat));
         }
         for binary in without.iter().chain(&with_parts) {
-            if needs_parts(binary, &packages)
-                && let Some(made) = parts.finish()
-            {
-                summary.step("parts", || hand_over(made, &manifest_file, &environment));
+            let with_parts = needs_parts(binary, &packages);
+            if with_parts && let Some(outcome) = parts.finish() {
+                summary.step("parts", || {
+                    made = Some(tell(outcome)?);
+                    Ok(())
+                });
+            }
+            let mut runner = Runner { environment: Some(environment.clone()), limit };
+            if let (true, Some(made)) = (with_parts, &made) {
+                let parts = only(made, declared.get(&binary.package), &binary.package);
+                runner.environment = Some(environment.with_parts(&binary.package, &parts)?);
             }
             let before = summary.tally.passed;
             summary.run(&runner, binary, selection.filter());
@@ -160,7 +172,7 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
     for started in environment.started() {
         summary.fail(format!("a test started `{started}`, which is neither a part nor in tests.toml"));
     }
-    if let (Some(filter), 0) = (selection.filter(), summary.tally.total()) {
+    if let (Some(filter), 0) = (selection.filter(), summary.tally.announced) {
         summary.fail(format!("no crate, group of tests or test is called `{filter}`"));
     }
     Ok(())
@@ -173,13 +185,14 @@ struct Summary {
     skips: BTreeSet<Skip>,
     /// Tests that the test runner found slow.
     slow: BTreeSet<String>,
+    /// The closing line as it would be now, for a run that is interrupted.
+    shown: Arc<Mutex<String>>,
 }
 
 impl Summary {
     /// Notes a failure that is not one of a test.
     fn fail(&mut self, what: String) {
-        self.tally.failed += 1;
-        self.tally.failures.push(what);
+        self.tally.note(what);
     }
 
     /// Does one step under its heading, and says how it ended.
@@ -197,10 +210,18 @@ impl Summary {
         }
     }
 
-    /// Takes in one line of what tests print.
-    fn read_line(&mut self, line: &[u8]) -> std::io::Result<()> {
+    /// Keeps the closing line of a run that would be interrupted now.
+    fn show(&self) {
+        let mut line = Tally::default();
+        (line.passed, line.failed, line.skipped) =
+            (self.tally.passed, self.tally.failed + 1, self.tally.skipped);
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = line.to_string();
+    }
+
+    /// Takes in one line of what tests print, and shows it.
+    fn read_line(&mut self, line: &[u8], own: &mut Tally) -> std::io::Result<()> {
         let text = String::from_utf8_lossy(line);
-        self.tally.read_line(&text);
+        own.read_line(&text);
         let slow = text.strip_prefix("test ").and_then(|rest| rest.trim_end().strip_suffix(" seconds"));
         self.slow.extend(
             slow.and_then(|rest| rest.split_once(" has been running for")).map(|(name, _)| name.to_owned()),
@@ -210,29 +231,39 @@ impl Summary {
     }
 
     /// Runs one test binary.
+    ///
+    /// What it prints is not believed for itself: a test, or what a test starts, may print anything. It has to tell once
+    /// how its tests ended, and of as many as it announced.
     fn run(&mut self, runner: &Runner, binary: &Binary, filter: Option<&str>) {
         let Binary { package, folder, target, path } = binary;
         console::heading(format_args!("{package}: {target}"));
         let started = Instant::now();
-        let before = (self.tally.failed, self.tally.failures.len(), self.tally.results);
+        let mut own = Tally::default();
         let arguments: Vec<_> = filter.map(OsString::from).into_iter().collect();
-        let status = runner.run(path, folder, &arguments, &mut |line| self.read_line(line));
-        if self.tally.failed == before.0 {
-            // What the summary names without its count was aborted before the runner could count it.
-            self.tally.failed += self.tally.failures.len() - before.1;
+        let status = runner.run(path, folder, &arguments, &mut |line| self.read_line(line, &mut own));
+        let told = own.total();
+        if own.failed == 0 {
+            // What is named without being counted was aborted before the runner could count it.
+            own.failed = own.failures.len();
         }
-        if self.tally.failed == before.0 {
-            match status {
-                Err(error) => self.fail(format!("{package}: {target}: {error:#}")),
-                Ok(Some(status)) if !status.success() => {
-                    self.fail(format!("{package}: {target}: ended with {status}"));
-                }
-                Ok(_) if self.tally.results == before.2 => {
-                    self.fail(format!("{package}: {target}: ended without telling how its tests ended"));
-                }
-                Ok(_) => {}
+        let wrong = match status {
+            Err(error) => Some(format!("{error:#}")),
+            Ok(Some(status)) if !status.success() => Some(format!("ended with {status}")),
+            // Where it had to be ended, that is told in its place.
+            Ok(None) => None,
+            Ok(Some(_)) if own.results == 0 => Some("ended without telling how its tests ended".to_owned()),
+            Ok(Some(_)) if own.results > 1 => Some("told more than once how its tests ended".to_owned()),
+            Ok(Some(_)) if own.announced != told => {
+                Some(format!("announced {} and told of {told}", console::count(own.announced, "test")))
             }
+            Ok(Some(_)) => None,
+        };
+        if let Some(wrong) = wrong.filter(|_| own.failed == 0) {
+            own.note(format!("{package}: {target}: {wrong}"));
         }
+        own.refuse_ignored(&format!("{package}: {target}"));
+        self.tally.absorb(own);
+        self.show();
         println!("{package}: {target}: {}", console::human(started.elapsed()));
     }
 
@@ -247,17 +278,21 @@ impl Summary {
         )?;
         let mut child =
             cargo.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("can't start cargo")?;
-        let before = self.tally.failed;
+        let mut own = Tally::default();
         for line in child.stdout.take().map(BufReader::new).into_iter().flat_map(|output| output.split(b'\n'))
         {
             let mut line = line.context("lost what cargo says")?;
             line.push(b'\n');
-            self.read_line(&line)?;
+            self.read_line(&line, &mut own)?;
         }
         let status = child.wait().context("lost cargo")?;
-        if !status.success() && self.tally.failed == before {
-            self.fail(format!("documentation tests: ended with {status}"));
+        if !status.success() && own.failed == 0 {
+            own.note(format!("documentation tests: ended with {status}"));
+        } else if own.results == 0 {
+            own.note("documentation tests: ended without telling how they ended".to_owned());
         }
+        own.refuse_ignored("documentation tests");
+        self.tally.absorb(own);
         Ok(())
     }
 
@@ -369,17 +404,48 @@ impl Drop for Making {
     }
 }
 
-/// Writes down for the tests which parts there are, and puts them on their PATH.
-fn hand_over(made: Made, file: &Path, environment: &Environment) -> Result<()> {
+/// The parts that the tests of each package may use, by package; all where none are named.
+fn declared_parts(
+    table: &Table,
+    packages: &BTreeMap<String, Package>,
+) -> Result<BTreeMap<String, BTreeSet<String>>> {
+    let mut declared = BTreeMap::new();
+    for (name, package) in packages {
+        if let Some(parts) = package.parts.as_ref().filter(|parts| !parts.is_empty()) {
+            declared.insert(name.clone(), parts::choose(table, parts)?);
+        }
+    }
+    Ok(declared)
+}
+
+/// What there is of the parts that a package declares. What another one brought is not there for it: alone it would fail.
+fn only(made: &Manifest, declared: Option<&BTreeSet<String>>, package: &str) -> Manifest {
+    let Some(declared) = declared else { return made.clone() };
+    let parts = made.parts.iter().map(|part| {
+        if declared.contains(&part.name) {
+            return part.clone();
+        }
+        let why = format!("{package} does not name it in `package.metadata.setpoint.parts`");
+        PartStatus {
+            state: PartState::Unavailable,
+            path: None,
+            why: Some(why),
+            optional: false,
+            ..part.clone()
+        }
+    });
+    Manifest { parts: parts.collect() }
+}
+
+/// Says which parts there are, and which of those that are needed are not.
+fn tell(made: Made) -> Result<Manifest> {
     let (manifest, chosen) = made?;
-    std::fs::write(file, manifest.to_json_lines()?).context("can't write the manifest of parts")?;
-    environment.add_parts(&manifest)?;
     let wanting = |part: &&PartStatus| chosen.contains(&part.name) && part.state != PartState::Ready;
     for part in manifest.parts.iter().filter(wanting) {
         println!("not here: {}: {}", part.name, part.why.as_deref().unwrap_or("unknown"));
     }
     println!("{}", parts::found_summary(&manifest));
-    Ok(())
+    Ok(manifest)
 }
 
 #[cfg(test)]
@@ -392,7 +458,7 @@ mod tests {
         let file = folder.path().join("skips");
         std::fs::write(&file, "every_name_is_drawn: graphviz not installed\n").unwrap();
         let mut summary = Summary::default();
-        summary.read_line(b"test result: ok. 3 passed; 0 failed; 0 ignored\n").unwrap();
+        run(&mut summary, "echo 'running 3 tests'; echo 'test result: ok. 3 passed; 0 failed; 0 ignored'");
         summary.take_skips(&file, true, 3);
         assert_eq!(summary.tally.to_string(), "3 passed, 1 failed, 0 skipped");
         assert!(summary.tally.failures[0].starts_with("can't read which tests were skipped"), "{summary:?}");
@@ -440,16 +506,66 @@ mod tests {
         let mut summary = Summary::default();
         run(
             &mut summary,
-            "echo 'test a ... FAILED'; echo 'test result: FAILED. 2 passed; 1 failed; 0 ignored'; exit 101",
+            "echo 'running 3 tests'; echo 'test a ... FAILED'; echo 'test result: FAILED. 2 passed; 1 failed; 0 ignored'; exit 101",
         );
         assert_eq!(summary.tally.to_string(), "2 passed, 1 failed, 0 skipped");
         assert_eq!(summary.tally.failures, ["a"]);
     }
 
+    /// A test, or what it starts, may print anything.
+    #[test]
+    fn results_that_something_else_printed_are_not_believed() {
+        for (script, said) in [
+            (
+                "echo 'running 2 tests'; echo 'test result: ok. 999 passed; 0 failed; 0 ignored'
+                 echo 'test result: ok. 2 passed; 0 failed; 0 ignored'",
+                "told more than once",
+            ),
+            (
+                "echo 'running 3 tests'; echo 'test result: ok. 1 passed; 0 failed; 0 ignored'",
+                "announced 3 tests and told of 1",
+            ),
+        ] {
+            let mut summary = Summary::default();
+            run(&mut summary, script);
+            assert_eq!(summary.tally.failed, 1, "{script}");
+            assert!(summary.tally.failures[0].contains(said), "{summary:?}");
+        }
+    }
+
+    #[test]
+    fn a_test_that_is_marked_as_ignored_is_a_failure() {
+        let mut summary = Summary::default();
+        run(&mut summary, "echo 'running 2 tests'; echo 'test result: ok. 1 passed; 0 failed; 1 ignored'");
+        assert_eq!(summary.tally.to_string(), "1 passed, 1 failed, 0 skipped");
+        assert!(summary.tally.failures[0].contains("#[ignore]"), "{summary:?}");
+    }
+
+    #[test]
+    fn a_part_that_a_package_does_not_declare_is_not_there_for_it() {
+        let part = |name: &str| PartStatus {
+            name: name.into(),
+            version: None,
+            state: PartState::Ready,
+            path: Some("/cache".into()),
+            why: None,
+            optional: false,
+        };
+        let made = Manifest { parts: vec![part("etcd"), part("consul")] };
+        let declared: BTreeSet<String> = ["etcd".to_owned()].into();
+        let own = only(&made, Some(&declared), "setpoint-x");
+        assert_eq!(own.get("etcd"), made.get("etcd"));
+        let consul = own.get("consul").unwrap();
+        assert_eq!((consul.state, consul.path.is_none()), (PartState::Unavailable, true));
+        assert!(consul.why.as_deref().unwrap().contains("setpoint-x does not name it"));
+        assert_eq!(only(&made, None, "setpoint-x"), made);
+    }
+
     #[test]
     fn a_slow_test_is_named() {
         let mut summary = Summary::default();
-        summary.read_line(b"test a::b has been running for over 60 seconds\n").unwrap();
+        let line = b"test a::b has been running for over 60 seconds\n";
+        summary.read_line(line, &mut Tally::default()).unwrap();
         assert_eq!(summary.slow.iter().collect::<Vec<_>>(), ["a::b"]);
     }
 }

@@ -1,6 +1,7 @@
 //! The workspace this command belongs to: where it is, and which packages it has.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,7 +10,34 @@ use serde::Deserialize;
 
 /// The folder that holds the workspace's `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_path_buf()
+    root_of(std::env::var_os("CARGO_MANIFEST_DIR").as_deref())
+}
+
+/// Two checkouts that share a target folder share this program too, so that the one it was built in may be the other:
+/// what `cargo run` says counts.
+fn root_of(started_for: Option<&OsStr>) -> PathBuf {
+    let started_for =
+        started_for.map(Path::new).filter(|package| package.file_name() == Some(OsStr::new("xtask")));
+    let package = started_for.unwrap_or(Path::new(env!("CARGO_MANIFEST_DIR")));
+    package.parent().unwrap_or(Path::new(".")).to_path_buf()
+}
+
+/// Variables by which a caller would change what the compiler warns of, and how tests are started.
+const OF_THE_CALLER: &[&str] = &[
+    "RUSTFLAGS",
+    "RUSTDOCFLAGS",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CARGO_ENCODED_RUSTDOCFLAGS",
+    "CARGO_BUILD_RUSTFLAGS",
+    "CARGO_BUILD_RUSTDOCFLAGS",
+];
+
+/// Whether a variable is one of those, or the same for one target.
+fn is_of_the_caller(variable: &str) -> bool {
+    let for_target = variable.strip_prefix("CARGO_TARGET_").is_some_and(|rest| {
+        ["_RUNNER", "_RUSTFLAGS", "_RUSTDOCFLAGS"].iter().any(|ending| rest.ends_with(ending))
+    });
+    for_target || OF_THE_CALLER.contains(&variable)
 }
 
 /// The `cargo` that runs this command.
@@ -21,6 +49,11 @@ pub(crate) fn cargo_path() -> PathBuf {
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(cargo_path());
     command.current_dir(root());
+    for (variable, _) in std::env::vars_os() {
+        if variable.to_str().is_some_and(is_of_the_caller) {
+            command.env_remove(variable);
+        }
+    }
     command
 }
 
@@ -116,6 +149,30 @@ impl From<MetadataPackage> for Package {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_workspace_is_the_one_that_this_was_started_in() {
+        assert_eq!(root_of(Some(OsStr::new("/other/checkout/xtask"))), Path::new("/other/checkout"));
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        assert_eq!((root_of(None).as_path(), root_of(Some(OsStr::new("/a/crates/b"))).as_path()), (own, own));
+    }
+
+    #[test]
+    fn what_changes_warnings_or_how_tests_are_started_is_not_taken_from_the_caller() {
+        for taken in [
+            "CARGO_TARGET_DIR",
+            "CARGO_HOME",
+            "CARGO_BUILD_JOBS",
+            "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",
+        ] {
+            assert!(!is_of_the_caller(taken), "{taken}");
+        }
+        for kept_out in
+            ["RUSTFLAGS", "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", "CARGO_ENCODED_RUSTDOCFLAGS"]
+        {
+            assert!(is_of_the_caller(kept_out), "{kept_out}");
+        }
+    }
 
     #[test]
     fn a_package_needs_the_parts_it_names_or_all_or_none() {

@@ -23,6 +23,7 @@ impl Ownership {
         self == Self::Adopted
     }
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
     pub(crate) fn is_owned(&self) -> bool {
         *self == Self::Owned
     }

@@ -191,7 +191,7 @@ impl OpCx {
     ///
     /// What this has returned from survives a crash. It is part of the item's state, and goes with it.
     pub async fn adopt(&self) -> Result<(), OpError> {
-        self.remember(|memory| memory.adopt()).await
+        self.remember(Memory::adopt).await
     }
 
     /// Remembers something of the item, in the place of what was noted of it before.

@@ -36,6 +36,7 @@ pub enum Presence {
 /// The engine keeps it up to date. Whoever reads the managed system himself puts items with
 /// [`ItemState::present`] beside them; an item without any state counts as present too.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about an item, most combinations occur")]
 pub struct ItemState {
     pub(crate) presence: Presence,
     pub(crate) last_operation: Option<Operation>,

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use setpoint_engine::{CurrentGraph, DefaultRegistry};
+use setpoint_engine::{CurrentGraph, DefaultRegistry, ItemState};
 use setpoint_graph::{ItemHandle, Name};
 
 use crate::configure::{self, Moves, Note};
@@ -159,7 +159,7 @@ impl Host {
     pub fn recall(&self, current: &CurrentGraph) {
         self.0.moves.clear();
         for node in current.items() {
-            if let Some(Note::Moved(moves)) = node.state().and_then(|state| state.noted()) {
+            if let Some(Note::Moved(moves)) = node.state().and_then(ItemState::noted) {
                 self.0.moves.set(node.reference(), moves);
             }
         }
@@ -169,7 +169,7 @@ impl Host {
     /// where nobody knows how an operation ended.
     pub fn settle(&self, current: &mut CurrentGraph) {
         let slots: Vec<_> = current.slots().collect();
-        let unknown = |slot| current.state_at(slot).is_some_and(|state| state.is_unknown());
+        let unknown = |slot| current.state_at(slot).is_some_and(ItemState::is_unknown);
         if slots.iter().any(|&slot| unknown(slot)) {
             return;
         }

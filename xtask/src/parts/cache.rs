@@ -65,9 +65,30 @@ struct Receipt {
 #[serde(rename_all = "lowercase")]
 enum Content {
     /// A file, by its size and the time of its last change: reading hundreds of megabytes in each run would take long.
-    File { size: u64, seconds: i64, nanoseconds: i64 },
+    File {
+        size: u64,
+        seconds: i64,
+        nanoseconds: i64,
+        /// Not known of entries that were made before it was kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<u32>,
+    },
     /// A link, by its target.
     Link(PathBuf),
+}
+
+impl Content {
+    /// Whether this is what was remembered.
+    fn is_like(&self, remembered: &Self) -> bool {
+        match (self, remembered) {
+            (Self::File { size, seconds, nanoseconds, .. }, Self::File { mode: None, .. }) => {
+                let without = (*size, *seconds, *nanoseconds, None);
+                let (size, seconds, nanoseconds, mode) = without;
+                *remembered == Self::File { size, seconds, nanoseconds, mode }
+            }
+            _ => self == remembered,
+        }
+    }
 }
 
 /// A folder for what entries are made of, removed when it is dropped.
@@ -276,9 +297,12 @@ fn verify(path: &Path) -> Result<Receipt, String> {
     for (file, content) in &receipt.files {
         match found.get(file) {
             None => return Err(format!("{} is gone", file.display())),
-            Some(other) if other != content => return Err(format!("{} was changed", file.display())),
+            Some(other) if !other.is_like(content) => return Err(format!("{} was changed", file.display())),
             Some(_) => {}
         }
+    }
+    if let Some(file) = found.keys().find(|file| !receipt.files.contains_key(*file)) {
+        return Err(format!("{} was put there", file.display()));
     }
     Ok(receipt)
 }
@@ -298,7 +322,8 @@ fn contents(folder: &Path) -> io::Result<BTreeMap<PathBuf, Content>> {
                 contents.insert(name, Content::Link(fs::read_link(entry.path())?));
             } else if name.as_os_str() != RECEIPT {
                 let (size, seconds, nanoseconds) = (data.size(), data.mtime(), data.mtime_nsec());
-                contents.insert(name, Content::File { size, seconds, nanoseconds });
+                let mode = Some(data.mode() & 0o7777);
+                contents.insert(name, Content::File { size, seconds, nanoseconds, mode });
             }
         }
     }

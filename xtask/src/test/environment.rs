@@ -17,9 +17,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
-use setpoint_testutils::manifest::{Manifest, PartState};
+use setpoint_testutils::manifest::{MANIFEST_VARIABLE, Manifest, PartState};
 
 use crate::workspace;
 
@@ -30,6 +30,9 @@ echo "$name" >> 'FILE'
 echo "$name: not for tests: neither a part in parts.toml nor a program in tests.toml" >&2
 exit 127
 "#;
+
+/// Where Debian has its programs. What the caller's PATH has by the same name may be anything.
+const SYSTEM: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// `tests.toml`.
 #[derive(Debug, Deserialize)]
@@ -61,10 +64,6 @@ impl Allowed {
         toml::from_str(&text).context("tests.toml is not understood")
     }
 
-    fn programs(&self) -> impl Iterator<Item = &str> {
-        self.programs.values().chain(self.toolchains.values()).flatten().map(String::as_str)
-    }
-
     /// Returns whether a variable of the caller's environment is kept.
     pub(crate) fn keeps(&self, variable: &OsStr) -> bool {
         let name = variable.to_string_lossy();
@@ -87,12 +86,13 @@ impl Environment {
     pub(crate) fn prepare(allowed: &Allowed, folder: &Path) -> Result<Self> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let caller = std::env::vars_os().filter(|(name, _)| allowed.keeps(name));
-        Self::of(allowed, folder, &path, caller)
+        Self::of(allowed, folder, OsStr::new(SYSTEM), &path, caller)
     }
 
     fn of(
         allowed: &Allowed,
         folder: &Path,
+        system: &OsStr,
         caller_path: &OsStr,
         caller: impl Iterator<Item = (OsString, OsString)>,
     ) -> Result<Self> {
@@ -101,13 +101,20 @@ impl Environment {
         for made in [&base, &parts, &forbidden] {
             fs::create_dir_all(made).with_context(|| format!("can't make {}", made.display()))?;
         }
-        let installed = installed(caller_path);
+        let (installed, of_system) = (installed(caller_path), installed(system));
         let mut listed = BTreeSet::new();
-        for program in allowed.programs() {
-            if let Some(path) = installed.get(OsStr::new(program)) {
-                link(path, &base.join(program))?;
+        let programs = allowed.programs.iter().map(|entry| (entry, &of_system));
+        let toolchains = allowed.toolchains.iter().map(|entry| (entry, &installed));
+        for ((package, programs), there) in programs.chain(toolchains) {
+            for program in programs {
+                if !listed.insert(OsString::from(program)) {
+                    bail!("tests.toml lists `{program}` twice");
+                }
+                match there.get(OsStr::new(program)) {
+                    Some(path) => link(path, &base.join(program))?,
+                    None => println!("not here: {program}, which tests.toml lists as one of {package}"),
+                }
             }
-            listed.insert(OsString::from(program));
         }
         let script = this("forbidden.sh");
         let started = this("started").display().to_string().replace('\'', r"'\''");
@@ -117,7 +124,9 @@ impl Environment {
         for program in installed.keys().filter(|name| !listed.contains(*name)) {
             link(&script, &forbidden.join(program))?;
         }
-        let path = std::env::join_paths([&parts, &base, &forbidden]).context("can't make a PATH")?;
+        let path = std::env::join_paths([&parts, &base, &forbidden]).with_context(|| {
+            format!("can't make a PATH in {}: set TMPDIR to a folder without a colon", folder.display())
+        })?;
         let text = |value: OsString| value.to_string_lossy().into_owned();
         let mut variables: BTreeMap<_, _> = caller.map(|(name, value)| (text(name), text(value))).collect();
         variables.insert("PATH".to_owned(), text(path));
@@ -131,20 +140,32 @@ impl Environment {
         self.variables.insert(name.to_owned(), value.display().to_string());
     }
 
-    /// Puts the programs of parts on the PATH, of several versions those of the newest.
-    pub(crate) fn add_parts(&self, manifest: &Manifest) -> Result<()> {
+    /// The same with the parts that the tests of a package may use: their programs on the PATH, of several versions those
+    /// of the newest.
+    pub(crate) fn with_parts(&self, package: &str, manifest: &Manifest) -> Result<Self> {
+        let mut own = self.clone();
+        let folder = self.folder.join(format!("parts-of-{package}"));
+        fs::create_dir_all(&folder).with_context(|| format!("can't make {}", folder.display()))?;
+        let file = folder.with_extension("json");
+        fs::write(&file, manifest.to_json_lines()?)
+            .with_context(|| format!("can't write {}", file.display()))?;
+        own.set(MANIFEST_VARIABLE, &file);
+        let path = self.variables.get("PATH").map(String::as_str).unwrap_or_default();
+        let others = std::env::split_paths(path).filter(|entry| *entry != self.folder.join("parts"));
+        let path = std::env::join_paths(std::iter::once(folder.clone()).chain(others))?;
+        own.variables.insert("PATH".to_owned(), path.to_string_lossy().into_owned());
         let ready = manifest.parts.iter().rev().filter(|part| part.state == PartState::Ready);
         for path in ready.filter_map(|part| part.path.as_ref()) {
             let programs = if path.is_file() { vec![path.clone()] } else { files(&path.join("bin")) };
             for program in programs {
                 let Some(name) = program.file_name() else { continue };
-                let place = self.folder.join("parts").join(name);
+                let place = folder.join(name);
                 if !place.is_symlink() {
                     link(&program, &place)?;
                 }
             }
         }
-        Ok(())
+        Ok(own)
     }
 
     /// Gives a command this environment and nothing else.
@@ -177,15 +198,20 @@ fn link(target: &Path, place: &Path) -> Result<()> {
     symlink(target, place).with_context(|| format!("can't link {}", place.display()))
 }
 
-/// The programs on a PATH, the first of each name.
+/// The programs on a PATH, the first of each name. Folders that are named from where this process happens to be don't count.
 fn installed(path: &OsStr) -> BTreeMap<OsString, PathBuf> {
     let mut programs = BTreeMap::new();
-    for program in std::env::split_paths(path).flat_map(|folder| files(&folder)) {
+    let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    for program in folders.flat_map(|folder| files(&folder)).filter(|program| is_executable(program)) {
         if let Some(name) = program.file_name() {
             programs.entry(name.to_owned()).or_insert(program);
         }
     }
     programs
+}
+
+fn is_executable(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|data| data.permissions().mode() & 0o111 != 0)
 }
 
 /// The files in a folder; none if there is no such folder.
@@ -235,7 +261,8 @@ mod tests {
         let variables = [("HOME", "/home/me"), ("GVBINDIR", "/opt"), ("SETPOINT_SEED", "7")];
         let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
         let kept = variables.filter(|(name, _): &(OsString, OsString)| allowed().keeps(name));
-        Environment::of(&allowed(), &folder.join("environment"), machine.as_os_str(), kept).unwrap()
+        let system = machine.as_os_str();
+        Environment::of(&allowed(), &folder.join("environment"), system, system, kept).unwrap()
     }
 
     fn run(environment: &Environment, script: &str) -> std::process::Output {
@@ -267,10 +294,40 @@ mod tests {
             let (version, state) = (None, PartState::Ready);
             PartStatus { name: name.into(), version, state, path: Some(path), why: None, optional: false }
         };
-        environment.add_parts(&Manifest { parts: vec![entry("dot-2.0"), entry("dot-3.0")] }).unwrap();
-        let output = run(&environment, "dot");
+        let manifest = Manifest { parts: vec![entry("dot-2.0"), entry("dot-3.0")] };
+        let own = environment.with_parts("setpoint-graph", &manifest).unwrap();
+        let output = run(&own, "dot");
         assert_eq!(String::from_utf8_lossy(&output.stdout), "dot-3.0\n", "{output:?}");
         assert!(environment.started().is_empty());
+    }
+
+    #[test]
+    fn what_the_caller_has_by_the_name_of_a_listed_program_is_not_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (system, caller) = (folder.path().join("usr"), folder.path().join("opt"));
+        for name in ["sh", "cat"] {
+            fs::create_dir_all(&system).unwrap();
+            symlink(Path::new("/bin").join(name), system.join(name)).unwrap();
+        }
+        program(&caller.join("sh"), "exit 9");
+        program(&caller.join("cat"), "exit 9");
+        program(&caller.join("go"), "echo go");
+        let place = folder.path().join("environment");
+        let caller = caller.as_os_str();
+        let environment =
+            Environment::of(&allowed(), &place, system.as_os_str(), caller, std::iter::empty()).unwrap();
+        let output = run(&environment, "echo a | cat; go");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "a\ngo\n", "{output:?}");
+    }
+
+    #[test]
+    fn only_what_can_be_started_and_has_a_place_of_its_own_is_a_program() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("text"), "no program").unwrap();
+        program(&folder.path().join("tool"), "true");
+        let names = |path: &OsStr| installed(path).into_keys().collect::<Vec<_>>();
+        assert_eq!(names(folder.path().as_os_str()), ["tool"]);
+        assert_eq!(names(OsStr::new("src")), [""; 0]);
     }
 
     #[test]
@@ -286,7 +343,7 @@ mod tests {
     fn the_workspaces_table_is_understood_and_names_no_program_twice() {
         let allowed = Allowed::load().unwrap();
         let mut seen = BTreeSet::new();
-        for program in allowed.programs() {
+        for program in allowed.programs.values().chain(allowed.toolchains.values()).flatten() {
             assert!(seen.insert(program), "{program} is listed twice");
         }
         assert!(allowed.keeps(OsStr::new("HOME")) && !allowed.keeps(OsStr::new("LD_PRELOAD")));

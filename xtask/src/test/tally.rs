@@ -15,6 +15,10 @@ pub(crate) struct Tally {
     pub(crate) skipped: usize,
     /// How many test binaries told how their tests ended.
     pub(crate) results: usize,
+    /// How many tests they said that they would run.
+    pub(crate) announced: usize,
+    /// How many tests were passed over for being marked so.
+    pub(crate) ignored: usize,
     /// The names of the failed tests, in the order in which they were seen.
     pub(crate) failures: Vec<String>,
 }
@@ -26,8 +30,14 @@ impl Tally {
         let line = without_colour(line);
         let line = line.trim();
         if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
-            self.failures.push(name.to_owned());
+            self.fail(name);
         }
+        // Where tests run one by one, what one prints comes between its name and its verdict.
+        if let Some(name) = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----")) {
+            self.fail(name);
+        }
+        let running = line.strip_prefix("running ").and_then(|rest| rest.split_once(" test"));
+        self.announced += running.and_then(|(count, _)| count.parse::<usize>().ok()).unwrap_or_default();
         let Some(result) = line.strip_prefix("test result: ") else { return };
         let Some((_, counts)) = result.split_once(". ") else { return };
         self.results += 1;
@@ -38,10 +48,48 @@ impl Tally {
             match what {
                 "passed" => self.passed += number,
                 "failed" => self.failed += number,
-                "ignored" => self.skipped += number,
+                "ignored" => {
+                    self.skipped += number;
+                    self.ignored += number;
+                }
                 _ => {}
             }
         }
+    }
+
+    /// Notes a failed test, once.
+    fn fail(&mut self, name: &str) {
+        if !self.failures.iter().any(|known| known == name) {
+            self.failures.push(name.to_owned());
+        }
+    }
+
+    /// Notes a failure that is not one of a test.
+    pub(crate) fn note(&mut self, what: String) {
+        self.failed += 1;
+        self.failures.push(what);
+    }
+
+    /// Counts tests that are marked as ignored as failed: a test that can't run says so itself, and why.
+    pub(crate) fn refuse_ignored(&mut self, binary: &str) {
+        if self.ignored > 0 {
+            self.skipped -= self.ignored;
+            self.failed += self.ignored - 1;
+            let tests = crate::console::count(self.ignored, "test");
+            self.note(format!("{binary}: {tests} marked `#[ignore]`: only `need!` skips a test"));
+        }
+    }
+
+    /// Adds what another one counted.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        let Self { passed, failed, skipped, results, announced, ignored, failures } = other;
+        self.passed += passed;
+        self.failed += failed;
+        self.skipped += skipped;
+        self.results += results;
+        self.announced += announced;
+        self.ignored += ignored;
+        self.failures.extend(failures);
     }
 
     /// Takes in tests that ended as if they held but say that they could not run: where `required`, those that
@@ -139,6 +187,17 @@ mod tests {
     fn coloured_results_count_too() {
         let tally = tally(&["test result: \x1b[32mok\x1b[m. 2 passed; 0 failed; 0 ignored; 0 measured"]);
         assert_eq!(tally.to_string(), "2 passed, 0 failed, 0 skipped");
+    }
+
+    #[test]
+    fn a_failed_test_is_named_also_where_it_printed_before_its_verdict() {
+        let tally = tally(&[
+            "test a::prints ... something that it said",
+            "FAILED",
+            "---- a::prints stdout ----",
+            "test result: FAILED. 0 passed; 1 failed; 0 ignored",
+        ]);
+        assert_eq!((tally.failures.as_slice(), tally.failed), (["a::prints".to_owned()].as_slice(), 1));
     }
 
     #[test]

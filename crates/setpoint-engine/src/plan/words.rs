@@ -148,7 +148,7 @@ impl Planner<'_> {
             let failed = known.is_some_and(|id| dependency.is_order() && self.subject(id).not_due);
             match value.map(|value| dependency.check(value)) {
                 Some(Ok(())) if failed => {
-                    whys.push(format!("{target} {}", self.why_not_there(known, target)))
+                    whys.push(format!("{target} {}", self.why_not_there(known, target)));
                 }
                 Some(Ok(())) => return None,
                 Some(Err(why)) => whys.push(format!("{target} does not satisfy it: {why}")),

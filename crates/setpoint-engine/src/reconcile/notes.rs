@@ -135,10 +135,9 @@ impl Notes {
         for item in &self.overcome {
             if let Some(slot) = current.node_of(item).map(|node| node.slot())
                 && let Some(state) = current.state_at_mut(slot)
+                && state.trouble.take().is_some()
             {
-                if state.trouble.take().is_some() {
-                    state.since = now;
-                }
+                state.since = now;
             }
         }
         for path in left {

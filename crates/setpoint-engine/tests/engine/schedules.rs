@@ -419,7 +419,7 @@ impl Schedule {
             else {
                 return;
             };
-            changed.needs.retain(|need| !vain(need) && !(claims && need.order));
+            changed.needs.retain(|need| !vain(need) && (!claims || !need.order));
             self.trace.push(format!("intent: {changed:?}"));
             let home = self.intended.path_of(&r(&changed.name)).unwrap();
             self.intended.put_item_into(&home, changed).unwrap();

@@ -12,6 +12,7 @@ use setpoint_graph::{Deps, Graph, Item, ItemRef, Kind, Name, SubgraphPath};
 
 /// What a thing needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent choices of a simulated need")]
 pub(crate) struct Need {
     pub any_of: Vec<String>,
     pub at_least: Option<u32>,
@@ -342,7 +343,7 @@ impl System {
                 }
                 // What goes and comes back is as if it had stayed.
                 let returns = self.deleted.contains(&thing.name);
-                let unmet = thing.needs.iter().filter(|need| !(need.order && returns) && !self.is_met(need));
+                let unmet = thing.needs.iter().filter(|need| (!need.order || !returns) && !self.is_met(need));
                 let unmet: Vec<&Need> = unmet.collect();
                 for need in unmet {
                     self.violations.push(format!("{during}: without {:?}", need.any_of));

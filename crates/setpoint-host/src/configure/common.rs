@@ -39,12 +39,11 @@ impl Host {
     fn is_made(&self, cx: &OpCx, place: &RootPath) -> Result<bool, OpError> {
         let found = self.0.root.number(place).map_err(|error| untouched(&error))?;
         Ok(match (found, cx.noted()) {
-            (None, _) => false,
             (Some(_), _) if cx.ownership().is_adopted() => true,
             // Nobody can tell: it is there, and was to be made.
             (Some(_), Some(Note::Made(None))) => true,
             (Some(found), Some(Note::Made(Some(made)))) => found == made,
-            (Some(_), _) => false,
+            _ => false,
         })
     }
 

@@ -107,11 +107,10 @@ impl<'a, 'r> Resolver<'a, 'r> {
         let (kind, on_kind) = (self.specs[i].section.kind, self.specs[on].section.kind);
         let is_read = [File::KIND_TEXT, Symlink::KIND_TEXT].contains(&on_kind);
         let tie = match because {
-            Because::Inside | Because::Target => Tie::Exists,
             // What a process has read it knows only as it was when it started.
             Because::Reference if kind == Process::KIND_TEXT && is_read => Tie::Restarts,
             Because::Reference if kind == Command::KIND_TEXT => Tie::Follows,
-            Because::Reference => Tie::Exists,
+            Because::Inside | Because::Target | Because::Reference => Tie::Exists,
             Because::After => Tie::Follows,
             Because::RestartOn => Tie::Restarts,
             Because::RedoOn => Tie::Repeats,

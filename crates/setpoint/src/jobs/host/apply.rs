@@ -14,7 +14,7 @@ use super::error::Error;
 use super::planfile::PlanFile;
 use super::preview::{self, Preview};
 use super::protect;
-use super::run::{self, Done, FailureView, Progress};
+use super::run::{self, Done, FailureView, Progress, Running};
 use super::set::{self, Scope, Set};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
@@ -230,17 +230,14 @@ impl Change<'_> {
         }
         let runtime = runtime()?;
         let mut current = Some(current);
-        let done = runtime.block_on(run::carry_out(
+        let running = Running {
+            command: self.command,
             engine,
-            &self.host,
-            &self.set.manifest,
-            &self.writer,
-            self.command,
-            &mut current,
-            self.intended,
-            &self.selection,
-            self.report,
-        ))?;
-        Ok(done)
+            host: &self.host,
+            manifest: &self.set.manifest,
+            writer: &self.writer,
+            report: self.report,
+        };
+        runtime.block_on(running.carry_out(&mut current, self.intended, &self.selection))
     }
 }

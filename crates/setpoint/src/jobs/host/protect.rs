@@ -1,6 +1,6 @@
 //! What may not be deleted: said by `prevent_destroy`, and remembered when the line that said so is gone.
 
-use setpoint_engine::CurrentGraph;
+use setpoint_engine::{CurrentGraph, ItemState};
 use setpoint_graph::ItemRef;
 use setpoint_host::Manifest;
 use setpoint_plan::{Action, Plan};
@@ -27,7 +27,7 @@ pub(crate) fn remember(manifest: &Manifest, current: &mut CurrentGraph) -> bool 
 /// Whether anything is protected at all.
 pub(crate) fn any(manifest: &Manifest, current: &CurrentGraph) -> bool {
     manifest.all_declared().any(|(_, declared)| declared.prevent_destroy)
-        || current.items().any(|node| node.state().is_some_and(|state| state.is_protected()))
+        || current.items().any(|node| node.state().is_some_and(ItemState::is_protected))
 }
 
 /// Refuses a plan as a whole that deletes what is protected.
@@ -45,7 +45,7 @@ pub(crate) fn check(manifest: &Manifest, current: &CurrentGraph, plan: &Plan) ->
 fn is_protected(manifest: &Manifest, current: &CurrentGraph, item: &ItemRef) -> bool {
     match manifest.declared(item) {
         Some(declared) => declared.prevent_destroy,
-        None => current.state(item).is_some_and(|state| state.is_protected()),
+        None => current.state(item).is_some_and(ItemState::is_protected),
     }
 }
 

@@ -52,51 +52,60 @@ impl From<&Failure> for FailureView {
     }
 }
 
-/// Reconciles, and saves what came of it if anything was done, or had been by a lost run. The first signal finishes what runs, the second cancels it.
-pub(crate) async fn carry_out(
-    engine: Engine,
-    host: &Host,
-    manifest: &Manifest,
-    writer: &Writer,
-    command: &str,
-    current: &mut Option<CurrentGraph>,
-    intended: Option<&Graph>,
-    selection: &Selection,
-    report: Report,
-) -> Result<Done, CliError> {
-    let started = Timestamp::now();
-    let number = writer.begin(command, started);
-    let (drain, cancel) = (CancellationToken::new(), CancellationToken::new());
-    let engine = engine.with_journal(writer.journal()).draining_on(drain.clone());
-    let signals = Signals::new()?;
-    let listener = tokio::spawn(stop_on(signals, drain, cancel.clone(), report));
-    let status = engine.reconcile_until(current, intended, selection, &cancel).await;
-    listener.abort();
-    let status = status?;
-    let outcome = match status.interruption() {
-        Some(Interruption::Cancelled) => Outcome::Cancelled,
-        _ if status.result().is_ok() => Outcome::Done,
-        _ => Outcome::Failed,
-    };
-    let run = Run {
-        number,
-        command: command.to_owned(),
-        started,
-        ended: Timestamp::now(),
-        outcome,
-        entries: status.log().iter().map(RunEntry::from).collect(),
-    };
-    if let Some(current) = current {
-        host.settle(current);
-        protect::remember(manifest, current);
-        if !run.entries.is_empty() {
-            writer.save(current, Some(run.clone()))?;
-        } else if writer.has_taken_over() {
-            // What the lost run had done is known now.
-            writer.save(current, None)?;
+/// A run that is about to be made: by whom, on what, and where it is remembered.
+pub(crate) struct Running<'a> {
+    pub(crate) command: &'a str,
+    pub(crate) engine: Engine,
+    pub(crate) host: &'a Host,
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) writer: &'a Writer,
+    pub(crate) report: Report,
+}
+
+impl Running<'_> {
+    /// Reconciles, and saves what came of it if anything was done, or had been by a lost run. The first signal finishes what
+    /// runs, the second cancels it.
+    pub(crate) async fn carry_out(
+        self,
+        current: &mut Option<CurrentGraph>,
+        intended: Option<&Graph>,
+        selection: &Selection,
+    ) -> Result<Done, CliError> {
+        let Self { command, engine, host, manifest, writer, report } = self;
+        let started = Timestamp::now();
+        let number = writer.begin(command, started);
+        let (drain, cancel) = (CancellationToken::new(), CancellationToken::new());
+        let engine = engine.with_journal(writer.journal()).draining_on(drain.clone());
+        let signals = Signals::new()?;
+        let listener = tokio::spawn(stop_on(signals, drain, cancel.clone(), report));
+        let status = engine.reconcile_until(current, intended, selection, &cancel).await;
+        listener.abort();
+        let status = status?;
+        let outcome = match status.interruption() {
+            Some(Interruption::Cancelled) => Outcome::Cancelled,
+            _ if status.result().is_ok() => Outcome::Done,
+            _ => Outcome::Failed,
+        };
+        let run = Run {
+            number,
+            command: command.to_owned(),
+            started,
+            ended: Timestamp::now(),
+            outcome,
+            entries: status.log().iter().map(RunEntry::from).collect(),
+        };
+        if let Some(current) = current {
+            host.settle(current);
+            let protects = protect::remember(manifest, current);
+            if !run.entries.is_empty() {
+                writer.save(current, Some(run.clone()))?;
+            } else if protects || writer.has_taken_over() {
+                // What the lost run had done is known now.
+                writer.save(current, None)?;
+            }
         }
+        Ok(Done { status, run })
     }
-    Ok(Done { status, run })
 }
 
 async fn stop_on(mut signals: Signals, drain: CancellationToken, cancel: CancellationToken, report: Report) {

@@ -23,7 +23,7 @@ use setpoint_state::Writer;
 use super::args::WatchArgs;
 use super::error::Error;
 use super::protect;
-use super::run;
+use super::run::Running;
 use super::set::{Set, load_manifest};
 use crate::error::CliError;
 use crate::report::Report;
@@ -164,18 +164,15 @@ impl Keeper {
             }
             self.refused.clear();
         }
-        let done = run::carry_out(
-            self.engine.clone(),
-            &self.host,
-            &self.set.manifest,
-            &self.writer,
-            "watch",
-            &mut self.current,
-            intended,
-            &all,
-            self.report,
-        );
-        let done = done.await?;
+        let running = Running {
+            command: "watch",
+            engine: self.engine.clone(),
+            host: &self.host,
+            manifest: &self.set.manifest,
+            writer: &self.writer,
+            report: self.report,
+        };
+        let done = running.carry_out(&mut self.current, intended, &all).await?;
         for entry in done.status.log() {
             self.say.operation(entry)?;
         }
