@@ -249,14 +249,13 @@ impl Summary {
         let wrong = match status {
             Err(error) => Some(format!("{error:#}")),
             Ok(Some(status)) if !status.success() => Some(format!("ended with {status}")),
-            // Where it had to be ended, that is told in its place.
-            Ok(None) => None,
             Ok(Some(_)) if own.results == 0 => Some("ended without telling how its tests ended".to_owned()),
             Ok(Some(_)) if own.results > 1 => Some("told more than once how its tests ended".to_owned()),
             Ok(Some(_)) if own.announced != told => {
                 Some(format!("announced {} and told of {told}", console::count(own.announced, "test")))
             }
-            Ok(Some(_)) => None,
+            // Where it had to be ended, that is told in its place.
+            Ok(_) => None,
         };
         if let Some(wrong) = wrong.filter(|_| own.failed == 0) {
             own.note(format!("{package}: {target}: {wrong}"));

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// Tests of which two are wrong, one can't run, one starts what someone installed by hand, and one sees the machine.
-const TESTS: &str = r##"//! Tests.
+const TESTS: &str = r#"//! Tests.
 
 #[test]
 fn holds() {}
@@ -39,7 +39,7 @@ fn starts_something_and_does_not_care() {
 fn sees_only_what_is_listed() {
     assert!(std::env::var("LEAKED").is_err());
 }
-"##;
+"#;
 
 /// A library with a warning, a line that is not formatted, and an example that does not hold.
 const LIBRARY: &str = "//! A library.
