@@ -33,6 +33,7 @@ pub(crate) trait Reportable: std::error::Error {
     }
 
     /// Whether it may pass by itself, so that whoever keeps running goes on: a full disk, and the like.
+    #[cfg(feature = "host")]
     fn is_passing(&self) -> bool {
         false
     }
@@ -109,6 +110,7 @@ impl CliError {
     }
 
     /// Whether it may pass by itself.
+    #[cfg(feature = "host")]
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self, Self::Job(error) if error.is_passing())
     }
