@@ -1,8 +1,12 @@
 //! The database: opened for a moment, in which all of it is read or one transaction is written.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::OpenOptionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -45,6 +49,8 @@ pub(crate) struct Content {
     pub(crate) graph: CurrentGraph,
     /// It was read from an earlier format: the next checkpoint writes all of it.
     pub(crate) outdated: bool,
+    /// It was read from the copy, since the database is damaged: how, in words.
+    pub(crate) damaged: Option<String>,
 }
 
 /// An item with its state; the item's own text is left to its type.
@@ -60,7 +66,7 @@ struct StoredItem<T> {
 impl Content {
     pub(crate) fn empty(set: &str) -> Self {
         let graph = CurrentGraph::new(set);
-        Self { set: set.to_owned(), serial: 0, last_run: 0, graph, outdated: false }
+        Self { set: set.to_owned(), serial: 0, last_run: 0, graph, outdated: false, damaged: None }
     }
 }
 
@@ -80,12 +86,65 @@ impl Store {
         Self { path: dir.join("state.redb") }
     }
 
-    pub(crate) fn exists(&self) -> bool {
-        self.path.exists()
+    /// The copy that is made after each checkpoint, for when the database is damaged.
+    fn copy(&self) -> Self {
+        Self { path: self.path.with_file_name("state.last") }
     }
 
-    /// Reads all but the runs.
+    /// Whether there is a database. Only what is not there is not there: what can't be looked at is an error.
+    pub(crate) fn exists(&self) -> Result<bool, StateError> {
+        self.path.try_exists().map_err(StateError::file("look at", &self.path))
+    }
+
+    /// Reads all but the runs; from the copy where the database is damaged.
     pub(crate) fn read(&self, types: &ItemTypes) -> Result<Option<Content>, StateError> {
+        match self.read_own(types) {
+            Err(error) if error.is_damage() => match self.copy().read_own(types) {
+                Ok(Some(content)) => Ok(Some(Content { damaged: Some(error.to_string()), ..content })),
+                _ => Err(error),
+            },
+            read => read,
+        }
+    }
+
+    /// Puts the copy in the place of a damaged database, which is kept under another name.
+    pub(crate) fn restore(&self) -> Result<(), StateError> {
+        let failed = |path: &Path| StateError::file("put the copy in the place of", path.to_path_buf());
+        fs::rename(&self.path, self.path.with_extension("damaged")).map_err(failed(&self.path))?;
+        let beside = self.path.with_extension("new");
+        fs::copy(self.copy().path, &beside).map_err(failed(&beside))?;
+        fs::rename(&beside, &self.path).map_err(failed(&self.path))
+    }
+
+    /// Makes the copy. Where that fails, the last one stays.
+    fn keep_copy(&self) {
+        let copy = self.copy().path;
+        let beside = copy.with_extension("last-new");
+        let kept = fs::copy(&self.path, &beside).and_then(|_| fs::rename(&beside, &copy));
+        if kept.is_err() {
+            let _ = fs::remove_file(&beside);
+        }
+    }
+
+    fn read_own(&self, types: &ItemTypes) -> Result<Option<Content>, StateError> {
+        self.guarded(|store| store.read_whole(types))
+    }
+
+    /// Reads something; from the copy where the database is damaged.
+    fn or_copy<T>(&self, read: impl Fn(&Self) -> Result<T, StateError>) -> Result<T, StateError> {
+        match self.guarded(&read) {
+            Err(error) if error.is_damage() => self.copy().guarded(&read).map_err(|_| error),
+            read => read,
+        }
+    }
+
+    /// Reads something from what may be damaged.
+    fn guarded<T>(&self, read: impl Fn(&Self) -> Result<T, StateError>) -> Result<T, StateError> {
+        let read = quietly(|| read(self));
+        read.unwrap_or_else(|why| Err(StateError::Damaged { path: self.path.clone(), why }))
+    }
+
+    fn read_whole(&self, types: &ItemTypes) -> Result<Option<Content>, StateError> {
         let Some(txn) = self.begin_read()? else { return Ok(None) };
         let Some(meta) = self.table(txn.open_table(META))? else { return Ok(None) };
         let field = |key: &str| -> Result<Option<String>, StateError> {
@@ -136,7 +195,7 @@ impl Store {
             }
         }
         let (serial, last_run, outdated) = (number("serial")?, number("last_run")?, found < FORMAT);
-        Ok(Some(Content { set, serial, last_run, graph, outdated }))
+        Ok(Some(Content { set, serial, last_run, graph, outdated, damaged: None }))
     }
 
     /// Reads how many checkpoints there have been; none without any.
@@ -148,6 +207,10 @@ impl Store {
 
     /// Reads the runs, latest first, at most that many.
     pub(crate) fn runs(&self, most: usize) -> Result<Vec<Run>, StateError> {
+        self.or_copy(|store| store.own_runs(most))
+    }
+
+    fn own_runs(&self, most: usize) -> Result<Vec<Run>, StateError> {
         let Some(txn) = self.begin_read()? else { return Ok(Vec::new()) };
         let Some(table) = self.table(txn.open_table(RUNS))? else { return Ok(Vec::new()) };
         let latest = self.done(table.iter())?.rev().take(most);
@@ -161,6 +224,10 @@ impl Store {
 
     /// Reads one run.
     pub(crate) fn run_numbered(&self, number: u64) -> Result<Option<Run>, StateError> {
+        self.or_copy(|store| store.own_run_numbered(number))
+    }
+
+    fn own_run_numbered(&self, number: u64) -> Result<Option<Run>, StateError> {
         let Some(txn) = self.begin_read()? else { return Ok(None) };
         let Some(table) = self.table(txn.open_table(RUNS))? else { return Ok(None) };
         let found = self.done(table.get(number))?;
@@ -177,8 +244,10 @@ impl Store {
 
     /// Writes a checkpoint: all of it or nothing, and it lasts.
     pub(crate) fn write(&self, change: &Change<'_>, types: &ItemTypes) -> Result<(), StateError> {
-        if self.exists() {
-            return self.commit(self.open(|path| Database::open(path))?, change, types);
+        if self.exists()? {
+            self.commit(self.open(|path| Database::open(path))?, change, types)?;
+            self.keep_copy();
+            return Ok(());
         }
         // A database that is only half made is none: it is made beside its place. The lock keeps others away.
         let beside = Self { path: self.path.with_extension("new") };
@@ -189,8 +258,15 @@ impl Store {
             }
             _ => {}
         }
-        beside.commit(beside.open(|path| Database::create(path))?, change, types)?;
-        fs::rename(&beside.path, &self.path).map_err(failed(&self.path))
+        // Items are in it whole, secrets included, whatever stands around it.
+        let file =
+            fs::OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&beside.path);
+        let file = file.map_err(failed(&beside.path))?;
+        let made = Database::builder().create_file(file);
+        beside.commit(made.map_err(|error| beside.failed("make", error.into()))?, change, types)?;
+        fs::rename(&beside.path, &self.path).map_err(failed(&self.path))?;
+        self.keep_copy();
+        Ok(())
     }
 
     fn commit(&self, db: Database, change: &Change<'_>, types: &ItemTypes) -> Result<(), StateError> {
@@ -261,7 +337,7 @@ impl Store {
     }
 
     fn begin_read(&self) -> Result<Option<ReadTransaction>, StateError> {
-        if !self.exists() {
+        if !self.exists()? {
             return Ok(None);
         }
         let db = match self.open(|path| ReadOnlyDatabase::open(path)) {
@@ -308,4 +384,29 @@ impl Store {
     fn failed(&self, what: &'static str, source: redb::Error) -> StateError {
         StateError::Database { what, path: self.path.clone(), source: Box::new(source) }
     }
+}
+
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does something that may panic on damaged data, without a word; the error says what the panic said.
+fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let shown = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                shown(info);
+            }
+        }));
+    });
+    QUIET.set(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    QUIET.set(false);
+    done.map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        text.or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "it can't be read".to_owned())
+    })
 }

@@ -55,6 +55,14 @@ pub enum StateError {
         /// What it says.
         source: Box<redb::Error>,
     },
+    /// The database is damaged, and there is no copy of it.
+    #[error("{} is damaged: {why}", .path.display())]
+    Damaged {
+        /// The database.
+        path: PathBuf,
+        /// What reading it came to.
+        why: String,
+    },
     /// Something in the state can't be understood.
     #[error("{} holds something that can't be understood: {what}: {source}", .path.display())]
     Broken {
@@ -81,8 +89,24 @@ pub enum StateError {
 }
 
 impl StateError {
+    /// Whether what was written can't be read any more, rather than not be read now.
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged { .. } | Self::Broken { .. } => true,
+            Self::Database { source, .. } => {
+                matches!(**source, redb::Error::Corrupted(_)) || is_no_database(source)
+            }
+            _ => false,
+        }
+    }
+
     pub(crate) fn file(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::File { what, path, source }
     }
+}
+
+/// Whether a file does not even begin as a database does.
+fn is_no_database(error: &redb::Error) -> bool {
+    matches!(error, redb::Error::Io(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof))
 }

@@ -34,12 +34,20 @@ pub struct Snapshot {
     pub graph: CurrentGraph,
     /// Whether a run is under way, or was when its process ended.
     pub unfinished: bool,
+    /// It is what the copy of the database holds: the database is damaged, in these words.
+    pub damaged: Option<String>,
 }
 
 impl Snapshot {
     /// What is known where nothing was ever done.
     pub fn empty(set: &str) -> Self {
-        Self { set: set.to_owned(), serial: 0, graph: CurrentGraph::new(set), unfinished: false }
+        Self {
+            set: set.to_owned(),
+            serial: 0,
+            graph: CurrentGraph::new(set),
+            unfinished: false,
+            damaged: None,
+        }
     }
 }
 
@@ -102,6 +110,10 @@ impl StateDir {
             let (found, wanted) = (content.set.clone(), set.to_owned());
             return Err(StateError::OtherSet { dir: self.dir.clone(), found, wanted });
         }
+        let damaged = loaded.as_ref().and_then(|(content, _)| content.damaged.clone());
+        if damaged.is_some() {
+            self.store().restore()?;
+        }
         let is_new = loaded.is_none();
         let (content, told) = loaded.unwrap_or_else(|| (Content::empty(set), None));
         let (serial, last_run, outdated) = (content.serial, content.last_run, content.outdated);
@@ -113,8 +125,16 @@ impl StateDir {
         let last_run = last_run + u64::from(lost.is_some());
         let goes_on = lost.is_some();
         let book = Mutex::new(Book { serial, last_run, saved: None, lost });
-        let writer =
-            Writer { dir: self.clone(), set: set.to_owned(), journal, book, in_flight, found, _lock: lock };
+        let writer = Writer {
+            dir: self.clone(),
+            set: set.to_owned(),
+            journal,
+            book,
+            in_flight,
+            damaged,
+            found,
+            _lock: lock,
+        };
         if is_new {
             // That there is a state now is no change to what is known.
             writer.write(&graph, None, serial)?;
@@ -141,6 +161,9 @@ impl StateDir {
         loop {
             let Some(content) = self.store().read(&self.types)? else { return Ok(None) };
             let told = journal::read(&self.journal_path(), content.serial, &self.types)?;
+            if content.damaged.is_some() {
+                return Ok(Some((content, told)));
+            }
             // A checkpoint between the two reads leaves a journal that goes on from a later state.
             if told.is_some() || self.store().serial()? == Some(content.serial) {
                 return Ok(Some((content, told)));
@@ -157,6 +180,7 @@ pub struct Writer {
     journal: Arc<JournalFile>,
     book: Mutex<Book>,
     in_flight: Vec<ItemHandle>,
+    damaged: Option<String>,
     found: u64,
     _lock: Lock,
 }
@@ -186,6 +210,11 @@ impl Writer {
     /// Whether a lost run was taken over that is not saved yet.
     pub fn has_taken_over(&self) -> bool {
         self.book().lost.is_some()
+    }
+
+    /// How the database was damaged, whose place its copy has taken; none if it was not.
+    pub fn damaged(&self) -> Option<&str> {
+        self.damaged.as_deref()
     }
 
     /// The items that a lost run was working on, with their old and new values.
@@ -240,10 +269,10 @@ impl Writer {
 
 /// What a checkpoint and the journal after it come to.
 fn snapshot(content: Content, told: Option<&Told>) -> Snapshot {
-    let Content { set, serial, graph, .. } = content;
-    let Some(told) = told else { return Snapshot { set, serial, graph, unfinished: false } };
+    let Content { set, serial, graph, damaged, .. } = content;
+    let Some(told) = told else { return Snapshot { set, serial, graph, unfinished: false, damaged } };
     let graph = replay(set.as_str(), Some(graph), &told.records);
-    Snapshot { set, serial, graph, unfinished: true }
+    Snapshot { set, serial, graph, unfinished: true, damaged }
 }
 
 /// The items that changed since the last checkpoint; none if that can't be told.

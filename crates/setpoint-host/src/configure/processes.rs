@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::time::Duration;
@@ -40,8 +41,11 @@ impl Processes {
             return opened.map_err(|error| OpError::untouched(format!("its log file: {error}")));
         }
         let path = self.host.log_of(item);
-        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-        made.and_then(|()| fs::OpenOptions::new().create(true).append(true).open(&path)).map_err(|error| {
+        // What a process says may be nobody else's business.
+        let made =
+            path.parent().map_or(Ok(()), |dir| fs::DirBuilder::new().recursive(true).mode(0o700).create(dir));
+        let open = || fs::OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
+        made.and_then(|()| open()).map_err(|error| {
             OpError::untouched(format!("can't open its log file {}: {error}", path.display()))
         })
     }

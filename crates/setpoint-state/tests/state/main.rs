@@ -221,7 +221,7 @@ async fn a_run_whose_process_ended_is_taken_over_by_the_next_writer() {
     assert!(lost.entries[0].ended.is_some() && lost.entries[2].ended.is_none());
     assert!(!state.path().join("journal").exists());
     // It was saved: the same is there without the journal.
-    assert_eq!(names(&state.read().unwrap().unwrap().graph), ["a=1", "b=2", "c=3"]);
+    assert_eq!(names(&state.read().unwrap().unwrap().graph), ["a=1", "b=3", "c=3"]);
 }
 
 #[tokio::test]
@@ -333,4 +333,98 @@ async fn nobody_else_can_read_what_is_remembered() {
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(state.path()), 0o700);
     assert_eq!(mode(&state.path().join("journal")), 0o600);
+}
+
+/// Damages the database in one way, and gives what is read then.
+async fn damaged(damage: impl Fn(&std::path::Path)) -> (TempDir, StateDir) {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    {
+        let (writer, graph) = lock(&state);
+        let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 3)]).await;
+        writer.save(&graph, Some(run(1))).unwrap();
+    }
+    damage(&state.path().join("state.redb"));
+    (dir, state)
+}
+
+#[tokio::test]
+async fn a_damaged_database_is_replaced_by_its_copy_with_a_word_about_it() {
+    let zeros_at = |from: u64| {
+        move |path: &std::path::Path| {
+            let mut file = fs::OpenOptions::new().write(true).open(path).unwrap();
+            std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(from)).unwrap();
+            file.write_all(&[0; 4096]).unwrap();
+        }
+    };
+    let damages: [Box<dyn Fn(&std::path::Path)>; 5] = [
+        Box::new(zeros_at(0)),
+        Box::new(zeros_at(64)),
+        Box::new(zeros_at(4096)),
+        Box::new(|path| fs::write(path, "").unwrap()),
+        Box::new(|path| fs::OpenOptions::new().write(true).open(path).unwrap().set_len(5000).unwrap()),
+    ];
+    for (number, damage) in damages.iter().enumerate() {
+        let (_dir, state) = damaged(damage).await;
+        let snapshot = state.read().unwrap().unwrap();
+        assert_eq!(names(&snapshot.graph), ["a=1", "b=3"], "damage {number}");
+        assert!(snapshot.damaged.is_some(), "damage {number}");
+        assert_eq!(state.runs(9).unwrap(), [run(1)], "damage {number}");
+        let (writer, graph) = lock(&state);
+        assert!(writer.damaged().is_some());
+        assert!(state.path().join("state.damaged").exists(), "what is damaged is kept");
+        let graph = reconcile(&writer, graph, &[part("a", 2)]).await;
+        writer.save(&graph, Some(run(2))).unwrap();
+        drop(writer);
+        let snapshot = state.read().unwrap().unwrap();
+        assert_eq!((names(&snapshot.graph), snapshot.damaged), (vec!["a=2".to_owned()], None));
+        assert_eq!(state.runs(9).unwrap().len(), 2, "the history is there too");
+    }
+}
+
+#[tokio::test]
+async fn what_can_not_be_looked_at_is_not_taken_for_nothing() {
+    let (_dir, state) = damaged(|path| {
+        fs::remove_file(path).unwrap();
+        // A link that leads to itself can't be followed, by nobody.
+        std::os::unix::fs::symlink(path, path).unwrap();
+    })
+    .await;
+    assert!(matches!(state.read(), Err(StateError::File { .. })), "{:?}", state.read());
+}
+
+#[tokio::test]
+async fn only_the_owner_reads_the_state_whatever_stands_around_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    fs::create_dir(state.path()).unwrap();
+    fs::set_permissions(state.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 1)]).await;
+    let mode = |name: &str| fs::metadata(state.path().join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("journal"), 0o600);
+    writer.save(&graph, Some(run(1))).unwrap();
+    assert_eq!((mode("state.redb"), mode("state.last")), (0o600, 0o600));
+}
+
+#[tokio::test]
+async fn what_the_first_format_knew_of_adoptions_is_known() {
+    const ADOPTED: redb::TableDefinition<'_, (&str, &str), ()> = redb::TableDefinition::new("adopted");
+    const META: redb::TableDefinition<'_, &str, &str> = redb::TableDefinition::new("meta");
+    let (_dir, state) = damaged(|path| {
+        let db = redb::Database::open(path).unwrap();
+        let txn = db.begin_write().unwrap();
+        txn.open_table(ADOPTED).unwrap().insert(("part", "a"), ()).unwrap();
+        txn.open_table(META).unwrap().insert("format", "1").unwrap();
+        txn.commit().unwrap();
+    })
+    .await;
+    let is_adopted =
+        || state.read().unwrap().unwrap().graph.state(&reference("a")).unwrap().ownership().is_adopted();
+    assert!(is_adopted());
+    let (writer, graph) = lock(&state);
+    writer.save(&graph, None).unwrap();
+    drop(writer);
+    assert!(is_adopted(), "also when it was written anew");
 }

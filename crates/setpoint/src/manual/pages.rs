@@ -419,10 +419,16 @@ const STATE: File = File(
     "What Setpoint made and did, beside the manifests or where `--state` says. It may hold secrets.",
 );
 const DATABASE: File = File(".setpoint/state.redb", "The items and the history.");
+const COPY: File = File(
+    ".setpoint/state.last",
+    "A copy of it, used where it is damaged; that one is then kept as state.damaged.",
+);
+const RUNTIME: File =
+    File(".setpoint/run/", "The logs of processes that name none, and which process is whose.");
 const JOURNAL: File = File(".setpoint/journal", "The run under way; the next run goes on from it.");
 const LOCK: File = File(".setpoint/lock", "Held by the command that writes.");
-const SET: &[File] = &[MANIFESTS, STATE, DATABASE, JOURNAL, LOCK];
-const STATE_FILES: &[File] = &[STATE, DATABASE, JOURNAL, LOCK];
+const SET: &[File] = &[MANIFESTS, STATE, DATABASE, COPY, JOURNAL, LOCK, RUNTIME];
+const STATE_FILES: &[File] = &[STATE, DATABASE, COPY, JOURNAL, LOCK];
 const UNIT_MANIFESTS: File =
     File("/etc/setpoint/NAME/", "The manifests of the service `setpoint-watch@NAME`.");
 const UNIT_STATE: File = File("/var/lib/setpoint/NAME/", "The state of that service.");

@@ -43,14 +43,20 @@ fn what_is_packed_of_the_binary_installs_and_runs() {
 
 #[test]
 fn the_manual_names_the_files_that_are_there_after_a_run() {
-    let sandbox = Sandbox::new("files:\n  a: {content: one}\n");
+    let sandbox = Sandbox::new("files:\n  a: {content: one}\nprocesses:\n  p: {command: sleep 600}\n");
     sandbox.ok(&["apply", "--yes"]);
     sandbox.ok(&["man", "pages"]);
     let page = sandbox.read("pages/setpoint-apply.1");
-    for file in ["", "state.redb", "lock"] {
+    for file in ["", "state.redb", "state.last", "lock", "run/"] {
         assert!(page.contains(&format!("\\fI\\&.setpoint/{file}\\fR")), "{file}");
         assert!(sandbox.path(".setpoint").join(file).exists(), "{file}");
     }
+    let named = |name: String| page.contains(&format!("\\&.setpoint/{name}"));
+    for entry in std::fs::read_dir(sandbox.path(".setpoint")).unwrap() {
+        let name = entry.unwrap().file_name().to_string_lossy().into_owned();
+        assert!(named(name.clone()), "{name} is in no FILES");
+    }
+    sandbox.ok(&["destroy", "--yes"]);
     let root = sandbox.read("pages/setpoint.1");
     assert!(root.contains("setpoint\\-plan(1)") && !root.contains("setpoint\\-help(1)"), "{root}");
 }

@@ -88,6 +88,9 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
 
 /// Removes what a run that was cut off left lying about.
 pub(crate) fn clean_up(host: &Host, writer: &Writer, report: Report) -> Result<(), CliError> {
+    if let Some(why) = writer.damaged() {
+        report.warn(&set::damage(why));
+    }
     let removed = host.sweep(writer.in_flight()).map_err(|error| Error::Sweep(error.to_string()))?;
     for path in removed {
         report.detail(|| format!("removed {}, which a run that was cut off had left", path.display()));

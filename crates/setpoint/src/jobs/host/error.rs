@@ -169,7 +169,10 @@ impl Reportable for Error {
             Self::State(StateError::OtherSet { .. }) => {
                 Some("name another directory with `--state`, or give the manifests their old `name` back")
             }
-            Self::State(StateError::Broken { .. } | StateError::Database { .. }) => Some(
+            Self::State(StateError::Database { .. } | StateError::File { .. }) => Some(
+                "see that the disk has room and that you may write there; nothing that was remembered is lost",
+            ),
+            Self::State(StateError::Broken { .. } | StateError::Damaged { .. }) => Some(
                 "move the state directory away to start anew; what is on the host can be taken over with `adopt: true`",
             ),
             Self::NoSuchItem(_) | Self::NotDeclared(_) => Some(

@@ -19,6 +19,9 @@ const CHANGES: u8 = 2;
 pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
     let (set, mut snapshot, ahead) = ahead::load(&args.set, args.change.refresh)?;
     report.detail(|| format!("{}: {} declared", set.name(), counted(set.intended().len())));
+    if let Some(why) = &snapshot.damaged {
+        report.warn(&set::damage(why));
+    }
     if snapshot.unfinished {
         report.warn("a run is under way, or was cut off: the plan is of what it has done so far");
     }

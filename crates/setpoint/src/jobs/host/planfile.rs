@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -51,19 +50,13 @@ impl PlanFile {
         let failed =
             |why: &dyn std::fmt::Display| Error::PlanFile { path: path.to_path_buf(), why: why.to_string() };
         let bytes = serde_json::to_vec(self).map_err(|error| failed(&error))?;
-        let beside = path.with_extension("setpoint-new");
-        let written = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&beside)
-            .and_then(|mut file| file.write_all(&bytes))
-            .and_then(|()| fs::rename(&beside, path));
-        written.map_err(|error| {
-            let _ = fs::remove_file(&beside);
-            failed(&error).into()
-        })
+        // A name that nobody can know, in the same folder; it is the owner's alone from the first instant.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
+            file.write_all(&bytes)?;
+            file.persist(path).map_err(|error| error.error)
+        });
+        written.map(drop).map_err(|error| failed(&error).into())
     }
 
     pub(crate) fn read(path: &Path) -> Result<Self, CliError> {

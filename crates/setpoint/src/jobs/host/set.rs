@@ -169,6 +169,11 @@ fn reach<'a, 'g, S: State, E: Iterator<Item = &'g Edge>>(
     found
 }
 
+/// What is said of a state that is not the last one.
+pub(crate) fn damage(why: &str) -> String {
+    format!("{why}; what it held when it was last copied is used instead, and the host is read all the same")
+}
+
 /// Whether an item was there before, and is only looked after.
 pub(crate) fn is_adopted(current: &CurrentGraph, item: &ItemRef) -> bool {
     current.state(item).is_some_and(|state| state.ownership().is_adopted())
