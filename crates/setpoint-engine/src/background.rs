@@ -78,6 +78,7 @@ impl Background {
     /// Gives up on the operation: it was asked to stop and did not.
     pub(crate) fn abandon(&self) {
         self.progress().over = true;
+        self.wake.nudge();
     }
 }
 
@@ -140,6 +141,11 @@ impl Wake {
 
     fn ring(&self) {
         self.ended.store(true, Ordering::Release);
+        self.notify.notify_waiters();
+    }
+
+    /// Lets whoever waits for a condition look again; there is nothing to collect.
+    fn nudge(&self) {
         self.notify.notify_waiters();
     }
 

@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use setpoint_graph::{Item, ItemHandle, Kind};
 
-use crate::op::{OpCx, OpError};
+use crate::op::{OpCx, OpError, Operation};
 
 /// Carries out operations on items of one type.
 ///
@@ -50,6 +51,12 @@ pub trait Configurator<T: Item>: Send + Sync + 'static {
     /// Whether the way from old to new is deletion and creation; by default always.
     fn needs_recreate(&self, _old: &T, _new: &T) -> bool {
         true
+    }
+
+    /// How long an operation on an item may take, or reading it, which is none; where this says nothing, the engine's
+    /// limit holds. For items that bring a limit of their own.
+    fn limit(&self, _operation: Option<Operation>, _item: &T) -> Option<Duration> {
+        None
     }
 
     /// Reads the item from the real system.
@@ -93,6 +100,7 @@ trait Erased: Send + Sync {
     fn read(self: Arc<Self>, cx: OpCx, item: ItemHandle) -> OpFuture<Observed<ItemHandle>>;
     fn list(self: Arc<Self>, cx: OpCx) -> OpFuture<Option<Vec<ItemHandle>>>;
     fn needs_recreate(&self, old: &ItemHandle, new: &ItemHandle) -> bool;
+    fn limit(&self, operation: Option<Operation>, item: &ItemHandle) -> Option<Duration>;
     fn accepts(&self, item: &ItemHandle) -> bool;
     fn item_type(&self) -> &'static str;
 }
@@ -141,6 +149,10 @@ impl<T: Item, C: Configurator<T>> Erased for Typed<T, C> {
         }
     }
 
+    fn limit(&self, operation: Option<Operation>, item: &ItemHandle) -> Option<Duration> {
+        item.get().and_then(|item| self.configurator.limit(operation, item))
+    }
+
     fn accepts(&self, item: &ItemHandle) -> bool {
         item.get::<T>().is_some()
     }
@@ -182,6 +194,13 @@ impl ConfiguratorHandle {
 
     pub(crate) fn needs_recreate(&self, old: &ItemHandle, new: &ItemHandle) -> bool {
         self.0.needs_recreate(old, new)
+    }
+
+    /// The limit that the item brings; none if asking for it panicked.
+    pub(crate) fn limit(&self, operation: Option<Operation>, item: &ItemHandle) -> Option<Duration> {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.0.limit(operation, item)))
+            .ok()
+            .flatten()
     }
 
     pub(crate) fn accepts(&self, item: &ItemHandle) -> bool {

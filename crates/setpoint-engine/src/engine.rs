@@ -309,6 +309,16 @@ impl Engine {
         self.retry_by_kind.get(kind).copied().unwrap_or(self.retry)
     }
 
+    /// How long an operation on an item, or reading it, may take: its own limit wins.
+    pub(crate) fn limit(
+        &self,
+        configurator: &ConfiguratorHandle,
+        operation: Option<Operation>,
+        item: &ItemHandle,
+    ) -> Option<Duration> {
+        configurator.limit(operation, item).or_else(|| self.timeout(item.kind()))
+    }
+
     pub(crate) fn timeout(&self, kind: &Kind) -> Option<Duration> {
         self.timeout_by_kind.get(kind).copied().or(self.timeout)
     }

@@ -178,7 +178,8 @@ impl Engine {
             let Some(configurator) = self.configurator(&kind) else { continue };
             let nothing = ItemRef::new(kind.clone(), "");
             let cx = OpCx::new(nothing, None, Known::default(), Arc::clone(&run));
-            let listed = self.within_time(&kind, "listing what is there", configurator.list(cx)).await?;
+            let limit = self.timeout(&kind);
+            let listed = self.within_time(limit, "listing what is there", configurator.list(cx)).await?;
             let known: BTreeSet<&ItemRef> =
                 current.slots().filter_map(|slot| current.reference_at(slot)).collect();
             let new = listed.into_iter().flatten().filter(|item| !known.contains(item.reference()));

@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands;
-use crate::error::CliError;
+use crate::error::{CliError, USAGE};
 use crate::jobs;
 use crate::manual;
 use crate::report::{LogFormat, Report};
@@ -64,7 +64,11 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
     let parsed = command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.map_err(|error| match absent_job(&error) {
         Some(job) => CliError::AbsentJob(job).report(LogFormat::Text),
-        None => error.exit(),
+        None => {
+            // There is nobody left to tell if this fails.
+            let _ = error.print();
+            ExitCode::from(if error.use_stderr() { USAGE } else { 0 })
+        }
     })
 }
 

@@ -15,6 +15,13 @@ use serde::Serialize;
 use crate::jobs::{self, Job};
 use crate::report::LogFormat;
 
+/// What the process exits with where it was asked for wrongly. Not 2, which says that there is something to do.
+pub(crate) const USAGE: u8 = 64;
+
+/// What the process exits with where nobody reads its output any more: what a shell says of a program that a closed pipe
+/// ended.
+const CLOSED: u8 = 141;
+
 /// What the command line has to know of an error.
 pub(crate) trait Reportable: std::error::Error {
     /// What kind of error it is, for programs.
@@ -27,7 +34,7 @@ pub(crate) trait Reportable: std::error::Error {
         None
     }
 
-    /// What the process exits with: 2 for what was asked for wrongly, as for any usage error, else 1.
+    /// What the process exits with: [`USAGE`] for what was asked for wrongly, else 1.
     fn exit_code(&self) -> u8 {
         1
     }
@@ -104,7 +111,7 @@ impl CliError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Job(error) => error.exit_code(),
-            Self::AbsentJob(_) => 2,
+            Self::AbsentJob(_) => USAGE,
             _ => 1,
         }
     }
@@ -119,11 +126,11 @@ impl CliError {
         matches!(self, Self::Job(error) if error.has_own_heading())
     }
 
-    /// Tells the person or the program, and gives the exit code. Nobody reading the output any more is no
-    /// failure.
+    /// Tells the person or the program, and gives the exit code. Of an output that nobody reads any more there is nobody to
+    /// tell; but what was to be done may not have been, so that it is no success.
     pub(crate) fn report(&self, format: LogFormat) -> ExitCode {
         if matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe) {
-            return ExitCode::SUCCESS;
+            return ExitCode::from(CLOSED);
         }
         let text = match format {
             LogFormat::Text => self.text(),

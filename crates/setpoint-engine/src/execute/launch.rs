@@ -251,7 +251,7 @@ impl Execution<'_> {
         let returns = operation == Operation::Delete && target.is_some();
         let known = self.known(step, returns);
         let cx = OpCx::new(item.reference().clone(), Some(operation), known, Arc::clone(self.run));
-        let kind_timeout = self.engine.timeout(item.kind());
+        let limit = self.engine.limit(&configurator, Some(operation), target.as_ref().unwrap_or(&item));
         let verify = self.engine.verifies();
         let op_cx = cx.clone();
         let operated: BoxFuture<'static, Result<(), OpError>> = match (operation, target) {
@@ -280,9 +280,9 @@ impl Execution<'_> {
         let clock = Arc::clone(&self.run.clock);
         let grace = self.engine.grace();
         self.running.push(Box::pin(async move {
-            let limit = async {
+            let stop = async {
                 let cancelled = cx.cancelled();
-                match kind_timeout {
+                match limit {
                     None => {
                         cancelled.await;
                         "was cancelled"
@@ -296,7 +296,7 @@ impl Execution<'_> {
                     },
                 }
             };
-            let (outcome, cancelled) = match select(work, Box::pin(limit)).await {
+            let (outcome, cancelled) = match select(work, Box::pin(stop)).await {
                 // It may have obeyed before anyone here noticed that it was told to stop.
                 Either::Left((outcome, _)) => (outcome, cx.is_cancelled().then(|| clock.now())),
                 Either::Right((why, work)) => {

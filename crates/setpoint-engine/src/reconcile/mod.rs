@@ -192,6 +192,11 @@ impl Engine {
                 outcome
             } else {
                 let now = run.clock.now();
+                if cancelled.is_none() && self.deadline(current, slot).is_some_and(|deadline| deadline <= now)
+                {
+                    // Nobody waits for it, and it takes too long all the same.
+                    background.cancel(now);
+                }
                 if cancelled.is_none_or(|at| after(at, self.grace()) > now) {
                     continue;
                 }
@@ -203,10 +208,11 @@ impl Engine {
                 && operation != Operation::Delete
                 && let (Some(wanted), Some(configurator)) = (target, self.configurator(item.kind()))
             {
+                let limit = self.limit(&configurator, None, &wanted);
                 let known = Known { memory: memory(current, slot), ..Known::default() };
                 let cx = OpCx::new(item.clone(), None, known, Arc::clone(run));
                 let verified = Box::pin(verify(&configurator, cx, wanted));
-                let verified = self.within_time(item.kind(), "reading the item back", verified).await;
+                let verified = self.within_time(limit, "reading the item back", verified).await;
                 // Whatever went wrong with the read, the operation has been done.
                 outcome = verified.map_err(|error| OpError::new(error.to_string()));
             }
@@ -226,6 +232,15 @@ impl Engine {
                 current.shared_mut().unwritten.push(Record::Ended { item, outcome, at: now });
             }
         }
+    }
+
+    /// When the background operation on the item in a slot has taken too long.
+    fn deadline(&self, current: &CurrentGraph, slot: SlotId) -> Option<Timestamp> {
+        let (item, flight) = (current.item_at(slot)?, current.state_at(slot)?.flight.as_ref()?);
+        let configurator = self.configurator(item.kind())?;
+        let item = flight.target.as_ref().unwrap_or(item);
+        let limit = self.limit(&configurator, Some(flight.operation), item)?;
+        Some(after(flight.started, limit))
     }
 
     /// Reads back items of which nobody knows how an operation on them ended, where that can be done.
@@ -273,21 +288,21 @@ impl Engine {
         cx: OpCx,
         item: setpoint_graph::ItemHandle,
     ) -> Result<Observed<setpoint_graph::ItemHandle>, OpError> {
-        let kind = item.kind().clone();
-        self.within_time(&kind, "reading the item", configurator.read(cx, item)).await
+        let limit = self.limit(configurator, None, &item);
+        self.within_time(limit, "reading the item", configurator.read(cx, item)).await
     }
 
-    /// Waits for a configurator no longer than an operation on items of the kind may take.
+    /// Waits for a configurator no longer than it may take.
     pub(crate) async fn within_time<T>(
         &self,
-        kind: &setpoint_graph::Kind,
+        limit: Option<std::time::Duration>,
         what: &str,
         work: impl Future<Output = Result<T, OpError>> + Unpin,
     ) -> Result<T, OpError> {
         use futures::FutureExt;
         use futures::future::{Either, select};
         let work = std::panic::AssertUnwindSafe(work).catch_unwind();
-        let outcome = match self.timeout(kind) {
+        let outcome = match limit {
             None => work.await,
             Some(timeout) => match select(work, self.clock().sleep(timeout)).await {
                 Either::Left((outcome, _)) => outcome,
@@ -309,10 +324,13 @@ impl Engine {
         let retries = failures.iter().filter_map(|failure| failure.due);
         let given_up = running.iter().filter_map(|background| background.cancelled_at());
         let given_up = given_up.map(|at| after(at, self.grace()));
+        let busy = current.shared().open.iter().filter_map(|item| current.slot_of(item));
+        let busy = busy.filter(|&slot| current.state_at(slot).is_some_and(|state| state.live().is_some()));
+        let too_long = busy.filter_map(|slot| self.deadline(current, slot));
         let contested = current.shared().open.iter().chain(&current.shared().dirty);
         let contested = contested.filter_map(|item| current.state(item)?.drift.as_ref());
         let contested = contested.filter(|drift| !drift.repaired).map(|drift| drift.due);
-        let next_retry = retries.chain(given_up).chain(contested).min();
+        let next_retry = retries.chain(given_up).chain(too_long).chain(contested).min();
         Status {
             log: progress.log,
             pending: current.shared().waiting.len(),

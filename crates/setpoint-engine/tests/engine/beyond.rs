@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use setpoint_engine::{
     ConditionKind, DefaultRegistry, Engine, Hooks, Journal, JournalError, LogEntry, MemoryJournal, OpCx,
-    OpError, Operation, Record, Selection, condition, replay, testkit,
+    OpError, Operation, Record, Selection, SimulatedClock, condition, replay, testkit,
 };
 use setpoint_graph::{ItemHandle, SubgraphPath};
 
@@ -247,6 +247,55 @@ async fn a_listing_that_hangs_ends_with_the_time_an_operation_has() {
     let engine = Engine::new(DefaultRegistry::new().with("thing", Hangs));
     let error = engine.discover(&setpoint_engine::CurrentGraph::new("test")).await.unwrap_err();
     assert_eq!(error.to_string(), "listing what is there took too long");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_items_own_limit_wins_over_the_engines() {
+    struct Slow;
+    impl setpoint_engine::Configurator<Thing> for Slow {
+        async fn create(&self, _: &OpCx, _: &Thing) -> Result<(), OpError> {
+            tokio::time::sleep(Duration::from_mins(15)).await;
+            Ok(())
+        }
+        async fn delete(&self, _: &OpCx, _: &Thing) -> Result<(), OpError> {
+            Ok(())
+        }
+        fn limit(&self, _: Option<Operation>, item: &Thing) -> Option<Duration> {
+            (item.value > 0).then(|| Duration::from_mins(u64::from(item.value)))
+        }
+    }
+    let engine = Engine::new(DefaultRegistry::new().with("thing", Slow)).with_clock(SimulatedClock::start());
+    let mut intended = setpoint_graph::Graph::new("test");
+    for (name, minutes) in [("A", 20), ("B", 12), ("C", 0)] {
+        intended.put_item(thing(name).value(minutes)).unwrap();
+    }
+    let status = engine.reconcile(&mut None, Some(&intended), &Selection::all()).await.unwrap();
+    let failed: Vec<_> = status.failures().iter().map(|failure| failure.item.name().to_string()).collect();
+    assert_eq!(failed, ["B", "C"], "the engine's ten minutes hold where there is no other limit");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_background_operation_that_takes_too_long_is_cancelled_and_given_up() {
+    let mut bench = Bench::new();
+    bench.engine =
+        bench.engine.clone().with_timeout(Some(Duration::from_mins(5))).with_grace(Duration::from_mins(1));
+    bench.world.next("A", Operation::Create, crate::world::Behaviour::Background);
+    bench.put(thing("A"));
+    let status = bench.run().await;
+    let due = status.next_retry().expect("there is a time to look again");
+    assert_eq!(due.duration_since(jiff::Timestamp::UNIX_EPOCH).as_mins(), 5);
+    tokio::time::sleep(Duration::from_mins(6)).await;
+    bench.run().await;
+    let asked = bench.world.lock().background["A"].2.as_ref().unwrap().cancellation().is_cancelled();
+    assert!(asked, "it is asked to stop");
+    let waiting = bench.run().await;
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    let status = bench.run().await;
+    assert!(log(&status)[0].contains("did not stop"), "{:?}", log(&status));
+    // Whoever waits for it is woken, although it never said how it ended.
+    tokio::time::timeout(Duration::from_secs(1), waiting.wait_for_background())
+        .await
+        .expect("nobody waits for ever");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use setpoint_engine::{Configurator, Observed, OpCx, OpError};
+use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation};
 use setpoint_graph::ItemRef;
 
 use crate::fs::untouched;
@@ -117,6 +118,17 @@ impl Configurator<Command> for Commands {
             return Ok(());
         }
         self.must(cx, old, "undo", undo, old.undo_timeout).await
+    }
+
+    /// Its own limits, and some time to start and to end.
+    fn limit(&self, operation: Option<Operation>, item: &Command) -> Option<Duration> {
+        let check = item.check_timeout.duration();
+        let own = match operation {
+            None => check,
+            Some(Operation::Create | Operation::Modify) => check * 2 + item.apply_timeout.duration(),
+            Some(Operation::Delete) => check + item.undo_timeout.duration(),
+        };
+        Some(own + Duration::from_mins(1))
     }
 
     fn needs_recreate(&self, _: &Command, _: &Command) -> bool {

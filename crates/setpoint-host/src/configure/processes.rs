@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::Pid;
-use setpoint_engine::{Configurator, Observed, OpCx, OpError};
+use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation};
 
 use crate::fs::untouched;
 use crate::host::Host;
@@ -141,6 +141,11 @@ impl Configurator<Process> for Processes {
         self.end(cx, old, &left.all).await?;
         tag.remove_record(&self.host.0.runtime);
         Ok(())
+    }
+
+    /// It may take as long as it is allowed to end, more than once, and some time to start.
+    fn limit(&self, operation: Option<Operation>, item: &Process) -> Option<Duration> {
+        operation.map(|_| item.stop_timeout.duration() * 2 + Duration::from_mins(1))
     }
 
     fn needs_recreate(&self, old: &Process, new: &Process) -> bool {

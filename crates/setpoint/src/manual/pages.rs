@@ -274,7 +274,7 @@ pub(super) const PAGES: &[Page] = &[
         exit: &[
             Exit(0, "It was stopped by SIGINT or SIGTERM."),
             Exit(1, "It could not start: Kubernetes, Consul's settings or an address can't be used."),
-            Exit(2, "A parameter is wrong."),
+            Exit(64, "A parameter is wrong."),
         ],
         files: &[
             COMPOSITE_CONFIG,
@@ -317,7 +317,8 @@ pub(super) const PAGES: &[Page] = &[
         exit: &[
             Exit(0, "The payload was printed."),
             FAILED,
-            Exit(2, "The command line is wrong, or with `--detailed-exitcode`, there are issues."),
+            Exit(2, "With `--detailed-exitcode`: there are issues."),
+            USAGE,
         ],
         files: &[File("-", "As a name of a file: the standard input.")],
     },
@@ -388,7 +389,7 @@ pub(super) const PAGES: &[Page] = &[
         exit: &[
             Exit(0, "All steps went as they should."),
             FAILED,
-            Exit(2, "The command line is wrong, or the directory holds something."),
+            Exit(64, "The command line is wrong, or the directory holds something."),
         ],
         files: &[File("$TMPDIR, /tmp", "Where it makes its directory, which it removes at the end.")],
     },
@@ -400,15 +401,17 @@ const FOUND: &[Exit] =
 const DETAILED: &[Exit] = &[
     Exit(0, "The plan was made; with `--detailed-exitcode`, there is nothing to do."),
     FAILED,
-    Exit(2, "The command line is wrong, or with `--detailed-exitcode`, there is something to do."),
+    Exit(2, "With `--detailed-exitcode`: there is something to do."),
+    USAGE,
 ];
 const DIFFERS: &[Exit] = &[
     Exit(0, "It was shown; with `--detailed-exitcode`, nothing differs."),
     FAILED,
-    Exit(2, "The command line is wrong, or with `--detailed-exitcode`, something differs."),
+    Exit(2, "With `--detailed-exitcode`: something differs."),
+    USAGE,
 ];
 const FAILED: Exit = Exit(1, "An error was reported on the standard error output.");
-const USAGE: Exit = Exit(2, "The command line is wrong.");
+const USAGE: Exit = Exit(crate::error::USAGE, "The command line is wrong.");
 
 const MANIFESTS: File = File(
     "*.yaml, *.yml",

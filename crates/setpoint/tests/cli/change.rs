@@ -143,7 +143,7 @@ fn what_is_to_be_replaced_is_made_anew() {
 #[test]
 fn what_goes_can_not_be_made_anew() {
     let sandbox = Sandbox::new(SITE);
-    assert_eq!(sandbox.run(&["destroy", "--replace", "file.index"]).code(), 2);
+    assert_eq!(sandbox.run(&["destroy", "--replace", "file.index"]).code(), 64);
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn render_wants_to_know_which_of_several_composites() {
     let ran = sandbox.run(&["composite", "render", "other.json"]);
     assert!(ran.err().starts_with("error: can't use other.json: no list of keys"), "{}", ran.err());
     assert_eq!(sandbox.run(&["composite", "render", "missing.json"]).code(), 1);
-    assert_eq!(sandbox.run(&["composite", "render", "--cloud-provider", "Mars", "kv.json"]).code(), 2);
+    assert_eq!(sandbox.run(&["composite", "render", "--cloud-provider", "Mars", "kv.json"]).code(), 64);
 }
 
 /// A namespace whose API server knows Composites.

@@ -52,7 +52,7 @@ fn a_directory_that_holds_something_is_refused_and_left_alone() {
     let taken = tempfile::tempdir().unwrap();
     fs::write(taken.path().join("mine.txt"), "precious").unwrap();
     let output = run(&["demo", "--keep", taken.path().to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(64));
     assert_eq!(text(&output.stdout), "");
     let expected = format!(
         "error: {} is not empty\nhint: name a directory that does not exist yet, or an empty one\n",
@@ -68,7 +68,7 @@ fn a_file_in_the_place_of_the_directory_is_refused() {
     let file = temporary.path().join("file");
     fs::write(&file, "precious").unwrap();
     let output = run(&["demo", "--keep", file.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(64));
     assert!(text(&output.stderr).contains("hint: name a directory that you may write to"));
     assert_eq!(fs::read_to_string(file).unwrap(), "precious");
 }
@@ -128,7 +128,7 @@ fn a_closed_output_ends_the_demo_quietly_and_cleanly() {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
         let output = setpoint(temporary.path()).args(args).stdout(writer).output().unwrap();
-        assert!(output.status.success(), "{:?}", output.status);
+        assert_eq!(output.status.code(), Some(141), "{:?}", output.status);
         assert_eq!(text(&output.stderr), "");
         assert_eq!(entries(temporary.path()), [""; 0]);
     }
@@ -137,7 +137,7 @@ fn a_closed_output_ends_the_demo_quietly_and_cleanly() {
 #[test]
 fn an_unknown_argument_is_a_usage_error() {
     let output = run(&["demo", "--kepe", "x"]);
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(64));
     assert!(text(&output.stderr).contains("--keep"), "it names what was meant");
 }
 

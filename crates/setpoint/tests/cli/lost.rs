@@ -194,3 +194,17 @@ fn mending_a_state_that_is_not_there_makes_none() {
     assert!(!sandbox.path(".setpoint").exists());
     sandbox.ok(&["apply", "--yes"]);
 }
+
+/// Nobody reads what it prints: that is no success, whatever it would have been.
+#[test]
+fn a_closed_output_is_no_success_for_who_has_done_nothing() {
+    let sandbox = Sandbox::new("files:\n  f: {content: x}\n");
+    for args in [&["apply", "--yes"][..], &["plan", "--detailed-exitcode"], &["plan"], &["state", "list"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ended = sandbox.command(args).stdout(writer).status().unwrap();
+        let printed = args != ["state", "list"];
+        assert_eq!(ended.code(), Some(if printed { 141 } else { 0 }), "{args:?}");
+    }
+    assert!(!sandbox.path("f").exists());
+}

@@ -41,7 +41,7 @@ fn what_is_wrong_with_a_parameter_is_told_before_anything_is_done() {
     ];
     for (args, variables, why) in cases {
         let output = run(args, variables);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", told(&output));
+        assert_eq!(output.status.code(), Some(64), "{args:?}: {}", told(&output));
         assert!(told(&output).contains(why), "{args:?}: {}", told(&output));
     }
 }

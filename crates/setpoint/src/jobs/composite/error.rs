@@ -91,7 +91,7 @@ impl Reportable for Error {
 
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Setting(_) | Self::SettingsFile { .. } => 2,
+            Self::Setting(_) | Self::SettingsFile { .. } => crate::error::USAGE,
             _ => 1,
         }
     }

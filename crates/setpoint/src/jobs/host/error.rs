@@ -210,7 +210,7 @@ impl Reportable for Error {
 
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NotEmpty(_) | Self::Directory { .. } => 2,
+            Self::NotEmpty(_) | Self::Directory { .. } => crate::error::USAGE,
             _ => 1,
         }
     }
