@@ -27,6 +27,7 @@ use crate::{console, workspace};
 
 /// Arguments of `cargo xtask dist`.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// Builds for these targets; for that of this machine if none is named.
     #[arg(long, value_name = "TARGET")]

@@ -62,7 +62,7 @@ pub(crate) fn zipper<W: Write>(out: W, level: u32) -> GzEncoder<W> {
     GzBuilder::new().write(out, flate2::Compression::new(level))
 }
 
-fn write_ar(mut out: impl Write, members: &[(&str, Content)], epoch: u64) -> io::Result<()> {
+pub(crate) fn write_ar(mut out: impl Write, members: &[(&str, Content)], epoch: u64) -> io::Result<()> {
     out.write_all(b"!<arch>\n")?;
     for (name, content) in members {
         let size = content.size()?;
