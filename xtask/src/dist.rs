@@ -298,4 +298,38 @@ mod tests {
         assert!(!runs_here("aarch64-unknown-linux-gnu", host));
         assert!(!runs_here("x86_64-apple-darwin", host));
     }
+
+    /// Runs the command with arguments.
+    fn dist(arguments: &[&std::ffi::OsStr]) -> Result<ExitCode> {
+        #[derive(clap::Parser)]
+        struct Command {
+            #[command(flatten)]
+            args: Args,
+        }
+        let words = std::iter::once("dist".as_ref()).chain(arguments.iter().copied());
+        run(&<Command as clap::Parser>::parse_from(words).args)
+    }
+
+    #[test]
+    fn whatever_fails_the_release_before_and_files_of_others_are_there_afterwards() {
+        let scratch = tempfile::tempdir().unwrap();
+        let out = scratch.path().join("out");
+        std::fs::create_dir(&out).unwrap();
+        std::fs::write(out.join("setpoint_0.0.1_amd64.deb"), "the release before").unwrap();
+        checksums::write(&out).unwrap();
+        for (binary, why) in
+            [("/nonexistent", "can't run `/nonexistent`"), ("/bin/true", "it is not Setpoint")]
+        {
+            let error = dist(&["--binary".as_ref(), binary.as_ref(), "--out".as_ref(), out.as_os_str()]);
+            let error = format!("{:#}", error.unwrap_err());
+            assert!(error.contains(why), "{error}");
+            assert_eq!(checksums::check(&out).unwrap(), 1);
+        }
+        let mine = out.join("setpoint-mine");
+        std::fs::write(&mine, "precious").unwrap();
+        let error = dist(&["--binary".as_ref(), mine.as_os_str(), "--out".as_ref(), out.as_os_str()]);
+        assert!(error.unwrap_err().to_string().contains("setpoint-mine"));
+        assert_eq!(std::fs::read_to_string(&mine).unwrap(), "precious");
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
 }

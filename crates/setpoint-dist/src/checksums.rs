@@ -36,6 +36,9 @@ pub fn check(folder: &Path) -> Result<usize, DistError> {
     let path = folder.join(NAME);
     let text = fs::read_to_string(&path).map_err(DistError::file("read", &path))?;
     let listed: Vec<(&str, &str)> = listed(&text).collect();
+    if let Some(line) = text.lines().find(|line| !line.contains("  ")) {
+        return Err(DistError::Wrong(format!("`{line}` in {NAME} is no checksum")));
+    }
     for (sum, name) in &listed {
         let found = of_file(&folder.join(name))?;
         if found != *sum {
@@ -143,6 +146,10 @@ mod tests {
                         e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  below/a\n";
         assert_eq!(text, expected);
         assert_eq!(check(root).unwrap(), 2);
+
+        fs::write(root.join(NAME), format!("{expected}odd\n")).unwrap();
+        assert_eq!(check(root).unwrap_err().to_string(), "`odd` in SHA256SUMS is no checksum");
+        fs::write(root.join(NAME), expected).unwrap();
 
         fs::write(root.join("new"), "").unwrap();
         assert_eq!(check(root).unwrap_err().to_string(), "new is not in SHA256SUMS");

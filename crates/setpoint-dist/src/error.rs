@@ -61,7 +61,7 @@ pub enum DistError {
         why: String,
     },
     /// A time is later than the formats of a release can write.
-    #[error("can't write the time {0}: archives hold at most {latest} seconds since 1970", latest = crate::release::LATEST)]
+    #[error("can't write the time {0}, which `SOURCE_DATE_EPOCH` or the commit has: archives hold at most {latest} seconds since 1970", latest = crate::release::LATEST)]
     Time(u64),
     /// What another program or file says can't be understood.
     #[error("can't use {what}: {why}")]

@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -31,13 +31,17 @@ impl Staging {
     /// Makes the folder beside `place`, where the release is going to be. Fails if what is there is no release.
     pub fn beside(place: &Path) -> Result<Self, DistError> {
         let place = resolve(place)?;
-        if there(&place)? {
-            release_before(&place)?;
-        }
         let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else {
             return Err(DistError::Place { path: place, why: "it has no folder above it".to_owned() });
         };
         fs::create_dir_all(parent).map_err(DistError::file("make", parent))?;
+        if there(&place)? {
+            if device(&place)? != device(parent)? {
+                let why = "it is a mount point, which can't be renamed".to_owned();
+                return Err(DistError::Place { path: place, why });
+            }
+            release_before(&place)?;
+        }
         let prefix = format!(".{}-", name.to_string_lossy());
         let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent);
         let folder = folder.map_err(DistError::file("make a folder in", parent))?;
@@ -92,6 +96,11 @@ fn there(place: &Path) -> Result<bool, DistError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(DistError::file("read", place)(error)),
     }
+}
+
+/// The file system that a folder is on: only what is on one can be exchanged.
+fn device(path: &Path) -> Result<u64, DistError> {
+    Ok(path.metadata().map_err(DistError::file("read", path))?.dev())
 }
 
 /// The files of the release that is in a folder: what its checksums list, and these. Fails if there is anything else.
@@ -241,6 +250,15 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
             assert!(place.join("setpoint_1.deb").exists(), "the release before is still there");
             assert_eq!(names(scratch.path()), ["dist"]);
+        }
+    }
+
+    #[test]
+    fn a_mount_point_is_refused_before_anything_is_packed() {
+        // Mounted on every Linux, but for some roots that tests are run in.
+        if Path::new("/proc/self").exists() {
+            let error = Staging::beside(Path::new("/proc")).unwrap_err().to_string();
+            assert!(error.contains("can't put a release into /proc: it is a mount point"), "{error}");
         }
     }
 

@@ -50,6 +50,10 @@ impl Entries {
             let mut entry = entry?;
             let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
             let path = path.trim_start_matches("./").trim_end_matches('/').to_owned();
+            if entry.pax_extensions()?.is_some() {
+                // They carry capabilities, which give a program more than its mode does.
+                return Err(io::Error::other(format!("{path} has extended attributes")));
+            }
             let header = entry.header();
             let (mode, size) = (header.mode()?, header.size()?);
             let kind = match header.entry_type() {

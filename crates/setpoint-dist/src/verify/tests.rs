@@ -15,6 +15,7 @@ use super::damage::{Image, Item, add, edit_image, edit_package, find, gzip, remo
 use super::expected::{self, Expected};
 use super::{Checker, Sources, bill, contents, image, layout};
 use crate::documents::Documents;
+use crate::elf::Elf;
 use crate::pack::{Artefacts, Compression, Packing};
 use crate::release::{Release, Version};
 use crate::sbom::Bill;
@@ -50,7 +51,13 @@ struct Packed {
 }
 
 impl Packed {
+    /// A release of a dynamic program.
     fn new() -> Self {
+        Self::of(Path::new("/bin/true"), &[])
+    }
+
+    /// A release of a program that is linked with libraries beside those that all have.
+    fn of(binary: &Path, libraries: &[&str]) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
@@ -67,8 +74,11 @@ impl Packed {
         };
         let mut bill = Bill::read(&cargo, &root, &target, &release).unwrap();
         bill.add_library("rust-std", "1.95.0", "MIT OR Apache-2.0");
+        for library in libraries {
+            bill.add_library(library, "2.36", "LGPL-2.1-or-later");
+        }
         let packing = Packing {
-            binary: Path::new("/bin/true"),
+            binary,
             target: &target,
             release: &release,
             documents: &documents,
@@ -117,7 +127,10 @@ impl Packed {
 
 /// Damages a copy in each way, and looks for the words that name it.
 fn each_is_named(damages: Vec<Damage>) {
-    let packed = Packed::new();
+    each_is_named_of(&Packed::new(), damages);
+}
+
+fn each_is_named_of(packed: &Packed, damages: Vec<Damage>) {
     let crates = bill::Crates::read(&packed.sources()).unwrap();
     for trial in [Trial::Binary, Trial::Package, Trial::Image, Trial::Archive, Trial::Bill] {
         assert_eq!(packed.problem(trial, &packed.artefacts, &crates), None);
@@ -231,6 +244,13 @@ fn a_file_that_the_package_lacks_has_in_excess_or_has_changed_is_named() {
             program.header.set_entry_type(EntryType::Symlink);
             program.header.set_link_name("/bin/sh").unwrap();
             program.bytes.clear();
+        }),
+        data("usr/bin/setpoint has extended attributes", |items| {
+            let at = items.iter().position(|item| item.path == PROGRAM).unwrap();
+            let mut header = items[at].header.clone();
+            header.set_entry_type(EntryType::XHeader);
+            let bytes = b"37 SCHILY.xattr.security.capability=1\n".to_vec();
+            items.insert(at, Item { path: String::new(), header, bytes });
         }),
         data("the package holds usr/bin/more", |items| add(items, "usr/bin/more", PROGRAM)),
         data("the package holds usr/lib/systemd/system/a.service.orig", |items| {
@@ -452,6 +472,36 @@ fn a_damaged_bill_is_named() {
         }),
     ]);
     each_is_named(damages);
+}
+
+#[test]
+fn the_c_library_in_a_static_program_is_missed_where_it_is_not_named() {
+    // Every Debian has it, and it is static there; elsewhere it may be a script.
+    let program = Path::new("/sbin/ldconfig");
+    if !Elf::read(program).is_ok_and(|elf| elf.is_static()) {
+        return;
+    }
+    let packed = Packed::of(program, &["glibc"]);
+    each_is_named_of(
+        &packed,
+        vec![
+            listed("the bill lacks glibc", |bill| {
+                bill["components"].as_array_mut().unwrap().retain(|component| component["name"] != "glibc");
+            }),
+            data("copyright does not name the licence of the C library", |items| {
+                let copyright = find(items, "usr/share/doc/setpoint/copyright");
+                let text = String::from_utf8(copyright.bytes.clone()).unwrap();
+                copyright.bytes = text.replace("LGPL-2.1", "LGPL").into_bytes();
+            }),
+            control("the field Depends should not be there", |items| {
+                let control = find(items, "control");
+                control.bytes.splice(0..0, *b"Depends: libc6\n");
+            }),
+            oci("the image holds lib", |image| {
+                add(&mut image.layers[0], "lib/libc.so.6", "etc/passwd");
+            }),
+        ],
+    );
 }
 
 #[test]
