@@ -51,7 +51,8 @@ pub enum DistError {
     },
     /// The repository is there, and can't be asked which commit it has.
     #[error(
-        "can't tell which commit {} has: {why}; hint: releases are made with `git` from a clone, or from a folder without `.git`",
+        "can't tell which commit {} has: {why}; hint: \
+         releases are made with `git` from a clone, or from a folder without `.git`",
         .root.display()
     )]
     Repository {
@@ -61,7 +62,8 @@ pub enum DistError {
         why: String,
     },
     /// A time is later than the formats of a release can write.
-    #[error("can't write the time {0}, which `SOURCE_DATE_EPOCH` or the commit has: archives hold at most {latest} seconds since 1970", latest = crate::release::LATEST)]
+    #[error("can't write the time {0}, which `SOURCE_DATE_EPOCH` or the commit has: \
+         archives hold at most {latest} seconds since 1970", latest = crate::release::LATEST)]
     Time(u64),
     /// What another program or file says can't be understood.
     #[error("can't use {what}: {why}")]

@@ -188,7 +188,7 @@ mod tests {
     fn a_repository_that_git_can_not_read_is_an_error_and_no_release() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        std::fs::write(root.join(".git"), "gitdir: /nowhere\n").unwrap();
+        std::fs::write(root.join(".git"), "gitdir: gone\n").unwrap();
         let error = Release::read(root, "0.1.0", None).unwrap_err().to_string();
         assert!(error.contains("can't tell which commit") && error.contains("hint: "), "{error}");
         std::fs::remove_file(root.join(".git")).unwrap();
@@ -213,10 +213,15 @@ mod tests {
     fn variables_of_git_do_not_lead_to_another_repository() {
         // In a process of its own, as variables belong to all tests of one.
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "release::tests::a_release_is_a_clean_commit_with_its_tag_and_anything_else_is_named_by_its_commit"]);
-        command.env("GIT_DIR", "/nowhere").env("GIT_WORK_TREE", "/").env("GIT_INDEX_FILE", "/nowhere");
+        let name = "a_release_is_a_clean_commit_with_its_tag_and_anything_else_is_named_by_its_commit";
+        command.args(["--exact", &format!("release::tests::{name}")]);
+        let elsewhere = tempfile::tempdir().unwrap();
+        for (name, path) in [("GIT_DIR", "git"), ("GIT_WORK_TREE", "tree"), ("GIT_INDEX_FILE", "index")] {
+            command.env(name, elsewhere.path().join(path));
+        }
         let printed = program::run(&mut command).unwrap();
         assert!(printed.contains("1 passed"), "{printed}");
+        assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     }
 
     #[test]
