@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -22,7 +23,10 @@ pub fn write(folder: &Path) -> Result<PathBuf, DistError> {
         }
     }
     let path = folder.join(NAME);
-    fs::write(&path, text).map_err(DistError::file("write", &path))?;
+    let written = fs::write(&path, text);
+    // Everyone may read it, whatever the mask of this process.
+    let written = written.and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o644)));
+    written.map_err(DistError::file("write", &path))?;
     Ok(path)
 }
 
@@ -31,7 +35,10 @@ pub fn write(folder: &Path) -> Result<PathBuf, DistError> {
 pub fn check(folder: &Path) -> Result<usize, DistError> {
     let path = folder.join(NAME);
     let text = fs::read_to_string(&path).map_err(DistError::file("read", &path))?;
-    let listed: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once("  ")).collect();
+    let listed: Vec<(&str, &str)> = listed(&text).collect();
+    if let Some(line) = text.lines().find(|line| !line.contains("  ")) {
+        return Err(DistError::Wrong(format!("`{line}` in {NAME} is no checksum")));
+    }
     for (sum, name) in &listed {
         let found = of_file(&folder.join(name))?;
         if found != *sum {
@@ -44,6 +51,11 @@ pub fn check(folder: &Path) -> Result<usize, DistError> {
         }
     }
     Ok(listed.len())
+}
+
+/// The lines of `SHA256SUMS`: a checksum and a path each.
+pub(crate) fn listed(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().filter_map(|line| line.split_once("  "))
 }
 
 /// The SHA-256 of a file, in hexadecimal digits.
@@ -134,6 +146,10 @@ mod tests {
                         e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  below/a\n";
         assert_eq!(text, expected);
         assert_eq!(check(root).unwrap(), 2);
+
+        fs::write(root.join(NAME), format!("{expected}odd\n")).unwrap();
+        assert_eq!(check(root).unwrap_err().to_string(), "`odd` in SHA256SUMS is no checksum");
+        fs::write(root.join(NAME), expected).unwrap();
 
         fs::write(root.join("new"), "").unwrap();
         assert_eq!(check(root).unwrap_err().to_string(), "new is not in SHA256SUMS");

@@ -20,7 +20,7 @@ use crate::tree::{Content, Tree};
 const MAINTAINER: &str = "Setpoint maintainers <maintainers@setpoint.invalid>";
 
 /// Tells a running systemd of the units, and does nothing where a package is only unpacked into a root.
-const TELL_SYSTEMD: &str = "#!/bin/sh
+pub(crate) const TELL_SYSTEMD: &str = "#!/bin/sh
 set -e
 if [ -z \"$DPKG_ROOT\" ] && [ -d /run/systemd/system ]; then
     systemctl --system daemon-reload >/dev/null || true
@@ -32,22 +32,27 @@ pub(crate) fn write(packing: &Packing<'_>, elf: &Elf, path: &Path) -> Result<(),
     let data = data(packing, elf)?;
     let control = control(packing, elf, &data)?;
     let epoch = packing.release.epoch;
-    let failed = || DistError::file("write", path);
-    let compressed = |tree: &Tree, file: &Path| -> io::Result<()> {
-        let out = BufWriter::new(File::create(file)?);
-        let mut zipped = zipper(out, packing.compression.level());
-        tree.write_tar(&mut zipped, "./", epoch)?;
-        zipped.finish()?.flush()
+    // Beside the package, where there has to be room for it anyway.
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let scratch = tempfile::Builder::new().prefix(".deb-").tempdir_in(folder);
+    let scratch = scratch.map_err(DistError::file("make a folder in", folder))?;
+    let compressed = |tree: &Tree, name: &str| -> Result<Content, DistError> {
+        let file = scratch.path().join(name);
+        let write = || -> io::Result<()> {
+            let out = BufWriter::new(File::create(&file)?);
+            let mut zipped = zipper(out, packing.compression.level());
+            tree.write_tar(&mut zipped, "./", epoch)?;
+            zipped.finish()?.flush()
+        };
+        write().map_err(DistError::file("write", &file))?;
+        Ok(Content::Of(file))
     };
-    let scratch = tempfile::tempdir().map_err(failed())?;
-    let (control_file, data_file) = (scratch.path().join("control"), scratch.path().join("data"));
-    compressed(&control, &control_file).map_err(failed())?;
-    compressed(&data, &data_file).map_err(failed())?;
     let members = [
         ("debian-binary", Content::Bytes(b"2.0\n".to_vec())),
-        ("control.tar.gz", Content::Of(control_file)),
-        ("data.tar.gz", Content::Of(data_file)),
+        ("control.tar.gz", compressed(&control, "control.tar.gz")?),
+        ("data.tar.gz", compressed(&data, "data.tar.gz")?),
     ];
+    let failed = || DistError::file("write", path);
     let out = BufWriter::new(File::create(path).map_err(failed())?);
     write_ar(out, &members, epoch).map_err(failed())
 }
@@ -57,7 +62,7 @@ pub(crate) fn zipper<W: Write>(out: W, level: u32) -> GzEncoder<W> {
     GzBuilder::new().write(out, flate2::Compression::new(level))
 }
 
-fn write_ar(mut out: impl Write, members: &[(&str, Content)], epoch: u64) -> io::Result<()> {
+pub(crate) fn write_ar(mut out: impl Write, members: &[(&str, Content)], epoch: u64) -> io::Result<()> {
     out.write_all(b"!<arch>\n")?;
     for (name, content) in members {
         let size = content.size()?;
@@ -94,6 +99,9 @@ fn data(packing: &Packing<'_>, elf: &Elf) -> Result<Tree, DistError> {
     let units = packing.root.join("deploy/systemd");
     for entry in fs::read_dir(&units).map_err(DistError::file("read", &units))? {
         let unit = entry.map_err(DistError::file("read", &units))?;
+        if !is_unit(&unit.path()) {
+            continue;
+        }
         let path = format!("usr/lib/systemd/system/{}", unit.file_name().to_string_lossy());
         let text = fs::read(unit.path()).map_err(DistError::file("read", &unit.path()))?;
         tree.file(&path, 0o644, Content::Bytes(text));
@@ -105,6 +113,13 @@ fn data(packing: &Packing<'_>, elf: &Elf) -> Result<Tree, DistError> {
     tree.file("usr/share/doc/setpoint/copyright", 0o644, Content::Bytes(copyright(elf).into_bytes()));
     tree.file("usr/share/doc/setpoint/setpoint.cdx.json.gz", 0o644, gzip(&packing.bill.to_json())?);
     Ok(tree)
+}
+
+/// Returns whether a file is a unit by its name: editors and merges leave others beside them.
+fn is_unit(path: &Path) -> bool {
+    let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+    let kind = path.extension().unwrap_or_default();
+    !hidden && ["service", "socket", "target", "timer"].iter().any(|known| kind == *known)
 }
 
 /// What `dpkg` knows of the package.
@@ -240,6 +255,18 @@ mod tests {
         assert_eq!(needing(&libraries, Some((2, 34))).unwrap(), ["libc6 (>= 2.34)", "libgcc-s1"]);
         let error = needing(&["libssl.so.3"], None).unwrap_err();
         assert_eq!(error.to_string(), "can't pack tool: it needs libssl.so.3, of which no package is known");
+    }
+
+    #[test]
+    fn only_units_are_packed_and_not_what_editors_leave_beside_them() {
+        for name in ["a.service", "a@.service", "a.socket", "a.timer", "a.target"] {
+            assert!(is_unit(&Path::new("deploy/systemd").join(name)), "{name}");
+        }
+        for name in
+            ["a.service.orig", "a.service~", ".a.service.swp", "#a.service#", ".#a.service", "README.md"]
+        {
+            assert!(!is_unit(&Path::new("deploy/systemd").join(name)), "{name}");
+        }
     }
 
     #[test]

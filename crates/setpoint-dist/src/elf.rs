@@ -42,6 +42,16 @@ pub enum Machine {
 }
 
 impl Machine {
+    /// The processor of a target such as `x86_64-unknown-linux-gnu`.
+    pub fn of_target(target: &str) -> Option<Self> {
+        match target.split('-').next()? {
+            "x86_64" => Some(Self::Amd64),
+            "aarch64" => Some(Self::Arm64),
+            "riscv64gc" => Some(Self::Riscv64),
+            _ => None,
+        }
+    }
+
     /// What Debian and OCI call it, which is the same for these.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -8,6 +8,8 @@
 //! cargo tree ──▶ sbom ──▶ CycloneDX                          all of them ──▶ checksums ──▶ SHA256SUMS
 //! ```
 //!
+//! [`Staging`] is where all of it is packed before it comes to its folder at once.
+//!
 //! Any binary is packed, static or not, optimised or not: tests pack the one that they have built. A dynamic one makes a
 //! package that depends on the C library, and an image that holds the libraries it needs. The same binary always gives the
 //! same bytes: entries are sorted, belong to root, and are of the release's time.
@@ -26,12 +28,14 @@ mod pack;
 mod program;
 mod release;
 mod sbom;
+mod staging;
 mod tree;
 pub mod verify;
 
 pub use documents::Documents;
-pub use elf::Elf;
+pub use elf::{Elf, Machine};
 pub use error::DistError;
 pub use pack::{Artefacts, Compression, Packing};
 pub use release::{Release, Version};
 pub use sbom::{Bill, Component};
+pub use staging::Staging;

@@ -1,11 +1,13 @@
 //! All artefacts of one binary.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::checksums;
 use crate::deb;
 use crate::documents::Documents;
-use crate::elf::Elf;
+use crate::elf::{Elf, Machine};
 use crate::error::DistError;
 use crate::image;
 use crate::release::Release;
@@ -66,30 +68,69 @@ pub struct Artefacts {
 impl Packing<'_> {
     /// Packs the binary into a folder, which is there.
     pub fn pack(&self, folder: &Path) -> Result<Artefacts, DistError> {
+        self.release.check_time()?;
         let elf = Elf::read(self.binary)?;
-        let version = &self.release.version;
-        let name = format!("setpoint-{version}-{}", self.target);
-        let package = format!("setpoint_{}_{}.deb", version.debian(), elf.machine.as_str());
-        let artefacts = Artefacts {
-            binary: folder.join(&name),
-            package: folder.join(package),
-            image: folder.join(format!("{name}.oci")),
-            archive: folder.join(format!("{name}.oci.tar")),
-            bill: folder.join(format!("{name}.cdx.json")),
-        };
+        let artefacts = Artefacts::named(folder, self.release, self.target, elf.machine);
         fs::copy(self.binary, &artefacts.binary).map_err(DistError::file("write", &artefacts.binary))?;
         deb::write(self, &elf, &artefacts.package)?;
         image::write(self, &elf, &artefacts.image, &artefacts.archive)?;
         let failed = DistError::file("write", &artefacts.bill);
         fs::write(&artefacts.bill, self.bill.to_json()).map_err(failed)?;
+        artefacts.set_modes()?;
         Ok(artefacts)
+    }
+}
+
+impl Artefacts {
+    /// What the artefacts of a release are called in a folder.
+    pub fn named(folder: &Path, release: &Release, target: &str, machine: Machine) -> Self {
+        let version = &release.version;
+        let name = format!("setpoint-{version}-{target}");
+        Self {
+            binary: folder.join(&name),
+            package: folder.join(format!("setpoint_{}_{}.deb", version.debian(), machine.as_str())),
+            image: folder.join(format!("{name}.oci")),
+            archive: folder.join(format!("{name}.oci.tar")),
+            bill: folder.join(format!("{name}.cdx.json")),
+        }
+    }
+
+    /// The same artefacts after their folder was renamed.
+    #[must_use]
+    pub fn moved_to(&self, folder: &Path) -> Self {
+        let moved = |path: &Path| folder.join(path.file_name().unwrap_or_default());
+        Self {
+            binary: moved(&self.binary),
+            package: moved(&self.package),
+            image: moved(&self.image),
+            archive: moved(&self.archive),
+            bill: moved(&self.bill),
+        }
+    }
+
+    /// Lets everyone read all of it and run the program, whatever the mask of this process and the mode of the binary.
+    fn set_modes(&self) -> Result<(), DistError> {
+        let set = |path: &Path, mode: u32| {
+            let result = fs::set_permissions(path, fs::Permissions::from_mode(mode));
+            result.map_err(DistError::file("set the mode of", path))
+        };
+        set(&self.binary, 0o755)?;
+        for file in [&self.package, &self.archive, &self.bill] {
+            set(file, 0o644)?;
+        }
+        for folder in ["", "blobs", "blobs/sha256"] {
+            set(&self.image.join(folder), 0o755)?;
+        }
+        for file in checksums::files(&self.image)? {
+            set(&self.image.join(file), 0o644)?;
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checksums;
     use crate::release::Version;
     use std::collections::BTreeMap;
     use std::process::Command;
@@ -131,6 +172,27 @@ mod tests {
         assert_eq!(first.lines().count(), 10, "{first}");
         let third = tempfile::tempdir().unwrap();
         assert_ne!(pack(third.path(), "1.2.4"), first);
+    }
+
+    #[test]
+    fn everyone_may_read_what_is_packed_whatever_the_mask_of_the_process() {
+        let folder = tempfile::tempdir().unwrap();
+        if std::env::var_os("STRICT_MASK").is_none() {
+            // In a process of its own, as the mask belongs to all tests of one.
+            let mut command = Command::new("sh");
+            command.args(["-c", "umask 077; exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
+            let name = "everyone_may_read_what_is_packed_whatever_the_mask_of_the_process";
+            command.args(["--exact", &format!("pack::tests::{name}")]).env("STRICT_MASK", "1");
+            let printed = crate::program::run(&mut command).unwrap();
+            assert!(printed.contains("1 passed"), "{printed}");
+            return;
+        }
+        pack(folder.path(), "1.2.3");
+        for path in checksums::files(folder.path()).unwrap() {
+            let mode = folder.path().join(&path).metadata().unwrap().permissions().mode() & 0o7777;
+            let expected = if path.ends_with("-gnu") { 0o755 } else { 0o644 };
+            assert_eq!(mode, expected, "{path} has {mode:o}");
+        }
     }
 
     #[test]

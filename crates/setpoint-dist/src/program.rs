@@ -7,13 +7,18 @@ use crate::error::DistError;
 /// The folders in which Debian has its programs, those for root included.
 pub(crate) const SYSTEM_PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Runs a command and returns what it printed on its standard output.
+/// Runs a command and returns the text that it printed on its standard output.
 pub(crate) fn run(command: &mut Command) -> Result<String, DistError> {
+    Ok(String::from_utf8_lossy(&bytes(command)?).into_owned())
+}
+
+/// Runs a command and returns what it wrote to its standard output.
+pub(crate) fn bytes(command: &mut Command) -> Result<Vec<u8>, DistError> {
     let output = output(command)?;
     if !output.status.success() {
         return Err(DistError::Program { command: line(command), output: printed(&output) });
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    Ok(output.stdout)
 }
 
 /// Runs a command to its end, however it ends.

@@ -9,13 +9,13 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 
 use super::program::{Installed, Way};
-use super::{ensure, wrong};
+use super::{Sources, ensure, wrong};
 use crate::checksums::{self, Hashing, Sum};
 use crate::error::DistError;
 use crate::image::ENTRY_POINT;
 
 /// Follows the index to the layers, unpacks them, and runs the program in them.
-pub(super) fn check(folder: &Path) -> Result<String, DistError> {
+pub(super) fn check(folder: &Path, sources: &Sources<'_>) -> Result<String, DistError> {
     let layout = read(&folder.join("oci-layout"))?;
     ensure(layout["imageLayoutVersion"] == "1.0.0", || format!("oci-layout says {layout}"))?;
     let index = read(&folder.join("index.json"))?;
@@ -53,7 +53,7 @@ pub(super) fn check(folder: &Path) -> Result<String, DistError> {
     let user: u32 = user.split(':').next().and_then(|user| user.parse().ok()).unwrap_or_default();
     ensure(user != 0, || "the image runs as root".to_owned())?;
     let installed = Installed { root: scratch.path(), way: Way::Inside(user) };
-    let version = installed.try_out()?;
+    let version = installed.try_out(sources)?;
     installed.try_names()?;
     Ok(format!("{} layers unpacked; {version} ran in them as user {user}", layers.len()))
 }
@@ -76,12 +76,16 @@ pub(super) fn check_archive(folder: &Path, archive: &Path) -> Result<String, Dis
     for path in checksums::files(folder)? {
         expected.insert(path.clone(), checksums::of_file(&folder.join(path))?);
     }
-    ensure(found == expected, || "the archive does not hold what the folder does".to_owned())?;
+    for (path, sum) in &expected {
+        ensure(found.get(path) == Some(sum), || format!("the archive does not hold {path} of the folder"))?;
+    }
+    let extra = found.keys().find(|path| !expected.contains_key(*path));
+    ensure(extra.is_none(), || format!("the archive holds {extra:?}, which the folder does not"))?;
     Ok(format!("{} files, as in the folder", found.len()))
 }
 
 /// The path of what a descriptor names, whose size and hash are as it says.
-fn blob(folder: &Path, descriptor: &Value) -> Result<std::path::PathBuf, DistError> {
+pub(super) fn blob(folder: &Path, descriptor: &Value) -> Result<std::path::PathBuf, DistError> {
     let digest = descriptor["digest"].as_str().and_then(|digest| digest.strip_prefix("sha256:"));
     let digest = digest.ok_or_else(|| wrong(format!("{descriptor} names no blob")))?;
     let path = folder.join("blobs/sha256").join(digest);
@@ -95,11 +99,11 @@ fn blob(folder: &Path, descriptor: &Value) -> Result<std::path::PathBuf, DistErr
     Ok(path)
 }
 
-fn read(path: &Path) -> Result<Value, DistError> {
+pub(super) fn read(path: &Path) -> Result<Value, DistError> {
     let bytes = fs::read(path).map_err(DistError::file("read", path))?;
     serde_json::from_slice(&bytes).map_err(|error| DistError::input(path.to_string_lossy(), &error))
 }
 
-fn list(value: &Value) -> &[Value] {
+pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }

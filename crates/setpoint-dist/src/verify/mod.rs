@@ -1,27 +1,41 @@
-//! Tries what was packed: installs the package, unpacks the image, runs both.
+//! Tries what was packed: compares it with what it was made from, installs the package, unpacks the image, runs both.
 //!
 //! ```text
+//! binary, workspace, `cargo tree` ──▶ what is expected ──compare──▶ contents, control, layout, bill
+//!
 //! package ──dpkg──▶ a root of its own ──┐
 //!                                       ├─▶ program: --version, apply, repair, destroy, names
 //! image ──layers──▶ another root ───────┘
 //! ```
 //!
+//! What is expected is written here anew, and not taken from what packs: paths, modes, fields, settings. Both have to be
+//! changed together, and a mistake in one shows.
+//!
 //! Nothing outside of a temporary folder is touched. Roots are entered with `chroot`; who is not root does so in a user
 //! namespace.
 
 mod bill;
+mod contents;
+mod control;
+#[cfg(test)]
+mod damage;
+mod entries;
+mod expected;
 mod image;
+mod layout;
 mod package;
 mod program;
+#[cfg(test)]
+mod tests;
 mod units;
 
 use std::path::Path;
 
 use crate::checksums;
-use crate::elf::Elf;
 use crate::error::DistError;
 use crate::pack::Artefacts;
 use crate::release::Release;
+use expected::Expected;
 
 /// One thing that was tried.
 #[derive(Debug)]
@@ -59,20 +73,28 @@ pub enum Checker {
 /// Tries all that was packed of a binary into a folder; one that fails does not keep the others from being tried.
 pub fn artefacts(folder: &Path, artefacts: &Artefacts, sources: &Sources<'_>) -> Vec<Trial> {
     let checked = checksums::check(folder).map(|count| format!("{count} files match {}", checksums::NAME));
-    let linked = Elf::read(&artefacts.binary).map(|elf| {
-        if elf.is_static() {
-            "needs nothing but the kernel".to_owned()
-        } else {
-            format!("needs {}", elf.needed.join(", "))
-        }
+    let expected = Expected::of(&artefacts.binary, sources);
+    // What can't be run has nothing that the others could be compared with.
+    let against = || expected.as_ref().map_err(|_| wrong("there is no binary to compare it with"));
+    let package = against().and_then(|expected| {
+        contents::check(&artefacts.package, &artefacts.bill, expected)?;
+        package::check(&artefacts.package, sources)
     });
+    let image = against().and_then(|expected| {
+        layout::check(&artefacts.image, expected)?;
+        image::check(&artefacts.image, sources)
+    });
+    let archive = image::check_archive(&artefacts.image, &artefacts.archive);
+    let bill =
+        against().and_then(|expected| bill::check(&artefacts.bill, &bill::Crates::read(sources)?, expected));
+    let binary = expected.map(|expected| expected.describe());
     vec![
         Trial { what: "checksums", result: checked },
-        Trial { what: "binary", result: linked },
-        Trial { what: "package", result: package::check(&artefacts.package, sources) },
-        Trial { what: "image", result: image::check(&artefacts.image) },
-        Trial { what: "archive", result: image::check_archive(&artefacts.image, &artefacts.archive) },
-        Trial { what: "bill", result: bill::check(&artefacts.bill, sources) },
+        Trial { what: "binary", result: binary },
+        Trial { what: "package", result: package },
+        Trial { what: "image", result: image },
+        Trial { what: "archive", result: archive },
+        Trial { what: "bill", result: bill },
     ]
 }
 

@@ -38,7 +38,7 @@ pub(super) fn check(package: &Path, sources: &Sources<'_>) -> Result<String, Dis
     let elf = Elf::read(&root.path.join(ENTRY_POINT.trim_start_matches('/')))?;
     let way = if elf.is_static() { Way::Inside(0) } else { Way::Outside };
     let installed = Installed { root: &root.path, way };
-    let version = installed.try_out()?;
+    let version = installed.try_out(sources)?;
     if elf.is_static() {
         installed.try_names()?;
     }

@@ -5,7 +5,8 @@ use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::ensure;
+use super::expected::check_version;
+use super::{Sources, ensure};
 use crate::error::DistError;
 use crate::image::ENTRY_POINT;
 use crate::program;
@@ -61,9 +62,8 @@ impl Installed<'_> {
     }
 
     /// Tries the program, and returns its version.
-    pub(super) fn try_out(&self) -> Result<String, DistError> {
-        let version = program::run(&mut self.command(&["--version"]))?.trim().to_owned();
-        ensure(version.starts_with("setpoint "), || format!("`--version` printed {version}"))?;
+    pub(super) fn try_out(&self, sources: &Sources<'_>) -> Result<String, DistError> {
+        let version = check_version(&program::run(&mut self.command(&["--version"]))?, sources)?;
         let site = self.make_site()?;
         let shown = match self.way {
             Way::Inside(_) => "/trial".to_owned(),

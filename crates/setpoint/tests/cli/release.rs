@@ -17,12 +17,14 @@ fn what_is_packed_of_the_binary_installs_and_runs() {
     let version = Version::released(env!("CARGO_PKG_VERSION"));
     let release = Release { version, commit: None, epoch: 1_000_000_000 };
     let documents = Documents::of(binary).unwrap();
+    let mut bill = Bill::read(cargo, &root, &target, &release).unwrap();
+    bill.add_library("rust-std", env!("CARGO_PKG_RUST_VERSION"), "MIT OR Apache-2.0");
     let packing = Packing {
         binary,
         target: &target,
         release: &release,
         documents: &documents,
-        bill: &Bill::read(cargo, &root, &target, &release).unwrap(),
+        bill: &bill,
         root: &root,
         compression: Compression::Fast,
     };
@@ -34,7 +36,7 @@ fn what_is_packed_of_the_binary_installs_and_runs() {
     let trials = verify::artefacts(folder.path(), &artefacts, &sources);
     let failed: Vec<String> = trials
         .iter()
-        .filter_map(|trial| Some(format!("{}: {}", trial.what, trial.result.as_ref().err()?)))
+        .filter_map(|trial| Some(format!("{}: {}", trial.what, trial.result.as_ref().err()?.with_causes())))
         .collect();
     assert_eq!(failed, [""; 0]);
     let tried: Vec<&str> = trials.iter().map(|trial| trial.what).collect();
