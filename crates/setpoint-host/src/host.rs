@@ -9,7 +9,7 @@ use std::sync::Arc;
 use setpoint_engine::{CurrentGraph, DefaultRegistry, ItemState};
 use setpoint_graph::{ItemHandle, Name};
 
-use crate::configure::{self, Moves, Note};
+use crate::configure::{self, Kept, Moves, Note};
 use crate::fs::{FsError, Root, Temporary};
 use crate::item::{Command, Directory, File, Process, RootPath, Symlink};
 use crate::process::Children;
@@ -38,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) runtime: PathBuf,
     pub(crate) children: Children,
     pub(crate) moves: Moves,
+    pub(crate) kept: Kept,
 }
 
 /// How a host is opened.
@@ -88,7 +89,8 @@ impl Host {
         let opened = Root::open(&root_path).map_err(|errno| failed(errno.into()))?;
         let runtime = runtime.unwrap_or_else(|| root_path.join(".setpoint/run"));
         let (root, children, moves) = (opened, Children::default(), Moves::default());
-        Ok(Self(Arc::new(Shared { root, root_path, set, runtime, children, moves })))
+        let kept = Kept::new(&runtime);
+        Ok(Self(Arc::new(Shared { root, root_path, set, runtime, children, moves, kept })))
     }
 
     /// The root directory.

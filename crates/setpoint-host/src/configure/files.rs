@@ -3,6 +3,7 @@
 use setpoint_engine::{Configurator, Observed, OpCx, OpError};
 
 use super::Accounts;
+use super::kept::{Original, too_large};
 use crate::fs::{FsError, Kind, Root, Temporary, Write, Written, untouched};
 use crate::host::Host;
 use crate::item::{Content, File, Mode, RootPath};
@@ -55,6 +56,31 @@ impl Files {
         }
     }
 
+    /// Keeps what is about to be replaced. One that was taken over before was kept then.
+    fn keep(&self, cx: &OpCx, new: &File) -> Result<(), OpError> {
+        if cx.ownership().is_adopted() {
+            return Ok(());
+        }
+        let read = self.host.0.root.read(&new.path).map_err(|error| untouched(&error))?;
+        let Some((found, bytes)) = read else { return Ok(()) };
+        let original = Original::file(&bytes, found.mode, found.uid, found.gid);
+        let original = original.ok_or_else(|| too_large(&new.path))?;
+        self.host.0.kept.put(cx.item(), &original)
+    }
+
+    /// Puts back what was there before, if anything of it was changed.
+    async fn put_back(&self, cx: &OpCx, path: &RootPath) -> Result<(), OpError> {
+        let kept = &self.host.0.kept;
+        let Some(Original::File { content, mode, uid, gid }) = kept.get(cx.item())? else { return Ok(()) };
+        let (bytes, temporary) = (Original::bytes(&content)?, Temporary::name_of(&self.prefix, cx.item()));
+        let (mode, uid, gid) = (Some(mode), Some(uid), Some(gid));
+        let write = Write { path, bytes: &bytes, mode, uid, gid, default_mode: 0o600, temporary: &temporary };
+        let written = self.host.0.root.write_over(&write).map_err(|error| untouched(&error))?;
+        self.finish(cx, written).await.map_err(|error| untouched(&error))?;
+        kept.remove(cx.item());
+        Ok(())
+    }
+
     fn set_access(&self, new: &File) -> Result<(), FsError> {
         let uid = self.accounts.uid(new.access.owner.as_deref())?;
         let gid = self.accounts.gid(new.access.group.as_deref())?;
@@ -91,6 +117,7 @@ impl Configurator<File> for Files {
     async fn create(&self, cx: &OpCx, new: &File) -> Result<(), OpError> {
         match self.write_new(cx, new).await {
             Err(FsError::Exists { adoptable: true, .. }) if new.adopt => {
+                self.keep(cx, new)?;
                 cx.adopt().await?;
                 self.write_over(cx, new).await.map_err(|error| untouched(&error))
             }
@@ -124,7 +151,8 @@ impl Configurator<File> for Files {
         let place = self.host.place_of(cx, &old.path)?;
         root.remove_temporary(&place, &temporary).map_err(|error| untouched(&error))?;
         if cx.ownership().is_adopted() {
-            return Ok(());
+            // What comes back is still wanted.
+            return if cx.returns() { Ok(()) } else { self.put_back(cx, &place).await };
         }
         root.remove(&place, Kind::File).map_err(|error| untouched(&error))
     }

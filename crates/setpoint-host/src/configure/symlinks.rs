@@ -3,6 +3,7 @@
 use setpoint_engine::{Configurator, Observed, OpCx, OpError};
 use setpoint_graph::ItemRef;
 
+use super::kept::Original;
 use crate::fs::{FsError, Kind, Temporary, untouched};
 use crate::host::Host;
 use crate::item::{RootPath, Symlink};
@@ -51,6 +52,12 @@ impl Configurator<Symlink> for Symlinks {
     async fn create(&self, cx: &OpCx, new: &Symlink) -> Result<(), OpError> {
         match self.make(cx, new).await {
             Err(FsError::Exists { adoptable: true, .. }) if new.adopt => {
+                if !cx.ownership().is_adopted()
+                    && let Some(target) =
+                        self.host.0.root.read_link(&new.path).map_err(|error| untouched(&error))?
+                {
+                    self.host.0.kept.put(cx.item(), &Original::Link { target })?;
+                }
                 cx.adopt().await?;
                 self.replace(cx.item(), new).map_err(|error| untouched(&error))
             }
@@ -76,6 +83,13 @@ impl Configurator<Symlink> for Symlinks {
         let place = self.host.place_of(cx, &old.path)?;
         root.remove_temporary(&place, &temporary).map_err(|error| untouched(&error))?;
         if cx.ownership().is_adopted() {
+            let kept = &self.host.0.kept;
+            if !cx.returns()
+                && let Some(Original::Link { target }) = kept.get(cx.item())?
+            {
+                root.replace_link(&place, &target, &temporary).map_err(|error| untouched(&error))?;
+                kept.remove(cx.item());
+            }
             return Ok(());
         }
         root.remove(&place, Kind::Symlink).map_err(|error| untouched(&error))

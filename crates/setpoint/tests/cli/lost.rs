@@ -208,3 +208,36 @@ fn a_closed_output_is_no_success_for_who_has_done_nothing() {
     }
     assert!(!sandbox.path("f").exists());
 }
+
+#[test]
+fn what_is_taken_over_is_shown_with_its_difference_and_is_as_it_was_in_the_end() {
+    use std::os::unix::fs::PermissionsExt;
+    let manifest = "files:\n  motd: {content: \"ours\\n\", mode: \"0644\", adopt: true}\n\
+                    symlinks:\n  link: {target: motd, adopt: true}\n";
+    let sandbox = Sandbox::new(manifest);
+    sandbox.write("motd", "theirs\n");
+    fs::set_permissions(sandbox.path("motd"), fs::Permissions::from_mode(0o640)).unwrap();
+    symlink("elsewhere", sandbox.path("link")).unwrap();
+    let plan = sandbox.ok(&["plan"]);
+    assert!(plan.contains("it is there already, and is taken over"), "{plan}");
+    assert!(plan.contains("-theirs") && plan.contains("+ours"), "{plan}");
+    assert!(!plan.contains("not there"), "{plan}");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&manifest.replace("ours", "ours again").replace("motd: {", "motd: {path: moved, "));
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("moved"), "ours again\n");
+    sandbox.declare(manifest);
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.read("motd"), "theirs\n");
+    let mode = fs::metadata(sandbox.path("motd")).unwrap().permissions().mode() & 0o777;
+    assert_eq!(
+        (mode, fs::read_link(sandbox.path("link")).unwrap().as_os_str()),
+        (0o640, "elsewhere".as_ref())
+    );
+    // The next time it is that which is kept.
+    sandbox.write("motd", "later\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.read("motd"), "later\n");
+}

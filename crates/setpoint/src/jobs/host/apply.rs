@@ -1,5 +1,6 @@
 //! `setpoint apply`: shows the plan, asks, and carries it out.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -149,7 +150,12 @@ fn refresh_only(
     set: &Set,
 ) -> Result<Made, CliError> {
     let drift = refreshed.drifted.iter().map(preview::DriftView::from).collect();
-    let preview = Preview { drift, warnings: Vec::new(), plan: setpoint_plan::Plan::new(set.name()) };
+    let preview = Preview {
+        drift,
+        warnings: Vec::new(),
+        plan: setpoint_plan::Plan::new(set.name()),
+        taken_over: BTreeMap::new(),
+    };
     let say = |text: &str| if args.write.json { Ok(()) } else { print(text) };
     if preview.drift.is_empty() {
         say(&format!("{}: the host is as the state says.\n", set.name()))?;

@@ -1,10 +1,12 @@
 //! What a command is going to do: drift, warnings and the plan, before anything is changed.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::Serialize;
-use setpoint_engine::{CurrentGraph, Drifted, Engine, Reading, Refreshed, Selection};
+use setpoint_engine::{CurrentGraph, Drifted, Engine, Observed, Reading, Refreshed, Selection};
 use setpoint_graph::{Graph, ItemHandle, ItemRef};
-use setpoint_host::{Command, Host, Manifest};
+use setpoint_host::{Command, Existing, Host, Manifest};
 use setpoint_plan::{Action, AttributeChange, Plan};
 
 use super::changes::{Change, changes};
@@ -12,6 +14,7 @@ use super::error::Error;
 use super::protect;
 use super::set::is_adopted;
 use crate::error::CliError;
+use crate::service::runtime;
 
 /// What a command is going to do.
 #[derive(Debug, Serialize)]
@@ -21,6 +24,9 @@ pub(crate) struct Preview {
     /// What a person should know before going on.
     pub(crate) warnings: Vec<String>,
     pub(crate) plan: Plan,
+    /// What is there in the place of items that take it over.
+    #[serde(skip)]
+    pub(crate) taken_over: BTreeMap<ItemRef, ItemHandle>,
 }
 
 /// One item that something else changed.
@@ -83,7 +89,7 @@ pub(crate) fn preview(
 ) -> Result<Preview, CliError> {
     let mut plan = engine.plan(Some(current), intended, selection, Timestamp::now())?;
     // What the engine shows of an item is on one line; here content is whole, and secrets are masked.
-    let mut warnings = Vec::new();
+    let (mut warnings, mut taken_over) = (Vec::new(), Vec::new());
     for operation in &mut plan.operations {
         let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
         let new = intended.and_then(|graph| graph.item(&item));
@@ -98,14 +104,29 @@ pub(crate) fn preview(
         if operation.action == Action::Create
             && !operation.temporary
             && let Some(new) = new
-            && let Some(warning) = in_the_way(host, new)
+            && let Some(existing) = host.in_the_way(new)
         {
-            warnings.push(warning);
+            if existing.adopts && existing.adoptable {
+                taken_over.push((operation, new.clone()));
+            } else {
+                warnings.push(in_the_way(new.reference(), &existing));
+            }
+        }
+    }
+    // What is there already is read, so that the difference is seen before it is replaced.
+    let (operations, items): (Vec<_>, Vec<_>) = taken_over.into_iter().unzip();
+    let readings = if items.is_empty() { Vec::new() } else { runtime()?.block_on(engine.read_items(items)) };
+    let mut there = BTreeMap::new();
+    for (operation, reading) in operations.into_iter().zip(readings) {
+        operation.reason = "it is there already, and is taken over; in the end it is as it was".to_owned();
+        if let Ok(Observed::Present(found)) = reading.observed {
+            operation.detail = changes(Some(&found), Some(&reading.was)).iter().map(Change::data).collect();
+            there.insert(reading.was.reference().clone(), found);
         }
     }
     protect::check(manifest, current, &plan)?;
     let drift = refreshed.drifted.iter().map(DriftView::from).collect();
-    Ok(Preview { drift, warnings, plan })
+    Ok(Preview { drift, warnings, plan, taken_over: there })
 }
 
 /// What an operation changes about its item.
@@ -130,17 +151,13 @@ fn fate(current: &CurrentGraph, item: &ItemRef) -> Option<&'static str> {
     command.and_then(|command| command.undo.as_ref()).map(|_| "its `undo` is run")
 }
 
-fn in_the_way(host: &Host, item: &ItemHandle) -> Option<String> {
-    let existing = host.in_the_way(item)?;
-    let (reference, path, what) = (item.reference(), &existing.path, existing.what);
-    if existing.adopts && existing.adoptable {
-        return None;
-    }
-    Some(if existing.adoptable {
+fn in_the_way(item: &ItemRef, existing: &Existing) -> String {
+    let (path, what) = (&existing.path, existing.what);
+    if existing.adoptable {
         format!(
-            "{reference} can't be created: {path} is there already ({what}); say `adopt: true` to take it over"
+            "{item} can't be created: {path} is there already ({what}); say `adopt: true` to take it over"
         )
     } else {
-        format!("{reference} can't be created: {path} is there already, and is {what}")
-    })
+        format!("{item} can't be created: {path} is there already, and is {what}")
+    }
 }

@@ -1,12 +1,14 @@
 //! A preview as people read it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 use setpoint_engine::CurrentGraph;
-use setpoint_graph::{Graph, ItemRef};
+use setpoint_graph::{Graph, ItemHandle, ItemRef};
 use setpoint_plan::{Action, Operation};
 
+use super::changes::changes;
 use super::preview::{DriftView, Preview, operation_changes};
 
 const BOLD: Style = Style::new().bold();
@@ -45,12 +47,12 @@ fn write_preview(
     current: &CurrentGraph,
     intended: Option<&Graph>,
 ) -> std::fmt::Result {
-    let Preview { drift, warnings, plan } = preview;
+    let Preview { drift, warnings, plan, taken_over } = preview;
     write_drifts(text, drift)?;
     if !plan.operations.is_empty() {
         writeln!(text, "{BOLD}Plan{BOLD:#} for {}:", plan.subject)?;
         for operation in &plan.operations {
-            write_operation(text, operation, current, intended)?;
+            write_operation(text, operation, taken_over, current, intended)?;
         }
         writeln!(text)?;
     }
@@ -92,6 +94,7 @@ fn write_drift(text: &mut String, drift: &DriftView) -> std::fmt::Result {
 fn write_operation(
     text: &mut String,
     operation: &Operation,
+    taken_over: &BTreeMap<ItemRef, ItemHandle>,
     current: &CurrentGraph,
     intended: Option<&Graph>,
 ) -> std::fmt::Result {
@@ -110,7 +113,10 @@ fn write_operation(
     writeln!(text, "  {style}{}{style:#} {kind}/{name}  {DIM}{reason}{DIM:#}", action.sign())?;
     let item = ItemRef::new(kind.as_str(), name.as_str());
     let new = intended.and_then(|graph| graph.item(&item));
-    let changes = operation_changes(action, current.item(&item), new);
+    let changes = match taken_over.get(&item) {
+        Some(there) => changes(Some(there), new),
+        None => operation_changes(action, current.item(&item), new),
+    };
     for line in changes.iter().flat_map(super::changes::Change::lines) {
         write_change(text, &line)?;
     }
