@@ -350,6 +350,7 @@ async fn damaged(damage: impl Fn(&std::path::Path)) -> (TempDir, StateDir) {
 
 #[tokio::test]
 async fn a_damaged_database_is_replaced_by_its_copy_with_a_word_about_it() {
+    type Damage = Box<dyn Fn(&std::path::Path)>;
     let zeros_at = |from: u64| {
         move |path: &std::path::Path| {
             let mut file = fs::OpenOptions::new().write(true).open(path).unwrap();
@@ -357,7 +358,7 @@ async fn a_damaged_database_is_replaced_by_its_copy_with_a_word_about_it() {
             file.write_all(&[0; 4096]).unwrap();
         }
     };
-    let damages: [Box<dyn Fn(&std::path::Path)>; 5] = [
+    let damages: [Damage; 5] = [
         Box::new(zeros_at(0)),
         Box::new(zeros_at(64)),
         Box::new(zeros_at(4096)),
