@@ -62,12 +62,13 @@ enum Command {
 pub(crate) fn parse() -> Result<Cli, ExitCode> {
     let command = manual::with_examples(Cli::command());
     let parsed = command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
-    parsed.map_err(|error| match absent_job(&error) {
-        Some(job) => CliError::AbsentJob(job).report(LogFormat::Text),
-        None => {
-            // There is nobody left to tell if this fails.
-            let _ = error.print();
-            ExitCode::from(if error.use_stderr() { USAGE } else { 0 })
+    parsed.map_err(|error| {
+        if let Some(job) = absent_job(&error) {
+            return CliError::AbsentJob(job).report(LogFormat::Text);
+        }
+        match error.print() {
+            Ok(()) => ExitCode::from(if error.use_stderr() { USAGE } else { 0 }),
+            Err(error) => CliError::Output(error).report(LogFormat::Text),
         }
     })
 }

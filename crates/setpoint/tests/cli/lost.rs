@@ -207,6 +207,10 @@ fn a_closed_output_is_no_success_for_who_has_done_nothing() {
         assert_eq!(ended.code(), Some(if printed { 141 } else { 0 }), "{args:?}");
     }
     assert!(!sandbox.path("f").exists());
+    // Nor is it where the output is full.
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ended = sandbox.command(&["--help"]).stdout(full).status().unwrap();
+    assert_eq!(ended.code(), Some(1));
 }
 
 #[test]

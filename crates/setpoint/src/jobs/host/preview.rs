@@ -118,7 +118,7 @@ pub(crate) fn preview(
     let readings = if items.is_empty() { Vec::new() } else { runtime()?.block_on(engine.read_items(items)) };
     let mut there = BTreeMap::new();
     for (operation, reading) in operations.into_iter().zip(readings) {
-        operation.reason = "it is there already, and is taken over; in the end it is as it was".to_owned();
+        operation.reason = String::from("it is there already, and is taken over; in the end it is as it was");
         if let Ok(Observed::Present(found)) = reading.observed {
             operation.detail = changes(Some(&found), Some(&reading.was)).iter().map(Change::data).collect();
             there.insert(reading.was.reference().clone(), found);
