@@ -257,7 +257,10 @@ mod tests {
     #[test]
     fn a_paused_process_stands_still_until_it_is_resumed() {
         let folder = Workdir::new("process");
-        let process = shell(&folder, "while :; do sleep 0.01; done");
+        // One that starts nothing itself: a shell that is just starting something waits for it, uninterruptibly, and what
+        // it starts may be the one that stands still.
+        let process = shell(&folder, "echo begun; exec sleep 600");
+        eventually(|| process.log().contains("begun"));
         process.pause();
         // A signal takes effect when the process gets to it, which may wait for a disk meanwhile.
         eventually(|| state(process.id()) == Some('T'));
