@@ -81,10 +81,8 @@ impl Content {
     /// Whether this is what was remembered.
     fn is_like(&self, remembered: &Self) -> bool {
         match (self, remembered) {
-            (Self::File { size, seconds, nanoseconds, .. }, Self::File { mode: None, .. }) => {
-                let without = (*size, *seconds, *nanoseconds, None);
-                let (size, seconds, nanoseconds, mode) = without;
-                *remembered == Self::File { size, seconds, nanoseconds, mode }
+            (&Self::File { size, seconds, nanoseconds, .. }, Self::File { mode: None, .. }) => {
+                *remembered == Self::File { size, seconds, nanoseconds, mode: None }
             }
             _ => self == remembered,
         }

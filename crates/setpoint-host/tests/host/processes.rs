@@ -1,6 +1,7 @@
 //! Processes that are kept running.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -59,6 +60,11 @@ fn a_process_is_started_found_again_and_ended() {
     assert_eq!(world.apply(SLEEPER), ["create process/p"]);
     let pid = pids(&world, 1)[0];
     assert!(is_alive(pid));
+    let mut logs =
+        fs::read_dir(world.directory.path().join("run")).unwrap().map(|entry| entry.unwrap().path());
+    let log = logs.find(|path| path.extension().is_some_and(|extension| extension == "log")).unwrap();
+    let mode = fs::metadata(log).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600, "what it says is its owner's alone");
     assert_eq!(rustix::process::getpgid(Some(pid)).unwrap(), pid, "a process group of its own");
     assert_eq!((world.drifted(), world.apply(SLEEPER)), (vec![], vec![]));
     assert_eq!(world.destroy(), ["delete process/p"]);

@@ -245,3 +245,16 @@ fn what_is_taken_over_is_shown_with_its_difference_and_is_as_it_was_in_the_end()
     sandbox.ok(&["destroy", "--yes"]);
     assert_eq!(sandbox.read("motd"), "later\n");
 }
+
+#[test]
+fn a_plan_is_kept_through_no_name_that_someone_else_could_have_prepared() {
+    use std::os::unix::fs::PermissionsExt;
+    let sandbox = Sandbox::new("files:\n  f: {content: secret, sensitive: true}\n");
+    sandbox.write("victim", "precious");
+    symlink("victim", sandbox.path("first.setpoint-new")).unwrap();
+    sandbox.ok(&["plan", "--out", "first.plan"]);
+    assert_eq!(sandbox.read("victim"), "precious");
+    let mode = fs::metadata(sandbox.path("first.plan")).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    assert_eq!(sandbox.tree(), ["first.plan", "first.setpoint-new", "victim"], "nothing is left beside it");
+}

@@ -1,6 +1,7 @@
 //! Entries are whole or not there.
 
 use super::*;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn cache() -> (tempfile::TempDir, Cache) {
@@ -79,11 +80,13 @@ fn what_entries_are_made_of_is_gone_afterwards_and_after_a_run_that_was_killed()
 
 #[test]
 fn a_damaged_entry_is_named_and_made_anew() {
-    let damages: [fn(&Path); 4] = [
+    let damages: [fn(&Path); 6] = [
         |entry| fs::write(entry.join("bin/tool"), "bad").unwrap(),
         |entry| fs::remove_file(entry.join("bin/alias")).unwrap(),
         |entry| fs::write(entry.join(RECEIPT), "{").unwrap(),
         |entry| fs::remove_file(entry.join(RECEIPT)).unwrap(),
+        |entry| fs::set_permissions(entry.join("bin/tool"), fs::Permissions::from_mode(0o600)).unwrap(),
+        |entry| fs::write(entry.join("bin/planted"), "").unwrap(),
     ];
     for damage in damages {
         let (_folder, cache) = cache();
