@@ -8,7 +8,7 @@ use setpoint_graph::{Graph, SubgraphPath};
 use tokio::runtime::Runtime;
 
 use crate::case::Case;
-use crate::part::{KIND, Nothing, Part};
+use crate::part::{Nothing, Part};
 
 /// How often a run that is over at once is repeated.
 const QUICK_REPEATS: usize = 101;
@@ -72,7 +72,7 @@ impl Bench {
             .enable_time()
             .build()
             .context("can't start the runtime")?;
-        Ok(Self { runtime, engine: Engine::new(DefaultRegistry::new().with(KIND, Nothing)), current: None })
+        Ok(Self { runtime, engine: Engine::new(DefaultRegistry::new().with(Nothing)), current: None })
     }
 
     /// Reconciles, and checks that it did as many operations as it should have.

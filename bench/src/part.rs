@@ -1,12 +1,9 @@
 //! The items that are measured: small ones, the same on every run.
 
 use setpoint_engine::{Configurator, OpCx, OpError};
-use setpoint_graph::{Deps, Item, Kind, Name};
+use setpoint_graph::{Deps, Item, ItemRef, Kind, Name};
 
 use crate::case::Case;
-
-/// The kind of all items here.
-pub(crate) const KIND: Kind = Kind::from_static("part");
 
 /// An item with a few dependencies and one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,9 +50,7 @@ pub(crate) fn name_of(number: u32) -> Name {
 }
 
 impl Item for Part {
-    fn kind(&self) -> Kind {
-        KIND
-    }
+    const KIND: Kind = Kind::from_static("part");
 
     fn name(&self) -> Name {
         self.name.clone()
@@ -63,7 +58,7 @@ impl Item for Part {
 
     fn dependencies(&self, deps: &mut Deps) {
         self.needs.each(|number| {
-            deps.requires((KIND, name_of(number)));
+            deps.requires(ItemRef::of::<Self>(name_of(number)));
         });
     }
 }
@@ -83,10 +78,6 @@ impl Configurator<Part> for Nothing {
 
     async fn modify(&self, _: &OpCx, _: &Part, _: &Part) -> Result<(), OpError> {
         Ok(())
-    }
-
-    fn needs_recreate(&self, _: &Part, _: &Part) -> bool {
-        false
     }
 }
 

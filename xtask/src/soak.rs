@@ -1,6 +1,6 @@
-//! `cargo xtask soak NAME --minutes N`: runs random schedules for as long as asked.
+//! `cargo xtask soak NAME`: runs random schedules for as long as asked, or as many as asked.
 //!
-//! The schedules are a test of the crate they are about; this command builds it with optimisation, tells it
+//! They are a test of the crate they are about; this command builds it with optimisation, tells it
 //! how long to go on, and shows what it says while it runs.
 
 use std::io::{BufRead, BufReader};
@@ -20,6 +20,9 @@ pub(crate) struct Args {
     /// For how long; parts of a minute are fine.
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_minutes)]
     minutes: Duration,
+    /// How often the command of a host is killed.
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    kills: u64,
     /// The seed of the first schedule; the next ones count up from it.
     #[arg(long)]
     seed: Option<u64>,
@@ -30,6 +33,8 @@ pub(crate) struct Args {
 enum Soak {
     /// The engine against a simple model.
     Engine,
+    /// The commands of a host, killed at random instants.
+    Host,
 }
 
 impl Soak {
@@ -37,6 +42,7 @@ impl Soak {
     fn test(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Engine => ("setpoint-engine", "engine", "schedules::random_schedules_for_as_long_as_asked"),
+            Self::Host => ("setpoint", "cli", "kills::killed_as_often_as_asked_nothing_is_lost"),
         }
     }
 }
@@ -56,6 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     command
         .args(["test", "--release", "--package", package, "--test", binary])
         .args(["--", "--exact", test, "--nocapture"])
+        .env("SETPOINT_KILLS", args.kills.to_string())
         .env("SETPOINT_SOAK_SECONDS", args.minutes.as_secs().to_string())
         .env_remove("SETPOINT_SEED");
     if let Some(seed) = args.seed {

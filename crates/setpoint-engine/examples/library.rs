@@ -1,21 +1,19 @@
 //! The engine as a library: services, some of which need others.
 
 use setpoint_engine::{Configurator, DefaultRegistry, Engine, OpCx, OpError, Selection};
-use setpoint_graph::{Deps, Graph, Item, Kind, Name};
+use setpoint_graph::{Deps, Graph, Item, ItemRef, Kind, Name};
 
 #[derive(Debug, PartialEq)]
 struct Service(&'static str, &'static [&'static str]);
 
 impl Item for Service {
-    fn kind(&self) -> Kind {
-        Kind::from_static("service")
-    }
+    const KIND: Kind = Kind::from_static("service");
     fn name(&self) -> Name {
         Name::from_static(self.0)
     }
     fn dependencies(&self, deps: &mut Deps) {
         for other in self.1 {
-            deps.requires(("service", *other)).because("it connects to it at its start");
+            deps.requires(ItemRef::of::<Self>(*other)).because("it connects to it at its start");
         }
     }
 }
@@ -32,7 +30,7 @@ impl Configurator<Service> for Services {
 }
 
 pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let engine = Engine::new(DefaultRegistry::new().with("service", Services));
+    let engine = Engine::new(DefaultRegistry::new().with(Services));
     let mut intended = Graph::new("services");
     intended.put_item(Service("web", &["db", "cache"]))?;
     intended.put_item(Service("db", &[]))?;

@@ -2,19 +2,20 @@
 //!
 //! ```text
 //!  configurator ── Completion ──finish──▶ Background ◀──live handle── item state in the current graph
-//!                                             └── Wake: says that a run has something to collect
+//!                                             └── Wake: which operations have ended
 //! ```
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
-use setpoint_graph::{ItemRef, Name};
+use setpoint_graph::{ItemRef, Name, SubgraphPath};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::op::OpError;
+use crate::selection::Selection;
 
 /// An operation that goes on in the background.
 pub(crate) struct Background {
@@ -47,7 +48,7 @@ impl Background {
             progress.over = true;
             progress.outcome = Some(outcome);
             drop(progress);
-            self.wake.ring();
+            self.wake.note_end(&self.item);
         }
     }
 
@@ -60,7 +61,7 @@ impl Background {
         self.progress().outcome.take()
     }
 
-    /// Whether the operation is still under way.
+    /// Returns whether the operation is still under way.
     pub(crate) fn is_running(&self) -> bool {
         !self.progress().over
     }
@@ -78,7 +79,7 @@ impl Background {
     /// Gives up on the operation: it was asked to stop and did not.
     pub(crate) fn abandon(&self) {
         self.progress().over = true;
-        self.wake.nudge();
+        self.wake.notify();
     }
 }
 
@@ -127,50 +128,67 @@ impl Drop for Completion {
     }
 }
 
-/// Tells whoever waits that background operations have ended. Level-triggered: nothing is ever missed.
+/// Lets callers wait for the end of background operations. Level-triggered: no end is ever missed.
 pub(crate) struct Wake {
-    ended: AtomicBool,
+    /// The items whose operations ended, and on which no run has acted yet. A run that collected one and did not select it
+    /// says where the item is.
+    ended: Mutex<BTreeMap<ItemRef, Option<SubgraphPath>>>,
     notify: Notify,
     graph: Name,
 }
 
 impl Wake {
     pub(crate) fn new(graph: Name) -> Self {
-        Self { ended: AtomicBool::new(false), notify: Notify::new(), graph }
+        Self { ended: Mutex::default(), notify: Notify::new(), graph }
     }
 
-    fn ring(&self) {
-        self.ended.store(true, Ordering::Release);
+    pub(crate) fn graph(&self) -> &Name {
+        &self.graph
+    }
+
+    fn ended(&self) -> std::sync::MutexGuard<'_, BTreeMap<ItemRef, Option<SubgraphPath>>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that an operation on an item ended.
+    fn note_end(&self, item: &ItemRef) {
+        self.ended().insert(item.clone(), None);
         self.notify.notify_waiters();
     }
 
     /// Lets whoever waits for a condition look again; there is nothing to collect.
-    fn nudge(&self) {
+    fn notify(&self) {
         self.notify.notify_waiters();
     }
 
-    /// Called when all that has ended is about to be collected.
-    pub(crate) fn hush(&self) {
-        self.ended.store(false, Ordering::Release);
+    /// Forgets the ends that a run with this selection is about to act on.
+    pub(crate) fn forget_ends(&self, selection: &Selection) {
+        self.ended().retain(|item, path| path.as_ref().is_some_and(|path| !selection.covers(item, path)));
     }
 
-    /// Completes when there is something to collect; says for which graph.
-    pub(crate) async fn ready(&self) -> Name {
-        self.until(|| self.ended.load(Ordering::Acquire)).await;
-        self.graph.clone()
+    /// Notes that an operation ended and was collected by a run that did not select its item: another one has to.
+    pub(crate) fn note_unselected(&self, item: &ItemRef, path: SubgraphPath) {
+        self.ended().insert(item.clone(), Some(path));
+        self.notify.notify_waiters();
     }
 
-    /// Completes when a condition holds that only changes when the bell rings.
+    /// Completes when operations have ended on which no run has acted; gives the items, and where they are if that is known.
+    pub(crate) async fn ready(&self) -> BTreeMap<ItemRef, Option<SubgraphPath>> {
+        self.until(|| !self.ended().is_empty()).await;
+        self.ended().clone()
+    }
+
+    /// Completes when a condition holds that only changes when this is notified.
     pub(crate) async fn until(&self, holds: impl Fn() -> bool) {
         loop {
-            let rung = self.notify.notified();
-            tokio::pin!(rung);
-            // Registered before the condition is looked at: a ring in between is not missed.
-            rung.as_mut().enable();
+            let notified = self.notify.notified();
+            tokio::pin!(notified);
+            // Registered before the condition is looked at: a notification in between is not missed.
+            notified.as_mut().enable();
             if holds() {
                 return;
             }
-            rung.await;
+            notified.await;
         }
     }
 }

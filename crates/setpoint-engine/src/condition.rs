@@ -10,7 +10,7 @@ use setpoint_graph::{Graph, ItemRef, SubgraphPath};
 use setpoint_plan::Standing;
 
 use crate::engine::Engine;
-use crate::plan::{Fate, Planner};
+use crate::plan::{Outcome, Planner};
 use crate::selection::Selection;
 use crate::state::{CurrentGraph, Presence};
 
@@ -68,7 +68,7 @@ pub struct SubgraphStatus {
 }
 
 impl SubgraphStatus {
-    /// Whether every item is as intended.
+    /// Returns whether every item is as intended.
     pub fn is_in_sync(&self) -> bool {
         self.counts.keys().all(|kind| *kind == ConditionKind::InSync)
     }
@@ -186,14 +186,19 @@ fn explain_one(
         return Vec::new();
     };
     let since = condition.since.map_or_else(String::new, |since| format!(" since {since:.0}"));
-    lines.push((depth, format!("{item} is {}{since}", condition.kind)));
+    let verb = match condition.kind {
+        ConditionKind::Failed | ConditionKind::Drifted => "has",
+        _ => "is",
+    };
+    lines.push((depth, format!("{item} {verb} {}{since}", condition.kind)));
     let Some(id) = planner.at(item) else { return Vec::new() };
     let mut say = |text: String| lines.push((depth + 1, text));
     if let Some(trouble) = current.state(item).and_then(|state| state.trouble.as_ref()) {
-        say(format!(
-            "its {} failed {} times, last at {}: {}",
-            trouble.operation, trouble.attempts, trouble.at, trouble.error
-        ));
+        let times = match trouble.attempts {
+            0 | 1 => "once".to_owned(),
+            times => format!("{times} times, last"),
+        };
+        say(format!("its {} failed {times} at {:.0}: {}", trouble.operation, trouble.at, trouble.error));
         match trouble.due {
             Some(due) => say(format!("the next attempt is due at {due:.0}")),
             None => say("it is not tried again until the intent changes".to_owned()),
@@ -207,16 +212,16 @@ fn explain_one(
             times => format!("something else changed it {times} times in a row, last at {:.0}", drift.at),
         });
     }
-    let fate = planner.subject(id).fate;
-    if fate != Fate::Keep {
-        let what = match fate {
-            Fate::Create => "created",
-            Fate::Modify => "modified",
-            Fate::Delete => "deleted",
+    let outcome = planner.subject(id).outcome;
+    if outcome != Outcome::Keep {
+        let what = match outcome {
+            Outcome::Create => "created",
+            Outcome::Modify => "modified",
+            Outcome::Delete => "deleted",
             _ => "made anew",
         };
         say(format!("the next run has it {what}: {}", planner.reason(id)));
-        return Vec::new();
+        return planner.reason_items(id);
     }
     match planner.standing(id, false) {
         Some((Standing::Pending, causes)) => {

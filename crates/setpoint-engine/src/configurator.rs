@@ -7,7 +7,9 @@ use std::any::type_name;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -18,39 +20,68 @@ use crate::op::{OpCx, OpError, Operation};
 /// Carries out operations on items of one type.
 ///
 /// ```
+/// use std::fs;
+/// use std::io::ErrorKind;
 /// use setpoint_engine::{Configurator, OpCx, OpError};
-/// # use setpoint_graph::{Item, Kind, Name};
+/// # use setpoint_engine::{DefaultRegistry, Engine, Selection};
+/// # use setpoint_graph::{Graph, Item, Kind, Name};
 /// # #[derive(Debug, PartialEq)] struct Directory(String);
 /// # impl Item for Directory {
-/// #     fn kind(&self) -> Kind { Kind::from_static("directory") }
+/// #     const KIND: Kind = Kind::from_static("directory");
 /// #     fn name(&self) -> Name { Name::new(&self.0) }
 /// # }
 /// struct Directories;
 ///
 /// impl Configurator<Directory> for Directories {
 ///     async fn create(&self, _: &OpCx, new: &Directory) -> Result<(), OpError> {
-///         Ok(std::fs::create_dir(&new.0)?)
+///         // It is made or nothing is changed. One that was there before is not ours: an error that may have left
+///         // something half done would have it deleted.
+///         fs::create_dir(&new.0).map_err(|error| OpError::untouched(error.to_string()))
 ///     }
 ///     async fn delete(&self, _: &OpCx, old: &Directory) -> Result<(), OpError> {
-///         Ok(std::fs::remove_dir(&old.0)?)
+///         match fs::remove_dir(&old.0) {
+///             Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+///             _ => Ok(()),
+///         }
 ///     }
 /// }
+/// # let theirs = std::env::temp_dir().join(format!("setpoint-engine-doc-{}", std::process::id()));
+/// # fs::create_dir(&theirs)?;
+/// # let mut intended = Graph::new("directories");
+/// # intended.put_item(Directory(theirs.display().to_string()))?;
+/// # let engine = Engine::new(DefaultRegistry::new().with(Directories)).retrying_now();
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+/// # let mut current = None;
+/// # for _ in 0..3 {
+/// #     let status = runtime.block_on(engine.reconcile(&mut current, Some(&intended), &Selection::all()))?;
+/// #     assert_eq!(status.failures().len(), 1);
+/// # }
+/// # runtime.block_on(engine.reconcile(&mut current, None, &Selection::all()))?.result()?;
+/// # assert!(theirs.is_dir(), "what was there before is left alone");
+/// # fs::remove_dir(&theirs)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub trait Configurator<T: Item>: Send + Sync + 'static {
+pub trait Configurator<T: Item>: Send + Sync + Sized + 'static {
     /// Brings an item into being.
     fn create(&self, cx: &OpCx, new: &T) -> impl Future<Output = Result<(), OpError>> + Send;
 
     /// Removes an item. Removing what is not there is a success.
     fn delete(&self, cx: &OpCx, old: &T) -> impl Future<Output = Result<(), OpError>> + Send;
 
-    /// Changes an item in place. Only called where [`Configurator::needs_recreate`] says no.
+    /// Changes an item in place. A configurator without this method has its items deleted and created instead.
+    ///
+    /// It is only called where [`Configurator::needs_recreate`] returns `false`.
     fn modify(&self, _cx: &OpCx, _old: &T, _new: &T) -> impl Future<Output = Result<(), OpError>> + Send {
-        async { Err(OpError::untouched("this kind of item can't be modified in place")) }
+        NoModification
     }
 
-    /// Whether the way from old to new is deletion and creation; by default always.
+    /// Returns whether the way from old to new is deletion and creation; by default, if there is no
+    /// [`modify`](Configurator::modify).
+    ///
+    /// Plans ask this, and what depends on an item that is re-created is deleted before it and created after it. Override
+    /// it where `modify` can't take every change. One configurator that wraps another passes both methods on.
     fn needs_recreate(&self, _old: &T, _new: &T) -> bool {
-        true
+        !gives_modify::<T, Self>()
     }
 
     /// How long an operation on an item may take, or reading it, which is none; where this says nothing, the engine's
@@ -64,10 +95,31 @@ pub trait Configurator<T: Item>: Send + Sync + 'static {
         async { Ok(Observed::Unsupported) }
     }
 
-    /// Lists all items of this type that the real system has; none if that can't be told.
+    /// Lists all items of this type that the real system has; none if it can't list them.
     fn list(&self, _cx: &OpCx) -> impl Future<Output = Result<Option<Vec<T>>, OpError>> + Send {
         async { Ok(None) }
     }
+}
+
+/// The future of a `modify` that nobody wrote.
+struct NoModification;
+
+impl Future for NoModification {
+    type Output = Result<(), OpError>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(Err(OpError::untouched("this kind of item can't be modified in place")))
+    }
+}
+
+/// Returns whether a configurator has a `modify` of its own: that returns a future of another type than the default does.
+///
+/// Nothing is called: only the types are looked at. A test holds this for each way to write the method.
+fn gives_modify<T: Item, C: Configurator<T>>() -> bool {
+    fn name_of_future<'a, C: 'a, T: 'a, F>(_: impl Fn(&'a C, &'a OpCx, &'a T, &'a T) -> F) -> &'static str {
+        type_name::<F>()
+    }
+    name_of_future(C::modify) != type_name::<NoModification>()
 }
 
 /// What reading an item from the real system showed.
@@ -239,10 +291,10 @@ impl DefaultRegistry {
         Self::default()
     }
 
-    /// Registers the configurator of a kind, in place of an earlier one.
+    /// Registers a configurator for the kind of its items, in place of an earlier one.
     #[must_use]
-    pub fn with<T: Item>(mut self, kind: impl Into<Kind>, configurator: impl Configurator<T>) -> Self {
-        self.configurators.insert(kind.into(), ConfiguratorHandle::new(configurator));
+    pub fn with<T: Item>(mut self, configurator: impl Configurator<T>) -> Self {
+        self.configurators.insert(T::KIND, ConfiguratorHandle::new(configurator));
         self
     }
 }
@@ -254,5 +306,103 @@ impl Registry for DefaultRegistry {
 
     fn kinds(&self) -> Vec<Kind> {
         self.configurators.keys().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use setpoint_graph::Name;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    struct Thing(u32);
+
+    impl Item for Thing {
+        const KIND: Kind = Kind::from_static("thing");
+        fn name(&self) -> Name {
+            Name::from_static("a")
+        }
+    }
+
+    /// Makes a configurator with these methods besides `create` and `delete`.
+    macro_rules! configurator {
+        ($name:ident { $($method:item)* }) => {
+            struct $name;
+            impl Configurator<Thing> for $name {
+                async fn create(&self, _: &OpCx, _: &Thing) -> Result<(), OpError> {
+                    Ok(())
+                }
+                async fn delete(&self, _: &OpCx, _: &Thing) -> Result<(), OpError> {
+                    Ok(())
+                }
+                $($method)*
+            }
+        };
+    }
+
+    configurator! { Plain {} }
+    configurator! { Modifying {
+        async fn modify(&self, _: &OpCx, _: &Thing, _: &Thing) -> Result<(), OpError> {
+            Ok(())
+        }
+    } }
+    configurator! { ModifyingAtOnce {
+        fn modify(&self, _: &OpCx, _: &Thing, _: &Thing) -> impl Future<Output = Result<(), OpError>> + Send {
+            ready(Ok(()))
+        }
+    } }
+    configurator! { Choosing {
+        async fn modify(&self, _: &OpCx, _: &Thing, _: &Thing) -> Result<(), OpError> {
+            Ok(())
+        }
+        fn needs_recreate(&self, _: &Thing, new: &Thing) -> bool {
+            new.0 > 5
+        }
+    } }
+
+    /// Passes everything on.
+    struct Wrapped<C>(C);
+
+    impl<C: Configurator<Thing>> Configurator<Thing> for Wrapped<C> {
+        async fn create(&self, cx: &OpCx, new: &Thing) -> Result<(), OpError> {
+            self.0.create(cx, new).await
+        }
+        async fn delete(&self, cx: &OpCx, old: &Thing) -> Result<(), OpError> {
+            self.0.delete(cx, old).await
+        }
+        async fn modify(&self, cx: &OpCx, old: &Thing, new: &Thing) -> Result<(), OpError> {
+            self.0.modify(cx, old, new).await
+        }
+        fn needs_recreate(&self, old: &Thing, new: &Thing) -> bool {
+            self.0.needs_recreate(old, new)
+        }
+    }
+
+    fn recreates(configurator: impl Configurator<Thing>, new: u32) -> bool {
+        let configurator = ConfiguratorHandle::new(configurator);
+        configurator.needs_recreate(&ItemHandle::new(Thing(1)), &ItemHandle::new(Thing(new)))
+    }
+
+    #[test]
+    fn items_are_recreated_if_no_modify_is_given_and_modified_if_one_is() {
+        assert!(recreates(Plain, 2));
+        assert!(!recreates(Modifying, 2));
+        assert!(!recreates(ModifyingAtOnce, 2));
+    }
+
+    #[test]
+    fn a_configurator_may_still_choose_which_changes_are_made_in_place() {
+        assert!(!recreates(Choosing, 2));
+        assert!(recreates(Choosing, 6));
+    }
+
+    #[test]
+    fn a_wrapper_that_passes_both_methods_on_answers_as_what_it_wraps() {
+        assert!(recreates(Wrapped(Plain), 2));
+        assert!(!recreates(Wrapped(Modifying), 2));
+        assert!(recreates(Wrapped(Choosing), 6));
     }
 }

@@ -30,17 +30,17 @@ use crate::status::{EngineError, InvalidItem};
 ///
 /// ```
 /// use setpoint_engine::{Configurator, CurrentGraph, DefaultRegistry, Engine, OpCx, OpError, Selection};
-/// use setpoint_graph::{Deps, Graph, Item, Kind, Name};
+/// use setpoint_graph::{Deps, Graph, Item, ItemRef, Kind, Name};
 ///
 /// #[derive(Debug, PartialEq)]
 /// struct Service { name: String, needs: Vec<String> }
 ///
 /// impl Item for Service {
-///     fn kind(&self) -> Kind { Kind::from_static("service") }
+///     const KIND: Kind = Kind::from_static("service");
 ///     fn name(&self) -> Name { Name::new(&self.name) }
 ///     fn dependencies(&self, deps: &mut Deps) {
 ///         for other in &self.needs {
-///             deps.requires(("service", other.as_str()));
+///             deps.requires(ItemRef::of::<Service>(other.as_str()));
 ///         }
 ///     }
 /// }
@@ -59,7 +59,7 @@ use crate::status::{EngineError, InvalidItem};
 /// }
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-/// let engine = Engine::new(DefaultRegistry::new().with("service", Services));
+/// let engine = Engine::new(DefaultRegistry::new().with(Services));
 /// let mut intended = Graph::new("services");
 /// intended.put_item(Service { name: "web".into(), needs: vec!["db".into()] })?;
 /// intended.put_item(Service { name: "db".into(), needs: vec![] })?;
@@ -206,7 +206,7 @@ impl Engine {
         self
     }
 
-    /// Is told of each operation.
+    /// Calls these hooks before and after each operation.
     #[must_use]
     pub fn with_hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
         self.hooks.push(hooks);
@@ -289,7 +289,8 @@ impl Engine {
         self.concurrency
     }
 
-    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+    /// Returns where the engine gets its time from: whoever waits for what a run says is due waits by the same.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
 
@@ -323,7 +324,8 @@ impl Engine {
         self.timeout_by_kind.get(kind).copied().or(self.timeout)
     }
 
-    pub(crate) fn grace(&self) -> Duration {
+    /// Returns how long a cancelled operation is given to stop.
+    pub fn grace(&self) -> Duration {
         self.grace
     }
 

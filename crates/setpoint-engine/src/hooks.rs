@@ -5,7 +5,7 @@ use setpoint_graph::ItemHandle;
 use crate::log::LogEntry;
 use crate::op::{OpError, Operation};
 
-/// Is told of each operation before it starts and after it ended.
+/// Called before each operation starts and after it ended.
 ///
 /// Hooks run inside the engine's own task: they must not block.
 pub trait Hooks: Send + Sync + 'static {

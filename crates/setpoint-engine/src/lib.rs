@@ -45,4 +45,4 @@ pub use refresh::{Drifted, Reading, Refreshed};
 pub use retry::RetryPolicy;
 pub use selection::Selection;
 pub use state::{CurrentGraph, Drift, Flight, ItemState, Ledger, Presence, Trouble};
-pub use status::{EngineError, Failure, Interruption, InvalidItem, ReconcileError, Status};
+pub use status::{EngineError, Failure, Interruption, InvalidItem, ReconcileError, Resumable, Status};

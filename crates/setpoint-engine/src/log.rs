@@ -84,7 +84,7 @@ impl LogEntry {
         self.end.get()
     }
 
-    /// Whether it goes on in the background.
+    /// Returns whether it goes on in the background.
     pub fn in_progress(&self) -> bool {
         self.end.get().is_none()
     }

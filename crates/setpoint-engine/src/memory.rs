@@ -18,7 +18,7 @@ pub enum Ownership {
 }
 
 impl Ownership {
-    /// Whether it was there before.
+    /// Returns whether it was there before.
     pub fn is_adopted(self) -> bool {
         self == Self::Adopted
     }
@@ -87,6 +87,11 @@ impl Kept {
     /// The memory itself, for an operation.
     pub(crate) fn share(&mut self) -> Arc<Memory> {
         Arc::clone(self.0.get_or_insert_default())
+    }
+
+    /// The memory itself, where there is one.
+    pub(crate) fn existing(&self) -> Option<Arc<Memory>> {
+        self.0.clone()
     }
 
     pub(crate) fn get(&self) -> Remembered {

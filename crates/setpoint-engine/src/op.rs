@@ -123,7 +123,7 @@ pub(crate) struct RunShared {
     pub(crate) journal: Option<Arc<dyn Journal>>,
 }
 
-/// What an operation is told of its item.
+/// What an operation gets to know of its item.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     pub(crate) unfinished: Option<Operation>,
@@ -171,13 +171,13 @@ impl OpCx {
         self.0.unfinished
     }
 
-    /// Whether the item must be applied again whatever it looks like: something that it comes after was changed, or an
+    /// Returns whether the item must be applied again whatever it looks like: something that it comes after was changed, or an
     /// operation on it was to be repeated and has not been.
     pub fn again(&self) -> bool {
         self.0.again
     }
 
-    /// Whether a deletion is the first half of making the item anew.
+    /// Returns whether a deletion is the first half of making the item anew.
     pub fn returns(&self) -> bool {
         self.0.returns
     }
@@ -227,7 +227,7 @@ impl OpCx {
         self.0.cancel.get_or_init(|| self.0.run.cancel.child_token())
     }
 
-    /// Whether the operation should stop as soon as it can.
+    /// Returns whether the operation should stop as soon as it can.
     pub fn is_cancelled(&self) -> bool {
         self.cancellation().is_cancelled()
     }

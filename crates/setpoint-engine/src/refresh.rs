@@ -13,17 +13,18 @@ use crate::background::Wake;
 use crate::clock::after;
 use crate::configurator::Observed;
 use crate::engine::Engine;
+use crate::memory::Memory;
 use crate::op::{Known, OpCx, OpError, RunShared};
 use crate::selection::Selection;
 use crate::state::{CurrentGraph, Drift, ItemState, Presence};
 use crate::transition;
 
-/// Changed again within this time of having been put right, an item counts as changed in a row.
-const IN_A_ROW: Duration = Duration::from_mins(10);
-/// So often in a row, and it is contested.
+/// The number of changes in a row that make an item contested.
 const CONTESTED_AFTER: u32 = 3;
 const FIRST_BACK_OFF: Duration = Duration::from_secs(10);
 const LONGEST_BACK_OFF: Duration = Duration::from_mins(10);
+/// Once an item was undisturbed for this long after its repair, the next change is the first of a row again.
+const UNDISTURBED: Duration = Duration::from_mins(20);
 
 /// An item that is not as the engine left it.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,9 +60,31 @@ pub struct Reading {
 }
 
 impl Drift {
-    /// Whether something else keeps changing the item.
+    /// Returns whether something else keeps changing the item.
     pub fn is_contested(&self) -> bool {
         self.times >= CONTESTED_AFTER
+    }
+
+    /// Counts a change that was found at `now`, given the record of an earlier one and when the engine put the item
+    /// right after that.
+    ///
+    /// The pause of a contested item begins with the last repair. A change during the pause neither counts nor
+    /// prolongs it, so that an item that is changed all the while is put right in the end.
+    fn again(earlier: Option<&Self>, repaired_at: Timestamp, now: Timestamp) -> Self {
+        let times = match earlier {
+            Some(waiting) if !waiting.repaired => return Self { at: now, ..waiting.clone() },
+            Some(earlier) if after(repaired_at, UNDISTURBED) > now => earlier.times.saturating_add(1),
+            _ => 1,
+        };
+        let due = match times.checked_sub(CONTESTED_AFTER) {
+            None => now,
+            Some(extra) => {
+                let factor = 1_u32.checked_shl(extra.min(16)).unwrap_or(u32::MAX);
+                let pause = FIRST_BACK_OFF.saturating_mul(factor).min(LONGEST_BACK_OFF);
+                after(repaired_at, pause).max(now)
+            }
+        };
+        Self { times, at: now, due, repaired: false }
     }
 }
 
@@ -91,13 +114,15 @@ impl Engine {
         for item in self.readable(current, selection) {
             // Both are in the same order.
             while already.next_if(|reading| reading.was.reference() < item.reference()).is_some() {}
-            match already.next_if(|reading| reading.was == item) {
-                Some(reading) => readings.push(reading),
-                None => rest.push(item),
+            if let Some(reading) = already.next_if(|reading| reading.was == item) {
+                readings.push(reading);
+            } else {
+                let memory = current.state(item.reference()).and_then(|state| state.memory.existing());
+                rest.push((item, memory.unwrap_or_default()));
             }
         }
         if !rest.is_empty() {
-            readings.extend(self.read_items(rest).await);
+            readings.extend(self.read_known(rest).await);
             readings.sort_by(|a, b| a.was.reference().cmp(b.was.reference()));
         }
         self.take_over(current, readings)
@@ -120,17 +145,23 @@ impl Engine {
     }
 
     /// Reads items from the real system, and changes nothing: whoever has many may so read them in several
-    /// places at once, for [`Engine::refresh_beside`].
+    /// places at once, for [`Engine::refresh_beside`]. What was noted of the items is not known to these reads.
     pub async fn read_items(&self, items: Vec<ItemHandle>) -> Vec<Reading> {
+        self.read_known(items.into_iter().map(|item| (item, Arc::default())).collect()).await
+    }
+
+    /// Reads items, each with what is remembered of it.
+    async fn read_known(&self, items: Vec<(ItemHandle, Arc<Memory>)>) -> Vec<Reading> {
         let wake = Arc::new(Wake::new(Name::new("")));
         let run = Arc::new(self.run_shared(CancellationToken::new(), wake));
-        let reads = stream::iter(items).map(|item| {
+        let reads = stream::iter(items).map(|(item, memory)| {
             let run = Arc::clone(&run);
             async move {
                 let Some(configurator) = self.configurator(item.kind()) else {
                     return Reading { was: item, observed: Ok(Observed::Unsupported) };
                 };
-                let cx = OpCx::new(item.reference().clone(), None, Known::default(), run);
+                let known = Known { memory, ..Known::default() };
+                let cx = OpCx::new(item.reference().clone(), None, known, run);
                 let observed = self.read(&configurator, cx, item.clone()).await;
                 Reading { was: item, observed }
             }
@@ -205,16 +236,8 @@ impl Engine {
 fn take_over(current: &mut CurrentGraph, item: &ItemRef, found: Option<&ItemHandle>, now: Timestamp) -> bool {
     let Some(slot) = current.node_of(item).map(|node| node.slot()) else { return false };
     let mut state = current.state_at(slot).cloned().unwrap_or_else(|| ItemState::present(now));
-    let earlier = state.drift.take().filter(|drift| after(drift.at, IN_A_ROW) > now);
-    let times = earlier.map_or(1, |drift| drift.times.saturating_add(1));
-    let due = match times.checked_sub(CONTESTED_AFTER) {
-        None => now,
-        Some(extra) => {
-            let factor = 1_u32.checked_shl(extra.min(16)).unwrap_or(u32::MAX);
-            after(now, FIRST_BACK_OFF.saturating_mul(factor).min(LONGEST_BACK_OFF))
-        }
-    };
-    let drift = Drift { times, at: now, due, repaired: false };
+    // A repair was the last thing that was done to the item, and since then it was as it should be.
+    let drift = Drift::again(state.drift.as_deref(), state.since, now);
     let contested = drift.is_contested();
     state.drift = Some(Box::new(drift));
     state.since = now;
@@ -234,4 +257,55 @@ fn take_over(current: &mut CurrentGraph, item: &ItemRef, found: Option<&ItemHand
         transition::repeat_dependents(current, slot, now);
     }
     contested
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1;
+    const MINUTE: i64 = 60;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX)
+    }
+
+    /// A drift that was put right.
+    fn repaired(times: u32) -> Drift {
+        Drift { times, at: at(0), due: at(0), repaired: true }
+    }
+
+    #[test]
+    fn the_pause_of_a_contested_item_begins_with_the_last_repair() {
+        let repair = at(100);
+        for (times, now, due) in [
+            (1, 101 * SECOND, 101),
+            (2, 101 * SECOND, 110),
+            (3, 101 * SECOND, 120),
+            // It stood for longer than the pause: there is nothing left to wait for.
+            (3, 150 * SECOND, 150),
+            (30, 101 * SECOND, 100 + 10 * MINUTE),
+        ] {
+            let drift = Drift::again(Some(&repaired(times)), repair, at(now));
+            assert_eq!((drift.times, drift.due), (times + 1, at(due)), "changed {times} times before");
+        }
+    }
+
+    #[test]
+    fn only_what_stood_undisturbed_for_twice_the_longest_pause_is_not_contested_any_more() {
+        assert_eq!(UNDISTURBED, LONGEST_BACK_OFF * 2);
+        let repair = at(1000);
+        let late = Drift::again(Some(&repaired(9)), repair, at(1000 + 20 * MINUTE - 1));
+        assert_eq!(late.times, 10, "a repair after the longest pause does not start the count anew");
+        let later = Drift::again(Some(&repaired(9)), repair, at(1000 + 20 * MINUTE));
+        assert_eq!((later.times, later.due), (1, at(1000 + 20 * MINUTE)));
+        assert!(!later.is_contested());
+    }
+
+    #[test]
+    fn a_change_during_the_pause_does_not_prolong_it() {
+        let waiting = Drift { times: 4, at: at(10), due: at(30), repaired: false };
+        let again = Drift::again(Some(&waiting), at(10), at(25));
+        assert_eq!((again.times, again.at, again.due), (4, at(25), at(30)));
+    }
 }

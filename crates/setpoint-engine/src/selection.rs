@@ -40,7 +40,16 @@ impl Selection {
         Self::Items(items.into_iter().map(Into::into).collect())
     }
 
-    /// Whether the item in this slot of a graph is selected.
+    /// Returns whether an item in a subgraph is selected.
+    pub(crate) fn covers(&self, item: &ItemRef, path: &SubgraphPath) -> bool {
+        match self {
+            Self::All => true,
+            Self::Subgraph(selected) => selected.is_prefix_of(path),
+            Self::Items(items) => items.contains(item),
+        }
+    }
+
+    /// Returns whether the item in this slot of a graph is selected.
     pub(crate) fn holds<S: State>(&self, graph: &Graph<S>, slot: SlotId) -> bool {
         match self {
             Self::All => true,

@@ -177,7 +177,7 @@ impl ItemState {
         self
     }
 
-    /// Whether the item is there in the managed system.
+    /// Returns whether the item is there in the managed system.
     pub fn presence(&self) -> Presence {
         self.presence
     }
@@ -192,12 +192,12 @@ impl ItemState {
         self.memory.get().note.and_then(|note| serde_json::from_value(note).ok())
     }
 
-    /// Whether the item is to be applied again whatever it looks like.
+    /// Returns whether the item is to be applied again whatever it looks like.
     pub fn is_to_be_repeated(&self) -> bool {
         self.again
     }
 
-    /// Whether the item may not be deleted.
+    /// Returns whether the item may not be deleted.
     pub fn is_protected(&self) -> bool {
         self.protected
     }
@@ -222,7 +222,7 @@ impl ItemState {
         self.drift.as_deref()
     }
 
-    /// Whether an external item was marked as modified since the last run.
+    /// Returns whether an external item was marked as modified since the last run.
     pub fn is_externally_modified(&self) -> bool {
         self.externally_modified
     }
@@ -232,7 +232,7 @@ impl ItemState {
         self.since
     }
 
-    /// Whether an operation was started whose end nobody will report any more.
+    /// Returns whether an operation was started whose end nobody will report any more.
     pub fn is_unknown(&self) -> bool {
         self.flight.as_ref().is_some_and(|flight| flight.live.0.is_none())
     }
@@ -242,7 +242,7 @@ impl ItemState {
         self.flight.as_ref()?.live.0.as_ref()
     }
 
-    /// Whether a run must look at the item whatever changed.
+    /// Returns whether a run must look at the item whatever changed.
     pub(crate) fn is_open(&self) -> bool {
         self.presence != Presence::Present
             || self.tainted

@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use setpoint_graph::{ItemRef, Name};
+use setpoint_graph::{ItemRef, Name, SubgraphPath};
 
 use crate::background::{Background, Wake};
 use crate::clock::Clock;
 use crate::log::LogEntry;
 use crate::op::{OpError, Operation};
+use crate::selection::Selection;
 
 /// A failure that has not been overcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +57,29 @@ pub enum Interruption {
     Journal(String),
 }
 
+/// What can be reconciled further, since background operations have ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resumable {
+    /// The name of the graph.
+    pub graph: Name,
+    /// The innermost subgraph that holds all items whose operations have ended; the root if they have only that in common.
+    pub subgraph: SubgraphPath,
+}
+
+impl Resumable {
+    /// Returns the selection of this part of the graphs.
+    pub fn selection(&self) -> Selection {
+        if self.subgraph.is_root() { Selection::All } else { Selection::Subgraph(self.subgraph.clone()) }
+    }
+}
+
+/// A background operation, and the subgraph that its item is in.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) background: Arc<Background>,
+    pub(crate) path: SubgraphPath,
+}
+
 /// How a run went.
 pub struct Status {
     pub(crate) log: Vec<LogEntry>,
@@ -64,7 +88,7 @@ pub struct Status {
     pub(crate) pending: usize,
     pub(crate) interruption: Option<Interruption>,
     pub(crate) next_retry: Option<Timestamp>,
-    pub(crate) running: Vec<Arc<Background>>,
+    pub(crate) running: Vec<Running>,
     pub(crate) reverted: Option<Box<Status>>,
     pub(crate) wake: Arc<Wake>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -107,20 +131,28 @@ impl Status {
         self.reverted.as_deref()
     }
 
-    /// Whether operations go on in the background. Then the current graph must be kept.
+    /// Returns whether operations go on in the background. Then the current graph must be kept.
     pub fn background_in_progress(&self) -> bool {
         !self.running.is_empty()
     }
 
     /// The items on which operations go on in the background, by reference.
     pub fn background_items(&self) -> Vec<&ItemRef> {
-        self.running.iter().map(|background| background.item()).collect()
+        self.running.iter().map(|running| running.background.item()).collect()
     }
 
-    /// Completes when a background operation has ended and the next run has something to collect; says for
-    /// which graph. Completes at once if one has ended already: no signal is ever lost.
-    pub async fn ready_to_resume(&self) -> Name {
-        self.wake.ready().await
+    /// Completes when a background operation has ended and the next run has something to act on; says for which part
+    /// of which graph. Completes at once if one has ended already: no end is ever missed.
+    ///
+    /// Ends that a run collected and did not select are still to be acted on.
+    pub async fn ready_to_resume(&self) -> Resumable {
+        let ended = self.wake.ready().await;
+        let paths = ended.into_iter().map(|(item, path)| {
+            let running = || self.running.iter().find(|running| *running.background.item() == item);
+            path.or_else(|| Some(running()?.path.clone())).unwrap_or_default()
+        });
+        let subgraph = paths.reduce(|one, two| one.common(&two)).unwrap_or_default();
+        Resumable { graph: self.wake.graph().clone(), subgraph }
     }
 
     /// Asks all background operations to stop.
@@ -131,17 +163,19 @@ impl Status {
     /// Asks the background operations on some items to stop.
     pub fn cancel_background_where(&self, wanted: impl Fn(&ItemRef) -> bool) {
         let now = self.clock.now();
-        for background in self.running.iter().filter(|background| wanted(background.item())) {
-            background.cancel(now);
+        for Running { background, .. } in &self.running {
+            if wanted(background.item()) {
+                background.cancel(now);
+            }
         }
     }
 
     /// Completes when all background operations have ended.
     pub async fn wait_for_background(&self) {
-        self.wake.until(|| !self.running.iter().any(|background| background.is_running())).await;
+        self.wake.until(|| !self.running.iter().any(|running| running.background.is_running())).await;
     }
 
-    /// Whether everything went well: no failure, nothing invalid, nothing interrupted.
+    /// Returns whether everything went well: no failure, nothing invalid, nothing interrupted.
     pub fn result(&self) -> Result<(), ReconcileError> {
         if self.failures.is_empty() && self.invalid.is_empty() && self.interruption.is_none() {
             return Ok(());
@@ -209,7 +243,7 @@ pub enum EngineError {
         /// The name of the intended graph.
         intended: Name,
     },
-    /// Items can't be handled as declared, and the engine was told to refuse the whole then.
+    /// Items can't be handled as declared, and the engine was set to refuse the whole then.
     #[error("{} items are invalid: {}", .0.len(), .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Invalid(Vec<InvalidItem>),
 }

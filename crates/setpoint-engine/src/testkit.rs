@@ -7,7 +7,7 @@
 //! # use std::sync::Mutex;
 //! # #[derive(Clone, Debug, PartialEq)] struct Flag(bool);
 //! # impl Item for Flag {
-//! #     fn kind(&self) -> Kind { Kind::from_static("flag") }
+//! #     const KIND: Kind = Kind::from_static("flag");
 //! #     fn name(&self) -> Name { Name::from_static("f") }
 //! # }
 //! # #[derive(Default)] struct Flags(Mutex<Option<Flag>>);
@@ -15,14 +15,15 @@
 //! #     async fn create(&self, _: &OpCx, new: &Flag) -> Result<(), OpError> { *self.0.lock().unwrap() = Some(new.clone()); Ok(()) }
 //! #     async fn delete(&self, _: &OpCx, _: &Flag) -> Result<(), OpError> { *self.0.lock().unwrap() = None; Ok(()) }
 //! #     async fn modify(&self, cx: &OpCx, _: &Flag, new: &Flag) -> Result<(), OpError> { self.create(cx, new).await }
-//! #     fn needs_recreate(&self, _: &Flag, _: &Flag) -> bool { false }
 //! #     async fn read(&self, _: &OpCx, _: &Flag) -> Result<Observed<Flag>, OpError> {
 //! #         Ok(self.0.lock().unwrap().clone().map_or(Observed::Absent, Observed::Present))
 //! #     }
 //! # }
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-//! let findings = testkit::check(Flags::default(), &[Flag(true), Flag(false)]).await;
-//! assert!(findings.is_empty(), "{findings:?}");
+//! let checked = testkit::check(Flags::default(), &[Flag(true), Flag(false)]).await;
+//! assert_eq!(checked.findings, []);
+//! // Its operations never wait, so they can't be interrupted or cancelled half-way.
+//! assert_eq!(checked.to_string(), "12 passed, 0 failed, 4 skipped");
 //! # });
 //! ```
 
@@ -55,19 +56,53 @@ impl fmt::Display for Finding {
     }
 }
 
+/// A check that could not be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// What should hold.
+    pub promise: &'static str,
+    /// With which item, and why that could not be checked.
+    pub why: String,
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.promise, self.why)
+    }
+}
+
+/// What the checks of a configurator came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// How many promises were seen to be kept.
+    pub passed: usize,
+    /// Those that were not kept.
+    pub findings: Vec<Finding>,
+    /// Those that could not be checked, such as what was created by a configurator that can't read.
+    pub skipped: Vec<Skipped>,
+}
+
+impl fmt::Display for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (passed, failed, skipped) = (self.passed, self.findings.len(), self.skipped.len());
+        write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
+    }
+}
+
 /// No operation on a sample may take longer.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// A cancelled operation should have stopped after this.
 const PROMPT: Duration = Duration::from_secs(10);
 
-/// Puts a configurator through its paces with some values of one item; returns what it did wrong.
+/// Checks a configurator with some values of one item: how many promises it kept, which it broke, and which could not be
+/// checked.
 ///
 /// The samples have the same reference and differ in value; at the start and in the end none of them exists
 /// in the system. Needs a tokio runtime with time.
-pub async fn check<T: Item + Clone>(configurator: impl Configurator<T>, samples: &[T]) -> Vec<Finding> {
+pub async fn check<T: Item + Clone>(configurator: impl Configurator<T>, samples: &[T]) -> Checked {
     let mut kit = Kit {
         configurator: ConfiguratorHandle::new(configurator),
-        findings: Vec::new(),
+        checked: Checked::default(),
         memory: Arc::default(),
     };
     for sample in samples {
@@ -81,19 +116,23 @@ pub async fn check<T: Item + Clone>(configurator: impl Configurator<T>, samples:
             kit.check_modification(&ItemHandle::new(old.clone()), &ItemHandle::new(new.clone())).await;
         }
     }
-    kit.findings
+    kit.checked
 }
 
 struct Kit {
     configurator: ConfiguratorHandle,
-    findings: Vec<Finding>,
+    checked: Checked,
     /// What is remembered of the item while it lives.
     memory: Arc<Memory>,
 }
 
 impl Kit {
     fn find(&mut self, promise: &'static str, what: String) {
-        self.findings.push(Finding { promise, what });
+        self.checked.findings.push(Finding { promise, what });
+    }
+
+    fn skip(&mut self, promise: &'static str, why: String) {
+        self.checked.skipped.push(Skipped { promise, why });
     }
 
     fn cx(&self, item: &ItemHandle, operation: Option<Operation>) -> (OpCx, CancellationToken) {
@@ -138,34 +177,40 @@ impl Kit {
         }
     }
 
-    async fn read(&mut self, item: &ItemHandle) -> Option<Option<ItemHandle>> {
-        let (cx, _cancel) = self.cx(item, None);
-        match self.configurator.read(cx, item.clone()).await {
-            Ok(Observed::Unsupported) => None,
-            Ok(Observed::Absent) => Some(None),
-            Ok(Observed::Present(found)) => Some(Some(found)),
-            Err(error) => {
-                self.find("an item can be read", format!("{item}: {error}"));
-                None
-            }
-        }
-    }
-
+    /// Holds what is read to what is wanted.
     async fn expect(&mut self, promise: &'static str, item: &ItemHandle, wanted: Option<&ItemHandle>) {
-        if let Some(found) = self.read(item).await
-            && found.as_ref() != wanted
-        {
-            let found = found.map_or_else(|| "nothing".to_owned(), |found| found.to_string());
-            let wanted = wanted.map_or_else(|| "nothing".to_owned(), ToString::to_string);
-            self.find(promise, format!("it reads as {found}, not as {wanted}"));
+        let (cx, _cancel) = self.cx(item, None);
+        let found = match self.configurator.read(cx, item.clone()).await {
+            Ok(Observed::Unsupported) => {
+                return self.skip(promise, format!("{item}: the configurator can't read"));
+            }
+            Ok(Observed::Absent) => None,
+            Ok(Observed::Present(found)) => Some(found),
+            Err(error) => return self.find("an item can be read", format!("{item}: {error}")),
+        };
+        if found.as_ref() == wanted {
+            self.checked.passed += 1;
+            return;
         }
+        let found = found.map_or_else(|| "nothing".to_owned(), |found| found.to_string());
+        let wanted = wanted.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+        self.find(promise, format!("it reads as {found}, not as {wanted}"));
     }
 
+    /// Deletes an item, and sees whether it is gone.
     async fn clean(&mut self, promise: &'static str, item: &ItemHandle) {
-        if let Err(error) = self.run(item, Operation::Delete, None).await {
-            self.find(promise, format!("{item}: {error}"));
+        match self.run(item, Operation::Delete, None).await {
+            Ok(()) => self.expect(promise, item, None).await,
+            Err(error) => self.find(promise, format!("{item}: {error}")),
         }
-        self.expect(promise, item, None).await;
+        self.memory = Arc::default();
+    }
+
+    /// Deletes an item after a check that says nothing.
+    async fn clean_unchecked(&mut self, item: &ItemHandle) {
+        if let Err(error) = self.run(item, Operation::Delete, None).await {
+            self.find("what was created can be deleted", format!("{item}: {error}"));
+        }
         self.memory = Arc::default();
     }
 
@@ -181,7 +226,7 @@ impl Kit {
 
     async fn check_modification(&mut self, old: &ItemHandle, new: &ItemHandle) {
         if self.configurator.needs_recreate(old, new) {
-            return;
+            return self.skip("an item can be modified", format!("{old} to {new} is a re-creation"));
         }
         if let Err(error) = self.run(old, Operation::Create, None).await {
             self.find("an item can be created", format!("{old}: {error}"));
@@ -196,6 +241,7 @@ impl Kit {
 
     /// Drops the creation at each of its awaits in turn: what it left must be deleted by a deletion.
     async fn check_interrupted_creation(&mut self, item: &ItemHandle) {
+        const PROMISE: &str = "an interrupted creation is cleaned up by a deletion";
         for polls in 1..50 {
             let (cx, _cancel) = self.cx(item, Some(Operation::Create));
             let mut work = self.configurator.create(cx, item.clone());
@@ -208,16 +254,25 @@ impl Kit {
                 SystemClock.sleep(Duration::from_millis(1)).await;
             }
             drop(work);
-            self.clean("an interrupted creation is cleaned up by a deletion", item).await;
-            if ended {
-                return;
+            if !ended {
+                self.clean(PROMISE, item).await;
+                continue;
             }
+            self.clean_unchecked(item).await;
+            if polls == 1 {
+                self.skip(PROMISE, format!("{item}: its creation never waits"));
+            }
+            return;
         }
     }
 
     async fn check_cancellation(&mut self, item: &ItemHandle) {
         let (cx, cancel) = self.cx(item, Some(Operation::Create));
-        let work = self.configurator.create(cx, item.clone());
+        let mut work = self.configurator.create(cx, item.clone());
+        if futures::poll!(&mut work).is_ready() {
+            self.clean_unchecked(item).await;
+            return self.skip("a cancelled creation stops", format!("{item}: its creation never waits"));
+        }
         cancel.cancel();
         if let Either::Right(_) = select(work, SystemClock.sleep(PROMPT)).await {
             self.find("a cancelled creation stops", format!("{item}: it was still running after {PROMPT:?}"));

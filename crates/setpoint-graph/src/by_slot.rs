@@ -48,17 +48,17 @@ impl<S: State> Graph<S> {
         self.path_of_group(self.slots[slot.index()].group)
     }
 
-    /// Whether there is any subgraph.
+    /// Returns whether there is any subgraph.
     pub fn has_subgraphs(&self) -> bool {
         !self.group(ROOT).children.is_empty()
     }
 
-    /// Whether the item in a slot lives in the root graph itself.
+    /// Returns whether the item in a slot lives in the root graph itself.
     pub fn is_at_root(&self, slot: SlotId) -> bool {
         self.slots[slot.index()].group == ROOT
     }
 
-    /// Whether two items of two graphs live in subgraphs of the same path.
+    /// Returns whether two items of two graphs live in subgraphs of the same path.
     pub fn same_place<O: State>(&self, slot: SlotId, other: &Graph<O>, theirs: SlotId) -> bool {
         let (mut a, mut b) = (self.slots[slot.index()].group, other.slots[theirs.index()].group);
         while a != ROOT && b != ROOT {
@@ -71,7 +71,7 @@ impl<S: State> Graph<S> {
         a == ROOT && b == ROOT
     }
 
-    /// Whether the item in a slot only wants other items to exist: then each edge is a dependency of its own.
+    /// Returns whether the item in a slot only wants other items to exist: then each edge is a dependency of its own.
     pub fn is_plain_at(&self, slot: SlotId) -> bool {
         self.slots[slot.index()].plain
     }

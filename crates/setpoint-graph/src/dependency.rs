@@ -17,7 +17,7 @@ use crate::{ItemRef, ResourceKey};
 /// # #[derive(Debug, PartialEq)]
 /// # struct Part(&'static str, &'static [&'static str]);
 /// # impl Item for Part {
-/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     const KIND: Kind = Kind::from_static("part");
 /// #     fn name(&self) -> Name { Name::new(self.0) }
 /// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
 /// # }
@@ -66,12 +66,12 @@ impl Dependency {
         &self.targets
     }
 
-    /// Whether any one of several items is enough.
+    /// Returns whether any one of several items is enough.
     pub fn is_any_of(&self) -> bool {
         self.targets.len() != 1
     }
 
-    /// Why the dependency is there; empty if nobody said.
+    /// Why the dependency is there; empty if no reason was given.
     pub fn description(&self) -> &str {
         self.words.as_ref().map_or("", |words| &words.description)
     }
@@ -81,22 +81,22 @@ impl Dependency {
         self.words.as_ref()?.predicate.as_ref().map(|predicate| predicate.wanted.as_str())
     }
 
-    /// Whether the dependent is re-created when the required item is modified.
+    /// Returns whether the dependent is re-created when the required item is modified.
     pub fn recreates_when_modified(&self) -> bool {
         self.recreate_when_modified
     }
 
-    /// Whether the dependent only comes after the required item, and stays whatever becomes of that.
+    /// Returns whether the dependent only comes after the required item, and stays whatever becomes of that.
     pub fn is_order(&self) -> bool {
         self.strength == Strength::Order
     }
 
-    /// Whether the dependent is applied again when the required item was changed or made anew.
+    /// Returns whether the dependent is applied again when the required item was changed or made anew.
     pub fn repeats_when_changed(&self) -> bool {
         self.repeat_when_changed
     }
 
-    /// Whether the dependent vanishes by itself when the required external item does.
+    /// Returns whether the dependent vanishes by itself when the required external item does.
     pub fn is_auto_deleted_by_external(&self) -> bool {
         self.auto_deleted_by_external
     }
@@ -109,7 +109,7 @@ impl Dependency {
         }
     }
 
-    /// Whether the required item is as the predicate wants it.
+    /// Returns whether the required item is as the predicate wants it.
     pub fn is_satisfied_by(&self, required: &ItemHandle) -> bool {
         self.words.is_none() || self.check(required).is_ok()
     }
@@ -146,7 +146,10 @@ impl Dependency {
         holds: impl Fn(&T) -> bool + Send + Sync + 'static,
     ) -> &mut Self {
         self.satisfying_with_reason::<T>(wanted, move |item| {
-            if holds(item) { Ok(()) } else { Err(format!("it is {item:?}")) }
+            if holds(item) {
+                return Ok(());
+            }
+            Err(format!("its state is {}", item.description().replace('\n', ", ")))
         })
     }
 
@@ -206,7 +209,7 @@ impl fmt::Debug for Dependency {
 /// # use setpoint_graph::{Deps, Item, Kind, Name};
 /// # #[derive(Debug, PartialEq)] struct Link { up: bool }
 /// # impl Item for Link {
-/// #     fn kind(&self) -> Kind { Kind::from_static("link") }
+/// #     const KIND: Kind = Kind::from_static("link");
 /// #     fn name(&self) -> Name { Name::from_static("eth0") }
 /// # }
 /// # fn dependencies(deps: &mut Deps) {
@@ -320,7 +323,7 @@ impl Derived {
         self.dependencies.iter().flat_map(|dependency| dependency.targets.iter())
     }
 
-    /// Whether every dependency only wants one item to exist.
+    /// Returns whether every dependency only wants one item to exist.
     pub(crate) fn is_plain(&self) -> bool {
         self.plain
     }

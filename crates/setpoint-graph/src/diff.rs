@@ -9,12 +9,12 @@ use crate::{Graph, ItemRef, State, SubgraphPath, View};
 /// How one item differs between two graphs.
 ///
 /// ```
-/// use setpoint_graph::{Change, Mark};
-/// assert_eq!(Mark::from(Change::Modified), Mark::Changed);
+/// use setpoint_graph::{DifferenceKind, Mark};
+/// assert_eq!(Mark::from(DifferenceKind::Modified), Mark::Changed);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Change {
+pub enum DifferenceKind {
     /// Only the second graph has it.
     Added,
     /// Only the first graph has it.
@@ -32,7 +32,7 @@ pub enum Change {
 /// # #[derive(Debug, PartialEq)]
 /// # struct Part(&'static str, &'static [&'static str]);
 /// # impl Item for Part {
-/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     const KIND: Kind = Kind::from_static("part");
 /// #     fn name(&self) -> Name { Name::new(self.0) }
 /// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
 /// # }
@@ -48,7 +48,7 @@ pub struct Difference {
     /// Which item.
     pub item: ItemRef,
     /// How it differs.
-    pub change: Change,
+    pub change: DifferenceKind,
     /// Where it lives in the first graph.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<SubgraphPath>,
@@ -60,10 +60,10 @@ pub struct Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = match self.change {
-            Change::Added => '+',
-            Change::Removed => '-',
-            Change::Modified => '~',
-            Change::Moved => '>',
+            DifferenceKind::Added => '+',
+            DifferenceKind::Removed => '-',
+            DifferenceKind::Modified => '~',
+            DifferenceKind::Moved => '>',
         };
         write!(f, "{sign} {}", self.item)
     }
@@ -88,9 +88,9 @@ impl<S: State> View<'_, S> {
             let theirs = other.item(item);
             let to = theirs.and_then(|_| other.relative_path(item));
             let change = match &theirs {
-                None => Change::Removed,
-                Some(theirs) if theirs.item() != node.item() => Change::Modified,
-                Some(_) if from != to => Change::Moved,
+                None => DifferenceKind::Removed,
+                Some(theirs) if theirs.item() != node.item() => DifferenceKind::Modified,
+                Some(_) if from != to => DifferenceKind::Moved,
                 Some(_) => continue,
             };
             differences.push(Difference { item: item.clone(), change, from, to });
@@ -98,7 +98,12 @@ impl<S: State> View<'_, S> {
         for node in other.items().filter(|node| self.item(node.reference()).is_none()) {
             let item = node.reference();
             let to = other.relative_path(item);
-            differences.push(Difference { item: item.clone(), change: Change::Added, from: None, to });
+            differences.push(Difference {
+                item: item.clone(),
+                change: DifferenceKind::Added,
+                from: None,
+                to,
+            });
         }
         differences.sort_by(|a, b| a.item.cmp(&b.item));
         differences

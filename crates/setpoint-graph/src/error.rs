@@ -12,7 +12,7 @@ use crate::{ItemRef, SubgraphPath};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
-    /// A reference is unique over the whole graph: moving an item must be said.
+    /// The item is in another subgraph: a reference is unique over the whole graph, and putting an item does not move it.
     #[error(
         "{item} already lives in {}, and can't be put into {} as well; use move_item to move it",
         place(lives_in),

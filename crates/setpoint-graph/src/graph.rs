@@ -28,7 +28,7 @@ use crate::{Edge, ItemHandle, ItemRef, Name, Node, ResourceKey, SlotId, State, S
 /// #[derive(Debug, PartialEq)]
 /// struct Directory(String);
 /// impl Item for Directory {
-///     fn kind(&self) -> Kind { Kind::from_static("directory") }
+///     const KIND: Kind = Kind::from_static("directory");
 ///     fn name(&self) -> Name { Name::new(&self.0) }
 ///     fn dependencies(&self, deps: &mut Deps) {
 ///         if let Some((parent, _)) = self.0.rsplit_once('/') {
@@ -82,7 +82,7 @@ impl<S: State> Graph<S> {
         &self.group(ROOT).name
     }
 
-    /// What the graph is about; empty if nobody said.
+    /// What the graph is about; empty if there is no description.
     pub fn description(&self) -> &str {
         &self.group(ROOT).description
     }
@@ -97,7 +97,7 @@ impl<S: State> Graph<S> {
         self.len
     }
 
-    /// Whether it holds no item at all.
+    /// Returns whether it holds no item at all.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -127,7 +127,7 @@ impl<S: State> Graph<S> {
         &mut self.shared
     }
 
-    /// Whether an item with this reference is there, in any subgraph.
+    /// Returns whether an item with this reference is there, in any subgraph.
     pub fn contains(&self, reference: &ItemRef) -> bool {
         self.node_of(reference).is_some()
     }
@@ -224,7 +224,7 @@ impl<S: State> Graph<S> {
         self.claims.get(key).map_or(&[], |slots| slots)
     }
 
-    /// Whether any item claims a resource.
+    /// Returns whether any item claims a resource.
     pub fn has_claims(&self) -> bool {
         !self.claims.is_empty()
     }

@@ -19,7 +19,7 @@ use crate::{ItemRef, Kind, Name, ResourceKey};
 /// struct Route { via: String, metric: u32 }
 ///
 /// impl Item for Route {
-///     fn kind(&self) -> Kind { Kind::from_static("route") }
+///     const KIND: Kind = Kind::from_static("route");
 ///     fn name(&self) -> Name { Name::new(&self.via) }
 ///     fn dependencies(&self, deps: &mut Deps) {
 ///         deps.requires(("interface", self.via.as_str())).because("a route leaves through an interface");
@@ -30,8 +30,10 @@ use crate::{ItemRef, Kind, Name, ResourceKey};
 /// Two equal items have the same dependencies: derive `PartialEq`, and derive the dependencies from the
 /// fields that it compares.
 pub trait Item: PartialEq + fmt::Debug + Send + Sync + 'static {
-    /// What sort of thing this is.
-    fn kind(&self) -> Kind;
+    /// The kind of all items of this type: one type, one kind.
+    ///
+    /// It decides which configurator handles them, and is part of every [reference](ItemRef::of) to one.
+    const KIND: Kind;
 
     /// What it is called among those of its kind.
     fn name(&self) -> Name;
@@ -41,14 +43,17 @@ pub trait Item: PartialEq + fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Whether something else manages it: it is then only observed, and has no dependencies.
+    /// Returns whether something else manages it: it is then only observed, and has no dependencies.
     fn external(&self) -> bool {
         false
     }
 
-    /// A text that shows the whole state; by default the debug form.
+    /// A text that shows the whole state; by default the [attributes](Item::attributes), one in each line, or the
+    /// debug form of an item that lists none.
     fn description(&self) -> String {
-        format!("{self:?}")
+        let mut attributes = Attributes::default();
+        self.attributes(&mut attributes);
+        if attributes.0.is_empty() { format!("{self:?}") } else { attributes.to_string() }
     }
 
     /// Names what must be there before this can be, and which resources it claims.
@@ -76,6 +81,7 @@ pub struct Attribute {
 /// let mut attributes = Attributes::default();
 /// attributes.add("mode", "0644").add_sensitive("password", "hunter2");
 /// assert!(attributes.iter().any(|attribute| attribute.sensitive));
+/// assert_eq!(attributes.to_string(), "mode: 0644\npassword: (sensitive)");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes(Vec<Attribute>);
@@ -96,6 +102,17 @@ impl Attributes {
     /// The attributes in the order they were added.
     pub fn iter(&self) -> impl Iterator<Item = &Attribute> {
         self.0.iter()
+    }
+}
+
+impl fmt::Display for Attributes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, Attribute { name, value, sensitive }) in self.0.iter().enumerate() {
+            let end = if i > 0 { "\n" } else { "" };
+            let value = if *sensitive { "(sensitive)" } else { value };
+            write!(f, "{end}{name}: {value}")?;
+        }
+        Ok(())
     }
 }
 
@@ -142,7 +159,7 @@ pub(crate) struct Entry<T: ?Sized> {
 /// # #[derive(Debug, PartialEq)]
 /// # struct Part(&'static str, &'static [&'static str]);
 /// # impl Item for Part {
-/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     const KIND: Kind = Kind::from_static("part");
 /// #     fn name(&self) -> Name { Name::new(self.0) }
 /// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
 /// # }
@@ -157,7 +174,7 @@ pub struct ItemHandle(Arc<Entry<dyn ErasedItem>>);
 impl ItemHandle {
     /// Takes an item and derives its reference, its dependencies and its claims.
     pub fn new<T: Item>(item: T) -> Self {
-        let reference = ItemRef::new(item.kind(), item.name());
+        let reference = ItemRef::of::<T>(item.name());
         let mut deps = Deps::default();
         item.dependencies(&mut deps);
         let external = item.external();
@@ -179,7 +196,7 @@ impl ItemHandle {
         self.0.reference.name()
     }
 
-    /// Whether something else manages it.
+    /// Returns whether something else manages it.
     pub fn external(&self) -> bool {
         self.0.external
     }
@@ -214,7 +231,7 @@ impl ItemHandle {
         (&self.0.item as &dyn Any).downcast_ref()
     }
 
-    /// Whether both are the very same value in memory.
+    /// Returns whether both are the very same value in memory.
     pub fn is_same_as(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -40,9 +40,11 @@ pub use batch::Batch;
 pub use component::Components;
 pub use cycle::Cycle;
 pub use dependency::{Dependency, Deps};
-pub use diff::{Change, Difference};
+pub use diff::{Difference, DifferenceKind};
 pub use error::GraphError;
-pub use export::{Drawing, DrawnEdge, DrawnNode, DrawnSubgraph, Layout, Mark, Marks, Point, Presence, Rect};
+pub use export::{
+    Drawing, DrawnEdge, DrawnNode, DrawnPresence, DrawnSubgraph, Layout, Mark, Marks, Point, Rect,
+};
 pub use graph::Graph;
 pub use handle::SubgraphMut;
 pub use item::{Attribute, Attributes, Item, ItemHandle};

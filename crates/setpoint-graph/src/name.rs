@@ -11,6 +11,8 @@ use rustc_hash::FxHasher;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
+use crate::Item;
+
 macro_rules! text_newtype {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -125,6 +127,23 @@ impl ItemRef {
         #[expect(clippy::cast_possible_truncation, reason = "both halves are folded into the result")]
         let hash = (wide ^ (wide >> 32)) as u32;
         Self { kind, name, hash }
+    }
+
+    /// Makes the reference to the item of this type and name.
+    ///
+    /// ```
+    /// use setpoint_graph::{Item, ItemRef, Kind, Name};
+    ///
+    /// #[derive(Debug, PartialEq)]
+    /// struct File { path: String }
+    /// impl Item for File {
+    ///     const KIND: Kind = Kind::from_static("file");
+    ///     fn name(&self) -> Name { Name::new(&self.path) }
+    /// }
+    /// assert_eq!(ItemRef::of::<File>("motd"), ItemRef::new("file", "motd"));
+    /// ```
+    pub fn of<T: Item>(name: impl Into<Name>) -> Self {
+        Self::new(T::KIND, name)
     }
 
     /// What sort of item it is.

@@ -13,7 +13,7 @@ use crate::{Graph, ItemHandle, ItemRef, SlotId, State, SubgraphPath};
 /// # #[derive(Debug, PartialEq)]
 /// # struct Part(&'static str, &'static [&'static str]);
 /// # impl Item for Part {
-/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     const KIND: Kind = Kind::from_static("part");
 /// #     fn name(&self) -> Name { Name::new(self.0) }
 /// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
 /// # }
@@ -81,7 +81,7 @@ impl<'a, S: State> Node<'a, S> {
 /// # #[derive(Debug, PartialEq)]
 /// # struct Part(&'static str, &'static [&'static str]);
 /// # impl Item for Part {
-/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     const KIND: Kind = Kind::from_static("part");
 /// #     fn name(&self) -> Name { Name::new(self.0) }
 /// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
 /// # }

@@ -50,14 +50,31 @@ impl SubgraphPath {
         self.0.last()
     }
 
-    /// Whether this is the root's path.
+    /// Returns whether this is the root's path.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether `other` is this place or inside it.
+    /// Returns whether `other` is this place or inside it.
     pub fn is_prefix_of(&self, other: &Self) -> bool {
         other.0.starts_with(&self.0)
+    }
+
+    /// Returns the innermost place that both are in.
+    ///
+    /// ```
+    /// use setpoint_graph::SubgraphPath;
+    /// let (one, two) = (SubgraphPath::from(["net", "eth0"]), SubgraphPath::from(["net", "eth1"]));
+    /// assert_eq!(one.common(&two), SubgraphPath::from(["net"]));
+    /// ```
+    #[must_use]
+    pub fn common(&self, other: &Self) -> Self {
+        self.0
+            .iter()
+            .zip(&other.0)
+            .take_while(|(one, two)| one == two)
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 
     /// What remains of this path below `prefix`; none if it is not inside it.

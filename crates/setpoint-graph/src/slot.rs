@@ -15,7 +15,7 @@ use crate::{ItemHandle, ItemRef, Name};
 /// # #[derive(Debug, PartialEq)]
 /// # struct Part(&'static str, &'static [&'static str]);
 /// # impl Item for Part {
-/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     const KIND: Kind = Kind::from_static("part");
 /// #     fn name(&self) -> Name { Name::new(self.0) }
 /// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
 /// # }

@@ -156,7 +156,7 @@ impl<S: State> Graph<S> {
         }
     }
 
-    /// Whether a group is another one or somewhere below it.
+    /// Returns whether a group is another one or somewhere below it.
     pub(crate) fn is_within(&self, mut group: u32, top: u32) -> bool {
         while group != top && group != ROOT {
             group = self.group(group).parent;

@@ -27,12 +27,12 @@ use crate::{Graph, GraphError, Item, ItemHandle, ItemRef, Kind, Name, State, Sub
 /// #[derive(Debug, PartialEq, Serialize, Deserialize)]
 /// struct File { name: String, mode: u32 }
 /// impl Item for File {
-///     fn kind(&self) -> Kind { Kind::from_static("file") }
+///     const KIND: Kind = Kind::from_static("file");
 ///     fn name(&self) -> Name { Name::new(&self.name) }
 /// }
 ///
 /// let mut types = ItemTypes::new();
-/// types.register::<File>("file");
+/// types.register::<File>();
 ///
 /// let mut graph: Graph = Graph::new("files");
 /// graph.put_item(File { name: "motd".into(), mode: 0o644 })?;
@@ -69,7 +69,7 @@ struct Codec {
 /// ```
 #[derive(Debug, thiserror::Error)]
 pub enum TypesError {
-    /// Nobody registered the item's kind.
+    /// The item's kind is not registered.
     #[error("{place}: kind {kind} is not registered")]
     Unregistered {
         /// The kind.
@@ -84,16 +84,6 @@ pub enum TypesError {
         item: ItemRef,
         /// The registered type.
         type_name: &'static str,
-    },
-    /// The item that was read says that it is of another kind.
-    #[error("{place}: read as kind {kind}, it says it is {item}")]
-    OtherKind {
-        /// The kind it was read as.
-        kind: Kind,
-        /// What it says it is.
-        item: ItemRef,
-        /// Where.
-        place: String,
     },
     /// An item or its state could not be written.
     #[error("{place}: can't be written")]
@@ -171,15 +161,15 @@ impl ItemTypes {
         Self::default()
     }
 
-    /// Registers the type of a kind's items, in place of any registered before.
-    pub fn register<T: Item + Serialize + DeserializeOwned>(&mut self, kind: impl Into<Kind>) -> &mut Self {
+    /// Registers a type of items by its kind, in place of any registered before.
+    pub fn register<T: Item + Serialize + DeserializeOwned>(&mut self) -> &mut Self {
         let codec = Codec {
             type_name: type_name::<T>(),
             write: |item| item.get::<T>().map(serde_json::to_value),
             read: |value| serde_json::from_value::<T>(value).map(ItemHandle::new),
             parse: |text| serde_json::from_str::<T>(text).map(ItemHandle::new),
         };
-        self.by_kind.insert(kind.into(), codec);
+        self.by_kind.insert(T::KIND, codec);
         self
     }
 
@@ -208,7 +198,7 @@ impl ItemTypes {
     pub fn item_from_text(&self, kind: &Kind, text: &str) -> Result<ItemHandle, TypesError> {
         let place = || format!("an item of kind {kind}");
         let read = (self.codec(kind, place)?.parse)(text);
-        Self::check_kind(kind, read.map_err(|source| TypesError::Read { place: place(), source })?, place)
+        read.map_err(|source| TypesError::Read { place: place(), source })
     }
 
     /// Writes a graph: items, their states and the subgraphs.
@@ -286,20 +276,7 @@ impl ItemTypes {
     ) -> Result<ItemHandle, TypesError> {
         let codec = self.codec(kind, &place)?;
         let hint = value.get("name").and_then(Value::as_str).map(|name| format!(" (named {name:?})"));
-        let item = (codec.read)(value)
-            .map_err(|source| TypesError::Read { place: place() + &hint.unwrap_or_default(), source })?;
-        Self::check_kind(kind, item, place)
-    }
-
-    fn check_kind(
-        kind: &Kind,
-        item: ItemHandle,
-        place: impl Fn() -> String,
-    ) -> Result<ItemHandle, TypesError> {
-        if item.kind() != kind {
-            let item = item.reference().clone();
-            return Err(TypesError::OtherKind { kind: kind.clone(), item, place: place() });
-        }
-        Ok(item)
+        (codec.read)(value)
+            .map_err(|source| TypesError::Read { place: place() + &hint.unwrap_or_default(), source })
     }
 }

@@ -12,7 +12,7 @@ use crate::{DependencyEdge, Graph, ItemHandle, ItemRef, Kind, Name, Node, SlotId
 /// # #[derive(Debug, PartialEq)]
 /// # struct Part(&'static str, &'static [&'static str]);
 /// # impl Item for Part {
-/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     const KIND: Kind = Kind::from_static("part");
 /// #     fn name(&self) -> Name { Name::new(self.0) }
 /// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
 /// # }
@@ -193,7 +193,7 @@ impl<'a, S: State> View<'a, S> {
         }
     }
 
-    /// Whether there is no item at all.
+    /// Returns whether there is no item at all.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -222,7 +222,7 @@ impl<'a, S: State> View<'a, S> {
         self.item(reference).map_or_else(Vec::new, |node| self.graph.incoming(node.reference()))
     }
 
-    /// Whether the item in a slot is inside this view.
+    /// Returns whether the item in a slot is inside this view.
     pub fn contains_slot(&self, slot: SlotId) -> bool {
         match self.scope {
             Scope::Item(only) => only == slot,

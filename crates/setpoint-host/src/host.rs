@@ -6,13 +6,13 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use setpoint_engine::{CurrentGraph, DefaultRegistry, ItemState};
-use setpoint_graph::{ItemHandle, Name};
+use setpoint_engine::{CurrentGraph, DefaultRegistry, ItemState, OpError};
+use setpoint_graph::{ItemHandle, ItemRef, Name};
 
-use crate::configure::{self, Kept, Moves, Note};
+use crate::configure::{self, Kept, Moves, PassingNote};
 use crate::fs::{FsError, Root, Temporary};
-use crate::item::{Command, Directory, File, Process, RootPath, Symlink};
-use crate::process::Children;
+use crate::item::{Directory, File, Process, RootPath, Symlink};
+use crate::process::{Children, Output};
 
 /// A host that items are configured on: everything happens below one root directory.
 ///
@@ -39,6 +39,7 @@ pub(crate) struct Shared {
     pub(crate) children: Children,
     pub(crate) moves: Moves,
     pub(crate) kept: Kept,
+    pub(crate) output: Output,
 }
 
 /// How a host is opened.
@@ -86,11 +87,11 @@ impl Host {
         let HostOptions { root, set, runtime } = options;
         let failed = |source| HostError { root: root.clone(), source };
         let root_path = fs::canonicalize(&root).map_err(failed)?;
-        let opened = Root::open(&root_path).map_err(|errno| failed(errno.into()))?;
+        let opened = Root::open(&root_path).map_err(|errno| failed(opening(errno)))?;
         let runtime = runtime.unwrap_or_else(|| root_path.join(".setpoint/run"));
         let (root, children, moves) = (opened, Children::default(), Moves::default());
-        let kept = Kept::new(&runtime);
-        Ok(Self(Arc::new(Shared { root, root_path, set, runtime, children, moves, kept })))
+        let (kept, output) = (Kept::new(&runtime), Output::default());
+        Ok(Self(Arc::new(Shared { root, root_path, set, runtime, children, moves, kept, output })))
     }
 
     /// The root directory.
@@ -101,6 +102,12 @@ impl Host {
     /// The name of the set.
     pub fn set(&self) -> &Name {
         &self.0.set
+    }
+
+    /// Has what commands write passed on while they run, line by line, but for those that are sensitive. Whoever asks
+    /// first is the one who listens.
+    pub fn on_output(&self, listener: impl Fn(&ItemRef, &str) + Send + Sync + 'static) {
+        self.0.output.listen(listener);
     }
 
     /// The log file of a process, wherever it is.
@@ -128,6 +135,24 @@ impl Host {
         let found = self.0.root.stat(path).ok()??;
         let what = found.kind.words();
         Some(Existing { path: path.clone(), what, adoptable: what == wanted, adopts })
+    }
+
+    /// Returns whether a path below the root leads to a directory.
+    pub fn is_directory(&self, path: &RootPath) -> bool {
+        self.0.root.open_directory(path).is_ok()
+    }
+
+    /// Keeps what is in the place of an item, to be put back when the item goes: to be called before an item is taken over
+    /// by other means than its creation.
+    pub fn keep_original(&self, item: &ItemHandle) -> Result<(), OpError> {
+        if let Some(file) = item.get::<File>() {
+            return configure::Files::new(self).keep_original(item.reference(), &file.path);
+        }
+        if let Some(directory) = item.get::<Directory>() {
+            return configure::Directories::new(self).keep_original(item.reference(), &directory.path);
+        }
+        let Some(link) = item.get::<Symlink>() else { return Ok(()) };
+        configure::Symlinks::new(self).keep_original(item.reference(), &link.path)
     }
 
     /// Removes the temporary entries that a killed run may have left beside the places of these items. Returns
@@ -161,7 +186,7 @@ impl Host {
     pub fn recall(&self, current: &CurrentGraph) {
         self.0.moves.clear();
         for node in current.items() {
-            if let Some(Note::Moved(moves)) = node.state().and_then(ItemState::noted) {
+            if let Some(PassingNote::Moved(moves)) = node.state().and_then(ItemState::noted) {
                 self.0.moves.set(node.reference(), moves);
             }
         }
@@ -177,12 +202,16 @@ impl Host {
         }
         self.0.moves.clear();
         for slot in slots {
-            let noted = current.state_at(slot).is_some_and(|state| state.noted::<Note>().is_some());
+            let state = current.state_at(slot);
+            // One whose change failed half-way is still where it was moved.
+            let noted = state
+                .is_some_and(|state| state.noted::<PassingNote>().is_some() && state.trouble().is_none());
             if noted && let Some(state) = current.state_at_mut(slot) {
                 state.forget_note();
                 current.touch_at(slot);
             }
         }
+        self.recall(current);
     }
 
     /// Opens the directory that something runs in, so that it is that one whatever its path leads to later.
@@ -197,8 +226,23 @@ impl Host {
     }
 }
 
-/// The path of an item that has one of its own.
-pub(crate) fn path_of(item: &ItemHandle) -> Option<&RootPath> {
+/// What the system's error means for a root that is there.
+fn opening(errno: rustix::io::Errno) -> io::Error {
+    use rustix::io::Errno;
+    match errno {
+        Errno::NOSYS | Errno::PERM => {
+            let message = format!(
+                "the system call openat2 is not to be had ({errno}), which keeps Setpoint below its root; Linux has it \
+                 since 5.6, and a container's seccomp profile has to allow it"
+            );
+            io::Error::new(io::ErrorKind::Unsupported, message)
+        }
+        errno => errno.into(),
+    }
+}
+
+/// The path of an item that has one of its own: a directory, a file or a link.
+pub fn path_of(item: &ItemHandle) -> Option<&RootPath> {
     let directory = item.get::<Directory>().map(|item| &item.path);
     let file = || item.get::<File>().map(|item| &item.path);
     directory.or_else(file).or_else(|| item.get::<Symlink>().map(|item| &item.path))
@@ -234,9 +278,23 @@ pub struct Existing {
 /// The configurators of all host items.
 pub fn registry(host: &Host) -> DefaultRegistry {
     DefaultRegistry::new()
-        .with(Directory::KIND, configure::Directories::new(host))
-        .with(File::KIND, configure::Files::new(host))
-        .with(Symlink::KIND, configure::Symlinks::new(host))
-        .with(Process::KIND, configure::Processes::new(host))
-        .with(Command::KIND, configure::Commands::new(host))
+        .with(configure::Directories::new(host))
+        .with(configure::Files::new(host))
+        .with(configure::Symlinks::new(host))
+        .with(configure::Processes::new(host))
+        .with(configure::Commands::new(host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_openat2_is_named() {
+        for errno in [rustix::io::Errno::NOSYS, rustix::io::Errno::PERM] {
+            let error = opening(errno);
+            assert!(error.to_string().contains("since 5.6"), "{error}");
+        }
+        assert_eq!(opening(rustix::io::Errno::NOENT).kind(), io::ErrorKind::NotFound);
+    }
 }

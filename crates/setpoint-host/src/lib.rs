@@ -14,11 +14,13 @@ mod item;
 mod manifest;
 mod process;
 
-pub use configure::{Commands, Directories, Files, Processes, Symlinks};
+pub use configure::{Commands, Directories, Files, Kept, Processes, Symlinks};
 pub use fs::FsError;
-pub use host::{Existing, Host, HostError, HostOptions, registry};
+pub use host::{Existing, Host, HostError, HostOptions, path_of, registry};
 pub use item::{
-    Access, Attribute, Because, Command, Content, Directory, File, Mode, ModeError, Need, PathError, Process,
-    RootPath, Run, StopSignal, Symlink, Tie, Wait, WaitError, attributes, item_types,
+    Access, Address, AddressError, Attribute, Because, Command, Content, Directory, File, Mode, ModeError,
+    Need, PathError, Process, Readiness, Ready, RootPath, Run, StopSignal, Symlink, Tie, Wait, WaitError,
+    attributes, item_types,
 };
-pub use manifest::{Declared, Diagnostic, Manifest, load, probable_root, reference, schema};
+pub use manifest::{Declared, Diagnostic, Manifest, load, load_with, probable_root, reference, schema};
+pub use process::{EndedProcess, ProcessEnds, Started};

@@ -67,7 +67,7 @@ impl Backoff {
 }
 
 /// Tries until it succeeds, or until it fails in a way that `again` does not want to see tried again; pauses
-/// in between. The operation and `again` are told which attempt it is, from 1.
+/// in between. The operation and `again` get the number of the attempt, from 1.
 ///
 /// ```
 /// use std::time::Duration;

@@ -60,7 +60,7 @@ impl Debouncer {
 
     /// Waits for a burst of firings and its end; gives how many there were, or none when no trigger is left.
     ///
-    /// What was fired before the last trigger went is still told. Dropping the future forgets the burst it
+    /// What was fired before the last trigger was dropped is still reported. Dropping the future forgets the burst it
     /// was in, so a caller that selects over it must be one that looks anyway.
     pub async fn settled(&mut self, listener: &mut Listener) -> Option<u64> {
         let mut count = listener.fired().await?;
@@ -95,7 +95,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn a_burst_is_told_once_when_it_is_over() {
+    async fn a_burst_is_reported_once_when_it_is_over() {
         let (trigger, mut listener) = trigger();
         let start = Instant::now();
         tokio::spawn(async move {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_burst_that_never_ends_is_told_again_and_again() {
+    async fn a_burst_that_never_ends_is_reported_again_and_again() {
         let (trigger, mut listener) = trigger();
         let start = Instant::now();
         let endless = tokio::spawn(async move {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_burst_is_told_after_the_triggers_are_gone() {
+    async fn the_last_burst_is_reported_after_the_triggers_are_gone() {
         let (trigger, mut listener) = trigger();
         trigger.fire();
         drop(trigger);

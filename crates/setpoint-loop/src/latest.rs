@@ -50,7 +50,7 @@ impl<T> Slot<T> {
     }
 }
 
-/// Nobody takes values any more; the value that was not sent.
+/// The receiver is gone; holds the value that was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed<T>(pub T);
 
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_value_is_told_after_the_senders_are_gone() {
+    async fn the_last_value_is_received_after_the_senders_are_gone() {
         let (sender, mut receiver) = channel();
         let other = sender.clone();
         sender.send(1).unwrap();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_value_that_is_withdrawn_is_not_told() {
+    async fn a_value_that_is_withdrawn_is_not_received() {
         let (sender, mut receiver) = channel();
         sender.send(1).unwrap();
         assert_eq!(sender.withdraw(), Some(1));

@@ -41,7 +41,7 @@ pub struct Health {
     pub phase: Phase,
     /// How often it was started again after a panic.
     pub restarts: u64,
-    /// What it said in its last panic.
+    /// The message of its last panic.
     pub panic: Option<String>,
     /// How long ago it gave its last sign of life: a start, or a [`Task::beat`].
     pub silent: Duration,

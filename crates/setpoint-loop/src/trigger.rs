@@ -41,7 +41,7 @@ pub struct Listener {
 
 impl Listener {
     /// Waits until the trigger has been fired since the last call; gives how often, or none when no trigger
-    /// is left and all that was fired has been told.
+    /// is left and every firing has been reported.
     ///
     /// Dropping the future loses nothing.
     pub async fn fired(&mut self) -> Option<u64> {
@@ -65,7 +65,7 @@ mod tests {
         let (trigger, mut listener) = trigger();
         trigger.fire();
         assert_eq!(listener.fired().await, Some(1));
-        assert!(timeout(Duration::from_secs(1), listener.fired()).await.is_err(), "it is told once");
+        assert!(timeout(Duration::from_secs(1), listener.fired()).await.is_err(), "it is reported once");
     }
 
     #[tokio::test(start_paused = true)]
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_fired_before_the_end_is_still_told() {
+    async fn what_was_fired_before_the_end_is_still_reported() {
         let (trigger, mut listener) = trigger();
         let other = trigger.clone();
         drop(trigger);

@@ -5,10 +5,10 @@
 //! it prints, serialises and compares, and knows nothing of who made it.
 //!
 //! ```
-//! use setpoint_plan::{Action, Operation, Plan};
+//! use setpoint_plan::{Action, PlannedOperation, Plan};
 //!
 //! let mut plan = Plan::new("web");
-//! plan.push(Operation::new(Action::Create, "file", "index.html").because("it is intended and not there"));
+//! plan.push(PlannedOperation::new(Action::Create, "file", "index.html").because("it is intended and not there"));
 //! assert_eq!(plan.summary().to_string(), "1 to create");
 //! assert_eq!(plan.to_string(), "web: 1 to create\n  + file/index.html: it is intended and not there\n");
 //! ```
@@ -58,7 +58,7 @@ pub struct AttributeChange {
 
 /// One operation of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Operation {
+pub struct PlannedOperation {
     /// What is done.
     pub action: Action,
     /// The kind of thing it is done to.
@@ -70,12 +70,18 @@ pub struct Operation {
     pub path: Vec<String>,
     /// Why the operation is there.
     pub reason: String,
+    /// The same for programs; none where nobody said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<ReasonCode>,
     /// The attributes it changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub detail: Vec<AttributeChange>,
     /// The positions, in the plan, of the operations that must have succeeded before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<usize>,
+    /// The things whose operations must have succeeded before, as `kind/name`: those that `after` has by position.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<String>,
     /// Whether a deletion is followed by a creation of the same thing later in the plan, or a creation
     /// preceded by its deletion.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -88,11 +94,46 @@ pub struct Operation {
     pub runtime: Option<Runtime>,
 }
 
+/// Why an operation is there, in a word that stays the same whatever the sentence is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ReasonCode {
+    /// It is declared, and not there.
+    Missing,
+    /// It is there before anybody made it, and is taken over.
+    TakenOver,
+    /// It differs from what is declared.
+    Changed,
+    /// It is not declared any more.
+    Removed,
+    /// What it needs is not there any more.
+    DependencyLost,
+    /// What it needs is made anew.
+    DependencyRecreated,
+    /// What it needs is modified, and it has to be made anew then.
+    DependencyModified,
+    /// What it is applied again with is changed, or was, and that is still to be done.
+    Repeated,
+    /// A failed change may have left it half done.
+    HalfDone,
+    /// A failed operation may have left parts of it.
+    Leftover,
+    /// It can't be changed in place.
+    NotInPlace,
+    /// No order of operations keeps it in place.
+    Cycle,
+    /// Nobody knows how the last operation on it ended.
+    Unknown,
+    /// Somebody asked for it.
+    Requested,
+}
+
 /// Whether an operation can be carried out on what is running, or only by loading a configuration anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "possible", rename_all = "lowercase")]
 pub enum Runtime {
-    /// What is running can be told.
+    /// What is running can be changed.
     Yes,
     /// It takes effect with a reload.
     No {
@@ -107,13 +148,13 @@ impl Runtime {
         Self::No { why: why.into() }
     }
 
-    /// Whether what is running can be told.
+    /// Returns whether what is running can be changed.
     pub fn is_possible(&self) -> bool {
         matches!(self, Self::Yes)
     }
 }
 
-impl Operation {
+impl PlannedOperation {
     /// Makes an operation without a reason yet.
     pub fn new(action: Action, kind: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
@@ -122,8 +163,10 @@ impl Operation {
             name: name.into(),
             path: Vec::new(),
             reason: String::new(),
+            code: None,
             detail: Vec::new(),
             after: Vec::new(),
+            waits_for: Vec::new(),
             temporary: false,
             group: None,
             runtime: None,
@@ -180,6 +223,9 @@ pub struct Left {
     pub standing: Standing,
     /// Why in words: what it waits for, and what is wrong with that.
     pub causes: Vec<String>,
+    /// The things that it waits for, as `kind/name`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<String>,
 }
 
 /// How many there are of each.
@@ -198,7 +244,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Whether the plan holds no operation.
+    /// Returns whether the plan holds no operation.
     pub fn is_unchanged(&self) -> bool {
         self.create + self.modify + self.delete + self.recreate == 0
     }
@@ -210,7 +256,7 @@ pub struct Plan {
     /// What is planned for.
     pub subject: String,
     /// The operations in an order that is safe to follow one by one.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<PlannedOperation>,
     /// What is left as it is, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<Left>,
@@ -229,7 +275,7 @@ impl Plan {
     }
 
     /// Adds an operation at the end.
-    pub fn push(&mut self, operation: Operation) {
+    pub fn push(&mut self, operation: PlannedOperation) {
         let count = match (operation.action, operation.temporary) {
             // Counted with the creation that follows it.
             (Action::Delete, true) => None,
@@ -255,7 +301,7 @@ impl Plan {
         self.summary
     }
 
-    /// Whether there is nothing to do.
+    /// Returns whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Action, AttributeChange, Left, Operation, Plan, Summary};
+use crate::{Action, AttributeChange, Left, Plan, PlannedOperation, Standing, Summary};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -20,7 +20,7 @@ impl fmt::Display for Plan {
     }
 }
 
-impl fmt::Display for Operation {
+impl fmt::Display for PlannedOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}/{}", self.action.sign(), self.kind, self.name)?;
         if self.temporary && self.action == Action::Delete {
@@ -43,7 +43,8 @@ impl fmt::Display for AttributeChange {
 
 impl fmt::Display for Left {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "? {}/{} is {}", self.kind, self.name, self.standing)?;
+        let verb = if self.standing == Standing::Failed { "" } else { "is " };
+        write!(f, "? {}/{} {verb}{}", self.kind, self.name, self.standing)?;
         for (i, cause) in self.causes.iter().enumerate() {
             write!(f, "{}{cause}", if i == 0 { ": " } else { "; " })?;
         }
@@ -72,13 +73,12 @@ impl fmt::Display for Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Standing;
 
     #[test]
     fn a_plan_reads_back_from_json_as_it_was_written() {
         let mut plan = Plan::new("web");
-        plan.push(Operation { temporary: true, ..Operation::new(Action::Delete, "file", "a") });
-        plan.push(Operation {
+        plan.push(PlannedOperation { temporary: true, ..PlannedOperation::new(Action::Delete, "file", "a") });
+        plan.push(PlannedOperation {
             temporary: true,
             after: vec![0],
             detail: vec![AttributeChange {
@@ -86,9 +86,10 @@ mod tests {
                 old: Some("600".into()),
                 new: Some("644".into()),
             }],
-            ..Operation::new(Action::Create, "file", "a").because("it must be made anew")
+            ..PlannedOperation::new(Action::Create, "file", "a").because("it must be made anew")
         });
         plan.leave(Left {
+            waits_for: Vec::new(),
             kind: "file".into(),
             name: "b".into(),
             path: vec!["inner".into()],
@@ -102,5 +103,18 @@ mod tests {
             "web: 1 to re-create, 1 left as they are\n  - file/a (temporarily)\n  + file/a: it must be made anew\n      \
              mode: 600 → 644\n  ? file/b is pending: waits for directory/x, which is missing\n"
         );
+    }
+
+    #[test]
+    fn what_failed_is_not_said_to_be_failed() {
+        let left = Left {
+            waits_for: Vec::new(),
+            kind: "file".into(),
+            name: "b".into(),
+            path: Vec::new(),
+            standing: Standing::Failed,
+            causes: vec!["create failed once: disk full".into()],
+        };
+        assert_eq!(left.to_string(), "? file/b failed: create failed once: disk full");
     }
 }

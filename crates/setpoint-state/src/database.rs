@@ -46,6 +46,8 @@ pub(crate) struct Content {
     pub(crate) set: String,
     pub(crate) serial: u64,
     pub(crate) last_run: u64,
+    /// Where the items of the set are.
+    pub(crate) place: Option<String>,
     pub(crate) graph: CurrentGraph,
     /// It was read from an earlier format: the next checkpoint writes all of it.
     pub(crate) outdated: bool,
@@ -66,7 +68,8 @@ struct StoredItem<T> {
 impl Content {
     pub(crate) fn empty(set: &str) -> Self {
         let graph = CurrentGraph::new(set);
-        Self { set: set.to_owned(), serial: 0, last_run: 0, graph, outdated: false, damaged: None }
+        let set = set.to_owned();
+        Self { set, serial: 0, last_run: 0, place: None, graph, outdated: false, damaged: None }
     }
 }
 
@@ -75,6 +78,7 @@ impl Content {
 pub(crate) struct Change<'a> {
     pub(crate) set: &'a str,
     pub(crate) serial: u64,
+    pub(crate) place: Option<&'a str>,
     pub(crate) graph: &'a CurrentGraph,
     /// The items to write or remove; none for all of them.
     pub(crate) touched: Option<BTreeSet<ItemRef>>,
@@ -103,6 +107,12 @@ impl Store {
                 Ok(Some(content)) => Ok(Some(Content { damaged: Some(error.to_string()), ..content })),
                 _ => Err(error),
             },
+            // Who wants to start anew removes the whole directory.
+            Ok(None) if self.copy().exists()? => {
+                let content = self.copy().read_own(types)?;
+                let damaged = Some(format!("{} is gone", self.path.display()));
+                Ok(content.map(|content| Content { damaged, ..content }))
+            }
             read => read,
         }
     }
@@ -110,7 +120,12 @@ impl Store {
     /// Puts the copy in the place of a damaged database, which is kept under another name.
     pub(crate) fn restore(&self) -> Result<(), StateError> {
         let failed = |path: &Path| StateError::file("put the copy in the place of", path.to_path_buf());
-        fs::rename(&self.path, self.path.with_extension("damaged")).map_err(failed(&self.path))?;
+        match fs::rename(&self.path, self.path.with_extension("damaged")) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed(&self.path)(error));
+            }
+            _ => {}
+        }
         let beside = self.path.with_extension("new");
         fs::copy(self.copy().path, &beside).map_err(failed(&beside))?;
         fs::rename(&beside, &self.path).map_err(failed(&self.path))
@@ -195,7 +210,8 @@ impl Store {
             }
         }
         let (serial, last_run, outdated) = (number("serial")?, number("last_run")?, found < FORMAT);
-        Ok(Some(Content { set, serial, last_run, graph, outdated, damaged: None }))
+        let place = field("place")?;
+        Ok(Some(Content { set, serial, last_run, place, graph, outdated, damaged: None }))
     }
 
     /// Reads how many checkpoints there have been; none without any.
@@ -283,6 +299,9 @@ impl Store {
         set("format", &FORMAT.to_string())?;
         set("set", change.set)?;
         set("serial", &change.serial.to_string())?;
+        if let Some(place) = change.place {
+            set("place", place)?;
+        }
         self.done(txn.delete_table(ADOPTED))?;
         for run in &change.runs {
             set("last_run", &run.number.to_string())?;

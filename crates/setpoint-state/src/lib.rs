@@ -24,5 +24,5 @@ mod store;
 
 pub use error::StateError;
 pub use journal::JournalFile;
-pub use run::{Outcome, Run, RunEntry};
+pub use run::{Outcome, Run, RunDrift, RunEntry};
 pub use store::{Holder, Snapshot, StateDir, Writer};

@@ -19,6 +19,9 @@ pub struct Run {
     pub ended: Timestamp,
     /// How it ended.
     pub outcome: Outcome,
+    /// What it found that something else had changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drift: Vec<RunDrift>,
     /// What it did, in order.
     pub entries: Vec<RunEntry>,
 }
@@ -55,6 +58,20 @@ impl std::fmt::Display for Outcome {
     }
 }
 
+/// An item that a run found changed by something else.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunDrift {
+    /// Of which kind the item is.
+    pub kind: String,
+    /// What it is called.
+    pub name: String,
+    /// Whether it was gone.
+    pub gone: bool,
+    /// What was different about it, in lines for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
+}
+
 /// One operation of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunEntry {
@@ -72,6 +89,12 @@ pub struct RunEntry {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Why it was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What it changed, in lines for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
 }
 
 impl From<&LogEntry> for RunEntry {
@@ -84,6 +107,8 @@ impl From<&LogEntry> for RunEntry {
             started: entry.start(),
             ended: entry.end(),
             error: entry.error().map(ToString::to_string),
+            reason: None,
+            changes: Vec::new(),
         }
     }
 }

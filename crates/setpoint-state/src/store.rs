@@ -30,6 +30,8 @@ pub struct Snapshot {
     pub set: String,
     /// The checkpoints so far: two snapshots of the same serial and no run under way are the same.
     pub serial: u64,
+    /// Where the items are, in the words of whoever saved them; none if nobody said.
+    pub place: Option<String>,
     /// What is known to exist.
     pub graph: CurrentGraph,
     /// Whether a run is under way, or was when its process ended.
@@ -44,6 +46,7 @@ impl Snapshot {
         Self {
             set: set.to_owned(),
             serial: 0,
+            place: None,
             graph: CurrentGraph::new(set),
             unfinished: false,
             damaged: None,
@@ -121,10 +124,11 @@ impl StateDir {
         // What a lost run did stays in the journal until all of it is saved: only there it is whole.
         let lost = told.as_ref().map(|told| lost_run(told, last_run + 1));
         let in_flight = told.as_ref().map(in_flight).unwrap_or_default();
-        let Snapshot { graph, .. } = snapshot(content, told.as_ref());
+        let Snapshot { graph, place, .. } = snapshot(content, told.as_ref());
         let last_run = last_run + u64::from(lost.is_some());
         let goes_on = lost.is_some();
-        let book = Mutex::new(Book { serial, last_run, saved: None, lost });
+        let book =
+            Mutex::new(Book { serial, last_run, place, saved: None, unsaved: lost.into_iter().collect() });
         let writer = Writer {
             dir: self.clone(),
             set: set.to_owned(),
@@ -190,10 +194,11 @@ pub struct Writer {
 struct Book {
     serial: u64,
     last_run: u64,
+    place: Option<String>,
     /// The graph that was saved last, and how far.
     saved: Option<(GraphId, Revision)>,
-    /// A run whose process did not live to finish it, not saved yet.
-    lost: Option<Run>,
+    /// Runs that are not saved yet: one whose process did not live to finish it, and those for which there was no room.
+    unsaved: Vec<Run>,
 }
 
 impl Writer {
@@ -207,9 +212,10 @@ impl Writer {
         self.found
     }
 
-    /// Whether a lost run was taken over that is not saved yet.
+    /// Returns whether there is a run that is not saved yet: a lost one that was taken over, or one for which there was no
+    /// room.
     pub fn has_taken_over(&self) -> bool {
-        self.book().lost.is_some()
+        !self.book().unsaved.is_empty()
     }
 
     /// How the database was damaged, whose place its copy has taken; none if it was not.
@@ -220,6 +226,16 @@ impl Writer {
     /// The items that a lost run was working on, with their old and new values.
     pub fn in_flight(&self) -> &[ItemHandle] {
         &self.in_flight
+    }
+
+    /// Where the items are, in the words of whoever saved them.
+    pub fn place(&self) -> Option<String> {
+        self.book().place.clone()
+    }
+
+    /// Says where the items are; the next checkpoint saves it.
+    pub fn set_place(&self, place: impl Into<String>) {
+        self.book().place = Some(place.into());
     }
 
     /// Where the state is.
@@ -245,12 +261,21 @@ impl Writer {
         let change = Change {
             set: &self.set,
             serial,
+            place: book.place.as_deref(),
             graph,
             touched: touched(graph, book.saved),
-            runs: book.lost.iter().chain(&run).collect(),
+            runs: book.unsaved.iter().chain(&run).collect(),
         };
-        self.dir.store().write(&change, &self.dir.types)?;
-        book.lost = None;
+        if let Err(error) = self.dir.store().write(&change, &self.dir.types) {
+            drop(change);
+            if let Some(run) = run {
+                // The next checkpoint has it.
+                book.last_run = run.number;
+                book.unsaved.push(run);
+            }
+            return Err(error);
+        }
+        book.unsaved.clear();
         book.serial = serial;
         book.last_run = run.map_or(book.last_run, |run| run.number);
         book.saved = Some((graph.id(), graph.revision()));
@@ -269,10 +294,12 @@ impl Writer {
 
 /// What a checkpoint and the journal after it come to.
 fn snapshot(content: Content, told: Option<&Told>) -> Snapshot {
-    let Content { set, serial, graph, damaged, .. } = content;
-    let Some(told) = told else { return Snapshot { set, serial, graph, unfinished: false, damaged } };
+    let Content { set, serial, place, graph, damaged, .. } = content;
+    let Some(told) = told else {
+        return Snapshot { set, serial, place, graph, unfinished: false, damaged };
+    };
     let graph = replay(set.as_str(), Some(graph), &told.records);
-    Snapshot { set, serial, graph, unfinished: true, damaged }
+    Snapshot { set, serial, place, graph, unfinished: true, damaged }
 }
 
 /// The items that changed since the last checkpoint; none if that can't be told.
@@ -317,6 +344,8 @@ fn lost_run(told: &Told, number: u64) -> Run {
                     started: *at,
                     ended: None,
                     error: None,
+                    reason: None,
+                    changes: Vec::new(),
                 });
                 ended = ended.max(*at);
             }
@@ -335,5 +364,6 @@ fn lost_run(told: &Told, number: u64) -> Run {
         }
     }
     let started = told.began.unwrap_or(ended);
-    Run { number, command: told.command.clone(), started, ended, outcome: Outcome::Lost, entries }
+    let (command, drift) = (told.command.clone(), Vec::new());
+    Run { number, command, started, ended, outcome: Outcome::Lost, drift, entries }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 /// How long a part may take to answer.
-pub const READY: Duration = Duration::from_secs(45);
+pub const READY: Duration = Duration::from_mins(2);
 
 /// Asks again and again until the answer is `Some`; panics with `what` after `limit`.
 ///

@@ -1,6 +1,6 @@
 //! What would be written, in the terms of any plan.
 
-use setpoint_plan::{Action, AttributeChange, Operation, Plan};
+use setpoint_plan::{Action, AttributeChange, Plan, PlannedOperation};
 
 use super::changes::Changes;
 use crate::structure::{Entry, Payload};
@@ -12,7 +12,7 @@ impl Changes {
     /// Adds an operation for each key to a plan.
     pub fn plan(&self, plan: &mut Plan) {
         let operation = |action, key: &str, reason, old: Option<&String>, new: Option<&String>| {
-            let mut operation = Operation::new(action, KEY, key).because(reason);
+            let mut operation = PlannedOperation::new(action, KEY, key).because(reason);
             operation.detail =
                 vec![AttributeChange { attribute: "value".to_owned(), old: old.cloned(), new: new.cloned() }];
             operation

@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use rustc_hash::FxHashSet;
 use setpoint_graph::{ItemHandle, ItemRef, Kind, SlotId};
 
-use super::{Ended, Execution, StepFate};
+use super::{Ended, Execution, StepOutcome};
 use crate::configurator::{ConfiguratorHandle, Observed};
 use crate::journal::Record;
 use crate::op::{Known, OpCx, OpError, Operation};
-use crate::plan::{Fate, NONE, StepKind, all_it_needs, slot};
+use crate::plan::{NONE, Outcome, StepKind, all_it_needs, slot};
 use crate::transition;
 
 /// An operation that is about to start.
@@ -44,7 +44,7 @@ impl Execution<'_> {
             let unwritten = &mut self.current.shared_mut().unwritten;
             unwritten.retain(|record| !matches!(record, Record::Started { number, .. } if *number > before));
             for launch in launches {
-                self.close(launch.step, StepFate::Held);
+                self.close(launch.step, StepOutcome::Held);
             }
             return;
         }
@@ -56,6 +56,9 @@ impl Execution<'_> {
 
     /// Looks at what a batch is about to be wired to, or cut off from. In a large graph those places are far
     /// apart in memory: looked at together they are waited for once, not one after the other.
+    ///
+    /// `cargo xtask bench engine create-all` shows what this buys: at a million items about a tenth to a fifth of the time, at
+    /// 300,000 nothing that can be told from noise. The sum is only there so that the compiler does not leave the reads out.
     fn look_ahead(&self, launches: &[Launch]) {
         let mut dependents = 0;
         for launch in launches {
@@ -81,7 +84,7 @@ impl Execution<'_> {
             let (item, at) = (launch.item.reference().clone(), self.run.clock.now());
             self.current.shared_mut().unwritten.push(Record::Withdrawn { item, at });
         }
-        self.close(launch.step, StepFate::Held);
+        self.close(launch.step, StepOutcome::Held);
     }
 
     /// Launches an operation, unless a running one is related to it.
@@ -133,7 +136,7 @@ impl Execution<'_> {
             StepKind::Create => (Operation::Create, new.cloned(), None),
             StepKind::Modify => (Operation::Modify, old.cloned(), new.cloned()),
             StepKind::Delete => {
-                let returns = subject.fate == Fate::Recreate;
+                let returns = subject.outcome == Outcome::Recreate;
                 (Operation::Delete, old.cloned(), new.filter(|_| returns).cloned())
             }
             StepKind::Switch | StepKind::Gate => return Err(OpError::untouched("this step does nothing")),
@@ -166,7 +169,7 @@ impl Execution<'_> {
         let subject = &self.plan.subjects[self.step(step).subject as usize];
         let path = match (operation, subject.int()) {
             (Operation::Create, Some(intended)) => self.intended.path_at(intended),
-            _ => self.current.path_at(slot(subject.cur)),
+            _ => subject.cur.slot().map_or_else(Default::default, |slot| self.current.path_at(slot)),
         };
         self.progress.operations += 1;
         let number = self.progress.operations;
@@ -192,7 +195,7 @@ impl Execution<'_> {
             _ => (Operation::Modify, old),
         };
         let Some(item) = item else {
-            self.close(step, StepFate::Failed);
+            self.close(step, StepOutcome::Failed);
             return;
         };
         let known = Known::default();
@@ -238,7 +241,7 @@ impl Execution<'_> {
         self.slots[step as usize] = slot.map_or(NONE, SlotId::to_index);
     }
 
-    /// What the operation of a step is told of its item.
+    /// What the operation of a step gets to know of its item.
     fn known(&mut self, step: u32, returns: bool) -> Known {
         let slot = slot(self.slots[step as usize]);
         let Some(state) = self.current.state_at_mut(slot) else { return Known::default() };
@@ -297,10 +300,10 @@ impl Execution<'_> {
                 }
             };
             let (outcome, cancelled) = match select(work, Box::pin(stop)).await {
-                // It may have obeyed before anyone here noticed that it was told to stop.
+                // It may have stopped before this was noticed: it was asked to.
                 Either::Left((outcome, _)) => (outcome, cx.is_cancelled().then(|| clock.now())),
                 Either::Right((why, work)) => {
-                    // It was told to stop: it gets some time to do so in good order.
+                    // It was asked to stop, and gets some time to do so.
                     let cancelled = Some(clock.now());
                     match select(work, clock.sleep(grace)).await {
                         Either::Left((outcome, _)) => (outcome, cancelled),

@@ -29,7 +29,7 @@ use crate::engine::Engine;
 use crate::journal::Record;
 use crate::log::LogEntry;
 use crate::op::{OpCx, OpError, Operation, RunShared};
-use crate::plan::{Blueprint, Dependents, NONE, Related, Step, StepKind, gains_dependencies, slot};
+use crate::plan::{Blueprint, Dependents, NONE, Related, Step, StepKind, gains_dependencies};
 use crate::state::CurrentGraph;
 use crate::status::Interruption;
 use crate::transition;
@@ -56,7 +56,7 @@ pub(crate) struct Execution<'a> {
     /// How many steps each step waits for.
     waits: Vec<u32>,
     /// Where each step stands.
-    fates: Vec<StepFate>,
+    outcomes: Vec<StepOutcome>,
     position: Vec<u32>,
     /// The steps that may start, by their position in the order.
     ready: Ready,
@@ -80,7 +80,7 @@ pub(crate) struct Execution<'a> {
 
 /// Where a step stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StepFate {
+pub(crate) enum StepOutcome {
     /// It waits for others, or is running.
     Open,
     /// It was done.
@@ -136,7 +136,7 @@ impl<'a> Execution<'a> {
             run,
             progress,
             related: plan.related.clone(),
-            fates: vec![StepFate::Open; waits.len()],
+            outcomes: vec![StepOutcome::Open; waits.len()],
             slots: vec![NONE; waits.len()],
             created: if waits.is_empty() { Vec::new() } else { vec![NONE; intended.slot_bound()] },
             waits,
@@ -153,7 +153,7 @@ impl<'a> Execution<'a> {
     }
 
     /// Carries out all that can be, and returns where each step stands in the end.
-    pub(crate) async fn run(mut self) -> Vec<StepFate> {
+    pub(crate) async fn run(mut self) -> Vec<StepOutcome> {
         let limit = if self.plan.schedule.serial { 1 } else { self.engine.concurrency() };
         let mut batch = Vec::new();
         loop {
@@ -169,7 +169,7 @@ impl<'a> Execution<'a> {
         if let Err(interruption) = self.flush().await {
             self.progress.interruption.get_or_insert(interruption);
         }
-        self.fates
+        self.outcomes
     }
 
     fn step(&self, step: u32) -> Step {
@@ -180,7 +180,7 @@ impl<'a> Execution<'a> {
         let subject = &self.plan.subjects[self.step(step).subject as usize];
         match subject.int() {
             Some(slot) => self.intended.reference_at(slot),
-            None => self.current.reference_at(slot(subject.cur)),
+            None => self.current.reference_at(subject.cur.slot()?),
         }
     }
 
@@ -193,12 +193,12 @@ impl<'a> Execution<'a> {
         while self.running.len() + self.postponed.len() + batch.len() < limit {
             let Some(at) = self.ready.pop() else { return };
             let step = self.plan.schedule.order[at as usize];
-            if self.fates[step as usize] != StepFate::Open {
+            if self.outcomes[step as usize] != StepOutcome::Open {
                 continue;
             }
             let Step { subject, kind } = self.step(step);
             if matches!(kind, StepKind::Switch | StepKind::Gate) {
-                self.close(step, StepFate::Done);
+                self.close(step, StepOutcome::Done);
                 continue;
             }
             // The next plan knows what failed, and says what may still go.
@@ -209,14 +209,14 @@ impl<'a> Execution<'a> {
                 || !self.related.is_empty()
                     && self.reference(step).is_some_and(|item| self.related.to(item).is_some());
             if held {
-                self.close(step, StepFate::Held);
+                self.close(step, StepOutcome::Held);
             } else {
                 batch.push(step);
             }
         }
     }
 
-    /// Whether a step lets an item depend on more than before, and with that on something that failed.
+    /// Returns whether a step lets an item depend on more than before, and with that on something that failed.
     fn gains_what_failed(&self, step: u32) -> bool {
         if self.behind_failed.is_empty() {
             return false;
@@ -230,33 +230,34 @@ impl<'a> Execution<'a> {
     }
 
     /// Settles a step, and with it those that only waited for it.
-    fn close(&mut self, step: u32, fate: StepFate) {
-        if fate == StepFate::Done {
-            self.fates[step as usize] = fate;
+    fn close(&mut self, step: u32, outcome: StepOutcome) {
+        if outcome == StepOutcome::Done {
+            self.outcomes[step as usize] = outcome;
             for (next, _) in self.plan.schedule.successors(step) {
                 self.waits[next as usize] -= 1;
-                if self.waits[next as usize] == 0 && self.fates[next as usize] == StepFate::Open {
+                if self.waits[next as usize] == 0 && self.outcomes[next as usize] == StepOutcome::Open {
                     self.ready.insert(self.position[next as usize]);
                 }
             }
             return;
         }
-        let mut todo = vec![(step, fate)];
-        while let Some((step, fate)) = todo.pop() {
-            if self.fates[step as usize] != StepFate::Open {
+        let mut todo = vec![(step, outcome)];
+        while let Some((step, outcome)) = todo.pop() {
+            if self.outcomes[step as usize] != StepOutcome::Open {
                 continue;
             }
-            self.fates[step as usize] = fate;
+            self.outcomes[step as usize] = outcome;
             for (next, hard) in self.plan.schedule.successors(step) {
                 let wait = &mut self.waits[next as usize];
                 *wait -= 1;
-                if hard && fate != StepFate::Done {
-                    let inherited = if fate == StepFate::Failed { StepFate::Failed } else { StepFate::Held };
+                if hard && outcome != StepOutcome::Done {
+                    let inherited =
+                        if outcome == StepOutcome::Failed { StepOutcome::Failed } else { StepOutcome::Held };
                     todo.push((next, inherited));
-                } else if fate == StepFate::Background {
+                } else if outcome == StepOutcome::Background {
                     // It may not overlap with what is still going on.
-                    todo.push((next, StepFate::Held));
-                } else if *wait == 0 && self.fates[next as usize] == StepFate::Open {
+                    todo.push((next, StepOutcome::Held));
+                } else if *wait == 0 && self.outcomes[next as usize] == StepOutcome::Open {
                     self.ready.insert(self.position[next as usize]);
                 }
             }
@@ -295,7 +296,7 @@ impl<'a> Execution<'a> {
         let Ended { cx, started, mut outcome, cancelled } = ended;
         let slot = self.slots[step as usize];
         if slot == NONE {
-            self.close(step, StepFate::Failed);
+            self.close(step, StepOutcome::Failed);
             return;
         }
         let slot = SlotId::from_index(slot);
@@ -318,7 +319,7 @@ impl<'a> Execution<'a> {
                 self.log(slot, operation, started, None, cancelled, None);
                 self.related.add(self.current, self.intended, &item);
                 self.stopped |= self.plan.schedule.serial;
-                self.close(step, StepFate::Background);
+                self.close(step, StepOutcome::Background);
                 return;
             }
         }
@@ -331,14 +332,14 @@ impl<'a> Execution<'a> {
             self.current.shared_mut().unwritten.push(Record::Ended { item, outcome, at: now });
         }
         if outcome.is_ok() {
-            self.close(step, StepFate::Done);
+            self.close(step, StepOutcome::Done);
         } else {
             self.in_doubt |= operation == Operation::Modify && self.plan.schedule.crosses;
             if self.plan.schedule.crosses {
                 self.behind_failed.add(self.current, self.intended, cx.item());
             }
             self.progress.failed.insert(cx.item().clone());
-            self.close(step, StepFate::Failed);
+            self.close(step, StepOutcome::Failed);
         }
     }
 

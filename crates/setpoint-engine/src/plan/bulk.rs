@@ -6,7 +6,7 @@
 use setpoint_graph::{Edge, Graph, SlotId, State};
 
 use super::schedule::StepKind;
-use super::subject::{Fate, NONE, SlotMap, Subject, Why, slot};
+use super::subject::{Existence, NONE, Outcome, Place, SlotMap, Subject, Support, Why};
 use super::{Planner, Schedule};
 use crate::selection::Selection;
 
@@ -41,19 +41,17 @@ impl Planner<'_> {
             return false;
         }
         let subjects = self.subjects_of_all(int, |slot| Subject {
-            int: slot.to_index(),
-            int_item: true,
-            candidate: true,
+            int: Place::Item(slot),
+            support: Support::Creatable,
             takes_intent: true,
-            alive: true,
-            fate: Fate::Create,
+            outcome: Outcome::Create,
             why: Why::Intended,
             ..Subject::nowhere()
         });
         let Some(by_int) = subjects else { return false };
         let schedule = self.schedule_of_all(StepKind::Create, &by_int, |planner, id| {
-            let slot = slot(planner.subject(id).int);
-            (int.edges_at(slot), int.incoming_at(slot))
+            let slot = planner.subject(id).int.slot();
+            slot.map_or((&[][..], &[][..]), |slot| (int.edges_at(slot), int.incoming_at(slot)))
         });
         self.by_int = by_int;
         self.accept(schedule)
@@ -65,18 +63,16 @@ impl Planner<'_> {
             return false;
         }
         let subjects = self.subjects_of_all(cur, |slot| Subject {
-            cur: slot.to_index(),
-            cur_item: true,
-            present: true,
-            remains: true,
-            fate: Fate::Delete,
+            cur: Place::Item(slot),
+            existence: Existence::Present,
+            outcome: Outcome::Delete,
             why: Why::Removed,
             ..Subject::nowhere()
         });
         let Some(by_cur) = subjects else { return false };
         let schedule = self.schedule_of_all(StepKind::Delete, &by_cur, |planner, id| {
-            let slot = slot(planner.subject(id).cur);
-            (cur.incoming_at(slot), cur.edges_at(slot))
+            let slot = planner.subject(id).cur.slot();
+            slot.map_or((&[][..], &[][..]), |slot| (cur.incoming_at(slot), cur.edges_at(slot)))
         });
         self.by_cur = by_cur;
         self.accept(schedule)

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 use setpoint_graph::{Dependency, Edge};
 
-use super::{Fate, Planner, Why};
+use super::{Outcome, Planner, Why};
 
 impl Planner<'_> {
     /// Re-creates what stands on something that goes and comes back.
@@ -13,10 +13,10 @@ impl Planner<'_> {
         let mut todo: Vec<u32> = Vec::new();
         for &id in &self.active {
             let this = self.subject(id);
-            let disturbs = this.vanished && this.alive
-                || this.fate == Fate::Create
-                || (this.present || this.external)
-                    && (this.fate != Fate::Keep || this.external && this.event);
+            let disturbs = this.is_vanished() && this.is_satisfied()
+                || this.outcome == Outcome::Create
+                || (this.is_present() || this.external)
+                    && (this.outcome != Outcome::Keep || this.external && this.event);
             if disturbs {
                 todo.push(id);
             }
@@ -25,7 +25,7 @@ impl Planner<'_> {
             for edge in self.dependents_cur(id) {
                 let dependent = self.at_cur(edge.slot);
                 let this = self.subject(dependent);
-                if !this.stays() || this.fate == Fate::Recreate {
+                if !this.stays() || this.outcome == Outcome::Recreate {
                     continue;
                 }
                 if self.must_be_repeated(dependent, id, edge) {
@@ -41,26 +41,27 @@ impl Planner<'_> {
         changed
     }
 
-    /// Whether an item that stays as it is must be applied again, because of one that it comes after.
+    /// Returns whether an item that stays as it is must be applied again, because of one that it comes after.
     fn must_be_repeated(&mut self, id: u32, changed: u32, edge: Edge) -> bool {
-        let comes = matches!(self.subject(changed).fate, Fate::Create | Fate::Modify | Fate::Recreate);
+        let comes =
+            matches!(self.subject(changed).outcome, Outcome::Create | Outcome::Modify | Outcome::Recreate);
         let this = self.subject(id);
         comes
-            && this.fate == Fate::Keep
+            && this.outcome == Outcome::Keep
             && this.in_scope
             && !this.not_due
             && self.cur_item(id) == self.int_item(id)
             && self.cur.dependency_at(edge.slot, edge.position).is_some_and(Dependency::repeats_when_changed)
     }
 
-    /// Whether an item that stays must be deleted meanwhile, because of one that it stands on.
+    /// Returns whether an item that stays must be deleted meanwhile, because of one that it stands on.
     fn must_be_recreated(&mut self, id: u32, disturbed: u32, edge: Edge) -> Option<Why> {
         let dependency = self.cur.dependency_at(edge.slot, edge.position)?;
         if dependency.is_order() {
             return None;
         }
         let this = self.subject(disturbed);
-        let modified = this.fate == Fate::Modify
+        let modified = this.outcome == Outcome::Modify
             || this.external
                 && this
                     .cur()
@@ -69,12 +70,12 @@ impl Planner<'_> {
         if modified && dependency.recreates_when_modified() {
             return Some(Why::RequiredModified(disturbed));
         }
-        if this.external || this.fate == Fate::Create && !this.vanished {
+        if this.external || this.outcome == Outcome::Create && !this.is_vanished() {
             return None;
         }
         if !dependency.is_any_of() {
-            let gone = (this.fate == Fate::Recreate || this.vanished)
-                && (self.subject(id).fate == Fate::Keep || self.depends_in_the_end(id, disturbed));
+            let gone = (this.outcome == Outcome::Recreate || this.is_vanished())
+                && (self.subject(id).outcome == Outcome::Keep || self.depends_in_the_end(id, disturbed));
             return gone.then_some(Why::Cascade(disturbed));
         }
         let position = self.cur.dependency_index(edge.slot, edge.position);
@@ -83,7 +84,7 @@ impl Planner<'_> {
         match self.support(id, dependency, alternatives) {
             Support::Lasts => None,
             Support::Bridged(_) => {
-                if self.subject(id).fate == Fate::Keep {
+                if self.subject(id).outcome == Outcome::Keep {
                     self.subject_mut(id).switches = true;
                     self.activate(id);
                 }
@@ -91,7 +92,7 @@ impl Planner<'_> {
             }
             Support::Breaks => {
                 let modified_away =
-                    self.subject(id).fate == Fate::Modify && !self.depends_in_the_end(id, disturbed);
+                    self.subject(id).outcome == Outcome::Modify && !self.depends_in_the_end(id, disturbed);
                 (!modified_away).then_some(Why::Cascade(disturbed))
             }
         }
@@ -104,7 +105,7 @@ impl Planner<'_> {
             .any(|edge| self.target(side, edge.slot) == on)
     }
 
-    /// Whether one item may need another in the end, directly or not: then it is nothing for that to stand on.
+    /// Returns whether one item may need another in the end, directly or not: then it is nothing for that to stand on.
     fn needs_in_the_end(&mut self, from: u32, id: u32) -> bool {
         // Mostly nothing needs it at all.
         if self.dependents_cur(id).next().is_none() && self.dependents_int(id).next().is_none() {
@@ -131,12 +132,12 @@ impl Planner<'_> {
         for edge in alternatives {
             let other = self.at_cur(edge.slot);
             let this = self.subject(other);
-            let old =
-                this.present && self.cur_item(other).is_some_and(|item| dependency.is_satisfied_by(item));
+            let old = this.is_present()
+                && self.cur_item(other).is_some_and(|item| dependency.is_satisfied_by(item));
             let new = self.end_value(other).is_some_and(|item| dependency.is_satisfied_by(item));
             let derived = this.derived;
             match (old, new) {
-                (true, true) if this.fate != Fate::Recreate && !self.needs_in_the_end(other, id) => {
+                (true, true) if this.outcome != Outcome::Recreate && !self.needs_in_the_end(other, id) => {
                     return Support::Lasts;
                 }
                 (false, true)

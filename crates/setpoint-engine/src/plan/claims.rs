@@ -5,7 +5,7 @@
 use setpoint_graph::{ItemRef, ResourceKey};
 
 use super::edges::Side;
-use super::{Fate, Planner};
+use super::{Outcome, Planner};
 
 impl Planner<'_> {
     /// Lets present items acquire new claims only where nobody keeps them; of two, the smaller reference.
@@ -17,7 +17,8 @@ impl Planner<'_> {
             .active
             .iter()
             .filter(|&&id| {
-                self.subject(id).present && matches!(self.subject(id).fate, Fate::Modify | Fate::Recreate)
+                self.subject(id).is_present()
+                    && matches!(self.subject(id).outcome, Outcome::Modify | Outcome::Recreate)
             })
             .map(|&id| (self.reference(id), id))
             .collect();
@@ -34,7 +35,7 @@ impl Planner<'_> {
                     let this = self.subject_mut(id);
                     this.takes_intent = false;
                     this.claimed_by = holder;
-                    this.fate = Fate::Keep;
+                    this.outcome = Outcome::Keep;
                     stopped = true;
                 } else {
                     self.take_claims(id);
@@ -60,8 +61,8 @@ impl Planner<'_> {
                 let this = self.subject(holder);
                 // What is busy, or can't be deleted now, still holds what it claims.
                 let keeps = if this.busy || this.held {
-                    this.remains
-                } else if this.lost && !this.alive {
+                    this.remains()
+                } else if this.is_lost() && !this.is_satisfied() {
                     // As long as it may still turn out to stay, nobody takes what it holds.
                     self.lost_may_stay
                 } else {

@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 use setpoint_graph::{ItemHandle, SlotId};
 
 use super::relation::gains_dependencies;
-use super::{Fate, Planner, Why};
+use super::{Outcome, Planner, Why};
 use crate::selection::Selection;
 
 impl Planner<'_> {
@@ -14,7 +14,8 @@ impl Planner<'_> {
             .active
             .iter()
             .filter(|&&id| {
-                self.subject(id).present && matches!(self.subject(id).fate, Fate::Modify | Fate::Recreate)
+                self.subject(id).is_present()
+                    && matches!(self.subject(id).outcome, Outcome::Modify | Outcome::Recreate)
             })
             .filter(|&&id| self.adds_dependencies(id))
             .filter_map(|&id| self.subject(id).int())
@@ -40,18 +41,18 @@ impl Planner<'_> {
                 // What it is to need is not changed by this run, and needs its present value.
                 self.tangled.insert(id);
                 let this = self.subject_mut(id);
-                (this.invalid, this.takes_intent, this.fate) = (true, false, Fate::Keep);
+                (this.invalid, this.takes_intent, this.outcome) = (true, false, Outcome::Keep);
             }
         }
     }
 
-    /// Whether this plan leaves an item with another value than the intended one: it is not selected, or not due.
+    /// Returns whether this plan leaves an item with another value than the intended one: it is not selected, or not due.
     fn is_kept_back(&self, id: u32) -> bool {
         let this = self.subject(id);
-        this.present
+        this.is_present()
             && !this.takes_intent
-            && this.fate == Fate::Keep
-            && this.int_item
+            && this.outcome == Outcome::Keep
+            && this.is_intended()
             && self.cur_item(id) != self.int_item(id)
     }
 
@@ -89,7 +90,7 @@ impl Planner<'_> {
         needed.into_iter().filter(|at| !standing.contains(at)).collect()
     }
 
-    /// Whether these items satisfy every dependency of an item.
+    /// Returns whether these items satisfy every dependency of an item.
     fn stands_on(&mut self, id: u32, standing: &FxHashSet<u32>) -> bool {
         let side = self.side(id);
         self.groups(id, side).all(|(dependency, alternatives)| {
@@ -103,11 +104,11 @@ impl Planner<'_> {
 
     /// The value an item has in the end, or would have if it could be created.
     fn value_if_it_comes(&self, id: u32) -> Option<&ItemHandle> {
-        let comes = self.subject(id).candidate.then(|| self.int_item(id)).flatten();
+        let comes = self.subject(id).is_candidate().then(|| self.int_item(id)).flatten();
         self.end_value(id).or(comes)
     }
 
-    /// Whether an item that is there would close a cycle with its intended value; then it is left out.
+    /// Returns whether an item that is there would close a cycle with its intended value; then it is left out.
     pub(super) fn would_close_a_cycle(&mut self, id: u32) -> bool {
         if !self.adds_dependencies(id) {
             return false;
@@ -125,12 +126,12 @@ impl Planner<'_> {
                 self.cycle_of.insert(id, self.cycles.len());
                 let this = self.subject_mut(id);
                 this.invalid = true;
-                this.candidate = false;
+                this.support = this.support.withdrawn();
                 this.takes_intent = false;
-                if this.fate != Fate::Delete {
-                    this.fate = Fate::Keep;
+                if this.outcome != Outcome::Delete {
+                    this.outcome = Outcome::Keep;
                 }
-                if this.remains && !this.present && !this.busy {
+                if this.remains() && !this.is_present() && !this.busy {
                     // What a failed creation left of it is of no use to anyone.
                     self.delete(id, Why::Cleanup);
                 }
@@ -149,7 +150,7 @@ impl Planner<'_> {
     pub(super) fn name_cycles_of_stuck(&mut self) {
         let stuck = self.active.iter().filter(|&&id| {
             let this = self.subject(id);
-            this.candidate && !this.alive && !self.cycle_of.contains_key(&id)
+            this.is_candidate() && !this.is_satisfied() && !self.cycle_of.contains_key(&id)
         });
         let stuck: Vec<SlotId> = stuck.filter_map(|&id| self.subject(id).int()).collect();
         if stuck.is_empty() {

@@ -2,7 +2,7 @@
 
 use setpoint_graph::{Dependency, Edge, SlotId};
 
-use super::{NONE, Planner, slot};
+use super::Planner;
 
 /// Whose edges count for an item in the end: those of its current value or of its intended one.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Whether a dependency is satisfied by what is there in the end, as far as that is known yet.
+    /// Returns whether a dependency is satisfied by what is there in the end, as far as that is known yet.
     pub(super) fn is_met(&mut self, side: Side, dependency: &Dependency, alternatives: &[Edge]) -> bool {
         alternatives.iter().any(|edge| {
             let target = self.target(side, edge.slot);
@@ -62,14 +62,12 @@ impl<'a> Planner<'a> {
 
     /// The dependents of an item by its slot in the current graph.
     pub(super) fn dependents_cur(&mut self, id: u32) -> impl Iterator<Item = Edge> + use<'a> {
-        let this = self.subject(id).cur;
-        let edges = if this == NONE { &[][..] } else { self.cur.incoming_at(slot(this)) };
+        let edges = self.subject(id).cur.slot().map_or(&[][..], |slot| self.cur.incoming_at(slot));
         edges.iter().copied()
     }
 
     pub(super) fn dependents_int(&self, id: u32) -> impl Iterator<Item = Edge> + use<'a> {
-        let this = self.subject(id).int;
-        let edges = if this == NONE { &[][..] } else { self.int.incoming_at(slot(this)) };
+        let edges = self.subject(id).int.slot().map_or(&[][..], |slot| self.int.incoming_at(slot));
         edges.iter().copied()
     }
 }

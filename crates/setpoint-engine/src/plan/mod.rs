@@ -1,30 +1,30 @@
 //! Planning: from two graphs to an ordered set of operations. Pure and deterministic.
 //!
 //! ```text
-//!  journals ─▶ seeds ─▶ fates ──────────────────────────────▶ order ─▶ schedule ─▶ execution
+//!  journals ─▶ seeds ─▶ outcomes ───────────────────────────▶ order ─▶ schedule ─▶ execution
 //!              what     what becomes of each item:            which    steps and   or the plan
-//!              may      lost ⇄ alive ⇄ re-created              step     what each   envelope
+//!              may      lost ⇄ supported ⇄ re-created          step     what each   envelope
 //!              differ   until nothing changes                 first    waits for
 //! ```
 //!
 //! A plan is an overlay: a list of [`Subject`]s over the two graphs, which are never copied. Only what may
 //! differ, and what that touches, becomes a subject.
 
-mod alive;
-mod apart;
 mod bulk;
 mod cascade;
 mod claims;
 mod cycles;
 mod edges;
-mod fate;
+mod envelope;
+mod independence;
 mod order;
+mod outcome;
 mod relation;
 mod schedule;
 mod seeds;
 mod sort;
 mod subject;
-mod words;
+mod support;
 
 use std::collections::BTreeSet;
 
@@ -35,12 +35,13 @@ use setpoint_graph::{Cycle, Graph, ItemHandle, ItemRef, Kind, ResourceKey, SlotI
 use crate::configurator::{ConfiguratorHandle, Registry};
 use crate::op::Operation;
 use crate::selection::Selection;
-use crate::state::{CurrentGraph, Presence};
+use crate::state::CurrentGraph;
 
 pub(crate) use relation::{Dependents, Related, all_it_needs, gains_dependencies};
 pub(crate) use schedule::{Schedule, Step, StepKind};
 use subject::SlotMap;
-pub(crate) use subject::{Fate, NONE, Subject, Why, slot};
+use subject::{Existence, Place, Support};
+pub(crate) use subject::{NONE, Outcome, Subject, Why, slot};
 
 /// What a plan is made for, besides the two graphs.
 #[derive(Clone, Debug)]
@@ -53,7 +54,7 @@ pub(crate) struct Inputs<'a> {
     pub(crate) failed: &'a FxHashSet<ItemRef>,
     /// Items that are made anew although nothing demands it.
     pub(crate) replace: &'a BTreeSet<ItemRef>,
-    /// Whether steps may overlap: then items that are related through unchanged ones are kept apart.
+    /// Whether steps may overlap: then operations on items that are related through unchanged ones are separated.
     pub(crate) concurrent: bool,
 }
 
@@ -185,15 +186,15 @@ impl<'a> Planner<'a> {
     fn new_subject(&mut self, cur: Option<SlotId>, int: Option<SlotId>) -> u32 {
         let cur_item = cur.and_then(|slot| self.cur.item_at(slot));
         let int_item = int.and_then(|slot| self.int.item_at(slot));
-        let (mut present, mut remains, mut busy) = (cur_item.is_some(), cur_item.is_some(), false);
-        if let Some(state) = cur.filter(|_| present).and_then(|slot| self.cur.state_at(slot)) {
-            present = state.presence == Presence::Present;
-            remains = state.presence != Presence::Absent;
-            if let Some(flight) = &state.flight {
-                busy = flight.live.0.is_some();
-                present = flight.operation == Operation::Modify;
-                remains = true;
-            }
+        let mut existence = if cur_item.is_some() { Existence::Present } else { Existence::Absent };
+        let mut busy = false;
+        if let Some(state) = cur.filter(|_| cur_item.is_some()).and_then(|slot| self.cur.state_at(slot)) {
+            existence = match &state.flight {
+                Some(flight) if flight.operation == Operation::Modify => Existence::Present,
+                Some(_) => Existence::Partial,
+                None => state.presence.into(),
+            };
+            busy = state.live().is_some();
         }
         let external = int_item.or(cur_item).is_some_and(ItemHandle::external);
         let selection = self.inputs.selection;
@@ -201,12 +202,9 @@ impl<'a> Planner<'a> {
             || int.filter(|_| int_item.is_some()).is_some_and(|slot| selection.holds(self.int, slot));
         let id = u32::try_from(self.subjects.len()).unwrap_or(NONE);
         self.subjects.push(Subject {
-            cur: cur.map_or(NONE, SlotId::to_index),
-            cur_item: cur_item.is_some(),
-            int: int.map_or(NONE, SlotId::to_index),
-            int_item: int_item.is_some(),
-            present,
-            remains,
+            cur: Place::new(cur, cur_item.is_some()),
+            int: Place::new(int, int_item.is_some()),
+            existence,
             external,
             busy,
             in_scope,
@@ -223,10 +221,9 @@ impl<'a> Planner<'a> {
 
     pub(crate) fn reference(&self, subject: u32) -> &'a ItemRef {
         let this = self.subject(subject);
-        let reference = if this.int == NONE {
-            self.cur.reference_at(slot(this.cur))
-        } else {
-            self.int.reference_at(slot(this.int))
+        let reference = match this.int.slot() {
+            Some(slot) => self.int.reference_at(slot),
+            None => this.cur.slot().and_then(|slot| self.cur.reference_at(slot)),
         };
         // A subject is only made for a slot that holds or mentions a reference.
         reference.unwrap_or_else(|| unreachable!("subject {subject} without a reference"))
@@ -252,15 +249,15 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Whether the item is there in the end, as far as that is known yet.
+    /// Returns whether the item is there in the end, as far as that is known yet.
     pub(crate) fn is_there_in_the_end(&self, subject: u32) -> bool {
         let this = self.subject(subject);
         if this.external || this.busy {
-            this.present
-        } else if this.present {
-            this.fate != Fate::Delete && (!this.lost || this.alive)
+            this.is_present()
+        } else if this.is_present() {
+            this.outcome != Outcome::Delete && (!this.is_lost() || this.is_satisfied())
         } else {
-            this.candidate && this.alive
+            this.is_candidate() && this.is_satisfied()
         }
     }
 
@@ -278,7 +275,7 @@ pub(crate) struct Blueprint {
     pub(crate) related: Related,
 }
 
-/// Remembers what the registry said: most items are of few kinds.
+/// The configurators that the registry returned, by kind: most items are of few kinds.
 struct Configurators<'a> {
     registry: &'a dyn Registry,
     known: Vec<(Kind, Option<ConfiguratorHandle>)>,

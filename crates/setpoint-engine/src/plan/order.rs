@@ -14,7 +14,7 @@ use setpoint_graph::{Components, Edge};
 use super::cascade::Support;
 use super::edges::Side;
 use super::schedule::{Draft, Schedule, Step, StepKind};
-use super::{Fate, NONE, Planner};
+use super::{NONE, Outcome, Planner};
 
 impl Planner<'_> {
     /// Orders the steps, or names the items that must be deleted temporarily for an order to exist.
@@ -26,13 +26,13 @@ impl Planner<'_> {
         };
         for &id in &self.active {
             let this = &self.subjects[id as usize];
-            let (down, up) = match this.fate {
-                Fate::Keep if this.switches => (Some(StepKind::Switch), None),
-                Fate::Keep => continue,
-                Fate::Create => (None, Some(StepKind::Create)),
-                Fate::Modify => (Some(StepKind::Modify), None),
-                Fate::Delete => (this.remains.then_some(StepKind::Delete), None),
-                Fate::Recreate => (this.remains.then_some(StepKind::Delete), Some(StepKind::Create)),
+            let (down, up) = match this.outcome {
+                Outcome::Keep if this.switches => (Some(StepKind::Switch), None),
+                Outcome::Keep => continue,
+                Outcome::Create => (None, Some(StepKind::Create)),
+                Outcome::Modify => (Some(StepKind::Modify), None),
+                Outcome::Delete => (this.remains().then_some(StepKind::Delete), None),
+                Outcome::Recreate => (this.remains().then_some(StepKind::Delete), Some(StepKind::Create)),
             };
             if let Some(kind) = down {
                 let step = draft.step(id, kind);
@@ -71,7 +71,7 @@ impl Planner<'_> {
         draft.crosses |=
             draft.steps.iter().any(|step| Some(step.kind) != first || step.kind == StepKind::Modify);
         if self.inputs.concurrent && draft.steps.len() > 1 {
-            self.keep_related_apart(&mut draft);
+            self.separate_related(&mut draft);
         }
         let (schedule, down) = draft.finish();
         self.sort(schedule, &down)
@@ -84,7 +84,7 @@ impl Planner<'_> {
         for edge in plain.unwrap_or_default() {
             let target = self.at_cur(edge.slot);
             let (down, up) = (draft.down(target), draft.up(target));
-            let gone = draft.kind(down) == Some(StepKind::Delete) && self.subject(target).present;
+            let gone = draft.kind(down) == Some(StepKind::Delete) && self.subject(target).is_present();
             draft.edge(this, if down == NONE { up } else { down }, gone);
         }
         let rich = plain.is_none().then(|| self.groups(id, Side::Cur));
@@ -190,7 +190,7 @@ impl Planner<'_> {
             let up = draft.up(target);
             match draft.kind(up) {
                 Some(StepKind::Create) => draft.edge(up, this, true),
-                Some(StepKind::Modify) => draft.edge(up, this, !self.subject(target).present),
+                Some(StepKind::Modify) => draft.edge(up, this, !self.subject(target).is_present()),
                 _ => {}
             }
         }
@@ -206,7 +206,7 @@ impl Planner<'_> {
                 let hard = match draft.kind(up) {
                     // What is there already need not wait for what waits for it.
                     Some(StepKind::Modify | StepKind::Create) if dependency.is_order() => {
-                        self.subject(id).candidate || !self.may_wait_for(draft, target, id)
+                        self.subject(id).is_candidate() || !self.may_wait_for(draft, target, id)
                     }
                     Some(StepKind::Modify) => !self.is_satisfied_now(target, dependency),
                     Some(StepKind::Create) => true,
@@ -216,7 +216,7 @@ impl Planner<'_> {
             }
         }
         // So is what the value depends on that could not be created.
-        if self.subject(id).cur_item && !self.subject(id).remains {
+        if self.subject(id).is_known() && !self.subject(id).remains() {
             for edge in self.groups(id, Side::Cur).flat_map(|(_, alternatives)| alternatives) {
                 let target = self.at_cur(edge.slot);
                 let (down, up) = (draft.down(target), draft.up(target));
@@ -235,7 +235,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether an item that changes in this plan may have to wait for another one, by what both are to depend on.
+    /// Returns whether an item that changes in this plan may have to wait for another one, by what both are to depend on.
     fn may_wait_for(&mut self, draft: &Draft, from: u32, id: u32) -> bool {
         let mut seen: FxHashSet<u32> = FxHashSet::from_iter([from]);
         let mut todo = vec![from];
@@ -268,8 +268,8 @@ impl Planner<'_> {
             if !self.end_value(target).is_some_and(|item| dependency.is_satisfied_by(item)) {
                 continue;
             }
-            stable |=
-                self.subject(target).fate != Fate::Recreate && self.is_satisfied_now(target, dependency);
+            stable |= self.subject(target).outcome != Outcome::Recreate
+                && self.is_satisfied_now(target, dependency);
             let candidate = (self.subject(target).derived, target);
             if draft.up(target) != NONE && chosen.is_none_or(|chosen| candidate < chosen) {
                 chosen = Some(candidate);
@@ -358,7 +358,7 @@ impl Planner<'_> {
     }
 
     pub(super) fn is_satisfied_now(&self, target: u32, dependency: &setpoint_graph::Dependency) -> bool {
-        self.subject(target).present
+        self.subject(target).is_present()
             && self.cur_item(target).is_some_and(|item| dependency.is_satisfied_by(item))
     }
 

@@ -5,7 +5,7 @@ use setpoint_graph::{Dependency, Graph, ItemHandle, ItemRef};
 
 use crate::state::CurrentGraph;
 
-/// Whether a new value of an item depends on more than the old one: on other items, or on one for which there
+/// Returns whether a new value of an item depends on more than the old one: on other items, or on one for which there
 /// was an alternative.
 pub(crate) fn gains_dependencies(old: &ItemHandle, new: &ItemHandle) -> bool {
     let known: FxHashSet<&[ItemRef]> = old.dependencies().iter().map(Dependency::targets).collect();

@@ -10,7 +10,7 @@ pub(crate) enum StepKind {
     Create,
     /// Nothing: the item's support changes from one alternative to another here.
     Switch,
-    /// Nothing: keeps operations apart that are related through an unchanged item.
+    /// Does nothing: separates operations on items that an unchanged item connects.
     Gate,
 }
 

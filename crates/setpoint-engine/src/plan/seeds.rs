@@ -7,6 +7,7 @@
 use setpoint_graph::{Dependency, Graph, GraphId, Revision, SlotId, State, Touched};
 
 use super::edges::Side;
+use super::subject::Existence;
 use super::{Planner, slot};
 
 impl Planner<'_> {
@@ -138,7 +139,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether whoever depends like this is gone, because the external item it stood on is.
+    /// Returns whether whoever depends like this is gone, because the external item it stood on is.
     fn took_along(&self, dependency: &Dependency) -> bool {
         dependency.is_auto_deleted_by_external()
             && dependency.targets().iter().all(|target| !self.cur.contains(target))
@@ -146,9 +147,8 @@ impl Planner<'_> {
 
     fn vanish(&mut self, id: u32) {
         let this = self.subject_mut(id);
-        if this.present && !this.busy {
-            (this.vanished, this.event) = (true, true);
-            (this.present, this.remains) = (false, false);
+        if this.is_present() && !this.busy {
+            (this.existence, this.event) = (Existence::Vanished, true);
             self.activate(id);
         }
     }

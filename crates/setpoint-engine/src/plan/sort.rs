@@ -11,12 +11,13 @@ use super::schedule::{Schedule, Step, StepKind};
 use super::{NONE, Planner};
 
 impl Planner<'_> {
-    /// Whether everything that still stands on an item stands on something else as well.
+    /// Returns whether everything that still stands on an item stands on something else as well.
     fn is_dispensable(&mut self, id: u32, down: &[u32], placed: &[bool]) -> bool {
         let gone = |step: u32| step != NONE && placed[step as usize];
         self.dependents_cur(id).all(|edge| {
             let dependent = self.at_cur(edge.slot);
-            if !self.subject(dependent).remains || gone(down.get(dependent as usize).copied().unwrap_or(NONE))
+            if !self.subject(dependent).remains()
+                || gone(down.get(dependent as usize).copied().unwrap_or(NONE))
             {
                 return true;
             }

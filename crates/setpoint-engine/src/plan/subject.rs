@@ -3,12 +3,14 @@
 use rustc_hash::FxHashMap;
 use setpoint_graph::SlotId;
 
+use crate::state::Presence;
+
 /// No slot, subject or step.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// What becomes of an item.
+/// What becomes of an item by the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Outcome {
     /// It stays as it is, or stays away.
     Keep,
     /// It is created.
@@ -21,7 +23,7 @@ pub(crate) enum Fate {
     Recreate,
 }
 
-/// Why it does.
+/// Why an item has its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
     /// It is intended and not there.
@@ -54,26 +56,124 @@ pub(crate) enum Why {
     Requested,
 }
 
+/// Where an item is in one of the graphs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The graph does not know of it.
+    Nowhere,
+    /// Others depend on it, and it is not there.
+    Mentioned(SlotId),
+    /// It is there.
+    Item(SlotId),
+}
+
+impl Place {
+    pub(crate) fn new(slot: Option<SlotId>, holds_item: bool) -> Self {
+        match slot {
+            None => Self::Nowhere,
+            Some(slot) if holds_item => Self::Item(slot),
+            Some(slot) => Self::Mentioned(slot),
+        }
+    }
+
+    /// Returns the slot of its reference.
+    pub(crate) fn slot(self) -> Option<SlotId> {
+        match self {
+            Self::Nowhere => None,
+            Self::Mentioned(slot) | Self::Item(slot) => Some(slot),
+        }
+    }
+
+    /// Returns the slot that holds it.
+    pub(crate) fn item(self) -> Option<SlotId> {
+        match self {
+            Self::Nowhere | Self::Mentioned(_) => None,
+            Self::Item(slot) => Some(slot),
+        }
+    }
+}
+
+/// What is there of an item in the managed system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existence {
+    /// Nothing.
+    Absent,
+    /// Nothing: the system removed it together with an external item that it stood on.
+    Vanished,
+    /// Parts of it, which would have to be deleted. Nothing can rely on them.
+    Partial,
+    /// It exists, and dependents can rely on it.
+    Present,
+}
+
+impl From<Presence> for Existence {
+    fn from(presence: Presence) -> Self {
+        match presence {
+            Presence::Present => Self::Present,
+            Presence::Partial => Self::Partial,
+            Presence::Absent => Self::Absent,
+        }
+    }
+}
+
+/// Whether an item has what it needs, where that is in question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Support {
+    /// It is not in question: the item stays as it is, stays away, or goes.
+    Settled,
+    /// It is to be created, and does not have all it needs, as far as is known yet.
+    Candidate,
+    /// It is to be created, and has all it needs.
+    Creatable,
+    /// It is there, and may have lost a dependency.
+    Lost,
+    /// It is there, may have lost a dependency, and turned out to have all it needs.
+    Retained,
+}
+
+impl Support {
+    /// Forgets what was found out, so that it is found out anew.
+    pub(crate) fn reset(self) -> Self {
+        match self {
+            Self::Candidate | Self::Creatable => Self::Candidate,
+            Self::Settled | Self::Lost | Self::Retained => Self::Settled,
+        }
+    }
+
+    /// The item turned out to have all it needs.
+    pub(crate) fn satisfied(self) -> Self {
+        match self {
+            Self::Candidate | Self::Creatable => Self::Creatable,
+            Self::Lost | Self::Retained => Self::Retained,
+            Self::Settled => Self::Settled,
+        }
+    }
+
+    /// The item is not to be created after all.
+    pub(crate) fn withdrawn(self) -> Self {
+        match self {
+            Self::Settled | Self::Candidate | Self::Creatable => Self::Settled,
+            Self::Lost | Self::Retained => self,
+        }
+    }
+}
+
 /// An item that the plan looks at.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about an item, most combinations occur")]
 pub(crate) struct Subject {
-    /// The slot of its reference in the current graph, and whether an item is in it.
-    pub(crate) cur: u32,
-    pub(crate) cur_item: bool,
-    /// The same in the intended graph.
-    pub(crate) int: u32,
-    pub(crate) int_item: bool,
+    /// Where it is in the current graph.
+    pub(crate) cur: Place,
+    /// Where it is in the intended graph.
+    pub(crate) int: Place,
 
-    pub(crate) fate: Fate,
+    pub(crate) outcome: Outcome,
     pub(crate) why: Why,
 
-    /// It exists, and dependents can rely on it.
-    pub(crate) present: bool,
-    /// Something of it is there that would have to be deleted.
-    pub(crate) remains: bool,
-    /// The system removed it together with an external item it stood on.
-    pub(crate) vanished: bool,
+    /// What is there of it in the managed system.
+    pub(crate) existence: Existence,
+    /// Whether it has what it needs, where that is in question.
+    pub(crate) support: Support,
     /// Something else manages it.
     pub(crate) external: bool,
     /// A background operation on it is under way.
@@ -88,12 +188,6 @@ pub(crate) struct Subject {
     pub(crate) not_due: bool,
     /// If it exists in the end, then with the intended value.
     pub(crate) takes_intent: bool,
-    /// It is to be created if its dependencies allow.
-    pub(crate) candidate: bool,
-    /// It is there and may have lost a dependency.
-    pub(crate) lost: bool,
-    /// A candidate, or a lost one, that turned out to have all it needs.
-    pub(crate) alive: bool,
     /// It is among those that may need an operation.
     pub(crate) active: bool,
     /// It changed since the last run, so that dependents look at it anew.
@@ -102,7 +196,7 @@ pub(crate) struct Subject {
     pub(crate) switches: bool,
     /// How many dependencies are not satisfied yet.
     pub(crate) unmet: u32,
-    /// When in the course of planning it turned out to be alive; earlier ones never need later ones.
+    /// When in the course of planning it turned out to have what it needs; earlier ones never need later ones.
     pub(crate) derived: u32,
     /// Who holds a resource that it claims.
     pub(crate) claimed_by: u32,
@@ -112,15 +206,12 @@ impl Subject {
     /// A selected item that neither graph has.
     pub(crate) fn nowhere() -> Self {
         Self {
-            cur: NONE,
-            cur_item: false,
-            int: NONE,
-            int_item: false,
-            fate: Fate::Keep,
+            cur: Place::Nowhere,
+            int: Place::Nowhere,
+            outcome: Outcome::Keep,
             why: Why::Intended,
-            present: false,
-            remains: false,
-            vanished: false,
+            existence: Existence::Absent,
+            support: Support::Settled,
             external: false,
             busy: false,
             in_scope: true,
@@ -128,9 +219,6 @@ impl Subject {
             held: false,
             not_due: false,
             takes_intent: false,
-            candidate: false,
-            lost: false,
-            alive: false,
             active: false,
             event: false,
             switches: false,
@@ -140,22 +228,64 @@ impl Subject {
         }
     }
 
+    /// Returns the slot of the current graph that holds it.
     pub(crate) fn cur(&self) -> Option<SlotId> {
-        self.cur_item.then(|| slot(self.cur))
+        self.cur.item()
     }
 
+    /// Returns the slot of the intended graph that holds it.
     pub(crate) fn int(&self) -> Option<SlotId> {
-        self.int_item.then(|| slot(self.int))
+        self.int.item()
     }
 
-    /// Whether it is there now and stays, so that its dependencies must hold.
+    /// Returns whether the current graph holds it.
+    pub(crate) fn is_known(&self) -> bool {
+        self.cur().is_some()
+    }
+
+    /// Returns whether the intended graph holds it.
+    pub(crate) fn is_intended(&self) -> bool {
+        self.int().is_some()
+    }
+
+    /// Returns whether it exists, so that dependents can rely on it.
+    pub(crate) fn is_present(&self) -> bool {
+        self.existence == Existence::Present
+    }
+
+    /// Returns whether something of it is there that would have to be deleted.
+    pub(crate) fn remains(&self) -> bool {
+        matches!(self.existence, Existence::Partial | Existence::Present)
+    }
+
+    /// Returns whether the system removed it together with an external item that it stood on.
+    pub(crate) fn is_vanished(&self) -> bool {
+        self.existence == Existence::Vanished
+    }
+
+    /// Returns whether it is to be created if its dependencies allow.
+    pub(crate) fn is_candidate(&self) -> bool {
+        matches!(self.support, Support::Candidate | Support::Creatable)
+    }
+
+    /// Returns whether it is there and may have lost a dependency.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self.support, Support::Lost | Support::Retained)
+    }
+
+    /// Returns whether it was in question, and turned out to have all it needs.
+    pub(crate) fn is_satisfied(&self) -> bool {
+        matches!(self.support, Support::Creatable | Support::Retained)
+    }
+
+    /// Returns whether it is there now and stays, so that its dependencies must hold.
     pub(crate) fn stays(&self) -> bool {
-        self.present && !self.busy && !self.external && self.fate != Fate::Delete
+        self.is_present() && !self.busy && !self.external && self.outcome != Outcome::Delete
     }
 
-    /// Whether it is intended and will not be there in the end.
+    /// Returns whether it is intended and will not be there in the end.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.int_item && !self.present && !self.external && !self.busy && !self.alive
+        self.is_intended() && !self.is_present() && !self.external && !self.busy && !self.is_satisfied()
     }
 }
 

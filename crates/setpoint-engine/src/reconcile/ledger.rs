@@ -1,18 +1,15 @@
 //! What the current graph remembers of its runs, brought up to date.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use rustc_hash::FxHashSet;
 use setpoint_graph::{Graph, ItemRef, SlotId, Touched};
 use setpoint_plan::Standing;
 
 use super::Pass;
-use crate::background::Background;
-use crate::execute::StepFate;
-use crate::plan::{Fate, NONE, StepKind};
+use crate::execute::StepOutcome;
+use crate::plan::{NONE, Outcome, StepKind};
 use crate::state::{CurrentGraph, Waiting};
-use crate::status::Failure;
+use crate::status::{Failure, Running};
 
 /// What a pass came to.
 pub(super) struct Verdict {
@@ -27,7 +24,7 @@ pub(super) fn settle_ledger(
     current: &mut CurrentGraph,
     intended: &Graph,
     pass: &Pass,
-    outcome: &[StepFate],
+    outcomes: &[StepOutcome],
     now: Timestamp,
 ) -> Verdict {
     let plan = &pass.blueprint;
@@ -44,11 +41,11 @@ pub(super) fn settle_ledger(
     if !quiet {
         for &id in &pass.active {
             let subject = &plan.subjects[id as usize];
-            let item = name(id).or_else(|| current.reference_at(SlotId::from_index(subject.cur)));
+            let item = name(id).or_else(|| current.reference_at(subject.cur.slot()?));
             if let Some(item) = item {
                 let item = item.clone();
                 ledger.dirty.remove(&item);
-                if subject.present || !subject.int_item || subject.alive {
+                if subject.is_present() || !subject.is_intended() || subject.is_satisfied() {
                     ledger.waiting.remove(&item);
                 }
             }
@@ -57,13 +54,13 @@ pub(super) fn settle_ledger(
         ledger.waiting.retain(|item, _| intended.contains(item));
         ledger.dirty.retain(|item| intended.contains(item) || current.contains(item));
     }
-    for (step, fate) in plan.schedule.steps.iter().zip(outcome) {
-        if *fate == StepFate::Done {
+    for (step, outcome) in plan.schedule.steps.iter().zip(outcomes) {
+        if *outcome == StepOutcome::Done {
             continue;
         }
         verdict.finished = false;
         let subject = &plan.subjects[step.subject as usize];
-        let cur = (subject.cur != NONE).then(|| SlotId::from_index(subject.cur));
+        let cur = subject.cur.slot();
         let Some(item) = name(step.subject).or_else(|| current.reference_at(cur?)).cloned() else { continue };
         // An item that was to change its support may have lost the old one: it is looked at again.
         if step.kind == StepKind::Gate {
@@ -93,12 +90,12 @@ pub(super) fn settle_ledger(
         }
     }
     // Intended items that were deleted, and not created again, wait from now on.
-    for (step, fate) in plan.schedule.steps.iter().zip(outcome) {
+    for (step, outcome) in plan.schedule.steps.iter().zip(outcomes) {
         let subject = &plan.subjects[step.subject as usize];
         if step.kind == StepKind::Delete
-            && subject.int_item
-            && *fate == StepFate::Done
-            && subject.fate == Fate::Delete
+            && subject.is_intended()
+            && *outcome == StepOutcome::Done
+            && subject.outcome == Outcome::Delete
             && let Some(item) = name(step.subject)
         {
             // Its intended value may have all it needs, or what it claims may have become free by this very
@@ -112,8 +109,8 @@ pub(super) fn settle_ledger(
     // Whoever was kept from a claim by an item that this plan deletes looks again as well.
     verdict.released |= pass.active.iter().map(|&id| &plan.subjects[id as usize]).any(|subject| {
         let holder = plan.subjects.get(subject.claimed_by as usize);
-        subject.fate == Fate::Keep
-            && holder.is_some_and(|holder| holder.fate == Fate::Delete && holder.remains)
+        subject.outcome == Outcome::Keep
+            && holder.is_some_and(|holder| holder.outcome == Outcome::Delete && holder.remains())
     });
     *current.shared_mut() = ledger;
     verdict
@@ -151,9 +148,12 @@ fn busy_items(current: &CurrentGraph) -> Vec<ItemRef> {
     busy
 }
 
-pub(super) fn running(current: &CurrentGraph) -> Vec<Arc<Background>> {
-    let busy = busy_items(current);
-    busy.iter().filter_map(|item| current.state(item)?.live().cloned()).collect()
+pub(super) fn running(current: &CurrentGraph) -> Vec<Running> {
+    let running = |item: &ItemRef| {
+        let background = current.state(item)?.live()?.clone();
+        Some(Running { background, path: current.path_of(item).unwrap_or_default() })
+    };
+    busy_items(current).iter().filter_map(running).collect()
 }
 
 pub(super) fn failures(current: &CurrentGraph) -> Vec<Failure> {

@@ -18,7 +18,7 @@ use notes::{Notes, deletions, prune};
 use crate::clock::after;
 use crate::configurator::Observed;
 use crate::engine::{Engine, same_name};
-use crate::execute::{Execution, Progress, StepFate, flush, log_entry, panicked, verify};
+use crate::execute::{Execution, Progress, StepOutcome, flush, log_entry, panicked, verify};
 use crate::journal::Record;
 use crate::memory::Memory;
 use crate::op::{Known, OpCx, OpError, Operation, RunShared};
@@ -28,7 +28,7 @@ use crate::state::{CurrentGraph, Presence};
 use crate::status::{EngineError, InvalidItem, Status};
 use crate::transition;
 
-/// So often a run plans anew at the most; what is left then is for the next run.
+/// The most often that a run plans; the next run does what is left then.
 const PASSES: usize = 16;
 
 impl Engine {
@@ -105,8 +105,8 @@ impl Engine {
                 engine.refuse_if_invalid(&mut planner)?;
             }
         }
-        run.wake.hush();
-        self.collect_background(current, &run, &mut progress).await;
+        run.wake.forget_ends(selection);
+        self.collect_background(current, selection, &run, &mut progress).await;
         self.read_back_unknown(current, &Selection::All, &run).await;
 
         let first = self;
@@ -141,7 +141,7 @@ impl Engine {
         selection: &Selection,
         run: &Arc<RunShared>,
         progress: &mut Progress,
-    ) -> (Pass, Vec<StepFate>) {
+    ) -> (Pass, Vec<StepOutcome>) {
         let now = run.clock.now();
         let failed = progress.failed.clone();
         let mut planner = self.planner(current, intended, selection, now, &failed);
@@ -174,6 +174,7 @@ impl Engine {
     async fn collect_background(
         &self,
         current: &mut CurrentGraph,
+        selection: &Selection,
         run: &Arc<RunShared>,
         progress: &mut Progress,
     ) {
@@ -215,6 +216,10 @@ impl Engine {
                 let verified = self.within_time(limit, "reading the item back", verified).await;
                 // Whatever went wrong with the read, the operation has been done.
                 outcome = verified.map_err(|error| OpError::new(error.to_string()));
+            }
+            let path = current.path_at(slot);
+            if !selection.covers(&item, &path) {
+                run.wake.note_unselected(&item, path);
             }
             let now = run.clock.now();
             let error = outcome.as_ref().err().cloned();
@@ -322,7 +327,7 @@ impl Engine {
         let failures = failures(current);
         let running = running(current);
         let retries = failures.iter().filter_map(|failure| failure.due);
-        let given_up = running.iter().filter_map(|background| background.cancelled_at());
+        let given_up = running.iter().filter_map(|running| running.background.cancelled_at());
         let given_up = given_up.map(|at| after(at, self.grace()));
         let busy = current.shared().open.iter().filter_map(|item| current.slot_of(item));
         let busy = busy.filter(|&slot| current.state_at(slot).is_some_and(|state| state.live().is_some()));

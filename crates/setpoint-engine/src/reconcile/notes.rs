@@ -9,7 +9,7 @@ use setpoint_plan::Standing;
 
 use crate::background::Background;
 use crate::journal::Record;
-use crate::plan::{Blueprint, Fate, NONE, Planner, StepKind};
+use crate::plan::{Blueprint, NONE, Outcome, Planner, StepKind};
 use crate::state::CurrentGraph;
 
 /// What a plan says besides its steps, in terms that do not borrow the graphs.
@@ -38,14 +38,14 @@ impl Notes {
             let this = planner.subject(id);
             let item = planner.reference(id);
             let state = this.cur().and_then(|slot| planner.cur.state_at(slot));
-            if this.remains && matches!(this.fate, Fate::Keep | Fate::Modify) {
+            if this.remains() && matches!(this.outcome, Outcome::Keep | Outcome::Modify) {
                 notes.moves.extend(planner.moves_to(id).map(|path| (item.clone(), path)));
             }
             if state.is_some_and(|state| state.externally_modified) {
                 notes.acknowledged.push(item.clone());
             }
-            if this.fate == Fate::Keep
-                && this.present
+            if this.outcome == Outcome::Keep
+                && this.is_present()
                 && this.takes_intent
                 && state.is_some_and(|s| s.trouble.is_some())
             {
@@ -54,24 +54,26 @@ impl Notes {
             }
             // Only the failure to create it is remembered, and it is not to be created now.
             let again = state.is_some_and(|state| state.again);
-            let moot = !this.int_item && this.in_scope || this.candidate && !this.alive;
-            let moot = moot && this.fate == Fate::Keep && !this.remains && !this.external;
-            if this.cur_item && moot && again && this.int_item {
+            let needless =
+                !this.is_intended() && this.in_scope || this.is_candidate() && !this.is_satisfied();
+            let needless = needless && this.outcome == Outcome::Keep && !this.remains() && !this.external;
+            if this.is_known() && needless && again && this.is_intended() {
                 // That it is to be made anew stays.
                 notes.overcome.push(item.clone());
-            } else if this.cur_item && (this.vanished || moot) {
+            } else if this.is_known() && (this.is_vanished() || needless) {
                 notes.forget.push(item.clone());
             }
-            if this.fate != Fate::Keep {
+            if this.outcome != Outcome::Keep {
                 continue;
             }
             // What has no step and is not as intended is looked at again: when it is woken, or each time.
             if !this.in_scope {
-                let differs = this.present != this.int_item || planner.cur_item(id) != planner.int_item(id);
+                let differs =
+                    this.is_present() != this.is_intended() || planner.cur_item(id) != planner.int_item(id);
                 let elsewhere = this.cur().zip(this.int());
                 let elsewhere =
                     elsewhere.is_some_and(|(cur, int)| !planner.cur.same_place(cur, planner.int, int));
-                if differs || elsewhere || this.lost || this.remains && !this.present {
+                if differs || elsewhere || this.is_lost() || this.remains() && !this.is_present() {
                     notes.left.push((item.clone(), None));
                 }
             } else if this.invalid {
@@ -80,14 +82,14 @@ impl Notes {
                 notes.left.push((item.clone(), Some(Standing::Invalid)));
             } else if this.claimed_by != NONE {
                 notes.left.push((item.clone(), None));
-                if !this.present {
+                if !this.is_present() {
                     notes.left.push((item.clone(), Some(Standing::Pending)));
                 }
             } else if this.external {
-                if this.int_item && !this.present {
+                if this.is_intended() && !this.is_present() {
                     notes.left.push((item.clone(), Some(Standing::External)));
                 }
-            } else if this.busy || this.not_due || this.lost && this.alive {
+            } else if this.busy || this.not_due || this.is_lost() && this.is_satisfied() {
                 // What is to hold it up from now on may never come.
                 notes.left.push((item.clone(), None));
             } else if this.is_stuck() {

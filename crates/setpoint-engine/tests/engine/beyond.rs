@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use setpoint_engine::{
-    ConditionKind, DefaultRegistry, Engine, Hooks, Journal, JournalError, LogEntry, MemoryJournal, OpCx,
-    OpError, Operation, Record, Selection, SimulatedClock, condition, replay, testkit,
+    ConditionKind, DefaultRegistry, Engine, Hooks, Journal, JournalError, LogEntry, MemoryJournal, Observed,
+    OpCx, OpError, Operation, Record, Selection, SimulatedClock, condition, replay, testkit,
 };
 use setpoint_graph::{ItemHandle, SubgraphPath};
 
@@ -171,7 +171,7 @@ async fn every_item_has_one_condition_and_an_explanation() {
     let now = jiff::Timestamp::UNIX_EPOCH;
     let explanation = bench.engine.explain(bench.graph(), &bench.intended, &r("B"), now).unwrap().to_string();
     assert!(explanation.starts_with("thing/B is pending since"), "{explanation}");
-    assert!(explanation.contains("thing/A is failed since"), "{explanation}");
+    assert!(explanation.contains("thing/A has failed since"), "{explanation}");
     assert!(explanation.contains("no room"), "{explanation}");
     let status = bench.engine.subgraph_status(bench.graph(), &bench.intended, &SubgraphPath::root());
     assert_eq!(status.counts[&ConditionKind::InSync], 1);
@@ -221,6 +221,33 @@ async fn an_item_that_something_else_keeps_changing_is_contested_and_backed_off_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_read_is_given_what_was_noted_of_the_item() {
+    struct Numbered;
+    impl setpoint_engine::Configurator<Thing> for Numbered {
+        async fn create(&self, cx: &OpCx, new: &Thing) -> Result<(), OpError> {
+            cx.note(&new.value).await
+        }
+        async fn delete(&self, _: &OpCx, _: &Thing) -> Result<(), OpError> {
+            Ok(())
+        }
+        async fn read(&self, cx: &OpCx, item: &Thing) -> Result<Observed<Thing>, OpError> {
+            Ok(if cx.noted() == Some(item.value) {
+                Observed::Present(item.clone())
+            } else {
+                Observed::Absent
+            })
+        }
+    }
+    let engine = Engine::new(DefaultRegistry::new().with(Numbered));
+    let mut intended = setpoint_graph::Graph::new("test");
+    intended.put_item(thing("A").value(7)).unwrap();
+    let mut current = None;
+    engine.reconcile(&mut current, Some(&intended), &Selection::all()).await.unwrap();
+    let refreshed = engine.refresh(current.as_mut().unwrap(), &Selection::all()).await;
+    assert_eq!((refreshed.read, refreshed.drifted), (1, vec![]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn items_nobody_declared_are_listed() {
     let bench = Bench::new();
     bench.world.lock().can_read = true;
@@ -244,7 +271,7 @@ async fn a_listing_that_hangs_ends_with_the_time_an_operation_has() {
             std::future::pending().await
         }
     }
-    let engine = Engine::new(DefaultRegistry::new().with("thing", Hangs));
+    let engine = Engine::new(DefaultRegistry::new().with(Hangs));
     let error = engine.discover(&setpoint_engine::CurrentGraph::new("test")).await.unwrap_err();
     assert_eq!(error.to_string(), "listing what is there took too long");
 }
@@ -264,7 +291,7 @@ async fn an_items_own_limit_wins_over_the_engines() {
             (item.value > 0).then(|| Duration::from_mins(u64::from(item.value)))
         }
     }
-    let engine = Engine::new(DefaultRegistry::new().with("thing", Slow)).with_clock(SimulatedClock::start());
+    let engine = Engine::new(DefaultRegistry::new().with(Slow)).with_clock(SimulatedClock::start());
     let mut intended = setpoint_graph::Graph::new("test");
     for (name, minutes) in [("A", 20), ("B", 12), ("C", 0)] {
         intended.put_item(thing(name).value(minutes)).unwrap();
@@ -456,10 +483,36 @@ async fn the_testkit_passes_a_good_configurator_and_finds_what_a_bad_one_does_wr
     let world = World::default();
     world.lock().can_read = true;
     let samples = [thing("A"), thing("A").value(1), thing("A").fixed(1)];
-    assert_eq!(testkit::check(world.clone(), &samples).await, []);
+    assert_eq!(testkit::check(world.clone(), &samples).await.findings, []);
     world.lock().sabotage = Some("A".into());
-    let findings = testkit::check(world, &samples[..1]).await;
-    assert!(findings.iter().any(|finding| finding.promise == "what was created reads as it was wanted"));
+    let checked = testkit::check(world, &samples[..1]).await;
+    assert!(
+        checked.findings.iter().any(|finding| finding.promise == "what was created reads as it was wanted")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn checks_of_the_testkit_that_show_nothing_count_as_skipped() {
+    let world = World::default();
+    let blind = testkit::check(world.clone(), &[thing("A")]).await;
+    assert_eq!((blind.passed, blind.findings.as_slice()), (0, &[][..]), "nothing can be read");
+    let why = blind.skipped[0].to_string();
+    assert!(why.starts_with("before it is created it is not there: "), "{why}");
+    assert!(why.ends_with("the configurator can't read"), "{why}");
+
+    world.lock().can_read = true;
+    let checked = testkit::check(world.clone(), &[thing("A"), thing("A").fixed(1)]).await;
+    assert_eq!(checked.findings, []);
+    let skipped = |promise| checked.skipped.iter().filter(|skipped| skipped.promise == promise).count();
+    assert_eq!(skipped("an item can be modified"), 2, "both ways are re-creations");
+    assert_eq!(skipped("a cancelled creation stops"), 2, "its creation never waits");
+    assert_eq!(skipped("an interrupted creation is cleaned up by a deletion"), 2);
+
+    for _ in 0..5 {
+        world.next("A", Operation::Create, Behaviour::Slow(Duration::from_millis(1)));
+    }
+    let waiting = testkit::check(world, &[thing("A")]).await;
+    assert_eq!((waiting.findings.as_slice(), waiting.skipped.as_slice()), (&[][..], &[][..]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use setpoint_engine::{
     CurrentGraph, DefaultRegistry, Engine, ItemState, OpError, Operation, Record, RetryPolicy, Selection,
     SimulatedClock, replay,
 };
-use setpoint_graph::{Graph, ItemHandle, SubgraphPath};
+use setpoint_graph::{Graph, Item, ItemHandle, Kind, Name, SubgraphPath};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::*;
@@ -24,8 +24,17 @@ async fn a_caller_may_refuse_the_whole_where_anything_is_invalid() {
 
 #[tokio::test(start_paused = true)]
 async fn an_item_without_a_configurator_is_invalid_and_holds_up_only_its_dependents() {
+    #[derive(Debug, PartialEq)]
+    struct Strange;
+    impl Item for Strange {
+        const KIND: Kind = Kind::from_static("strange");
+        fn name(&self) -> Name {
+            Name::from_static("A")
+        }
+    }
     let mut bench = Bench::new();
-    bench.put(thing("A").kind("strange")).put(thing("B"));
+    bench.intended.put_item(Strange).unwrap();
+    bench.put(thing("B"));
     let status = bench.run().await;
     assert_eq!(log(&status), ["create B"]);
     let why = status.invalid()[0].to_string();
@@ -372,7 +381,7 @@ async fn a_state_the_caller_writes_is_respected() {
 
 #[tokio::test]
 async fn names_of_any_kind_are_no_danger() {
-    let engine = Engine::new(DefaultRegistry::new().with::<Thing>("thing", World::default()))
+    let engine = Engine::new(DefaultRegistry::new().with::<Thing>(World::default()))
         .with_clock(SimulatedClock::start());
     let mut graph = Graph::new("test");
     for name in ["", " ", "\"", "\n", "ü/ö\u{0}", "a\\b", &"x".repeat(100_000)] {

@@ -24,10 +24,42 @@ async fn an_asynchronous_operation_is_completed_by_another_run() {
     assert_eq!(log(&status), ["create B..."]);
     assert!(status.background_in_progress());
     bench.world.finish("B", Ok(()));
-    assert_eq!(status.ready_to_resume().await.as_str(), "test");
+    assert_eq!(status.ready_to_resume().await.graph.as_str(), "test");
     let status = bench.run().await;
     assert_eq!(log(&status), ["create B", "create A"]);
     assert!(!status.background_in_progress());
+    bench.world.assert_no_violation();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_be_resumed_is_named_by_the_subgraph_whose_operations_have_ended() {
+    let mut bench = Bench::new();
+    for (place, name) in [("net/eth0", "A"), ("net/eth1", "B"), ("disk", "C")] {
+        bench.intended.put_item_into(&path(place), thing(name)).unwrap();
+    }
+    bench.world.next("A", Operation::Create, Behaviour::Background);
+    bench.world.next("C", Operation::Create, Behaviour::Background);
+    let status = bench.run().await;
+    bench.world.finish("A", Ok(()));
+    let resumable = status.ready_to_resume().await;
+    assert_eq!((resumable.graph.as_str(), &resumable.subgraph), ("test", &path("net/eth0")));
+    assert_eq!(log(&bench.select(&resumable.selection()).await), ["create A"]);
+
+    bench.world.next("B", Operation::Delete, Behaviour::Background);
+    bench.intended.put_item_into(&path("net/eth1"), thing("B").fixed(1)).unwrap();
+    let status = bench.run().await;
+    bench.world.finish("B", Ok(()));
+    assert_eq!(status.ready_to_resume().await.subgraph, path("net/eth1"));
+    let status = bench.select(&Selection::subgraph(["disk"])).await;
+    assert_eq!(log(&status), ["delete B"], "an end is collected by whichever run comes first");
+    assert_eq!(status.ready_to_resume().await.subgraph, path("net/eth1"), "it is still to be acted on");
+    bench.world.finish("C", Ok(()));
+    let resumable = status.ready_to_resume().await;
+    assert_eq!(resumable.selection(), Selection::all(), "they have only the root in common");
+    let status = bench.select(&resumable.selection()).await;
+    assert_eq!(log(&status), ["create C", "create B"]);
+    let more = tokio::time::timeout(std::time::Duration::from_secs(1), status.ready_to_resume()).await;
+    assert!(more.is_err(), "nothing is left to be acted on: {more:?}");
     bench.world.assert_no_violation();
 }
 
@@ -155,6 +187,19 @@ async fn a_dependency_switched_to_a_missing_item_deletes_and_later_creates() {
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_predicate_that_old_and_new_value_cannot_share_deletes_temporarily() {
+    let mut bench = Bench::new();
+    bench.put(thing("A").on_exactly("B", 5)).put(thing("B").value(5));
+    bench.run().await;
+    bench.put(thing("A").value(1).on_exactly("B", 7)).put(thing("B").value(7));
+    let plan = bench.plan();
+    assert!(plan.operations[0].temporary && plan.to_string().contains("- thing/A (temporarily)"), "{plan}");
+    assert_eq!(log(&bench.run().await), ["delete A", "modify B", "create A"]);
+    assert!(bench.run().await.log().is_empty());
+    bench.world.assert_no_violation();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_predicate_that_one_of_both_values_satisfies_is_modified_in_the_order_it_allows() {
     let mut bench = Bench::new();
     bench.put(thing("A").on_at_least("B", 5)).put(thing("B").value(5));
     bench.run().await;

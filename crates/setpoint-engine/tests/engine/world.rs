@@ -16,12 +16,20 @@ use setpoint_graph::{Deps, Graph, Item, ItemRef, Kind, Name, SubgraphPath};
 pub(crate) struct Need {
     pub any_of: Vec<String>,
     pub at_least: Option<u32>,
+    pub exactly: Option<u32>,
     pub recreate: bool,
     pub auto: bool,
     /// It only comes after it.
     pub order: bool,
     /// It is applied again when that was changed.
     pub repeat: bool,
+}
+
+impl Need {
+    fn accepts(&self, thing: &Thing) -> bool {
+        self.at_least.is_none_or(|least| thing.value >= least)
+            && self.exactly.is_none_or(|value| thing.value == value)
+    }
 }
 
 /// An item of the simulated system. A changed `value` is modified in place, a changed `fixed` is not.
@@ -33,7 +41,6 @@ pub(crate) struct Thing {
     pub needs: Vec<Need>,
     pub claims: Vec<String>,
     pub external: bool,
-    pub kind: Option<&'static str>,
 }
 
 pub(crate) fn thing(name: &str) -> Thing {
@@ -59,15 +66,17 @@ impl Thing {
         self
     }
 
-    pub(crate) fn kind(mut self, kind: &'static str) -> Self {
-        self.kind = Some(kind);
-        self
-    }
-
     fn need(mut self, any_of: &[&str], change: impl FnOnce(&mut Need)) -> Self {
         let any_of = any_of.iter().map(ToString::to_string).collect();
-        let mut need =
-            Need { any_of, at_least: None, recreate: false, auto: false, order: false, repeat: false };
+        let mut need = Need {
+            any_of,
+            at_least: None,
+            exactly: None,
+            recreate: false,
+            auto: false,
+            order: false,
+            repeat: false,
+        };
         change(&mut need);
         self.needs.push(need);
         self
@@ -79,6 +88,10 @@ impl Thing {
 
     pub(crate) fn on_any(self, names: &[&str]) -> Self {
         self.need(names, |_| {})
+    }
+
+    pub(crate) fn on_exactly(self, name: &str, value: u32) -> Self {
+        self.need(&[name], |need| need.exactly = Some(value))
     }
 
     pub(crate) fn on_at_least(self, name: &str, value: u32) -> Self {
@@ -108,9 +121,7 @@ impl Thing {
 }
 
 impl Item for Thing {
-    fn kind(&self) -> Kind {
-        Kind::from_static(self.kind.unwrap_or("thing"))
-    }
+    const KIND: Kind = Kind::from_static("thing");
 
     fn name(&self) -> Name {
         Name::new(&self.name)
@@ -127,6 +138,9 @@ impl Item for Thing {
                 [one] => deps.requires(("thing", one.as_str())),
                 many => deps.any_of(many.iter().map(|name| r(name))),
             };
+            if let Some(value) = need.exactly {
+                dependency.satisfying(format!("has the value {value}"), move |t: &Thing| t.value == value);
+            }
             if let Some(value) = need.at_least {
                 dependency
                     .satisfying(format!("has at least the value {value}"), move |t: &Thing| t.value >= value);
@@ -250,7 +264,7 @@ impl World {
     }
 
     pub(crate) fn registry(&self) -> DefaultRegistry {
-        DefaultRegistry::new().with::<Thing>("thing", self.clone())
+        DefaultRegistry::new().with::<Thing>(self.clone())
     }
 
     pub(crate) fn assert_no_violation(&self) {
@@ -265,10 +279,9 @@ pub(crate) fn founded(things: &BTreeMap<String, Thing>, there: &BTreeMap<String,
     loop {
         let met = |need: &Need| {
             need.any_of.iter().any(|name| {
+                let unconditional = need.at_least.is_none() && need.exactly.is_none();
                 found.contains(name)
-                    && need
-                        .at_least
-                        .is_none_or(|least| things.get(name).is_some_and(|thing| thing.value >= least))
+                    && (unconditional || things.get(name).is_some_and(|thing| need.accepts(thing)))
             })
         };
         let more: Vec<String> = things
@@ -285,9 +298,7 @@ pub(crate) fn founded(things: &BTreeMap<String, Thing>, there: &BTreeMap<String,
 
 impl System {
     pub(crate) fn is_met(&self, need: &Need) -> bool {
-        need.any_of.iter().any(|name| {
-            self.exists.get(name).is_some_and(|thing| need.at_least.is_none_or(|least| thing.value >= least))
-        })
+        need.any_of.iter().any(|name| self.exists.get(name).is_some_and(|thing| need.accepts(thing)))
     }
 
     /// Whether one thing depends on another, directly or not, in either graph.
@@ -452,15 +463,15 @@ impl World {
                 panic!("boom");
             }
             Some(Behaviour::Hang) => {
-                let guard = StubbornGuard(self.clone(), operation, thing.clone());
+                let guard = DropGuard::new(self, operation, thing);
                 cx.cancelled().await;
-                std::mem::forget(guard);
+                guard.disarm();
                 let error = OpError::untouched("stopped");
                 self.lock().fail(operation, thing, &error);
                 return Err(error);
             }
             Some(Behaviour::Stubborn) => {
-                let _guard = StubbornGuard(self.clone(), operation, thing.clone());
+                let _guard = DropGuard::new(self, operation, thing);
                 std::future::pending::<()>().await;
             }
             Some(Behaviour::Background) => {
@@ -470,9 +481,9 @@ impl World {
                 return Ok(());
             }
             Some(Behaviour::Slow(duration)) => {
-                let guard = StubbornGuard(self.clone(), operation, thing.clone());
+                let guard = DropGuard::new(self, operation, thing);
                 tokio::time::sleep(duration).await;
-                std::mem::forget(guard);
+                guard.disarm();
             }
         }
         self.lock().take_effect(operation, thing);
@@ -480,12 +491,24 @@ impl World {
     }
 }
 
-/// What an operation leaves behind whose future is dropped.
-struct StubbornGuard(World, Operation, Thing);
+/// Leaves behind what an operation does whose future is dropped.
+struct DropGuard(Option<(World, Operation, Thing)>);
 
-impl Drop for StubbornGuard {
+impl DropGuard {
+    fn new(world: &World, operation: Operation, thing: &Thing) -> Self {
+        Self(Some((world.clone(), operation, thing.clone())))
+    }
+
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for DropGuard {
     fn drop(&mut self) {
-        self.0.lock().fail(self.1, &self.2, &OpError::new("dropped"));
+        if let Some((world, operation, thing)) = self.0.take() {
+            world.lock().fail(operation, &thing, &OpError::new("dropped"));
+        }
     }
 }
 

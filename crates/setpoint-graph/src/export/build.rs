@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Drawing, DrawnEdge, DrawnNode, DrawnSubgraph, Mark, Marks, Presence};
+use super::{Drawing, DrawnEdge, DrawnNode, DrawnPresence, DrawnSubgraph, Mark, Marks};
 use crate::{Dependency, Graph, ItemHandle, ItemRef, Look, Name, Node, State, View};
 
 impl Drawing {
@@ -93,7 +93,8 @@ impl Draft {
         let mut todo = vec![(*part, 0)];
         while let Some((view, place)) = todo.pop() {
             for node in view.own_items() {
-                let drawn = || draw(node.item(), node.state(), Presence::Here, mark(node.reference()), place);
+                let drawn =
+                    || draw(node.item(), node.state(), DrawnPresence::Here, mark(node.reference()), place);
                 let known = self.nodes.entry(node.reference().clone()).or_insert_with(drawn);
                 // Of an item in both parts, one may know how it is.
                 if known.look == Look::default() {
@@ -151,13 +152,13 @@ impl Draft {
             return;
         }
         let drawn = match graph.node_of(target) {
-            Some(node) => draw(node.item(), node.state(), Presence::Outside, None, 0),
+            Some(node) => draw(node.item(), node.state(), DrawnPresence::Outside, None, 0),
             None => DrawnNode {
                 reference: target.clone(),
                 label: target.name().to_string(),
                 description: format!("{target} is missing"),
                 external: false,
-                presence: Presence::Missing,
+                presence: DrawnPresence::Missing,
                 look: Look { created: false, ..Look::default() },
                 mark: None,
                 subgraph: 0,
@@ -203,7 +204,7 @@ impl Draft {
 fn draw<S: State>(
     item: &ItemHandle,
     state: Option<&S>,
-    presence: Presence,
+    presence: DrawnPresence,
     mark: Option<Mark>,
     subgraph: usize,
 ) -> DrawnNode {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::style::{self, GREY, Shape, Styles};
-use super::{Drawing, Mark, Presence};
+use super::{Drawing, DrawnPresence, Mark};
 
 /// Beyond this depth nesting no longer shows as indentation: it would square the size of deep graphs.
 const DEEPEST_INDENT: usize = 16;
@@ -103,7 +103,7 @@ impl Drawing {
             Shape::Octagon => "doubleoctagon",
         };
         let mut label = style::short(&style::label(node), LONGEST_LABEL);
-        if node.presence == Presence::Missing {
+        if node.presence == DrawnPresence::Missing {
             label.push_str("\n<missing>");
         }
         writeln!(

@@ -3,7 +3,7 @@
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 
-use super::{Drawing, DrawnEdge, DrawnNode, Mark, Presence};
+use super::{Drawing, DrawnEdge, DrawnNode, DrawnPresence, Mark};
 use crate::{Kind, Name, SubgraphPath};
 
 impl Drawing {
@@ -121,9 +121,9 @@ impl Drawing {
             description: &node.description,
             external: node.external,
             presence: match node.presence {
-                Presence::Here => "here",
-                Presence::Outside => "outside",
-                Presence::Missing => "missing",
+                DrawnPresence::Here => "here",
+                DrawnPresence::Outside => "outside",
+                DrawnPresence::Missing => "missing",
             },
             state: StateJson {
                 created: node.look.created,
@@ -141,7 +141,7 @@ impl Drawing {
             description: &edge.description,
             wanted: edge.wanted.as_deref(),
             any_of: edge.any_of,
-            dangling: self.nodes.get(edge.to).is_none_or(|node| node.presence == Presence::Missing),
+            dangling: self.nodes.get(edge.to).is_none_or(|node| node.presence == DrawnPresence::Missing),
             satisfied: edge.unsatisfied.is_none(),
             met: edge.met,
             reason: edge.unsatisfied.as_deref(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Change, ItemRef};
+use crate::{DifferenceKind, ItemRef};
 
 /// What happens to an item in a transition, as a drawing shows it.
 ///
@@ -19,6 +19,8 @@ pub enum Mark {
     Added,
     /// Its state changes.
     Changed,
+    /// It goes, and comes back.
+    Recreated,
     /// It goes.
     Removed,
     /// It goes from one subgraph to another.
@@ -40,6 +42,7 @@ impl Mark {
         match self {
             Self::Added => "+",
             Self::Changed => "~",
+            Self::Recreated => "±",
             Self::Removed => "-",
             Self::Moved => ">",
             Self::Unchanged => "",
@@ -53,6 +56,7 @@ impl Mark {
         match self {
             Self::Added => "added",
             Self::Changed => "changed",
+            Self::Recreated => "recreated",
             Self::Removed => "removed",
             Self::Moved => "moved",
             Self::Unchanged => "unchanged",
@@ -62,13 +66,13 @@ impl Mark {
     }
 }
 
-impl From<Change> for Mark {
-    fn from(change: Change) -> Self {
+impl From<DifferenceKind> for Mark {
+    fn from(change: DifferenceKind) -> Self {
         match change {
-            Change::Added => Self::Added,
-            Change::Removed => Self::Removed,
-            Change::Modified => Self::Changed,
-            Change::Moved => Self::Moved,
+            DifferenceKind::Added => Self::Added,
+            DifferenceKind::Removed => Self::Removed,
+            DifferenceKind::Modified => Self::Changed,
+            DifferenceKind::Moved => Self::Moved,
         }
     }
 }

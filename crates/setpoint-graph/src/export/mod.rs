@@ -15,6 +15,7 @@ mod json;
 mod layers;
 mod layout;
 mod mark;
+mod routes;
 mod style;
 mod svg;
 mod threads;
@@ -32,7 +33,7 @@ use crate::{ItemRef, Look, Name, SubgraphPath};
 /// #[derive(Debug, PartialEq)]
 /// struct Route { to: &'static str }
 /// impl Item for Route {
-///     fn kind(&self) -> Kind { Kind::from_static("route") }
+///     const KIND: Kind = Kind::from_static("route");
 ///     fn name(&self) -> Name { Name::new(self.to) }
 ///     fn dependencies(&self, deps: &mut Deps) { deps.requires(("link", "eth0")); }
 /// }
@@ -73,7 +74,7 @@ impl Drawing {
         &self.edges
     }
 
-    /// Whether this shows the way from one graph to another.
+    /// Returns whether this shows the way from one graph to another.
     pub fn is_transition(&self) -> bool {
         self.transition
     }
@@ -112,7 +113,7 @@ pub struct DrawnSubgraph {
 /// # #[derive(Debug, PartialEq)]
 /// # struct Part(&'static str, &'static [&'static str]);
 /// # impl Item for Part {
-/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     const KIND: Kind = Kind::from_static("part");
 /// #     fn name(&self) -> Name { Name::new(self.0) }
 /// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
 /// # }
@@ -120,7 +121,7 @@ pub struct DrawnSubgraph {
 /// graph.put_item(Part("crank", &["axle"]))?;
 /// let drawing = Drawing::of(&graph);
 /// let axle = &drawing.nodes()[0];
-/// assert_eq!((axle.label.as_str(), axle.presence), ("axle", Presence::Missing));
+/// assert_eq!((axle.label.as_str(), axle.presence), ("axle", DrawnPresence::Missing));
 /// # Ok::<(), GraphError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +135,7 @@ pub struct DrawnNode {
     /// Whether something else manages it.
     pub external: bool,
     /// Whether and where it is there.
-    pub presence: Presence,
+    pub presence: DrawnPresence,
     /// How its state shows.
     pub look: Look,
     /// What happens to it in a transition.
@@ -145,7 +146,7 @@ pub struct DrawnNode {
 
 /// Whether a node is really there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Presence {
+pub enum DrawnPresence {
     /// It is part of what is drawn.
     Here,
     /// It is in the graph, but not in the part that is drawn.
@@ -161,7 +162,7 @@ pub enum Presence {
 /// # #[derive(Debug, PartialEq)]
 /// # struct Part(&'static str, &'static [&'static str]);
 /// # impl Item for Part {
-/// #     fn kind(&self) -> Kind { Kind::from_static("part") }
+/// #     const KIND: Kind = Kind::from_static("part");
 /// #     fn name(&self) -> Name { Name::new(self.0) }
 /// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
 /// # }

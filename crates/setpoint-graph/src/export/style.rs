@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Drawing, DrawnEdge, DrawnNode, DrawnSubgraph, Mark, Presence};
+use super::{Drawing, DrawnEdge, DrawnNode, DrawnPresence, DrawnSubgraph, Mark};
 use crate::Kind;
 
 /// A colour, printed as `#rrggbb`.
@@ -72,10 +72,10 @@ impl<'a> Styles<'a> {
             DrawnNode { look, .. } if look.in_transition => Shape::Arrow,
             _ => Shape::Round,
         };
-        let here = node.presence == Presence::Here;
+        let here = node.presence == DrawnPresence::Here;
         let failed = node.look.error.is_some() || node.mark == Some(Mark::Failed);
         let border = match node {
-            _ if node.presence == Presence::Missing => GREY,
+            _ if node.presence == DrawnPresence::Missing => GREY,
             _ if failed => RED,
             _ if node.look.in_transition => BLUE,
             _ if !node.look.created || node.mark == Some(Mark::Pending) => GREY,
@@ -96,6 +96,7 @@ fn fill_of_mark(mark: Mark) -> Rgb {
     match mark {
         Mark::Added => Rgb(0xc9, 0xef, 0xcf),
         Mark::Changed => Rgb(0xff, 0xe8, 0xa6),
+        Mark::Recreated => Rgb(0xb9, 0xea, 0xee),
         Mark::Removed => Rgb(0xf9, 0xcf, 0xcf),
         Mark::Moved => Rgb(0xcf, 0xe2, 0xff),
         Mark::Unchanged => Rgb(0xf4, 0xf4, 0xf4),
@@ -134,10 +135,10 @@ pub(super) fn title(subgraph: &DrawnSubgraph) -> String {
 /// The second line of a node: its kind, and what is special about it.
 pub(super) fn kind_line(node: &DrawnNode) -> String {
     let remark = match node.presence {
-        Presence::Missing => " (missing)",
-        Presence::Outside => " (outside)",
-        Presence::Here if node.external => " (external)",
-        Presence::Here => "",
+        DrawnPresence::Missing => " (missing)",
+        DrawnPresence::Outside => " (outside)",
+        DrawnPresence::Here if node.external => " (external)",
+        DrawnPresence::Here => "",
     };
     format!("{}{remark}", node.reference.kind())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::layout::{LONGEST_LABEL, TITLE};
+use super::layout::{LONGEST_LABEL, TITLE, curves};
 use super::style::{self, NodeStyle, Rgb, Shape, Styles};
 use super::{Drawing, DrawnEdge, Layout, Mark, Point, Rect};
 
@@ -98,7 +98,7 @@ impl Drawing {
             "<g class=\"edge\"><title>{}</title><path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.3\"{dashes} \
              marker-end=\"url(#{})\"/>",
             escape(&style::edge_tooltip(self, edge)),
-            curve(points),
+            path(points),
             look.colour,
             marker(look.colour),
         )?;
@@ -112,7 +112,10 @@ impl Drawing {
             Some(_) => format!("{sign} any of"),
             None => sign.to_owned(),
         };
-        if let ([from, to, ..], false) = (points, label.is_empty()) {
+        // Between rows, where it bends.
+        let pairs = || points.windows(2);
+        let bend = pairs().find(|pair| !pair[0].is_upright(pair[1])).or_else(|| pairs().next());
+        if let (Some([from, to]), false) = (bend, label.is_empty()) {
             write!(
                 out,
                 "<text x=\"{}\" y=\"{}\" font-size=\"10\" text-anchor=\"middle\" fill=\"{}\" stroke=\"#ffffff\" \
@@ -182,21 +185,19 @@ fn marker(colour: Rgb) -> String {
     format!("arrow-{:02x}{:02x}{:02x}", colour.0, colour.1, colour.2)
 }
 
-/// A smooth line through the points, leaving and arriving upright.
-fn curve(points: &[Point]) -> String {
+/// The line of an edge as the data of a path.
+fn path(points: &[Point]) -> String {
     let mut path = String::new();
-    let mut last: Option<Point> = None;
-    for &Point { x, y } in points {
-        // Writing to a string can't fail.
-        let _ = match last {
-            None => write!(path, "M{x} {y}"),
-            Some(from) if (from.y - y).abs() < 20.0 || (from.x - x).abs() < 1.0 => write!(path, "L{x} {y}"),
-            Some(from) => {
-                let middle = f64::midpoint(from.y, y);
-                write!(path, "C{} {middle} {x} {middle} {x} {y}", from.x)
-            }
+    for (i, [from, leaving, arriving, to]) in curves(points).into_iter().enumerate() {
+        if i == 0 {
+            // Writing to a string can't fail.
+            let _ = write!(path, "M{} {}", from.x, from.y);
+        }
+        let _ = if leaving == from && arriving == to {
+            write!(path, "L{} {}", to.x, to.y)
+        } else {
+            write!(path, "C{} {} {} {} {} {}", leaving.x, leaving.y, arriving.x, arriving.y, to.x, to.y)
         };
-        last = Some(Point { x, y });
     }
     path
 }

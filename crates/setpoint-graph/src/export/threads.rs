@@ -6,7 +6,7 @@ use super::layers::GAP;
 
 /// The room that a passing edge takes in a row.
 const LANE: f64 = 10.0;
-/// With more passing edges than this, long edges are drawn straight.
+/// With more passing edges than this, long edges take what room there is between the boxes.
 const MOST_LANES: usize = 3_000;
 /// How often the rows are ordered; the last rounds only straighten.
 const ROUNDS: usize = 10;
@@ -14,22 +14,36 @@ const ROUNDS: usize = 10;
 /// The boxes, and behind them one lane for every rank that an edge passes.
 pub(super) struct Threads {
     pub(super) widths: Vec<f64>,
-    above: Vec<Vec<usize>>,
-    below: Vec<Vec<usize>>,
+    above: Vec<Vec<Neighbour>>,
+    below: Vec<Vec<Neighbour>>,
     pub(super) lanes: BTreeMap<(usize, usize), Vec<usize>>,
     lane_ranks: Vec<usize>,
     boxes: usize,
 }
 
+/// What an edge leads to in the next row.
+#[derive(Clone, Copy)]
+struct Neighbour {
+    at: usize,
+    /// Where the centre would have to be, seen from the neighbour's, for the edge to be upright.
+    shift: f64,
+}
+
+/// Boxes and lanes side by side. A rank that is too wide has several rows, and all its lanes are in the first.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct ThreadedRow {
     pub(super) members: Vec<usize>,
-    /// Whether it only continues the row before.
-    pub(super) folded: bool,
+    pub(super) rank: usize,
 }
 
 impl Threads {
-    pub(super) fn new(sizes: &[(f64, f64)], edges: &[(usize, usize)], ranks: &[usize]) -> Self {
+    /// Threads edges through ranks. `shifts` tells how far off the middle of its two boxes an edge ends.
+    pub(super) fn new(
+        sizes: &[(f64, f64)],
+        edges: &[(usize, usize)],
+        ranks: &[usize],
+        shifts: &BTreeMap<(usize, usize), (f64, f64)>,
+    ) -> Self {
         let passed = |&(from, to): &(usize, usize)| ranks[to].saturating_sub(ranks[from] + 1);
         let threaded = edges.iter().map(passed).sum::<usize>() <= MOST_LANES;
         let mut this = Self {
@@ -41,7 +55,7 @@ impl Threads {
             boxes: sizes.len(),
         };
         for edge @ &(from, to) in edges {
-            let mut at = from;
+            let (mut at, (mut shift, end)) = (from, shifts.get(edge).copied().unwrap_or_default());
             if threaded && passed(edge) > 0 {
                 let mut lanes = Vec::new();
                 for rank in ranks[from] + 1..ranks[to] {
@@ -50,31 +64,31 @@ impl Threads {
                     this.lane_ranks.push(rank);
                     this.above.push(Vec::new());
                     this.below.push(Vec::new());
-                    this.link(at, lane);
+                    this.link(at, lane, shift);
                     lanes.push(lane);
-                    at = lane;
+                    (at, shift) = (lane, 0.0);
                 }
                 this.lanes.insert(*edge, lanes);
             }
-            this.link(at, to);
+            this.link(at, to, shift - end);
         }
         this
     }
 
-    fn link(&mut self, upper: usize, lower: usize) {
-        self.below[upper].push(lower);
-        self.above[lower].push(upper);
+    fn link(&mut self, upper: usize, lower: usize, shift: f64) {
+        self.below[upper].push(Neighbour { at: lower, shift: -shift });
+        self.above[lower].push(Neighbour { at: upper, shift });
     }
 
     /// One row for each rank, or several where it is too wide.
-    pub(super) fn rows(&self, connected: &[bool], ranks: &[usize], limit: f64) -> Vec<Row> {
-        let mut by_rank: BTreeMap<usize, Vec<Row>> = BTreeMap::new();
+    pub(super) fn rows(&self, connected: &[bool], ranks: &[usize], limit: f64) -> Vec<ThreadedRow> {
+        let mut by_rank: BTreeMap<usize, Vec<ThreadedRow>> = BTreeMap::new();
         let mut filled: BTreeMap<usize, f64> = BTreeMap::new();
         for at in (0..self.boxes).filter(|&at| connected[at]) {
             let rows = by_rank.entry(ranks[at]).or_default();
             let width = filled.entry(ranks[at]).or_insert(f64::INFINITY);
             if *width + self.widths[at] > limit {
-                rows.push(Row { members: Vec::new(), folded: !rows.is_empty() });
+                rows.push(ThreadedRow { members: Vec::new(), rank: ranks[at] });
                 *width = 0.0;
             }
             *width += self.widths[at] + GAP;
@@ -91,7 +105,7 @@ impl Threads {
     }
 
     /// Orders and moves the members of all rows towards their neighbours; returns their centres.
-    pub(super) fn straighten(&self, rows: &[Row]) -> Vec<f64> {
+    pub(super) fn straighten(&self, rows: &[ThreadedRow]) -> Vec<f64> {
         let mut centres = vec![0.0; self.widths.len()];
         let mut rows: Vec<Vec<usize>> = rows.iter().map(|row| row.members.clone()).collect();
         for row in &rows {
@@ -120,15 +134,15 @@ impl Threads {
     /// Where a member would like to be: in the middle of its neighbours.
     fn wanted(&self, at: usize, centres: &[f64], down: bool, both: bool) -> f64 {
         let (above, below) = (&self.above[at], &self.below[at]);
-        let neighbours: Vec<usize> = match (down, both) {
-            (_, true) => above.iter().chain(below).copied().collect(),
-            (true, _) => above.clone(),
-            (false, _) => below.clone(),
+        let (above, below): (&[Neighbour], &[Neighbour]) = match (down, both) {
+            (_, true) => (above, below),
+            (true, _) => (above, &[]),
+            (false, _) => (&[], below),
         };
         let mut sum = 0.0;
         let mut count = 0.0;
-        for neighbour in neighbours {
-            sum += centres[neighbour];
+        for neighbour in above.iter().chain(below) {
+            sum += centres[neighbour.at] + neighbour.shift;
             count += 1.0;
         }
         if count > 0.0 { sum / count } else { centres[at] }

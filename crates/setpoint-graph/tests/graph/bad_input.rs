@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use setpoint_graph::{Graph, GraphError, ItemRef, SubgraphPath};
 
-use crate::support::{Thing, graph, item, names, path, thing};
+use crate::support::{Odd, Thing, graph, item, names, path, thing};
 
 #[test]
 fn two_dependencies_on_one_reference_are_two_edges() {
@@ -54,11 +54,11 @@ fn names_of_any_kind_are_kept_as_they_are() {
     let odd = ["", " ", "\"", "\\", "a\nb", "\0", "a/b", "🦀 ünïcode", "<&>", &long];
     let mut graph: Graph = Graph::new("\n\"");
     for name in odd {
-        graph.put_item_into(&SubgraphPath::from([name, "in"]), thing(name).kind(name).needs(name)).unwrap();
+        graph.put_item_into(&SubgraphPath::from([name, "in"]), Odd(thing(name).needs(name))).unwrap();
     }
     assert_eq!(graph.len(), odd.len());
     for name in odd {
-        let reference = ItemRef::new(name, name);
+        let reference = ItemRef::of::<Odd>(name);
         assert_eq!(graph.path_of(&reference), Some(SubgraphPath::from([name, "in"])), "{name:?}");
         graph.del_item(&reference).unwrap();
     }

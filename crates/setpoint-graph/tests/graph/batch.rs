@@ -34,7 +34,7 @@ fn a_refused_batch_changes_nothing() {
 
 #[test]
 fn steps_on_one_item_follow_each_other() {
-    let mut graph = graph([]);
+    let mut graph: Graph = Graph::new("test");
     graph.edit(Batch::new().put(&path(""), thing("a")).del(&path(""), item("a"))).unwrap();
     assert!(graph.is_empty(), "put and taken away");
     graph.edit(Batch::new().put(&path(""), thing("a")).put(&path(""), thing("a").value(2))).unwrap();

@@ -1,6 +1,6 @@
-use setpoint_graph::{Graph, ItemRef, ResourceKey};
+use setpoint_graph::{Graph, Item, ItemRef, Kind, ResourceKey};
 
-use crate::support::{graph, item, path, thing};
+use crate::support::{Thing, graph, item, path, thing};
 
 fn out(graph: &Graph, name: &str) -> Vec<(String, bool)> {
     let edges = graph.outgoing(&item(name));
@@ -57,7 +57,7 @@ fn a_dependency_says_why_it_is_there_and_what_it_wants() {
     assert_eq!(edges[1].dependency.to_string(), "thing/c that is at least 5");
     let three = graph.item(&item("c")).unwrap();
     let why = edges[1].dependency.check(three).unwrap_err();
-    assert!(why.contains("value: 3"), "{why}");
+    assert_eq!(why, "its state is thing c with value 3");
     assert!(edges[1].dependency.is_satisfied_by(&thing("c").value(5).into()));
     assert!(!edges[1].dependency.is_satisfied_by(three));
 }
@@ -66,10 +66,8 @@ fn a_dependency_says_why_it_is_there_and_what_it_wants() {
 fn a_predicate_of_another_type_says_so() {
     #[derive(Debug, PartialEq)]
     struct Other;
-    impl setpoint_graph::Item for Other {
-        fn kind(&self) -> setpoint_graph::Kind {
-            "thing".into()
-        }
+    impl Item for Other {
+        const KIND: Kind = Thing::KIND;
         fn name(&self) -> setpoint_graph::Name {
             "b".into()
         }

@@ -1,4 +1,4 @@
-use setpoint_graph::{Change, Graph};
+use setpoint_graph::{DifferenceKind, Graph};
 
 use crate::support::{graph, item, path, thing};
 
@@ -37,8 +37,8 @@ fn a_diff_tells_every_change_in_order_of_reference() {
 fn against_an_empty_graph_everything_differs() {
     let one = graph([("s", thing("a")), ("", thing("b"))]);
     let none: Graph = Graph::new("none");
-    assert!(one.diff(&none).iter().all(|d| d.change == Change::Removed));
-    assert!(none.diff(&one).iter().all(|d| d.change == Change::Added));
+    assert!(one.diff(&none).iter().all(|d| d.change == DifferenceKind::Removed));
+    assert!(none.diff(&one).iter().all(|d| d.change == DifferenceKind::Added));
     assert_eq!(none.diff(&one).len(), 2);
 }
 
@@ -49,7 +49,7 @@ fn parts_at_different_depths_compare_by_relative_path() {
     let below = one.subgraph(&path("p/q")).unwrap();
     let diff = below.diff(&two.view());
     assert_eq!(diff.len(), 1);
-    assert_eq!((&diff[0].item, diff[0].change), (&item("b"), Change::Modified));
+    assert_eq!((&diff[0].item, diff[0].change), (&item("b"), DifferenceKind::Modified));
 }
 
 #[test]

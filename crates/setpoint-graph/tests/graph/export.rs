@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use serde_json::Value;
-use setpoint_graph::{Drawing, Graph, Layout, Mark, Marks, Presence, SubgraphPath};
+use setpoint_graph::{Drawing, DrawnPresence, Graph, Layout, Mark, Marks, SubgraphPath};
 use setpoint_testutils::{Missing, need, part};
 
-use crate::support::{Health, Thing, graph, item, path, thing};
+use crate::support::{Bridge, Health, Odd, Thing, graph, item, path, thing};
 
 /// Names that trip careless printers.
 const ODD: [&str; 14] = [
@@ -50,10 +50,10 @@ fn sample() -> Graph<Health> {
     };
     put("", thing("port").external(), Health::Created);
     put("net", thing("link").needs("port"), Health::Created);
-    put("net", thing("bridge").kind("bridge").needs("link"), Health::Busy);
     put("net/ip", thing("address").at_least("link", 5).needs("ghost"), Health::Absent);
     put("net/ip", thing("route").any_of(["link", "backup"]), Health::Broken("no such \"device\"".into()));
     put("apps", thing("labelled-server").needs("address").needs("route"), Health::Created);
+    graph.put_item_with_state(&path("net"), Bridge(thing("bridge").needs("link")), Health::Busy).unwrap();
     graph
 }
 
@@ -82,7 +82,10 @@ fn dot_shows_states_as_colours_and_shapes() {
 fn dot_shows_which_edges_are_unsatisfied_and_why() {
     let dot = Drawing::of(&sample()).to_dot();
     let weak = line_of(&dot, "thing/address needs thing/link that is at least 5");
-    assert!(weak.contains("#d02121") && weak.contains("unsatisfied: it is Thing"), "{weak}");
+    assert!(
+        weak.contains("#d02121") && weak.contains("unsatisfied: its state is thing link with value 0"),
+        "{weak}"
+    );
     let dangling = line_of(&dot, "thing/address needs thing/ghost");
     assert!(dangling.contains("#d02121") && dangling.contains("it is missing"), "{dangling}");
     let pending = line_of(&dot, "needs thing/address");
@@ -115,7 +118,7 @@ fn odd_graph() -> Graph<Health> {
         let state = Health::Broken(name.to_owned());
         graph.put_item_with_state(&SubgraphPath::from([name, name]), odd, state).unwrap();
     }
-    graph.put_item(thing(&"long ".repeat(20_000)).kind("\"")).unwrap();
+    graph.put_item(Odd(thing(&"long ".repeat(20_000)))).unwrap();
     graph
 }
 
@@ -197,7 +200,7 @@ fn a_part_is_drawn_with_what_it_needs_from_outside() {
         |name: &str| drawing.nodes().iter().find(|node| node.reference == item(name)).unwrap().presence;
     assert_eq!(
         (presence("route"), presence("link"), presence("ghost")),
-        (Presence::Here, Presence::Outside, Presence::Missing)
+        (DrawnPresence::Here, DrawnPresence::Outside, DrawnPresence::Missing)
     );
     assert_eq!(drawing.nodes().len(), 5);
     let one = Drawing::of(graph.item_as_graph(&item("link")).unwrap());
@@ -217,12 +220,14 @@ fn equal_graphs_are_drawn_alike_however_they_were_built() {
 fn change() -> (Graph, Graph) {
     let from = graph([
         ("", thing("same")),
+        ("", thing("anew")),
         ("", thing("changed").needs("same").needs("gone")),
         ("old/deep", thing("gone")),
         ("old", thing("moved")),
     ]);
     let to = graph([
         ("", thing("same")),
+        ("", thing("anew")),
         ("", thing("changed").needs("same").needs("new")),
         ("young", thing("new").needs("waits")),
         ("young", thing("moved")),
@@ -235,21 +240,29 @@ fn change() -> (Graph, Graph) {
 #[test]
 fn a_transition_shows_what_happens_to_every_item() {
     let (from, to) = change();
-    let marks: Marks = [(item("waits"), Mark::Pending), (item("broke"), Mark::Failed)].into();
+    let marks: Marks = [("waits", Mark::Pending), ("broke", Mark::Failed), ("anew", Mark::Recreated)]
+        .map(|(i, m)| (item(i), m))
+        .into();
     let drawing = Drawing::transition(&from, &to, &marks);
-    let labels = ["+ new", "~ changed", "- gone", "> moved", "? waits", "! broke", "same"];
+    let labels = ["+ new", "~ changed", "± anew", "- gone", "> moved", "? waits", "! broke", "same"];
     let (dot, svg) = (drawing.to_dot(), drawing.to_svg());
     for label in labels {
         assert!(dot.contains(&format!("[label=\"{label}\",")), "{label}: {dot}");
         assert!(svg.contains(&format!(">{}</text>", label.replace('>', "&gt;"))), "{label}: {svg}");
     }
+    let fill = |label: &str| line_of(&dot, label).split("fillcolor=").nth(1).unwrap()[..9].to_owned();
+    assert_ne!(fill("± anew"), fill("~ changed"));
+    assert!(line_of(&dot, "± anew").contains("\\nrecreated\""), "{dot}");
     let removed = line_of(&dot, "thing/changed needs thing/gone");
     assert!(removed.contains("label=\"-\"") && removed.contains("dashed"), "{removed}");
     assert!(line_of(&dot, "thing/changed needs thing/new").contains("label=\"+\""));
     let json = json(&drawing);
     let marks: Vec<_> =
         json["nodes"].as_array().unwrap().iter().map(|n| n["mark"].as_str().unwrap()).collect();
-    assert_eq!(marks, ["failed", "changed", "removed", "moved", "added", "unchanged", "pending"]);
+    assert_eq!(
+        marks,
+        ["recreated", "failed", "changed", "removed", "moved", "added", "unchanged", "pending"]
+    );
     assert_eq!(json["transition"], true);
     assert_well_formed(&svg);
     need!(graphviz(&dot));
@@ -266,7 +279,7 @@ fn a_subgraph_that_only_the_first_graph_has_is_drawn() {
     assert_eq!(marks, [None, Some(Mark::Removed), Some(Mark::Removed), Some(Mark::Added)]);
     assert!(drawing.to_dot().contains("label=\"- old\"") && drawing.to_svg().contains(">+ young</text>"));
     let nothing: Graph = Graph::new("nothing");
-    assert_eq!(Drawing::transition(&from, &nothing, &Marks::new()).nodes().len(), 4);
+    assert_eq!(Drawing::transition(&from, &nothing, &Marks::new()).nodes().len(), 5);
     assert_eq!(Drawing::transition(&nothing, &nothing, &Marks::new()).nodes().len(), 0);
 }
 
@@ -312,7 +325,7 @@ fn scramble(i: usize) -> usize {
     (i.wrapping_mul(2_654_435_761) >> 7) % 1_000_003
 }
 
-fn tangle(n: usize, subgraphs: usize) -> Graph {
+pub(crate) fn tangle(n: usize, subgraphs: usize) -> Graph {
     let mut graph: Graph = Graph::new("tangle");
     for i in 0..n {
         let mut this = thing(&format!("item {i}"));
@@ -356,8 +369,13 @@ fn edges_lead_down_unless_they_close_a_cycle() {
     let tops: Vec<_> = layout.nodes.iter().map(|rect| rect.y).collect();
     assert!(tops.is_sorted() && tops[0] < tops[1] && tops[1] < tops[2]);
     let long = drawing.edges().iter().position(|edge| (edge.from, edge.to) == (0, 2)).unwrap();
-    assert_eq!(layout.edges[long].len(), 3, "it goes round b");
-    assert!(!(layout.nodes[1].x..layout.nodes[1].right()).contains(&layout.edges[long][1].x));
+    let [_, above, below, _] = layout.edges[long][..] else { panic!("{:?}", layout.edges[long]) };
+    let b = layout.nodes[1];
+    assert!(
+        (above.x - below.x).abs() < 0.5 && above.y <= b.y && b.bottom() <= below.y,
+        "it is upright beside b"
+    );
+    assert!(!(b.x..b.right()).contains(&above.x), "it goes around b");
     let cycle = Drawing::of(&graph([("", thing("a").needs("b")), ("", thing("b").needs("a"))]));
     assert_tidy(&cycle, &cycle.layout());
 }

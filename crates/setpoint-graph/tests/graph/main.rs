@@ -6,6 +6,7 @@ mod batch;
 mod cycles;
 mod dependencies;
 mod diff;
+mod edges;
 mod export;
 mod items;
 mod journal;

@@ -1,4 +1,4 @@
-use setpoint_graph::Change;
+use setpoint_graph::DifferenceKind;
 
 use crate::support::{graph, item, path, thing};
 
@@ -26,7 +26,7 @@ fn one_item_is_compared_with_another_wherever_they_live() {
     let (a, other) = select("a");
     assert!(a.diff(&other).is_empty());
     let (b, other) = select("b");
-    assert_eq!(b.diff(&other)[0].change, Change::Modified);
+    assert_eq!(b.diff(&other)[0].change, DifferenceKind::Modified);
     let changes: Vec<_> = a.diff(&other).iter().map(ToString::to_string).collect();
     assert_eq!(changes, ["- thing/a", "+ thing/b"]);
 }

@@ -1,12 +1,11 @@
 //! An item type for tests, and short ways to write graphs.
 
 use serde::{Deserialize, Serialize};
-use setpoint_graph::{Deps, Graph, Item, ItemRef, Kind, Look, Name, State, SubgraphPath};
+use setpoint_graph::{Deps, Graph, Item, ItemHandle, ItemRef, Kind, Look, Name, State, SubgraphPath};
 
 /// An item whose every aspect a test can choose.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Thing {
-    pub(crate) kind: String,
     pub(crate) name: String,
     pub(crate) value: u32,
     pub(crate) external: bool,
@@ -23,9 +22,7 @@ pub(crate) enum Need {
 }
 
 impl Item for Thing {
-    fn kind(&self) -> Kind {
-        Kind::new(&self.kind)
-    }
+    const KIND: Kind = Kind::from_static("thing");
 
     fn name(&self) -> Name {
         Name::new(&self.name)
@@ -40,7 +37,7 @@ impl Item for Thing {
     }
 
     fn description(&self) -> String {
-        format!("{} {} with value {}", self.kind, self.name, self.value)
+        format!("thing {} with value {}", self.name, self.value)
     }
 
     fn dependencies(&self, deps: &mut Deps) {
@@ -69,7 +66,7 @@ impl Item for Thing {
 }
 
 pub(crate) fn thing(name: &str) -> Thing {
-    Thing { kind: "thing".into(), name: name.into(), ..Thing::default() }
+    Thing { name: name.into(), ..Thing::default() }
 }
 
 impl Thing {
@@ -102,11 +99,36 @@ impl Thing {
         self.external = true;
         self
     }
+}
 
-    pub(crate) fn kind(mut self, kind: &str) -> Self {
-        self.kind = kind.into();
-        self
-    }
+/// Makes a type of things that are of another kind.
+macro_rules! thing_of_kind {
+    ($(#[$doc:meta])* $type:ident, $kind:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub(crate) struct $type(pub(crate) Thing);
+
+        impl Item for $type {
+            const KIND: Kind = Kind::from_static($kind);
+
+            fn name(&self) -> Name {
+                self.0.name()
+            }
+
+            fn dependencies(&self, deps: &mut Deps) {
+                self.0.dependencies(deps);
+            }
+        }
+    };
+}
+
+thing_of_kind! {
+    /// A thing whose kind sorts before the others'.
+    Bridge, "bridge"
+}
+thing_of_kind! {
+    /// A thing whose kind has all that has to be escaped somewhere.
+    Odd, "\"<&>\n\\N"
 }
 
 /// State data for tests.
@@ -141,7 +163,7 @@ pub(crate) fn path(text: &str) -> SubgraphPath {
 }
 
 /// A graph of things, each put into the path before the colon.
-pub(crate) fn graph<const N: usize>(things: [(&str, Thing); N]) -> Graph {
+pub(crate) fn graph<const N: usize>(things: [(&str, impl Into<ItemHandle>); N]) -> Graph {
     let mut graph = Graph::new("test");
     for (place, thing) in things {
         graph.put_item_into(&path(place), thing).unwrap();

@@ -142,7 +142,7 @@ impl Operation {
     }
 
     /// The same in the plan envelope.
-    pub fn to_plan(&self) -> setpoint_plan::Operation {
+    pub fn to_plan(&self) -> setpoint_plan::PlannedOperation {
         let section_name =
             || self.section.name.as_ref().map_or_else(|| self.section.to_string(), ToString::to_string);
         let (name, path) = match &self.subject {
@@ -152,12 +152,13 @@ impl Operation {
             }
             Subject::Text { .. } => (self.section.to_string(), Vec::new()),
         };
-        setpoint_plan::Operation {
+        setpoint_plan::PlannedOperation {
             path,
             detail: self.changes.clone(),
             group: self.group(),
             runtime: Some(self.runtime.clone()),
-            ..setpoint_plan::Operation::new(self.action, self.kind(), name).because(self.reason.clone())
+            ..setpoint_plan::PlannedOperation::new(self.action, self.kind(), name)
+                .because(self.reason.clone())
         }
     }
 }

@@ -7,10 +7,14 @@ use std::time::Duration;
 use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation};
 use setpoint_graph::ItemRef;
 
+use super::PassingNote;
 use crate::fs::untouched;
 use crate::host::Host;
 use crate::item::{Command, Run, Wait};
-use crate::process::{Ended, Job, run};
+use crate::process::{COMMAND_TAG, Ended, Job, Lines, Tag, run};
+
+/// How often is looked whether what was cut off has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Runs the commands of items.
 #[derive(Debug)]
@@ -26,12 +30,23 @@ impl Commands {
         Self { host: host.clone(), turns: Mutex::default() }
     }
 
-    async fn run(&self, cx: &OpCx, item: &Command, what: &Run, within: Wait) -> Result<Ended, OpError> {
+    async fn run(
+        &self,
+        cx: &OpCx,
+        item: &Command,
+        what: &Run,
+        within: Wait,
+        lines: Option<Lines>,
+    ) -> Result<Ended, OpError> {
+        let tag = self.tag(item);
+        let mut env = item.env.clone();
+        env.insert(COMMAND_TAG.to_owned(), tag.value(""));
         let job = Job {
             argv: what.argv().into_iter().map(ToOwned::to_owned).collect(),
-            env: item.env.clone(),
+            env,
             cwd: self.host.directory_of(item.cwd.as_ref()).map_err(|error| untouched(&error))?,
             timeout: within.duration(),
+            lines,
         };
         let turn = {
             let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,15 +57,37 @@ impl Commands {
             .map_err(|error| OpError::untouched(format!("can't run {what}: {error}")))
     }
 
+    fn tag(&self, item: &Command) -> Tag {
+        Tag::new(self.host.set(), self.host.root(), &item.name)
+    }
+
+    /// Waits for what a run that was cut off had begun: two at a time would be worse than a late one.
+    async fn wait_for_orphan(&self, cx: &OpCx, item: &Command) -> Result<(), OpError> {
+        let tag = self.tag(item);
+        let most = item.apply_timeout.duration().max(item.undo_timeout.duration());
+        let until = tokio::time::Instant::now() + most;
+        while let Some(orphan) = tag.orphaned_command() {
+            if tokio::time::Instant::now() >= until || cx.is_cancelled() {
+                let pid = orphan.pid.as_raw_nonzero();
+                let message = format!(
+                    "what a run that was cut off had begun still runs, as process {pid}; end it first"
+                );
+                return Err(OpError::untouched(message));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
     /// Whether the state is there; none where that can't be told.
     async fn check(&self, cx: &OpCx, item: &Command) -> Result<Option<bool>, OpError> {
         let Some(check) = &item.check else { return Ok(None) };
-        match self.run(cx, item, check, item.check_timeout).await? {
+        match self.run(cx, item, check, item.check_timeout, None).await? {
             Ended::Exited(status, _) => Ok(Some(status.success())),
             Ended::TimedOut(after, said) => Err(OpError::untouched(words(
                 "check",
                 &format!("took longer than {}s", after.as_secs_f32()),
-                &said,
+                shown(item, &said),
             ))),
             Ended::Cancelled => Err(OpError::untouched("cancelled while checking")),
         }
@@ -58,6 +95,7 @@ impl Commands {
 
     /// Brings the state about, and sees whether it is.
     async fn apply(&self, cx: &OpCx, item: &Command) -> Result<(), OpError> {
+        cx.note(&PassingNote::Applying).await?;
         self.must(cx, item, "apply", &item.apply, item.apply_timeout).await?;
         if self.check(cx, item).await? == Some(false) {
             return Err(OpError::new("`apply` succeeded, and `check` still fails"));
@@ -73,18 +111,29 @@ impl Commands {
         what: &Run,
         within: Wait,
     ) -> Result<(), OpError> {
-        match self.run(cx, item, what, within).await? {
+        let lines = self.host.0.output.of(cx.item()).filter(|_| !item.sensitive);
+        match self.run(cx, item, what, within, lines).await? {
             Ended::Exited(status, _) if status.success() => Ok(()),
             Ended::Exited(status, said) => {
-                Err(OpError::new(words(verb, &format!("failed, {status}"), &said)))
+                Err(OpError::new(words(verb, &format!("failed, {status}"), shown(item, &said))))
             }
             Ended::TimedOut(after, said) => {
                 let how = format!("took longer than {}s and was killed", after.as_secs_f32());
-                Err(OpError::new(words(verb, &how, &said)))
+                Err(OpError::new(words(verb, &how, shown(item, &said))))
             }
             Ended::Cancelled => Err(OpError::new(format!("`{verb}` was cancelled and killed"))),
         }
     }
+}
+
+/// Returns whether the `apply` of a command that was cut off may have been run.
+fn is_applying(cx: &OpCx) -> bool {
+    cx.ownership().is_adopted() || matches!(cx.noted(), Some(PassingNote::Applying))
+}
+
+/// What a command wrote, as far as it may be shown.
+fn shown<'a>(item: &Command, output: &'a str) -> &'a str {
+    if item.sensitive && !output.is_empty() { "(its output is sensitive)" } else { output }
 }
 
 fn words(verb: &str, how: &str, said: &str) -> String {
@@ -124,7 +173,8 @@ impl Configurator<Command> for Commands {
     fn limit(&self, operation: Option<Operation>, item: &Command) -> Option<Duration> {
         let check = item.check_timeout.duration();
         let own = match operation {
-            None => check,
+            // What a run that was cut off had begun may be waited for.
+            None => check + item.apply_timeout.duration().max(item.undo_timeout.duration()),
             Some(Operation::Create | Operation::Modify) => check * 2 + item.apply_timeout.duration(),
             Some(Operation::Delete) => check + item.undo_timeout.duration(),
         };
@@ -136,8 +186,13 @@ impl Configurator<Command> for Commands {
     }
 
     async fn read(&self, cx: &OpCx, item: &Command) -> Result<Observed<Command>, OpError> {
+        if cx.unfinished().is_some() {
+            self.wait_for_orphan(cx, item).await?;
+        }
         Ok(match self.check(cx, item).await? {
             None => Observed::Unsupported,
+            // A creation was cut off before it had done anything: somebody else brought it about.
+            Some(true) if cx.unfinished() == Some(Operation::Create) && !is_applying(cx) => Observed::Absent,
             Some(true) => Observed::Present(item.clone()),
             Some(false) => Observed::Absent,
         })

@@ -7,16 +7,28 @@ use super::Move;
 use crate::Host;
 use crate::fs::{FsError, Kind, Number, Placed, Prepared, untouched};
 use crate::item::RootPath;
+use crate::process::Started;
 
-/// What is noted of an item before something is done that a killed run could tell nobody of.
+/// What is noted of an item before something is done that a killed run could tell nobody of. It is forgotten when what
+/// came of the run is saved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Note {
+pub(crate) enum PassingNote {
     /// What was made for it, and is about to come to its place: a creation that was cut off has come to its end if, and
     /// only if, that is what is there. None where it could only be made in its place, before anyone could know it.
     Made(Option<Number>),
     /// Where it was about to be moved, one after the other.
     Moved(Vec<Move>),
+    /// Its `apply` was about to be run: what `check` finds from then on is our doing.
+    Applying,
+}
+
+/// What is noted of an item for as long as it is there. It is saved with what came of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LastingNote {
+    /// The process that runs for it.
+    Started(Started),
 }
 
 impl Host {
@@ -41,19 +53,19 @@ impl Host {
         Ok(match (found, cx.noted()) {
             (Some(_), _) if cx.ownership().is_adopted() => true,
             // Nobody can tell: it is there, and was to be made.
-            (Some(_), Some(Note::Made(None))) => true,
-            (Some(found), Some(Note::Made(Some(made)))) => found == made,
+            (Some(_), Some(PassingNote::Made(None))) => true,
+            (Some(found), Some(PassingNote::Made(Some(made)))) => found == made,
             _ => false,
         })
     }
 
     /// Brings something new to its place.
     pub(super) async fn place(&self, cx: &OpCx, prepared: Prepared<'_>) -> Result<(), FsError> {
-        note(cx, &Note::Made(Some(prepared.number()))).await?;
+        note(cx, &PassingNote::Made(Some(prepared.number()))).await?;
         match prepared.place()? {
             Placed::Done => Ok(()),
             Placed::Unable(prepared) => {
-                note(cx, &Note::Made(None)).await?;
+                note(cx, &PassingNote::Made(None)).await?;
                 prepared.make_in_place()
             }
         }
@@ -75,7 +87,7 @@ impl Host {
         }
         let Some(number) = root.number(&from)? else { return Ok(false) };
         let mut moves = match cx.noted() {
-            Some(Note::Moved(moves)) => moves,
+            Some(PassingNote::Moved(moves)) => moves,
             _ => Vec::new(),
         };
         let this = Move { from: old.clone(), to: new.clone(), number };
@@ -83,10 +95,21 @@ impl Host {
         if moves.last() != Some(&this) {
             moves.push(this);
         }
-        note(cx, &Note::Moved(moves.clone())).await?;
+        note(cx, &PassingNote::Moved(moves.clone())).await?;
         known.set(cx.item(), moves);
         root.rename(&from, new, kind)?;
         Ok(true)
+    }
+
+    /// Returns whether what was there before is kept. What is left of somebody else's adoption does not count.
+    pub(super) fn is_kept(&self, cx: &OpCx) -> bool {
+        cx.ownership().is_adopted() && self.0.kept.has(cx.item())
+    }
+
+    /// Returns whether what is there has to be kept before it is changed: it is not ours, and is not kept. It was put back
+    /// by a run that was cut off right after, or taken over without having been changed.
+    pub(super) fn must_keep(&self, cx: &OpCx) -> bool {
+        cx.ownership().is_adopted() && !self.0.kept.has(cx.item())
     }
 
     /// Where an item is now: the directory around it may have moved before.
@@ -96,7 +119,7 @@ impl Host {
 }
 
 /// Writes something down before it is done.
-async fn note(cx: &OpCx, note: &Note) -> Result<(), FsError> {
+async fn note(cx: &OpCx, note: &PassingNote) -> Result<(), FsError> {
     let noted = cx.note(note).await;
     noted.map_err(|error| FsError::Unnoted { item: cx.item().to_string(), why: error.to_string() })
 }

@@ -2,8 +2,11 @@
 
 use setpoint_engine::{Configurator, Observed, OpCx, OpError};
 
+use setpoint_graph::ItemRef;
+
 use super::Accounts;
-use crate::fs::{FsError, Kind, Temporary, untouched};
+use super::kept::Original;
+use crate::fs::{Found, FsError, Kind, Temporary, untouched};
 use crate::host::Host;
 use crate::item::{Directory, RootPath};
 
@@ -35,9 +38,17 @@ impl Directories {
         self.host.0.root.set_access(&item.path, Kind::Directory, mode, uid, gid)
     }
 
-    fn read_at(&self, item: &Directory, path: &RootPath) -> Result<Option<Directory>, FsError> {
+    /// Keeps the permissions of the directory at a path for the item that takes it over.
+    pub(crate) fn keep_original(&self, item: &ItemRef, path: &RootPath) -> Result<(), OpError> {
+        let found = self.host.0.root.stat(path).map_err(|error| untouched(&error))?;
+        let Some(Found { mode, uid, gid, .. }) = found else { return Ok(()) };
+        self.host.0.kept.put(item, &Original::Directory { mode, uid, gid })
+    }
+
+    /// Reads the directory at a path; `follow` takes a link to one for one.
+    fn read_at(&self, item: &Directory, path: &RootPath, follow: bool) -> Result<Option<Directory>, FsError> {
         let Some(found) = self.host.0.root.stat(path)? else { return Ok(None) };
-        if found.kind != Kind::Directory {
+        if found.kind != Kind::Directory && !(follow && self.host.is_directory(path)) {
             let (path, wanted) = (path.to_string(), Kind::Directory.words());
             return Err(FsError::OtherType { path, wanted, found: found.kind.words() });
         }
@@ -54,7 +65,13 @@ impl Configurator<Directory> for Directories {
                 let removed = self.host.0.root.remove_directory(&new.path, &self.ours);
                 if removed.is_ok() { untouched(&error) } else { OpError::new(error.to_string()) }
             }),
-            Err(FsError::Exists { adoptable: true, .. }) if new.adopt => {
+            // A link that leads to a directory is as good as one for what is to be inside.
+            Err(FsError::Exists { adoptable, .. })
+                if new.adopt && adoptable || new.implicit && self.host.is_directory(&new.path) =>
+            {
+                if !self.host.is_kept(cx) && !new.access.is_unmanaged() {
+                    self.keep_original(cx.item(), &new.path)?;
+                }
                 cx.adopt().await?;
                 self.set_access(new).map_err(|error| untouched(&error))
             }
@@ -63,10 +80,13 @@ impl Configurator<Directory> for Directories {
     }
 
     async fn modify(&self, cx: &OpCx, old: &Directory, new: &Directory) -> Result<(), OpError> {
+        if self.host.must_keep(cx) && old.access != new.access {
+            self.keep_original(cx.item(), &self.host.place_of(cx, &old.path)?)?;
+        }
         if old.path != new.path {
             let moved = self.host.bring(cx, &old.path, &new.path, Kind::Directory).await;
             let moved = moved.map_err(|error| untouched(&error))?;
-            if !moved && !matches!(self.read_at(old, &new.path), Ok(Some(_))) {
+            if !moved && !matches!(self.read_at(old, &new.path, false), Ok(Some(_))) {
                 return Err(OpError::untouched(format!("{} is not there any more", old.path)));
             }
         }
@@ -80,11 +100,22 @@ impl Configurator<Directory> for Directories {
     }
 
     async fn delete(&self, cx: &OpCx, old: &Directory) -> Result<(), OpError> {
+        let place = self.host.place_of(cx, &old.path)?;
         if cx.ownership().is_adopted() {
+            let originals = &self.host.0.kept;
+            if let Some(Original::Directory { mode, uid, gid }) = originals.get(cx.item())? {
+                let root = &self.host.0.root;
+                root.set_access(&place, Kind::Directory, Some(mode), Some(uid), Some(gid))
+                    .map_err(|error| untouched(&error))?;
+                originals.remove(cx.item());
+            }
             return Ok(());
         }
-        let place = self.host.place_of(cx, &old.path)?;
-        self.host.0.root.remove_directory(&place, &self.ours).map_err(|error| untouched(&error))
+        match self.host.0.root.remove_directory(&place, &self.ours) {
+            // Nobody declared it: it serves what else is in it now.
+            Err(FsError::NotEmpty { .. }) if old.implicit => Ok(()),
+            removed => removed.map_err(|error| untouched(&error)),
+        }
     }
 
     fn needs_recreate(&self, _: &Directory, _: &Directory) -> bool {
@@ -92,6 +123,8 @@ impl Configurator<Directory> for Directories {
     }
 
     async fn read(&self, cx: &OpCx, item: &Directory) -> Result<Observed<Directory>, OpError> {
-        self.host.look(cx, &item.path, |path| self.read_at(item, path))
+        // Only what was there before may be a link: one that we made was replaced by it.
+        let follow = item.implicit && cx.ownership().is_adopted();
+        self.host.look(cx, &item.path, |path| self.read_at(item, path, follow))
     }
 }

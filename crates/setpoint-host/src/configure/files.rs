@@ -2,9 +2,11 @@
 
 use setpoint_engine::{Configurator, Observed, OpCx, OpError};
 
+use setpoint_graph::ItemRef;
+
 use super::Accounts;
-use super::kept::{Original, too_large};
-use crate::fs::{FsError, Kind, Root, Temporary, Write, Written, untouched};
+use super::kept::{self, Original};
+use crate::fs::{FsError, Kind, Root, Temporary, Whole, Write, Written, untouched};
 use crate::host::Host;
 use crate::item::{Content, File, Mode, RootPath};
 
@@ -40,11 +42,15 @@ impl Files {
     fn write<'a>(&self, new: &'a File, temporary: &'a str) -> Result<Write<'a>, FsError> {
         Ok(Write {
             path: &new.path,
-            bytes: new.content.bytes(),
+            content: &new.content,
             mode: new.access.mode.map(Mode::bits),
             uid: self.accounts.uid(new.access.owner.as_deref())?,
             gid: self.accounts.gid(new.access.group.as_deref())?,
-            default_mode: if new.sensitive { 0o600 } else { 0o644 },
+            default_mode: match new {
+                File { log: true, .. } => 0o640,
+                File { sensitive: true, .. } => 0o600,
+                _ => 0o644,
+            },
             temporary,
         })
     }
@@ -58,27 +64,46 @@ impl Files {
 
     /// Keeps what is about to be replaced. One that was taken over before was kept then.
     fn keep(&self, cx: &OpCx, new: &File) -> Result<(), OpError> {
-        if cx.ownership().is_adopted() {
-            return Ok(());
-        }
-        let read = self.host.0.root.read(&new.path).map_err(|error| untouched(&error))?;
-        let Some((found, bytes)) = read else { return Ok(()) };
-        let original = Original::file(&bytes, found.mode, found.uid, found.gid);
-        let original = original.ok_or_else(|| too_large(&new.path))?;
-        self.host.0.kept.put(cx.item(), &original)
+        if self.host.is_kept(cx) { Ok(()) } else { self.keep_original(cx.item(), &new.path) }
+    }
+
+    /// Keeps the file at a path for the item that takes it over.
+    pub(crate) fn keep_original(&self, item: &ItemRef, path: &RootPath) -> Result<(), OpError> {
+        let read = self.host.0.root.read_bytes(path, kept::LARGEST);
+        let Some(Whole { found, bytes }) = read.map_err(|error| untouched(&error))? else { return Ok(()) };
+        let bytes = bytes.ok_or_else(|| kept::too_large(path))?;
+        self.host.0.kept.put(item, &Original::file(path, &bytes, found))
     }
 
     /// Puts back what was there before, if anything of it was changed.
     async fn put_back(&self, cx: &OpCx, path: &RootPath) -> Result<(), OpError> {
-        let kept = &self.host.0.kept;
-        let Some(Original::File { content, mode, uid, gid }) = kept.get(cx.item())? else { return Ok(()) };
-        let (bytes, temporary) = (Original::bytes(&content)?, Temporary::name_of(&self.prefix, cx.item()));
+        let originals = &self.host.0.kept;
+        let Some(Original::File { content, mode, uid, gid, path: was }) = originals.get(cx.item())? else {
+            return Ok(());
+        };
+        let content = Content::from(Original::bytes(&content)?);
+        let temporary = Temporary::name_of(&self.prefix, cx.item());
         let (mode, uid, gid) = (Some(mode), Some(uid), Some(gid));
-        let write = Write { path, bytes: &bytes, mode, uid, gid, default_mode: 0o600, temporary: &temporary };
-        let written = self.host.0.root.write_over(&write).map_err(|error| untouched(&error))?;
-        self.finish(cx, written).await.map_err(|error| untouched(&error))?;
-        kept.remove(cx.item());
+        let write =
+            Write { path, content: &content, mode, uid, gid, default_mode: 0o600, temporary: &temporary };
+        self.write_back(cx, &write, was.as_ref().unwrap_or(path)).await.map_err(|error| untouched(&error))?;
+        originals.remove(cx.item());
         Ok(())
+    }
+
+    /// Writes what was there before. Where it was moved since, it goes back to where it was, and replaces nothing else there.
+    async fn write_back(&self, cx: &OpCx, write: &Write<'_>, was: &RootPath) -> Result<(), FsError> {
+        let root = &self.host.0.root;
+        if was == write.path {
+            return self.finish(cx, root.write_over(write)?).await;
+        }
+        // A run that was cut off may have come as far as this.
+        let is_back = root.read(was)?.is_some_and(|(_, content)| content == *write.content);
+        if !is_back {
+            let back = Write { path: was, ..*write };
+            self.finish(cx, root.write_new(&back)?).await?;
+        }
+        root.remove(write.path, Kind::File)
     }
 
     fn set_access(&self, new: &File) -> Result<(), FsError> {
@@ -89,10 +114,10 @@ impl Files {
     }
 
     fn read_at(&self, item: &File, path: &RootPath) -> Result<Option<File>, FsError> {
-        let Some((found, bytes)) = self.host.0.root.read(path)? else { return Ok(None) };
+        let Some((found, content)) = self.host.0.root.read(path)? else { return Ok(None) };
         let access = self.accounts.found(&item.access, &found);
-        // The usual case shares the bytes that are known already.
-        let content = if item.content.bytes() == bytes { item.content.clone() } else { Content::from(bytes) };
+        // The usual case shares what is known already, and where a large content comes from.
+        let content = if item.log || item.content == content { item.content.clone() } else { content };
         Ok(Some(File { path: path.clone(), content, access, ..item.clone() }))
     }
 
@@ -116,6 +141,8 @@ impl Files {
 impl Configurator<File> for Files {
     async fn create(&self, cx: &OpCx, new: &File) -> Result<(), OpError> {
         match self.write_new(cx, new).await {
+            // What was logged before goes on.
+            Err(FsError::Exists { adoptable: true, .. }) if new.log => cx.adopt().await,
             Err(FsError::Exists { adoptable: true, .. }) if new.adopt => {
                 self.keep(cx, new)?;
                 cx.adopt().await?;
@@ -126,6 +153,9 @@ impl Configurator<File> for Files {
     }
 
     async fn modify(&self, cx: &OpCx, old: &File, new: &File) -> Result<(), OpError> {
+        if self.host.must_keep(cx) && !new.log {
+            self.keep_original(cx.item(), &self.host.place_of(cx, &old.path)?)?;
+        }
         let moves = old.path != new.path;
         let there =
             if moves { self.move_to(cx, old, new).await.map_err(|error| untouched(&error))? } else { true };
@@ -151,8 +181,7 @@ impl Configurator<File> for Files {
         let place = self.host.place_of(cx, &old.path)?;
         root.remove_temporary(&place, &temporary).map_err(|error| untouched(&error))?;
         if cx.ownership().is_adopted() {
-            // What comes back is still wanted.
-            return if cx.returns() { Ok(()) } else { self.put_back(cx, &place).await };
+            return self.put_back(cx, &place).await;
         }
         root.remove(&place, Kind::File).map_err(|error| untouched(&error))
     }

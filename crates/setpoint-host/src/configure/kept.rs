@@ -14,10 +14,11 @@ use serde::{Deserialize, Serialize};
 use setpoint_engine::OpError;
 use setpoint_graph::ItemRef;
 
-use crate::fs::short;
+use crate::fs::{Found, short};
+use crate::item::RootPath;
 
 /// The most of a file that is kept.
-const LARGEST: usize = 16 << 20;
+pub(super) const LARGEST: usize = 16 << 20;
 /// The most that is kept of all of them together.
 const MOST: u64 = 128 << 20;
 
@@ -26,15 +27,30 @@ const MOST: u64 = 128 << 20;
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Original {
     /// A file.
-    File { content: String, mode: u32, uid: u32, gid: u32 },
+    File {
+        content: String,
+        mode: u32,
+        uid: u32,
+        gid: u32,
+        /// Where it was; none of one that an earlier version kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<RootPath>,
+    },
     /// A symbolic link.
-    Link { target: String },
+    Link {
+        target: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<RootPath>,
+    },
+    /// A directory, of which only the permissions are changed.
+    Directory { mode: u32, uid: u32, gid: u32 },
 }
 
 impl Original {
-    /// A file with this content; none if it is larger than is kept.
-    pub(crate) fn file(bytes: &[u8], mode: u32, uid: u32, gid: u32) -> Option<Self> {
-        (bytes.len() <= LARGEST).then(|| Self::File { content: STANDARD.encode(bytes), mode, uid, gid })
+    /// A file with this content, at this path.
+    pub(crate) fn file(path: &RootPath, bytes: &[u8], found: Found) -> Self {
+        let Found { mode, uid, gid, .. } = found;
+        Self::File { content: STANDARD.encode(bytes), mode, uid, gid, path: Some(path.clone()) }
     }
 
     /// What a kept file held.
@@ -53,19 +69,34 @@ pub(crate) fn too_large(path: &impl std::fmt::Display) -> OpError {
     ))
 }
 
-/// Where originals are kept.
+/// Where is kept what was there before items were taken over.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub struct Kept {
     directory: PathBuf,
 }
 
 impl Kept {
-    pub(crate) fn new(runtime: &Path) -> Self {
+    /// In the directory of runtime files that a host was opened with.
+    pub fn new(runtime: &Path) -> Self {
         Self { directory: runtime.join("kept") }
     }
 
     fn path(&self, item: &ItemRef) -> PathBuf {
         self.directory.join(short(&[item.kind().as_str(), item.name().as_str()]))
+    }
+
+    /// Keeps what was there before an item also under another item's name.
+    pub fn link(&self, from: &ItemRef, to: &ItemRef) -> io::Result<()> {
+        let (old, new) = (self.path(from), self.path(to));
+        let beside = new.with_extension("new");
+        match fs::remove_file(&beside).and(Ok(())) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        match fs::hard_link(&old, &beside) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            linked => linked.and_then(|()| fs::rename(&beside, new)),
+        }
     }
 
     /// Keeps what was there before an item.
@@ -102,8 +133,13 @@ impl Kept {
         }
     }
 
+    /// Returns whether something is kept that was there before an item.
+    pub(crate) fn has(&self, item: &ItemRef) -> bool {
+        self.path(item).exists()
+    }
+
     /// Lets go of it, once it is back in its place.
-    pub(crate) fn remove(&self, item: &ItemRef) {
+    pub fn remove(&self, item: &ItemRef) {
         // What stays behind is replaced by the next one that is kept.
         let _ = fs::remove_file(self.path(item));
     }

@@ -15,10 +15,10 @@ mod symlinks;
 
 pub(crate) use access::Accounts;
 pub use commands::Commands;
-pub(crate) use common::Note;
+pub(crate) use common::{LastingNote, PassingNote};
 pub use directories::Directories;
 pub use files::Files;
-pub(crate) use kept::Kept;
+pub use kept::Kept;
 pub(crate) use moves::{Move, Moves};
 pub use processes::Processes;
 pub use symlinks::Symlinks;

@@ -1,19 +1,19 @@
 //! Processes that are kept running.
 
 use std::fs;
-use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::Pid;
 use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation};
 
+use super::LastingNote;
 use crate::fs::untouched;
 use crate::host::Host;
 use crate::item::Process;
-use crate::process::{Alive, TAG, Tag, stop, tail};
+use crate::process::{Alive, NOT_INHERITED, Probe, Started, TAG, Tag, last_lines_since, stop};
 
 /// So long a new process is watched: one that ends at once has failed.
 const WATCHED: Duration = Duration::from_millis(100);
@@ -59,7 +59,11 @@ impl Processes {
         let both = log.try_clone().and_then(|second| Ok((log.try_clone()?, second)));
         let (out, err) = both.map_err(|error| OpError::untouched(format!("its log file: {error}")))?;
         let cwd = self.host.directory_of(item.cwd.as_ref()).map_err(|error| untouched(&error))?;
-        let child = std::process::Command::new(program)
+        let mut command = std::process::Command::new(program);
+        for variable in NOT_INHERITED {
+            command.env_remove(variable);
+        }
+        let child = command
             .args(arguments)
             .envs(&item.env)
             .env(TAG, tag.value(digest))
@@ -75,11 +79,102 @@ impl Processes {
         Ok(pid)
     }
 
+    /// Waits until a process that was started has run for a moment, and is ready. One that is not in time is ended.
+    async fn until_ready(
+        &self,
+        cx: &OpCx,
+        item: &Process,
+        process: Alive,
+        log_from: Option<u64>,
+    ) -> Result<(), OpError> {
+        let mut probe = Probe::new(&self.host, item, log_from);
+        let ready = async {
+            match &mut probe {
+                None => Ok(true),
+                Some(probe) => probe.wait(cx.cancellation()).await,
+            }
+        };
+        let settled = async { tokio::join!(tokio::time::sleep(WATCHED), ready).1 };
+        let in_time = tokio::select! {
+            biased;
+            status = self.end_of(process) => {
+                let when = if item.ready.is_some() { "before it was ready" } else { "at once" };
+                return Err(self.ended(item, when, status, log_from.unwrap_or(0)));
+            }
+            () = cx.cancelled() => return Err(OpError::new("cancelled while the process was starting")),
+            in_time = settled => in_time?,
+        };
+        if in_time {
+            return Ok(());
+        }
+        let missing = probe.map(|probe| probe.missing()).unwrap_or_default();
+        let said = self.last_lines(item, log_from.unwrap_or(0));
+        self.end_all(cx, item).await?;
+        Err(OpError::untouched(format!("{missing}; it was ended{said}")))
+    }
+
+    /// The last lines of a log, as an error ends with them, where they may be shown.
+    fn last_lines(&self, item: &Process, log_from: u64) -> String {
+        if item.sensitive {
+            return String::new();
+        }
+        last_words(&last_lines_since(&self.host.log_of(item), log_from))
+    }
+
+    /// Waits for the end of a process. Gives its exit status if it is a child of this program.
+    async fn end_of(&self, process: Alive) -> Option<ExitStatus> {
+        loop {
+            let status = self.host.0.children.ended(process.pid.as_raw_nonzero().get().unsigned_abs());
+            if status.is_some() || !process.is_alive() {
+                return status;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// The error of a process that ended too early. What it may have started itself is ended by the clean-up.
+    fn ended(&self, item: &Process, when: &str, status: Option<ExitStatus>, log_from: u64) -> OpError {
+        let said = self.last_lines(item, log_from);
+        let how = status.map_or(String::new(), |status| format!(", {status}"));
+        let succeeded = status.is_some_and(|status| status.success());
+        let hint = if succeeded { "; a process stays in the foreground" } else { "" };
+        OpError::new(format!("it ended {when}{how}{hint}{said}"))
+    }
+
+    /// Ends all that runs for the item.
+    async fn end_all(&self, cx: &OpCx, item: &Process) -> Result<(), OpError> {
+        let (tag, noted, runtime) = (self.tag(item), noted(cx), &self.host.0.runtime);
+        let found = tag.find(noted.as_ref(), runtime);
+        self.end(cx, item, &found.all).await?;
+        // Started meanwhile by one that was ending.
+        let left = tag.find(noted.as_ref(), runtime);
+        self.end(cx, item, &left.all).await?;
+        tag.remove_record(runtime);
+        Ok(())
+    }
+
+    /// Asks whether a process is ready of which a run that was cut off could not say so. One of which that is not known
+    /// is ended and started again.
+    async fn check_ready(&self, cx: &OpCx, item: &Process, noted: Option<&Started>) -> Result<(), OpError> {
+        let log_from = noted.and_then(|started| started.log_from);
+        let Some(mut probe) = Probe::new(&self.host, item, log_from) else { return Ok(()) };
+        // Earlier processes have written to the log as well.
+        let unknown = probe.searches_log() && log_from.is_none();
+        if !unknown && probe.ask(cx.cancellation()).await? {
+            return Ok(());
+        }
+        Err(OpError::untouched("it was started by a run that was cut off, and is not ready"))
+    }
+
     async fn end(&self, cx: &OpCx, item: &Process, processes: &[Alive]) -> Result<(), OpError> {
         let (signal, timeout) = (item.stop_signal.signal(), item.stop_timeout.duration());
-        stop(processes, signal, timeout, &self.host.0.children, cx.cancellation())
-            .await
-            .map_err(|error| OpError::new(error.to_string()))
+        let stopped = stop(processes, signal, timeout, &self.host.0.children, cx.cancellation()).await;
+        stopped.map_err(|error| OpError::new(error.to_string()))?;
+        for process in processes {
+            // It was asked to: nobody wants to know how it ended.
+            let _ = self.host.0.children.ended(process.pid.as_raw_nonzero().get().unsigned_abs());
+        }
+        Ok(())
     }
 }
 
@@ -87,44 +182,37 @@ impl Configurator<Process> for Processes {
     async fn create(&self, cx: &OpCx, new: &Process) -> Result<(), OpError> {
         let (tag, digest, runtime) = (self.tag(new), new.digest(), &self.host.0.runtime);
         self.host.0.children.reap();
-        let found = tag.find(runtime);
+        let found = tag.find(noted(cx).as_ref(), runtime);
         if let Some((alive, running)) = &found.main
             && *running == digest
         {
-            // An earlier run started it and could not say so.
-            let noted = tag.write_record(runtime, alive, &digest);
-            return noted.map_err(|error| OpError::new(format!("can't record the process: {error}")));
+            // It was started by a run of which nothing else is known.
+            note(cx, Started::new(alive, &digest, None)).await?;
+            tag.remove_record(runtime);
+            return self.until_ready(cx, new, *alive, None).await;
         }
         self.end(cx, new, &found.all).await?;
+        tag.remove_record(runtime);
         if cx.is_cancelled() {
             return Err(OpError::untouched("cancelled before the process was started"));
+        }
+        if let Some(mut probe) = Probe::new(&self.host, new, None)
+            && probe.asks_port()
+            && probe.ask(cx.cancellation()).await?
+        {
+            let message = "something else accepts connections on the port of its `ready` already";
+            return Err(OpError::untouched(message));
         }
         let log = self.open_log(new)?;
         let before = log.metadata().map_or(0, |metadata| metadata.len());
         let pid = self.start(new, &tag, &digest, &log)?;
         let alive = i32::try_from(pid).ok().and_then(Pid::from_raw).and_then(Alive::look);
-        if let Some(alive) = &alive {
-            let noted = tag.write_record(runtime, alive, &digest);
-            noted.map_err(|error| OpError::new(format!("can't record the process: {error}")))?;
-        }
-        let until = tokio::time::Instant::now() + WATCHED;
-        loop {
-            if let Some(status) = self.host.0.children.ended(pid) {
-                tag.remove_record(runtime);
-                let said = said_since(&self.host.log_of(new), before);
-                let said = if said.is_empty() { said } else { format!(": {said}") };
-                let hint = if status.success() { "; a process stays in the foreground" } else { "" };
-                // What it may have started itself is ended by the clean-up.
-                return Err(OpError::new(format!("it ended at once, {status}{hint}{said}")));
-            }
-            if tokio::time::Instant::now() >= until {
-                return Ok(());
-            }
-            tokio::select! {
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-                () = cx.cancelled() => return Err(OpError::new("cancelled while the process was starting")),
-            }
-        }
+        let Some(alive) = alive else {
+            let status = self.host.0.children.ended(pid);
+            return Err(self.ended(new, "at once", status, before));
+        };
+        note(cx, Started::new(&alive, &digest, Some(before))).await?;
+        self.until_ready(cx, new, alive, Some(before)).await
     }
 
     async fn modify(&self, _: &OpCx, _: &Process, _: &Process) -> Result<(), OpError> {
@@ -133,29 +221,31 @@ impl Configurator<Process> for Processes {
     }
 
     async fn delete(&self, cx: &OpCx, old: &Process) -> Result<(), OpError> {
-        let tag = self.tag(old);
-        let found = tag.find(&self.host.0.runtime);
-        self.end(cx, old, &found.all).await?;
-        // Started meanwhile by one that was ending.
-        let left = tag.find(&self.host.0.runtime);
-        self.end(cx, old, &left.all).await?;
-        tag.remove_record(&self.host.0.runtime);
-        Ok(())
+        self.end_all(cx, old).await
     }
 
-    /// It may take as long as it is allowed to end, more than once, and some time to start.
+    /// It may take as long as it is allowed to end, more than once, to get ready, and some time to start.
     fn limit(&self, operation: Option<Operation>, item: &Process) -> Option<Duration> {
-        operation.map(|_| item.stop_timeout.duration() * 2 + Duration::from_mins(1))
+        let ready = item.ready.as_ref().map(|ready| ready.timeout.duration());
+        match operation {
+            Some(_) => {
+                Some(item.stop_timeout.duration() * 2 + ready.unwrap_or_default() + Duration::from_mins(1))
+            }
+            None => ready.map(|ready| ready + Duration::from_mins(1)),
+        }
     }
 
     fn needs_recreate(&self, old: &Process, new: &Process) -> bool {
         old.runs_other.is_some() || old.digest() != new.digest()
     }
 
-    async fn read(&self, _: &OpCx, item: &Process) -> Result<Observed<Process>, OpError> {
+    async fn read(&self, cx: &OpCx, item: &Process) -> Result<Observed<Process>, OpError> {
         self.host.0.children.reap();
-        let tag = self.tag(item);
-        let main = tag.recorded(&self.host.0.runtime).or_else(|| tag.find(&self.host.0.runtime).main);
+        let noted = noted(cx);
+        let main = self.tag(item).main(noted.as_ref(), &self.host.0.runtime);
+        if main.is_some() && cx.unfinished() == Some(Operation::Create) {
+            self.check_ready(cx, item, noted.as_ref()).await?;
+        }
         Ok(match main {
             None => Observed::Absent,
             Some((_, digest)) if digest == item.digest() => {
@@ -166,12 +256,18 @@ impl Configurator<Process> for Processes {
     }
 }
 
-/// What was written to a log since it had this length.
-fn said_since(log: &std::path::Path, length: u64) -> String {
-    let mut said = Vec::new();
-    let read = fs::File::open(log).and_then(|mut file| {
-        file.seek(SeekFrom::Start(length))?;
-        file.take(4000).read_to_end(&mut said)
-    });
-    if read.is_ok() { tail(&said) } else { String::new() }
+/// The process that was noted of the item.
+fn noted(cx: &OpCx) -> Option<Started> {
+    cx.noted().map(|LastingNote::Started(started)| started)
+}
+
+/// Notes which process runs for the item.
+async fn note(cx: &OpCx, started: Started) -> Result<(), OpError> {
+    let noted = cx.note(&LastingNote::Started(started)).await;
+    noted.map_err(|error| OpError::new(format!("the process {error}")))
+}
+
+/// The last lines of a log, as an error ends with them.
+fn last_words(lines: &[String]) -> String {
+    if lines.is_empty() { String::new() } else { format!(": {}", lines.join(" | ")) }
 }

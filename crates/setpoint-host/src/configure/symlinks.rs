@@ -33,6 +33,13 @@ impl Symlinks {
         self.host.place(cx, prepared).await
     }
 
+    /// Keeps the link at a path for the item that takes it over.
+    pub(crate) fn keep_original(&self, item: &ItemRef, path: &RootPath) -> Result<(), OpError> {
+        let target = self.host.0.root.read_link(path).map_err(|error| untouched(&error))?;
+        let Some(target) = target else { return Ok(()) };
+        self.host.0.kept.put(item, &Original::Link { target, path: Some(path.clone()) })
+    }
+
     async fn move_to(&self, cx: &OpCx, old: &Symlink, new: &Symlink) -> Result<(), FsError> {
         if self.host.bring(cx, &old.path, &new.path, Kind::Symlink).await? {
             return Ok(());
@@ -52,11 +59,8 @@ impl Configurator<Symlink> for Symlinks {
     async fn create(&self, cx: &OpCx, new: &Symlink) -> Result<(), OpError> {
         match self.make(cx, new).await {
             Err(FsError::Exists { adoptable: true, .. }) if new.adopt => {
-                if !cx.ownership().is_adopted()
-                    && let Some(target) =
-                        self.host.0.root.read_link(&new.path).map_err(|error| untouched(&error))?
-                {
-                    self.host.0.kept.put(cx.item(), &Original::Link { target })?;
+                if !self.host.is_kept(cx) {
+                    self.keep_original(cx.item(), &new.path)?;
                 }
                 cx.adopt().await?;
                 self.replace(cx.item(), new).map_err(|error| untouched(&error))
@@ -66,6 +70,9 @@ impl Configurator<Symlink> for Symlinks {
     }
 
     async fn modify(&self, cx: &OpCx, old: &Symlink, new: &Symlink) -> Result<(), OpError> {
+        if self.host.must_keep(cx) {
+            self.keep_original(cx.item(), &self.host.place_of(cx, &old.path)?)?;
+        }
         let moves = old.path != new.path;
         if moves {
             self.move_to(cx, old, new).await.map_err(|error| untouched(&error))?;
@@ -84,10 +91,12 @@ impl Configurator<Symlink> for Symlinks {
         root.remove_temporary(&place, &temporary).map_err(|error| untouched(&error))?;
         if cx.ownership().is_adopted() {
             let kept = &self.host.0.kept;
-            if !cx.returns()
-                && let Some(Original::Link { target }) = kept.get(cx.item())?
-            {
+            if let Some(Original::Link { target, path: was }) = kept.get(cx.item())? {
                 root.replace_link(&place, &target, &temporary).map_err(|error| untouched(&error))?;
+                if let Some(was) = was.as_ref().filter(|was| **was != place) {
+                    // It was moved since, and goes back to where it was; nothing else there is replaced.
+                    root.rename(&place, was, Kind::Symlink).map_err(|error| untouched(&error))?;
+                }
                 kept.remove(cx.item());
             }
             return Ok(());

@@ -87,6 +87,26 @@ pub enum FsError {
         /// Its name.
         name: String,
     },
+    /// What is to be written can't be had.
+    #[error("can't write {path}: {why}")]
+    NoContent {
+        /// The path.
+        path: String,
+        /// Why.
+        why: String,
+    },
+    /// An extended attribute, such as an access control list or a label, would be lost.
+    #[error(
+        "can't keep the attribute {name} of {path}: {errno}; it is not rewritten without, so run as a user who may, or take the attribute away"
+    )]
+    Attribute {
+        /// The path.
+        path: String,
+        /// The attribute.
+        name: String,
+        /// What the system says.
+        errno: Errno,
+    },
     /// Anything else.
     #[error("can't {verb} {path}: {errno}")]
     Failed {

@@ -1,18 +1,20 @@
 //! Regular files: read whole, written beside their place and renamed into it.
 
+use std::fs::File;
+use std::io::{self, Read, Write as _};
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Gid, Mode as Bits, OFlags, Uid};
 use rustix::io::Errno;
 
 use super::prepared::{Prepared, What};
-use super::{Dir, Found, FsError, Kind, Root, Temporary, gone, other_type, stat, temporary};
-use crate::item::RootPath;
+use super::{Dir, Found, FsError, Kind, Root, Temporary, attributes, gone, other_type, stat, temporary};
+use crate::item::{Content, RootPath};
 
 /// A file to be written.
 pub(crate) struct Write<'a> {
     pub(crate) path: &'a RootPath,
-    pub(crate) bytes: &'a [u8],
+    pub(crate) content: &'a Content,
     /// None for the mode of the file that is replaced, or the default.
     pub(crate) mode: Option<u32>,
     pub(crate) uid: Option<u32>,
@@ -21,6 +23,13 @@ pub(crate) struct Write<'a> {
     pub(crate) default_mode: u32,
     /// The name it has until it is whole.
     pub(crate) temporary: &'a str,
+}
+
+/// A file that was read whole.
+pub(crate) struct Whole {
+    pub(crate) found: Found,
+    /// None of one that is too large.
+    pub(crate) bytes: Option<Vec<u8>>,
 }
 
 /// What came of a file that was written.
@@ -33,7 +42,23 @@ pub(crate) enum Written<'a> {
 
 impl Root {
     /// Reads a file with what is known of it; none if nothing is there.
-    pub(crate) fn read(&self, path: &RootPath) -> Result<Option<(Found, Vec<u8>)>, FsError> {
+    pub(crate) fn read(&self, path: &RootPath) -> Result<Option<(Found, Content)>, FsError> {
+        let Some((found, file)) = self.open_file(path)? else { return Ok(None) };
+        let content = Content::observed(&file, found.size);
+        content.map(|content| Some((found, content))).map_err(|error| unreadable(path, &error))
+    }
+
+    /// Reads a file of at most that many bytes whole; none if nothing is there, and of a larger one no bytes.
+    pub(crate) fn read_bytes(&self, path: &RootPath, most: usize) -> Result<Option<Whole>, FsError> {
+        let Some((found, file)) = self.open_file(path)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let read = file.take(most as u64 + 1).read_to_end(&mut bytes);
+        read.map_err(|error| unreadable(path, &error))?;
+        Ok(Some(Whole { found, bytes: (bytes.len() <= most).then_some(bytes) }))
+    }
+
+    /// Opens a regular file to read; none if nothing is there.
+    fn open_file(&self, path: &RootPath) -> Result<Option<(Found, File)>, FsError> {
         let failed = |errno| FsError::new("read", path.as_str(), errno);
         // A pipe must not be waited for.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -54,8 +79,7 @@ impl Root {
             let (path, wanted, found) = (path.to_string(), Kind::File.words(), found.kind.words());
             return Err(FsError::OtherType { path, wanted, found });
         }
-        let bytes = read_all(&fd, found.size).map_err(failed)?;
-        Ok(Some((found, bytes)))
+        Ok(Some((found, fd.into())))
     }
 
     /// Writes a file beside its place, where nothing is.
@@ -64,7 +88,7 @@ impl Root {
         let failed = |errno| FsError::new("write", path.as_str(), errno);
         let dir = self.around(path).map_err(failed)?;
         let (fd, temporary) = open_temporary(&dir, write.temporary).map_err(failed)?;
-        fill(&fd, write.bytes).map_err(failed)?;
+        let fd = fill(fd, write.content, path)?;
         set_access(&fd, Some(write.mode.unwrap_or(write.default_mode)), write.uid, write.gid)
             .map_err(failed)?;
         temporary.keep();
@@ -83,7 +107,12 @@ impl Root {
             return Err(other_type(&dir, path, Kind::File));
         }
         let (fd, temporary) = open_temporary(&dir, write.temporary).map_err(failed)?;
-        fill(&fd, write.bytes).map_err(failed)?;
+        let fd = fill(fd, write.content, path)?;
+        attributes::keep(&dir, path.file_name(), &fd).map_err(|(name, errno)| FsError::Attribute {
+            path: path.to_string(),
+            name,
+            errno,
+        })?;
         // What is not managed stays as it was.
         let new = Found::from(rustix::fs::fstat(&fd).map_err(failed)?);
         let uid = write.uid.or_else(|| (old.uid != new.uid).then_some(old.uid));
@@ -109,41 +138,30 @@ fn open_temporary<'a>(dir: &'a Dir<'a>, name: &'a str) -> Result<(OwnedFd, Tempo
     Ok((fd, Temporary::new(dir, name)))
 }
 
-fn fill(fd: &OwnedFd, mut bytes: &[u8]) -> Result<(), Errno> {
-    while !bytes.is_empty() {
-        match rustix::io::write(fd, bytes) {
-            Ok(0) => return Err(Errno::NOSPC),
-            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
+/// Writes a content into a new file.
+fn fill(fd: OwnedFd, content: &Content, path: &RootPath) -> Result<OwnedFd, FsError> {
+    let mut file = File::from(fd);
+    // What can't be written is told from what can't be read.
+    let mut unwritten = None;
+    let written = content
+        .for_each_chunk(|chunk| file.write_all(chunk).inspect_err(|error| unwritten = Some(errno(error))));
+    match (written, unwritten) {
+        (Ok(()), _) => Ok(file.into()),
+        (Err(_), Some(errno)) => Err(FsError::new("write", path.as_str(), errno)),
+        (Err(error), None) => Err(FsError::NoContent { path: path.to_string(), why: error.to_string() }),
     }
-    Ok(())
 }
 
-fn read_all(fd: &OwnedFd, size: u64) -> Result<Vec<u8>, Errno> {
-    // One byte more than there should be: a short read then says that this was all.
-    let mut bytes = vec![0; usize::try_from(size).unwrap_or(0).saturating_add(1)];
-    let mut filled = 0;
-    loop {
-        let room = bytes.get_mut(filled..).unwrap_or_default();
-        match rustix::io::read(fd, room) {
-            Ok(0) => break,
-            Ok(read) => {
-                filled += read;
-                if filled as u64 == size {
-                    break;
-                }
-                if filled == bytes.len() {
-                    bytes.resize(bytes.len() * 2, 0);
-                }
-            }
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    bytes.truncate(filled);
-    Ok(bytes)
+fn unreadable(path: &RootPath, error: &io::Error) -> FsError {
+    FsError::new("read", path.as_str(), errno(error))
+}
+
+fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(if error.kind() == io::ErrorKind::WriteZero {
+        Errno::NOSPC
+    } else {
+        Errno::IO
+    })
 }
 
 /// Sets owner and mode; the owner first, as changing it may clear bits of the mode.

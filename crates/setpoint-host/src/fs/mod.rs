@@ -4,6 +4,7 @@
 //! `RESOLVE_BENEATH`: a symbolic link that leads out is an error at the instant of its use, also one that was
 //! put there a moment ago. Everything then happens relative to the descriptor of the directory.
 
+mod attributes;
 mod error;
 mod file;
 mod prepared;
@@ -20,7 +21,7 @@ use prepared::{What, number};
 
 pub use error::FsError;
 pub(crate) use error::untouched;
-pub(crate) use file::{Write, Written};
+pub(crate) use file::{Whole, Write, Written};
 pub(crate) use prepared::{Number, Placed, Prepared};
 pub(crate) use temporary::{Temporary, short};
 
@@ -110,7 +111,10 @@ impl Root {
         let fd = rustix::fs::open(path, flags, Bits::empty())?;
         // Nothing is outside of `/`: absolute links below it are as good as any.
         let within = if path == Path::new("/") { ResolveFlags::IN_ROOT } else { ResolveFlags::BENEATH };
-        Ok(Self { fd, resolve: within | ResolveFlags::NO_MAGICLINKS })
+        let root = Self { fd, resolve: within | ResolveFlags::NO_MAGICLINKS };
+        // Known before anything is done: old kernels, and what some containers forbid.
+        root.open_at(".", OFlags::PATH)?;
+        Ok(root)
     }
 
     /// Opens a path below the root; the last part of it is never followed.

@@ -47,7 +47,6 @@ pub struct Command {
 
 impl Command {
     /// The kind of all commands.
-    pub const KIND: Kind = Kind::from_static(Self::KIND_TEXT);
     pub(crate) const KIND_TEXT: &'static str = "command";
 
     fn shown_env(&self) -> environment::Shown<'_> {
@@ -67,9 +66,7 @@ impl fmt::Debug for Command {
 }
 
 impl Item for Command {
-    fn kind(&self) -> Kind {
-        Self::KIND
-    }
+    const KIND: Kind = Kind::from_static(Self::KIND_TEXT);
 
     fn name(&self) -> Name {
         self.name.clone()

@@ -18,6 +18,10 @@ pub struct Directory {
     /// Whether one that is already there is taken over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adopt: bool,
+    /// Whether nobody declared it: it is made for what is declared inside of it, and goes with that if nothing else is in
+    /// it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub implicit: bool,
     /// What it depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Need>,
@@ -25,14 +29,11 @@ pub struct Directory {
 
 impl Directory {
     /// The kind of all directories.
-    pub const KIND: Kind = Kind::from_static(Self::KIND_TEXT);
     pub(crate) const KIND_TEXT: &'static str = "directory";
 }
 
 impl Item for Directory {
-    fn kind(&self) -> Kind {
-        Self::KIND
-    }
+    const KIND: Kind = Kind::from_static(Self::KIND_TEXT);
 
     fn name(&self) -> Name {
         self.name.clone()
@@ -52,6 +53,9 @@ impl Item for Directory {
         self.access.attributes(attributes);
         if self.adopt {
             attributes.add("adopt", true);
+        }
+        if self.implicit {
+            attributes.add("implicit", true);
         }
     }
 }

@@ -25,6 +25,10 @@ pub struct File {
     /// Whether one that is already there is taken over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adopt: bool,
+    /// Whether it is the log of a process, which nobody declared as a file: what it holds is not Setpoint's business, and
+    /// one that is already there stays.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub log: bool,
     /// What it depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Need>,
@@ -32,7 +36,6 @@ pub struct File {
 
 impl File {
     /// The kind of all files.
-    pub const KIND: Kind = Kind::from_static(Self::KIND_TEXT);
     pub(crate) const KIND_TEXT: &'static str = "file";
 }
 
@@ -51,9 +54,7 @@ impl fmt::Debug for File {
 }
 
 impl Item for File {
-    fn kind(&self) -> Kind {
-        Self::KIND
-    }
+    const KIND: Kind = Kind::from_static(Self::KIND_TEXT);
 
     fn name(&self) -> Name {
         self.name.clone()
@@ -70,7 +71,9 @@ impl Item for File {
 
     fn attributes(&self, attributes: &mut Attributes) {
         attributes.add("path", &self.path);
-        if self.sensitive {
+        if self.log {
+            attributes.add("log", true);
+        } else if self.sensitive {
             attributes.add_sensitive("content", self.content.line());
             attributes.add("sensitive", true);
         } else {

@@ -13,6 +13,7 @@ mod file;
 mod need;
 mod path;
 mod process;
+mod ready;
 mod run;
 mod symlink;
 
@@ -24,9 +25,11 @@ pub(crate) use content::hex;
 
 pub use directory::Directory;
 pub use file::File;
+pub(crate) use need::with_need;
 pub use need::{Because, Need, Tie};
 pub use path::{PathError, RootPath};
 pub use process::Process;
+pub use ready::{Address, AddressError, Readiness, Ready};
 pub use run::{Run, StopSignal, Wait, WaitError};
 pub use symlink::Symlink;
 
@@ -41,10 +44,10 @@ use setpoint_graph::ItemTypes;
 pub fn item_types() -> ItemTypes {
     let mut types = ItemTypes::new();
     types
-        .register::<Directory>(Directory::KIND)
-        .register::<File>(File::KIND)
-        .register::<Symlink>(Symlink::KIND)
-        .register::<Process>(Process::KIND)
-        .register::<Command>(Command::KIND);
+        .register::<Directory>()
+        .register::<File>()
+        .register::<Symlink>()
+        .register::<Process>()
+        .register::<Command>();
     types
 }

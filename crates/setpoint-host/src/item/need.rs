@@ -1,7 +1,9 @@
 //! What an item of a manifest depends on, and why.
 
 use serde::{Deserialize, Serialize};
-use setpoint_graph::{Deps, ItemRef};
+use setpoint_graph::{Deps, ItemHandle, ItemRef};
+
+use super::{Directory, File, Process, Symlink};
 
 /// One dependency as the manifest, or the item's path, says.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -42,6 +44,8 @@ pub enum Because {
     Reference,
     /// The manifest says so with `after`.
     After,
+    /// Its output goes there.
+    Log,
     /// The manifest says so with `restart_on`.
     RestartOn,
     /// The manifest says so with `redo_on`.
@@ -56,10 +60,37 @@ impl Because {
             Self::Target => "it points to it",
             Self::Reference => "it refers to it",
             Self::After => "the manifest says that it comes after it",
+            Self::Log => "its output goes there",
             Self::RestartOn => "the manifest says that it restarts with it",
             Self::RedoOn => "the manifest says that it is done again with it",
         }
     }
+}
+
+/// An item that also has this need; none for an item without a place on disk.
+pub(crate) fn with_need(item: &ItemHandle, need: Need) -> Option<ItemHandle> {
+    fn add(needs: &mut Vec<Need>, need: Need) {
+        needs.push(need);
+        needs.sort();
+    }
+    if let Some(file) = item.get::<File>() {
+        let mut file = file.clone();
+        add(&mut file.needs, need);
+        return Some(ItemHandle::new(file));
+    }
+    if let Some(directory) = item.get::<Directory>() {
+        let mut directory = directory.clone();
+        add(&mut directory.needs, need);
+        return Some(ItemHandle::new(directory));
+    }
+    if let Some(link) = item.get::<Symlink>() {
+        let mut link = link.clone();
+        add(&mut link.needs, need);
+        return Some(ItemHandle::new(link));
+    }
+    let mut process = item.get::<Process>()?.clone();
+    add(&mut process.needs, need);
+    Some(ItemHandle::new(process))
 }
 
 pub(crate) fn derive(needs: &[Need], deps: &mut Deps) {

@@ -8,7 +8,7 @@ use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 use sha2::{Digest, Sha256};
 
 use super::content::hex;
-use super::{Need, RootPath, Run, StopSignal, Wait, environment, need};
+use super::{Need, Ready, RootPath, Run, StopSignal, Wait, environment, need};
 
 /// A command that is kept running.
 ///
@@ -31,6 +31,9 @@ pub struct Process {
     /// Where its output goes; none for a file beside the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<RootPath>,
+    /// When it is ready for what comes after it; none if it is once it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<Ready>,
     /// The signal that asks it to end.
     #[serde(default)]
     pub stop_signal: StopSignal,
@@ -46,14 +49,14 @@ pub struct Process {
 
 impl Process {
     /// The kind of all processes.
-    pub const KIND: Kind = Kind::from_static(Self::KIND_TEXT);
     pub(crate) const KIND_TEXT: &'static str = "process";
 
     fn shown_env(&self) -> environment::Shown<'_> {
         environment::Shown { variables: &self.env, sensitive: self.sensitive }
     }
 
-    /// Tells what is run, and how, from any other definition. How it is stopped is no part of it.
+    /// Tells what is run, and how, from any other definition. How it is stopped and when it is ready are
+    /// no part of it.
     pub fn digest(&self) -> String {
         let mut hasher = Sha256::new();
         let mut add = |text: &str| {
@@ -80,16 +83,15 @@ impl fmt::Debug for Process {
         let mut debug = f.debug_struct("Process");
         debug.field("name", &self.name).field("command", &self.command);
         debug.field("env", &self.shown_env());
-        debug.field("cwd", &self.cwd).field("log", &self.log).field("stop_signal", &self.stop_signal);
+        debug.field("cwd", &self.cwd).field("log", &self.log).field("ready", &self.ready);
+        debug.field("stop_signal", &self.stop_signal);
         debug.field("stop_timeout", &self.stop_timeout).field("needs", &self.needs);
         debug.field("runs_other", &self.runs_other).field("sensitive", &self.sensitive).finish()
     }
 }
 
 impl Item for Process {
-    fn kind(&self) -> Kind {
-        Self::KIND
-    }
+    const KIND: Kind = Kind::from_static(Self::KIND_TEXT);
 
     fn name(&self) -> Name {
         self.name.clone()
@@ -107,6 +109,9 @@ impl Item for Process {
         }
         if let Some(log) = &self.log {
             attributes.add("log", log);
+        }
+        if let Some(ready) = &self.ready {
+            attributes.add("ready", ready);
         }
         attributes.add("stop_signal", self.stop_signal.name()).add("stop_timeout", self.stop_timeout);
         if let Some(digest) = &self.runs_other {

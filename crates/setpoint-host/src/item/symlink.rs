@@ -24,14 +24,11 @@ pub struct Symlink {
 
 impl Symlink {
     /// The kind of all symbolic links.
-    pub const KIND: Kind = Kind::from_static(Self::KIND_TEXT);
     pub(crate) const KIND_TEXT: &'static str = "symlink";
 }
 
 impl Item for Symlink {
-    fn kind(&self) -> Kind {
-        Self::KIND
-    }
+    const KIND: Kind = Kind::from_static(Self::KIND_TEXT);
 
     fn name(&self) -> Name {
         self.name.clone()

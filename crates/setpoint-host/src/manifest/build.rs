@@ -8,11 +8,14 @@ use setpoint_graph::{Graph, ItemHandle, ItemRef, Name};
 
 use super::Declared;
 use super::diagnostic::{Report, Source};
+use super::parents::Parents;
 use super::resolve::Resolver;
 use super::spec::Written;
 use super::yaml::{Data, Node};
+use crate::host::path_of;
 use crate::item::{
-    Access, Because, Command, Directory, File, Process, RootPath, Run, StopSignal, Symlink, Wait,
+    Access, Address, AddressError, Because, Command, Content, Directory, File, Need, Process, Readiness,
+    Ready, RootPath, Run, StopSignal, Symlink, Tie, Wait,
 };
 
 /// What came of the manifests.
@@ -23,6 +26,8 @@ pub(crate) struct Built {
     pub(crate) read: Vec<PathBuf>,
     /// The paths of all declared files.
     pub(crate) files: Vec<RootPath>,
+    /// Directories that nobody declared.
+    pub(crate) parents: Parents,
     /// Whether a manifest declares itself, which is wrong.
     pub(crate) declares_itself: bool,
 }
@@ -33,9 +38,10 @@ pub(crate) fn build<'a>(
     root: PathBuf,
     written: &'a Written<'a>,
     sources: &'a [Source],
+    variables: &[(String, String)],
     report: &mut Report<'a>,
 ) -> Built {
-    let mut resolver = Resolver::new(written, sources, root, report);
+    let mut resolver = Resolver::new(written, sources, root, variables, report);
     let own: Vec<Option<PathBuf>> = sources.iter().map(|source| source.path.canonicalize().ok()).collect();
     let mut places: FxHashMap<RootPath, usize> = FxHashMap::default();
     let (mut files, mut declares_itself) = (Vec::new(), false);
@@ -99,7 +105,59 @@ pub(crate) fn build<'a>(
             resolver.report.add(spec.place, message, Some(hint));
         }
     }
-    Built { graph, declared: declared.into_iter().collect(), read: resolver.read, files, declares_itself }
+    add_logs(&mut graph, &places, &resolver);
+    let mut parents = Parents::default();
+    for node in graph.items() {
+        let item = node.item();
+        let log = item.get::<Process>().and_then(|process| process.log.as_ref());
+        if let Some(path) = path_of(item).or(log) {
+            let declared = |path: &str| places.get(path).map(|&at| resolver.reference(at));
+            parents.take_in(path, item.reference(), declared);
+        }
+    }
+    let declared = declared.into_iter().collect();
+    Built { graph, declared, read: resolver.read, files, parents, declares_itself }
+}
+
+/// Adds the logs of processes that nobody declared as files: they are made, moved and removed like any other file, and what
+/// they hold is left alone.
+fn add_logs(graph: &mut Graph, places: &FxHashMap<RootPath, usize>, resolver: &Resolver<'_, '_>) {
+    let processes = graph.items().filter_map(|node| node.item().get::<Process>().cloned());
+    let with_log: Vec<(Process, RootPath)> =
+        processes.filter_map(|process| process.log.clone().map(|log| (process, log))).collect();
+    // Several processes may have one log.
+    let mut logs: BTreeMap<RootPath, ItemRef> = BTreeMap::new();
+    for (mut process, log) in with_log {
+        let item = match places.get(&log) {
+            Some(&at) => resolver.reference(at),
+            None => match logs.get(&log) {
+                Some(item) => item.clone(),
+                None => ItemRef::of::<File>(format!("{}:log", process.name)),
+            },
+        };
+        if !places.contains_key(&log) && !graph.contains(&item) {
+            logs.insert(log.clone(), item.clone());
+            let mut around =
+                std::iter::successors(log.parent(), |path| path.rsplit_once('/').map(|(path, _)| path));
+            let around = around.find_map(|path| places.get(path)).map(|&at| resolver.reference(at));
+            let inside = around.map(|item| Need { item, because: Because::Inside, tie: Tie::Exists });
+            let file = File {
+                name: item.name().clone(),
+                path: log,
+                content: Content::from(""),
+                sensitive: false,
+                access: Access::default(),
+                adopt: false,
+                log: true,
+                needs: inside.into_iter().collect(),
+            };
+            // Nothing else is called so.
+            let _ = graph.put_item(ItemHandle::new(file));
+        }
+        process.needs.push(Need { item, because: Because::Log, tie: Tie::Follows });
+        process.needs.sort();
+        let _ = graph.put_item(ItemHandle::new(process));
+    }
 }
 
 fn has_path(kind: &str) -> bool {
@@ -113,7 +171,7 @@ struct Build<'b, 'a, 'r> {
     i: usize,
 }
 
-impl Build<'_, '_, '_> {
+impl<'a> Build<'_, 'a, '_> {
     fn item(&mut self) -> Option<ItemHandle> {
         let kind = self.resolver.specs[self.i].section.kind;
         let path = if has_path(kind) { self.resolver.path(self.i) } else { None };
@@ -141,14 +199,18 @@ impl Build<'_, '_, '_> {
     }
 
     fn text(&mut self, field: &str) -> Option<String> {
-        let node = self.resolver.specs[self.i].node(field)?;
+        self.text_in(self.resolver.specs[self.i].node(field)?)
+    }
+
+    fn text_in(&mut self, node: &'a Node<'a>) -> Option<String> {
         self.resolver.text(self.i, node).map(std::borrow::Cow::into_owned)
     }
 
     fn directory(&mut self, path: Option<RootPath>) -> Option<Directory> {
         let access = self.access();
         let needs = self.resolver.take_needs(self.i);
-        Some(Directory { name: self.name(), path: path?, access, adopt: self.is_set("adopt"), needs })
+        let adopt = self.is_set("adopt");
+        Some(Directory { name: self.name(), path: path?, access, adopt, implicit: false, needs })
     }
 
     fn file(&mut self, path: Option<RootPath>) -> Option<File> {
@@ -156,7 +218,8 @@ impl Build<'_, '_, '_> {
         let access = self.access();
         let needs = self.resolver.take_needs(self.i);
         let (sensitive, adopt) = (self.is_set("sensitive"), self.is_set("adopt"));
-        Some(File { name: self.name(), path: path?, content: content?, sensitive, access, adopt, needs })
+        let (name, log) = (self.name(), false);
+        Some(File { name, path: path?, content: content?, sensitive, access, adopt, log, needs })
     }
 
     fn symlink(&mut self, path: Option<RootPath>) -> Option<Symlink> {
@@ -187,7 +250,14 @@ impl Build<'_, '_, '_> {
         self.needs_directory(cwd.as_ref());
         if let Some(log) = &log {
             self.needs_what_is_around(log);
+            if let Some(&on) = self.places.get(log) {
+                let message =
+                    format!("its log is at {log}, which is declared as {}", self.resolver.reference(on));
+                let place = self.resolver.specs[self.i].place_of("log");
+                self.resolver.report.add(place, message, Some("choose another path".to_owned()));
+            }
         }
+        let ready = self.ready();
         let spec = &self.resolver.specs[self.i];
         let stop_signal = spec.text("stop_signal").and_then(StopSignal::by_name).unwrap_or_default();
         let stop_timeout = self.wait("stop_timeout", Wait::from_millis(10_000));
@@ -202,11 +272,47 @@ impl Build<'_, '_, '_> {
             sensitive,
             cwd,
             log,
+            ready,
             stop_signal,
             stop_timeout,
             runs_other,
             needs,
         })
+    }
+
+    /// What `ready` says: checked but for what its texts come to.
+    fn ready(&mut self) -> Option<Ready> {
+        let Data::Map(pairs) = &self.resolver.specs[self.i].node("ready")?.data else { return None };
+        let mut timeout = Wait::from_millis(30_000);
+        let mut condition = None;
+        for (key, node) in pairs {
+            match key.scalar()? {
+                "port" => condition = self.port(node).map(Readiness::Port),
+                "file" => condition = self.ready_file(node).map(Readiness::File),
+                "command" => condition = self.run_in(node).map(Readiness::Command),
+                "log" => condition = self.text_in(node).map(Readiness::Log),
+                _ => timeout = node.scalar()?.parse().ok()?,
+            }
+        }
+        Some(Ready { condition: condition?, timeout })
+    }
+
+    fn port(&mut self, node: &'a Node<'a>) -> Option<Address> {
+        let text = self.text_in(node)?;
+        let address: Result<Address, AddressError> = text.parse();
+        if let Err(error) = &address {
+            let place = self.resolver.specs[self.i].at(node.span);
+            self.resolver.report.add(place, format!("{text:?}: {error}"), None);
+        }
+        address.ok()
+    }
+
+    fn ready_file(&mut self, node: &'a Node<'a>) -> Option<RootPath> {
+        let text = self.text_in(node)?;
+        let place = self.resolver.specs[self.i].at(node.span);
+        let path = self.resolver.below(place, &text)?;
+        self.needs_what_is_around(&path);
+        Some(path)
     }
 
     fn command(&mut self) -> Option<Command> {
@@ -239,7 +345,10 @@ impl Build<'_, '_, '_> {
     }
 
     fn run(&mut self, field: &str) -> Option<Run> {
-        let node: &Node<'_> = self.resolver.specs[self.i].node(field)?;
+        self.run_in(self.resolver.specs[self.i].node(field)?)
+    }
+
+    fn run_in(&mut self, node: &'a Node<'a>) -> Option<Run> {
         match &node.data {
             Data::List(nodes) => {
                 let texts: Vec<Option<String>> =

@@ -111,6 +111,21 @@ impl<'a> Report<'a> {
         });
     }
 
+    /// Adds what is wrong with the set as a whole.
+    pub(crate) fn add_whole(&mut self, message: impl Into<String>, hint: Option<String>) {
+        let Some(source) = self.sources.first() else { return };
+        let (file, message) = (source.path.to_path_buf(), message.into());
+        self.found.push(Diagnostic {
+            file,
+            line: 0,
+            column: 0,
+            length: 0,
+            text: String::new(),
+            message,
+            hint,
+        });
+    }
+
     /// Where something is, in words.
     pub(crate) fn words(&self, place: Place) -> String {
         let file = self.sources.get(place.source).map(|source| source.path.display().to_string());

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::table::{Field, SECTIONS, Section, TOP, Type};
+use super::table::{Field, READY, READY_ONE_OF, SECTIONS, Section, TOP, Type};
 use crate::item::StopSignal;
 
 const BEGIN: &str = "\
@@ -21,7 +21,7 @@ symlinks:
   latest: {target: greeting}
 ```
 
-One of everything:
+One of everything, beside a file `token.txt`:
 
 ```yaml
 ";
@@ -30,7 +30,18 @@ const RULES: &str = "\
 ## Rules
 
 **Names.** A thing is known by its kind and its name, such as `file.config`. Another path under the same name is a rename on
-disk; another name is another thing, unless `setpoint state mv` says that it is the same.
+disk. Another name for what is in the same place is the same thing, which the plan says; otherwise another name is another
+thing, unless `setpoint state mv` says that it is the same.
+
+**Directories around things** need not be declared: those that are not there are made, and go again when nothing is in them
+any more. What was there before stays.
+
+**Values.** `${values.port}` stands for a value of the set, in all texts but `content`; dots lead into maps and lists. Templates
+use them by name. `--var port=8081` sets one that is declared: what is declared as text stays text, anything else is read
+as if it stood in the manifest. One that is declared empty has to be given.
+
+**The root** is remembered. Where the manifests say another one while something is in the old one, that is an error, and
+`setpoint state relocate` takes over what was moved by hand; a root that was renamed as a directory is the same one.
 
 **References.** `${kind.name.attribute}` stands for an attribute of another item, which then comes first. It is replaced in
 all texts but `content`, and in a `template` before that is rendered. `$${` is a plain `${`; what does not begin with a word
@@ -46,7 +57,10 @@ applied again with what `redo_on` names. That it must be is remembered until it 
 **Templates** are Jinja. A value that is not there is an error, not an empty text.
 
 **Several files.** A directory is read as all `*.yaml` and `*.yml` files directly in it, hidden ones left out, each with any
-number of documents. They declare one set together.
+number of documents. They declare one set together. A file that has none of these sections, and fields that a manifest does
+not have, is something else, and is passed over with a warning.
+
+**Large files.** A content of more than 64 KiB is known by its digest, and read from its `source` when it is written.
 
 **Editors.** `setpoint schema` prints the JSON Schema, made from the same table.
 ";
@@ -81,6 +95,15 @@ fn section(page: &mut String, section: &Section) {
     if !one_of.is_empty() {
         let _ = writeln!(page, "Exactly one of {} must be there.\n", quoted(one_of, " or "));
     }
+    for field in section.fields.iter().filter(|field| field.kind == Type::Ready) {
+        let one_of = quoted(READY_ONE_OF, " or ");
+        let _ = writeln!(
+            page,
+            "`{}` holds exactly one of {one_of}, and `timeout` where it is wanted:\n",
+            field.name
+        );
+        fields(page, READY, |_| "");
+    }
     let referable: Vec<String> =
         section.referable.iter().map(|attribute| format!("${{{kind}.NAME.{attribute}}}")).collect();
     let referable: Vec<&str> = referable.iter().map(String::as_str).collect();
@@ -113,7 +136,7 @@ fn quoted(words: &[&str], last: &str) -> String {
 }
 
 impl Type {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 13] = [
         Self::Text,
         Self::Content,
         Self::Boolean,
@@ -125,6 +148,8 @@ impl Type {
         Self::References,
         Self::Environment,
         Self::Values,
+        Self::Ready,
+        Self::Port,
     ];
 
     fn name(self) -> &'static str {
@@ -140,6 +165,8 @@ impl Type {
             Self::References => "items",
             Self::Environment => "variables",
             Self::Values => "values",
+            Self::Ready => "readiness",
+            Self::Port => "port",
         }
     }
 
@@ -161,6 +188,11 @@ impl Type {
             Self::References => "a list of `kind.name`, such as `[file.config, process.web]`".to_owned(),
             Self::Environment => "a map of names to texts, such as `{LANG: C}`".to_owned(),
             Self::Values => "a map of names to anything".to_owned(),
+            Self::Ready => format!(
+                "a map with one of {}, such as `{{port: 8080, timeout: 10s}}`",
+                quoted(READY_ONE_OF, " or ")
+            ),
+            Self::Port => "a number from 1 to 65535, or one after a host, such as `db:5432`".to_owned(),
         }
     }
 }
@@ -184,7 +216,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_value_is_explained() {
-        for field in SECTIONS.iter().flat_map(|section| section.fields).chain(TOP) {
+        for field in SECTIONS.iter().flat_map(|section| section.fields).chain(TOP).chain(READY) {
             assert!(Type::ALL.contains(&field.kind), "{}", field.name);
         }
     }

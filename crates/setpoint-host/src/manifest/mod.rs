@@ -48,6 +48,7 @@
 mod build;
 mod diagnostic;
 mod markdown;
+mod parents;
 mod reference;
 mod resolve;
 mod schema;
@@ -64,11 +65,14 @@ use std::sync::Arc;
 use setpoint_graph::{Graph, ItemRef, Name};
 
 use build::Built;
-use diagnostic::{Place, Report, Source};
+use diagnostic::{Place, Report, Source, nearest};
+use parents::Parents;
 use spec::Written;
+use table::{SECTIONS, TOP};
+use yaml::{Data, Node};
 
 use crate::host::path_of;
-use crate::item::Process;
+use crate::item::{Process, RootPath};
 
 pub use diagnostic::Diagnostic;
 pub use markdown::reference;
@@ -81,7 +85,9 @@ pub struct Manifest {
     root: PathBuf,
     graph: Graph,
     declared: BTreeMap<ItemRef, Declared>,
+    parents: Parents,
     files: Vec<PathBuf>,
+    foreign: Vec<PathBuf>,
 }
 
 /// Where an item was declared, and what else was said of it.
@@ -146,6 +152,37 @@ impl Manifest {
         wrong.collect()
     }
 
+    /// Adds the directories that declared items are in, that nobody declared, and that are wanted: as items of their own,
+    /// called after their path. Whoever wants none gets an error where one is missing. Returns whether any was added.
+    ///
+    /// ```
+    /// let dir = tempfile::tempdir()?;
+    /// std::fs::write(dir.path().join("site.yaml"), "files:\n  etc/app/app.conf: {content: hi}\n")?;
+    /// let mut manifest = setpoint_host::load(dir.path()).expect("a good manifest");
+    /// manifest.add_parents(|path| !dir.path().join(path.as_str()).is_dir());
+    /// let items: Vec<String> = manifest.graph().items().map(|node| node.reference().to_string()).collect();
+    /// assert_eq!(items, ["directory/etc/", "directory/etc/app/", "file/etc/app/app.conf"]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn add_parents(&mut self, is_wanted: impl Fn(&RootPath) -> bool) -> bool {
+        self.parents.add_to(&mut self.graph, is_wanted)
+    }
+
+    /// How many items are declared.
+    pub fn len(&self) -> usize {
+        self.declared.len()
+    }
+
+    /// Whether nothing is declared.
+    pub fn is_empty(&self) -> bool {
+        self.declared.is_empty()
+    }
+
+    /// YAML files beside the manifests that are something else, and were passed over.
+    pub fn foreign(&self) -> &[PathBuf] {
+        &self.foreign
+    }
+
     /// Every file that was read, also those that items are copies of: a change of one is a change of the set.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
@@ -169,11 +206,29 @@ impl Manifest {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn load(path: &Path) -> Result<Manifest, Vec<Diagnostic>> {
+    load_with(path, &[])
+}
+
+/// Like [`load`], with some of the set's values set to something else, by name. What is declared as text stays text;
+/// anything else is read as if it stood in the manifest.
+///
+/// ```
+/// let dir = tempfile::tempdir()?;
+/// let text = "values: {port: 80}\nfiles:\n  port: {template: '{{ port }}'}\n";
+/// std::fs::write(dir.path().join("site.yaml"), text)?;
+/// let variables = [("port".to_owned(), "8080".to_owned())];
+/// assert!(setpoint_host::load_with(dir.path(), &variables).is_ok());
+/// let variables = [("prot".to_owned(), "8080".to_owned())];
+/// let errors = setpoint_host::load_with(dir.path(), &variables).unwrap_err();
+/// assert_eq!(errors[0].hint.as_deref(), Some("did you mean `port`?"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn load_with(path: &Path, variables: &[(String, String)]) -> Result<Manifest, Vec<Diagnostic>> {
     let found = find(path)?;
     let mut sources = Vec::with_capacity(found.files.len());
     let mut unreadable = Vec::new();
     for file in &found.files {
-        match fs::read(file) {
+        match read_regular(file) {
             Err(error) => unreadable.push(whole(file, format!("can't read the manifest: {error}"), None)),
             Ok(bytes) => match String::from_utf8(bytes) {
                 Ok(text) => sources.push(Source { path: file.as_path().into(), text }),
@@ -183,7 +238,7 @@ pub fn load(path: &Path) -> Result<Manifest, Vec<Diagnostic>> {
     }
     let mut skipped: BTreeSet<usize> = BTreeSet::new();
     loop {
-        let loaded = load_sources(&found, &sources, &skipped);
+        let loaded = load_sources(&found, &sources, &skipped, variables);
         // A managed file that happens to be YAML and to be beside the manifests is none of them.
         let final_word = found.is_file || loaded.declares_itself;
         let managed = if final_word { Vec::new() } else { loaded.managed(&sources, &skipped) };
@@ -193,12 +248,35 @@ pub fn load(path: &Path) -> Result<Manifest, Vec<Diagnostic>> {
                     "the manifests here declare each other as files, so that none is left".to_owned();
                 unreadable.push(whole(path, message, Some("let their paths differ".to_owned())));
             }
+            let left = sources.len() - skipped.len();
+            if left > 0 && loaded.manifest.foreign.len() == left {
+                let message = "no YAML file in this directory is a manifest of Setpoint".to_owned();
+                let sections: Vec<&str> = SECTIONS.iter().map(|section| section.key).collect();
+                unreadable.push(whole(
+                    path,
+                    message,
+                    Some(format!("a manifest has {}", sections.join(", "))),
+                ));
+            }
             unreadable.extend(loaded.wrong);
             unreadable.sort();
             return if unreadable.is_empty() { Ok(loaded.manifest) } else { Err(unreadable) };
         }
         skipped.extend(managed);
     }
+}
+
+/// Reads a manifest; a pipe would be waited for, and a device may have no end.
+fn read_regular(file: &Path) -> std::io::Result<Vec<u8>> {
+    if !fs::metadata(file)?.is_file() {
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    let mut bytes = fs::read(file)?;
+    // Some editors begin a text with a mark that nobody sees.
+    if bytes.starts_with("\u{feff}".as_bytes()) {
+        bytes.drain(..3);
+    }
+    Ok(bytes)
 }
 
 /// The root that the manifests at a path probably have, found without understanding them: for whoever wants to
@@ -250,7 +328,8 @@ fn find(path: &Path) -> Result<Found, Vec<Diagnostic>> {
         let extension = Path::new(&name).extension();
         let is_manifest = extension.is_some_and(|extension| extension == "yaml" || extension == "yml")
             && !name.as_encoded_bytes().starts_with(b".");
-        if is_manifest && entry.path().is_file() {
+        // A directory may be called anything; a link to nothing was meant to be a manifest.
+        if is_manifest && !entry.path().is_dir() {
             files.push(if path == Path::new(".") { PathBuf::from(name) } else { entry.path() });
         }
     }
@@ -286,11 +365,20 @@ impl Loaded {
     }
 }
 
-fn load_sources(found: &Found, sources: &[Source], skipped: &BTreeSet<usize>) -> Loaded {
+fn load_sources(
+    found: &Found,
+    sources: &[Source],
+    skipped: &BTreeSet<usize>,
+    variables: &[(String, String)],
+) -> Loaded {
     let mut report = Report::new(sources);
-    let mut documents = Vec::new();
+    let (mut documents, mut foreign) = (Vec::new(), Vec::new());
     for (source, text) in sources.iter().enumerate().filter(|(i, _)| !skipped.contains(i)) {
         match yaml::parse(&text.text) {
+            Ok(nodes) if !found.is_file && is_foreign(&nodes) => foreign.push(text.path.to_path_buf()),
+            Err(_) if !found.is_file && !mentions_section(&text.text) => {
+                foreign.push(text.path.to_path_buf());
+            }
             Ok(nodes) => documents.extend(nodes.into_iter().map(|node| (source, node))),
             Err(wrong) => {
                 let place = Place { source, span: wrong.span };
@@ -307,16 +395,48 @@ fn load_sources(found: &Found, sources: &[Source], skipped: &BTreeSet<usize>) ->
         Some((name, _)) => Name::new(name),
         None => Name::new(found.directory.file_name().map_or("root".into(), |name| name.to_string_lossy())),
     };
-    let Built { graph, declared, read, files, declares_itself } =
-        build::build(&name, root.clone(), &written, sources, &mut report);
+    let Built { graph, declared, read, files, parents, declares_itself } =
+        build::build(&name, root.clone(), &written, sources, variables, &mut report);
     let mut all: BTreeSet<PathBuf> = found.files.iter().cloned().collect();
     all.extend(read);
     // Only files directly beside the manifests can be mistaken for one.
     let managed = files.iter().map(|path| path.in_root(&root));
     let managed = managed.filter(|path| path.parent() == Some(&found.directory)).collect();
-    let manifest = Manifest { name, root, graph, declared, files: all.into_iter().collect() };
-    debug_assert!(!report.is_empty() || manifest.graph.len() == written.specs.len());
+    let files = all.into_iter().collect();
+    let manifest = Manifest { name, root, graph, declared, parents, files, foreign };
+    debug_assert!(!report.is_empty() || manifest.graph.len() >= written.specs.len());
     Loaded { manifest, managed, declares_itself, wrong: report.finish() }
+}
+
+/// Whether documents are something else than a manifest: some of their fields are unknown, and none is, or is nearly, one
+/// that only manifests have.
+fn is_foreign(documents: &[Node<'_>]) -> bool {
+    let documents: Vec<&Node<'_>> = documents.iter().filter(|document| !document.is_null()).collect();
+    let keys = |document: &Node<'_>| -> Vec<String> {
+        let Data::Map(pairs) = &document.data else { return Vec::new() };
+        pairs.iter().filter_map(|(key, _)| key.scalar().map(ToOwned::to_owned)).collect()
+    };
+    let is_ours = |key: &String| {
+        let sections = || SECTIONS.iter().map(|section| section.key);
+        let key = &key.to_lowercase();
+        key == "root"
+            || key == "values"
+            || nearest(key, sections()).is_some()
+            || SECTIONS.iter().any(|section| section.kind == key)
+    };
+    let is_known = |key: &String| TOP.iter().any(|field| field.name == key);
+    let all: Vec<String> = documents.iter().flat_map(|document| keys(document)).collect();
+    let is_other = all.iter().any(|key| !is_known(key))
+        || documents.iter().any(|document| !matches!(document.data, Data::Map(_)));
+    is_other && !all.iter().any(is_ours)
+}
+
+/// Whether a text that is no YAML was meant as a manifest.
+fn mentions_section(text: &str) -> bool {
+    text.lines().filter_map(|line| line.split_once(':')).any(|(key, _)| {
+        let key = key.trim_end().trim_matches(['"', '\'']);
+        SECTIONS.iter().any(|section| section.key == key) || key == "root" || key == "values"
+    })
 }
 
 /// The directory that all paths are in.

@@ -11,7 +11,7 @@ use super::reference::{Part, attribute, split};
 use super::spec::{Spec, Written, decode};
 use super::table::{SECTIONS, Section};
 use super::template::{self, Templates};
-use super::yaml::{Data, Node, Style};
+use super::yaml::{self, Data, Node, Style};
 use crate::item::{Because, Command, Content, File, Need, PathError, Process, RootPath, Symlink, Tie};
 
 /// A value that is found out when someone asks for it.
@@ -46,6 +46,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
         written: &'a Written<'a>,
         sources: &'a [Source],
         root: PathBuf,
+        variables: &[(String, String)],
         report: &'r mut Report<'a>,
     ) -> Self {
         let specs = written.specs.as_slice();
@@ -69,6 +70,18 @@ impl<'a, 'r> Resolver<'a, 'r> {
                 if values.insert(name.to_owned(), template::value(value)).is_some() {
                     let message = format!("there are two values `{name}` for all templates");
                     report.add(Place { source, span: key.span }, message, None);
+                }
+            }
+        }
+        for (name, text) in variables {
+            match values.get_mut(name) {
+                // What is declared as text stays text: a version 1.10 is no number.
+                Some(serde_json::Value::String(value)) => value.clone_from(text),
+                Some(value) => *value = scalar(text),
+                None => {
+                    let hint = did_you_mean(name, values.keys().map(String::as_str))
+                        .unwrap_or_else(|| format!("declare `{name}` in the `values` of the set"));
+                    report.add_whole(format!("there is no value `{name}` to be set"), Some(hint));
                 }
             }
         }
@@ -111,7 +124,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
             Because::Reference if kind == Process::KIND_TEXT && is_read => Tie::Restarts,
             Because::Reference if kind == Command::KIND_TEXT => Tie::Follows,
             Because::Inside | Because::Target | Because::Reference => Tie::Exists,
-            Because::After => Tie::Follows,
+            Because::After | Because::Log => Tie::Follows,
             Because::RestartOn => Tie::Restarts,
             Because::RedoOn => Tie::Repeats,
         };
@@ -151,7 +164,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
         RootPath::below(&self.root, text) == Err(PathError::Root)
     }
 
-    fn below(&mut self, place: Place, text: &str) -> Option<RootPath> {
+    pub(crate) fn below(&mut self, place: Place, text: &str) -> Option<RootPath> {
         match RootPath::below(&self.root, text) {
             Ok(path) => Some(path),
             Err(error) => {
@@ -188,7 +201,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
             };
         }
         if spec.node("source").is_some() {
-            return self.read_beside(i, "source").map(|(bytes, _)| Content::from(bytes));
+            return self.read_beside(i, "source", Content::from_file).map(|(content, _)| content);
         }
         if let Some(node) = spec.node("template") {
             let text = self.text(i, node)?;
@@ -201,7 +214,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
                 })
                 .ok();
         }
-        let (bytes, path) = self.read_beside(i, "template_source")?;
+        let (bytes, path) = self.read_beside(i, "template_source", |path| std::fs::read(path))?;
         let place = spec.place_of("template_source");
         let Ok(text) = String::from_utf8(bytes) else {
             self.report.add(place, format!("{} is no text", path.display()), None);
@@ -231,15 +244,20 @@ impl<'a, 'r> Resolver<'a, 'r> {
     }
 
     /// Reads a file that a field names, seen from the manifest.
-    fn read_beside(&mut self, i: usize, field: &str) -> Option<(Vec<u8>, PathBuf)> {
+    fn read_beside<T>(
+        &mut self,
+        i: usize,
+        field: &str,
+        read: impl Fn(&Path) -> std::io::Result<T>,
+    ) -> Option<(T, PathBuf)> {
         let spec = &self.specs[i];
         let node = spec.node(field)?;
         let text = self.text(i, node)?.into_owned();
         let manifest = self.sources.get(spec.place.source).map(|source| &*source.path);
         let path = manifest.and_then(Path::parent).unwrap_or(Path::new("")).join(text);
         self.read.push(path.clone());
-        match std::fs::read(&path) {
-            Ok(bytes) => Some((bytes, path)),
+        match read(&path) {
+            Ok(read) => Some((read, path)),
             Err(error) => {
                 let message = format!("can't read {}: {error}", path.display());
                 let hint = "it is looked for from the manifest's directory".to_owned();
@@ -289,8 +307,49 @@ impl<'a, 'r> Resolver<'a, 'r> {
         whole.map(Cow::Owned)
     }
 
-    /// The value of `kind.name.attribute`, which the item then needs.
+    /// The text of a value, given the dotted path to it.
+    fn value(&mut self, i: usize, path: &str, place: Place) -> Option<String> {
+        use serde_json::Value;
+        let values = self.values_for(i);
+        let mut found = &*values;
+        for key in path.split('.') {
+            let inner = match found {
+                Value::Object(map) => map.get(key),
+                Value::Array(list) => key.parse().ok().and_then(|at: usize| list.get(at)),
+                _ => None,
+            };
+            let Some(inner) = inner else {
+                let known: Vec<&str> =
+                    found.as_object().into_iter().flat_map(|map| map.keys().map(String::as_str)).collect();
+                let hint = did_you_mean(key, known)
+                    .unwrap_or_else(|| format!("add `{path}` to the `values` of the set"));
+                self.report.add(place, format!("there is no value `{path}`"), Some(hint));
+                return None;
+            };
+            found = inner;
+        }
+        let text = match found {
+            Value::String(text) => text.clone(),
+            Value::Bool(_) | Value::Number(_) => found.to_string(),
+            Value::Null => {
+                let hint = Some(format!("write one, or give it with `--var {path}=VALUE`"));
+                self.report.add(place, format!("the value `{path}` is empty"), hint);
+                return None;
+            }
+            Value::Array(_) | Value::Object(_) => {
+                let hint = Some("name one of the values in it, or use a template".to_owned());
+                self.report.add(place, format!("the value `{path}` is not a single one"), hint);
+                return None;
+            }
+        };
+        Some(text)
+    }
+
+    /// The value of `kind.name.attribute`, which the item then needs, or of `values.name`.
     fn attribute(&mut self, i: usize, inside: &str, place: Place) -> Option<String> {
+        if let Some(path) = inside.strip_prefix("values.") {
+            return self.value(i, path, place);
+        }
         let Some((kind, name, attribute)) = attribute(inside) else {
             let hint = "write `${kind.name.attribute}`, or `$${` for a plain `${`".to_owned();
             self.report.add(place, format!("`{inside}` is no reference"), Some(hint));
@@ -358,6 +417,14 @@ impl<'a, 'r> Resolver<'a, 'r> {
             format!("{}.{} refers to itself, directly or through others", spec.section.kind, spec.name);
         self.report.add(spec.place, message, Some("write one of them out".to_owned()));
         None
+    }
+}
+
+/// What a variable's text means, as if it stood in a manifest.
+fn scalar(text: &str) -> serde_json::Value {
+    match yaml::parse(text).as_deref() {
+        Ok([node]) => template::value(node),
+        _ => text.into(),
     }
 }
 

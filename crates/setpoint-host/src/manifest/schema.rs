@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::table::{Field, SECTIONS, Section, TOP, Type};
+use super::table::{Field, READY, READY_ONE_OF, SECTIONS, Section, TOP, Type};
 use crate::item::StopSignal;
 
 /// The JSON Schema (2020-12) of a manifest.
@@ -51,10 +51,13 @@ fn item(section: &Section) -> Value {
         schema["required"] = json!(section.required);
     }
     if !section.one_of.is_empty() {
-        let one = section.one_of.iter().map(|name| json!({ "required": [name] }));
-        schema["oneOf"] = one.collect();
+        schema["oneOf"] = exactly_one(section.one_of);
     }
     schema
+}
+
+fn exactly_one(names: &[&str]) -> Value {
+    names.iter().map(|name| json!({ "required": [name] })).collect()
 }
 
 fn field_schema(field: &Field) -> Value {
@@ -90,6 +93,19 @@ fn field_schema(field: &Field) -> Value {
             "additionalProperties": { "type": ["string", "number", "boolean"] },
         }),
         Type::Values => json!({ "type": "object" }),
+        // A reference may stand for a part of it.
+        Type::Port => json!({
+            "type": ["string", "integer"],
+            "pattern": r"^([^\s:]+:|\[[^\s]+\]:)?[0-9]{1,5}$|\$\{",
+            "minimum": 1,
+            "maximum": 65535,
+        }),
+        Type::Ready => {
+            let properties: Map<String, Value> =
+                READY.iter().map(|field| (field.name.to_owned(), field_schema(field))).collect();
+            let one_of = exactly_one(READY_ONE_OF);
+            json!({ "type": "object", "properties": properties, "additionalProperties": false, "oneOf": one_of })
+        }
     };
     schema["description"] = json!(field.about);
     schema

@@ -4,9 +4,10 @@ use base64::Engine as _;
 use setpoint_graph::Name;
 
 use super::diagnostic::{Place, Report, Span, did_you_mean, nearest};
-use super::table::{Field, SECTIONS, Section, TOP, Type};
+use super::table::{Field, READY, READY_ONE_OF, SECTIONS, Section, TOP, Type};
 use super::yaml::{Data, Node, Style};
 use crate::item::{Mode, StopSignal, Wait};
+use crate::process::{COMMAND_TAG, TAG};
 
 /// One item as it was written.
 #[derive(Debug)]
@@ -233,6 +234,9 @@ fn bad_name(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         return Some("it is empty");
     }
+    if name.ends_with('/') {
+        return Some("it ends with a slash");
+    }
     if name.len() > 200 {
         return Some("it is longer than 200 bytes");
     }
@@ -314,7 +318,7 @@ fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Report<'_>
                         key.scalar().is_some_and(|key| !key.is_empty() && !key.contains(['=', '\0']));
                     if !is_name {
                         good = wrong(key.span, "a variable has a name without `=`".to_owned(), None);
-                    } else if key.scalar() == Some(crate::process::TAG) {
+                    } else if key.scalar().is_some_and(|key| [TAG, COMMAND_TAG].contains(&key)) {
                         good = wrong(key.span, "Setpoint sets this variable itself".to_owned(), None);
                     } else if !matches!(value.data, Data::Scalar { .. }) || value.is_null() {
                         let message = format!("a variable is text, and this is {}", value.words());
@@ -329,6 +333,66 @@ fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Report<'_>
             Data::Map(_) => true,
             _ => expected("a map of values", None),
         },
+        Type::Port => match scalar {
+            // A reference may stand for it: what it comes to is checked later.
+            Some(text) if !text.is_empty() && words != "a boolean" => true,
+            _ => expected("the number of a port, or a host with one", Some("such as 8080 or db:5432")),
+        },
+        Type::Ready => match &value.data {
+            Data::Map(pairs) => check_ready(value.span, pairs, source, report),
+            _ => expected("a map", Some("such as {port: 8080}")),
+        },
+    }
+}
+
+/// Checks what `ready` holds.
+fn check_ready<'a>(
+    at: Span,
+    pairs: &'a [(Node<'a>, Node<'a>)],
+    source: usize,
+    report: &mut Report<'_>,
+) -> bool {
+    let place = |span| Place { source, span };
+    let mut seen: Vec<&str> = Vec::new();
+    let (mut good, mut given) = (true, Vec::new());
+    for (key, value) in pairs {
+        let Some(name) = field_name(key, &mut seen, source, report) else {
+            good = false;
+            continue;
+        };
+        let Some(field) = READY.iter().find(|field| field.name == name) else {
+            let known = READY.iter().map(|field| field.name);
+            let all: Vec<&str> = known.clone().collect();
+            let hint = did_you_mean(name, known).unwrap_or_else(|| format!("there are {}", all.join(", ")));
+            report.add(place(key.span), format!("`ready` has no attribute `{name}`"), Some(hint));
+            return false;
+        };
+        if READY_ONE_OF.contains(&name) {
+            given.push((name, key.span));
+        }
+        if !check(field, value, source, report) {
+            good = false;
+        } else if field.kind == Type::Text && value.scalar() == Some("") {
+            report.add(place(value.span), format!("`{name}` is empty"), None);
+            good = false;
+        }
+    }
+    let all = READY_ONE_OF.join("`, `");
+    match given.as_slice() {
+        [_] => good,
+        [] => {
+            report.add(
+                place(at),
+                format!("`ready` has none of `{all}`"),
+                Some("such as {port: 8080}".to_owned()),
+            );
+            false
+        }
+        [(first, _), (second, at), ..] => {
+            let message = format!("`ready` has both `{first}` and `{second}`");
+            report.add(place(*at), message, Some(format!("keep one of `{all}`")));
+            false
+        }
     }
 }
 

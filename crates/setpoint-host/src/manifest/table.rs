@@ -27,6 +27,10 @@ pub(crate) enum Type {
     Environment,
     /// Anything by name, for templates.
     Values,
+    /// One of the conditions in [`READY`], and a time.
+    Ready,
+    /// The number of a port, or a host with one.
+    Port,
 }
 
 /// A field of an item, or of the whole.
@@ -78,6 +82,29 @@ const ENV: Field = field("env", Type::Environment, "Variables that are added to 
 const CWD: Field = field("cwd", Type::Text, "The directory it runs in, below the root; by default the root.");
 const SECRET_ENV: Field =
     field("sensitive", Type::Boolean, "Never shows the values of its environment variables.");
+
+/// What `ready` holds.
+pub(crate) const READY: &[Field] = &[
+    field("port", Type::Port, "It accepts connections; without a host, of this machine (127.0.0.1)."),
+    field(
+        "file",
+        Type::Text,
+        "Something is at this path, below the root; whatever is there before it starts counts too.",
+    ),
+    field(
+        "command",
+        Type::Run,
+        "It succeeds (exit 0), in the directory and with the environment of the process.",
+    ),
+    field(
+        "log",
+        Type::Text,
+        "A line that the process has written to its log since it was started contains this text.",
+    ),
+    field("timeout", Type::Wait, "How long that may take, from when it was started; by default 30s."),
+];
+/// The fields of `ready` of which exactly one must be there.
+pub(crate) const READY_ONE_OF: &[&str] = &["port", "file", "command", "log"];
 
 /// The fields around the items.
 pub(crate) const TOP: &[Field] = &[
@@ -154,6 +181,11 @@ pub(crate) const SECTIONS: &[Section] = &[
                 "log",
                 Type::Text,
                 "The file its output is added to, below the root; by default one beside the state.",
+            ),
+            field(
+                "ready",
+                Type::Ready,
+                "What it must show when it was started before what comes after it may begin; by default nothing.",
             ),
             field("stop_signal", Type::Signal, "The signal that asks it to end; by default TERM."),
             field(

@@ -1,6 +1,6 @@
-//! Finds what Setpoint started: by a record with the process id, and by a mark in the environment.
+//! Finds what Setpoint started: by the process id in the item's state, and by a mark in the environment.
 //!
-//! The record may be missing, where a run was killed between the start and the writing of it; the mark is
+//! The process id may be missing, where a run was killed between the start and the note of it; the mark is
 //! there from the first instant, but a program may overwrite it. Together they miss nothing that matters.
 
 use std::fs;
@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
+use setpoint_engine::ItemState;
 use setpoint_graph::Name;
 
-use super::{TAG, file_stem};
+use super::{COMMAND_TAG, TAG, file_stem};
+use crate::configure::LastingNote;
 use crate::fs::short;
 
 /// The mark of one process of one set.
@@ -38,12 +40,41 @@ pub(crate) struct Running {
     pub(crate) all: Vec<Alive>,
 }
 
-/// The record of a process that was started.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Record {
+/// The process that was started for an item, as the item's state has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
     pid: i32,
     start: u64,
     digest: String,
+    /// The length of its log when it was started; none if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) log_from: Option<u64>,
+}
+
+impl Started {
+    pub(crate) fn new(alive: &Alive, digest: &str, log_from: Option<u64>) -> Self {
+        let pid = alive.pid.as_raw_nonzero().get();
+        Self { pid, start: alive.start, digest: digest.to_owned(), log_from }
+    }
+
+    /// The process that was noted in the state of an item; none if the item is no process, or none was started.
+    pub fn of(state: &ItemState) -> Option<Self> {
+        state.noted().map(|LastingNote::Started(started)| started)
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Returns whether it still runs: this very process, and no later one with its id.
+    pub fn is_running(&self) -> bool {
+        self.alive().is_some()
+    }
+
+    pub(crate) fn alive(&self) -> Option<Alive> {
+        Alive::look(Pid::from_raw(self.pid)?).filter(|alive| alive.start == self.start)
+    }
 }
 
 impl Alive {
@@ -80,24 +111,32 @@ impl Tag {
 
     /// The digest in the environment of a process, if it has this mark.
     fn digest_in<'a>(&self, environment: &'a [u8]) -> Option<&'a str> {
+        self.digest_of(TAG, environment)
+    }
+
+    fn digest_of<'a>(&self, tag: &str, environment: &'a [u8]) -> Option<&'a str> {
         environment.split(|&byte| byte == 0).find_map(|variable| {
-            let value = std::str::from_utf8(variable).ok()?.strip_prefix(TAG)?.strip_prefix('=')?;
+            let value = std::str::from_utf8(variable).ok()?.strip_prefix(tag)?.strip_prefix('=')?;
             let rest = value.strip_prefix(self.set.as_str())?.strip_prefix('/')?;
             let (digest, name) = rest.split_once('/')?;
             (name == self.name.as_str()).then_some(digest)
         })
     }
 
-    /// Looks only at the recorded process.
-    pub(crate) fn recorded(&self, runtime: &Path) -> Option<(Alive, String)> {
-        let record: Record = serde_json::from_slice(&fs::read(self.record(runtime)).ok()?).ok()?;
-        let alive = Alive::look(Pid::from_raw(record.pid)?)?;
-        (alive.start == record.start).then_some((alive, record.digest))
+    /// The main process, if it runs. All processes are only looked at where none was noted.
+    pub(crate) fn main(&self, noted: Option<&Started>, runtime: &Path) -> Option<(Alive, String)> {
+        self.noted(noted, runtime).or_else(|| self.find(noted, runtime).main)
+    }
+
+    /// The process that was noted, if it runs.
+    fn noted(&self, noted: Option<&Started>, runtime: &Path) -> Option<(Alive, String)> {
+        let running = |started: &Started| Some((started.alive()?, started.digest.clone()));
+        noted.and_then(running).or_else(|| running(&self.record(runtime)?))
     }
 
     /// Looks at all processes of the host.
-    pub(crate) fn find(&self, runtime: &Path) -> Running {
-        let mut running = Running { main: self.recorded(runtime), all: Vec::new() };
+    pub(crate) fn find(&self, noted: Option<&Started>, runtime: &Path) -> Running {
+        let mut running = Running { main: self.noted(noted, runtime), all: Vec::new() };
         running.all.extend(running.main.iter().map(|(alive, _)| *alive));
         let Ok(entries) = fs::read_dir("/proc") else { return running };
         for entry in entries.flatten() {
@@ -117,25 +156,32 @@ impl Tag {
         running
     }
 
-    fn record(&self, runtime: &Path) -> PathBuf {
+    /// The command of the item that a run which was cut off had begun, if it still runs. What such a command has left
+    /// behind, such as a service, has a session of its own.
+    pub(crate) fn orphaned_command(&self) -> Option<Alive> {
+        let entries = fs::read_dir("/proc").ok()?;
+        entries.flatten().find_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)?;
+            let environment = fs::read(entry.path().join("environ")).ok()?;
+            self.digest_of(COMMAND_TAG, &environment)?;
+            let session = rustix::process::getsid(Some(pid)).ok()?;
+            Alive::look(pid).filter(|alive| alive.pid == alive.group && alive.pid != session)
+        })
+    }
+
+    /// What an earlier version recorded of the process, in a file beside the state.
+    fn record(&self, runtime: &Path) -> Option<Started> {
+        serde_json::from_slice(&fs::read(self.record_path(runtime)).ok()?).ok()
+    }
+
+    fn record_path(&self, runtime: &Path) -> PathBuf {
         runtime.join(format!("{}.pid", file_stem(&self.name)))
     }
 
-    /// Records the main process.
-    pub(crate) fn write_record(&self, runtime: &Path, alive: &Alive, digest: &str) -> std::io::Result<()> {
-        fs::create_dir_all(runtime)?;
-        let record =
-            Record { pid: alive.pid.as_raw_nonzero().get(), start: alive.start, digest: digest.to_owned() };
-        let path = self.record(runtime);
-        let beside = path.with_extension("new");
-        fs::write(&beside, serde_json::to_vec(&record)?)?;
-        fs::rename(beside, path)
-    }
-
-    /// Forgets the process.
+    /// Removes the record of an earlier version: what it says is in the item's state, or not true any more.
     pub(crate) fn remove_record(&self, runtime: &Path) {
-        // A record of a process that is not there any more says nothing.
-        let _ = fs::remove_file(self.record(runtime));
+        // There is none as a rule.
+        let _ = fs::remove_file(self.record_path(runtime));
     }
 }
 
@@ -163,5 +209,21 @@ mod tests {
         let me = Alive::look(rustix::process::getpid()).unwrap();
         assert!(me.is_alive());
         assert!(!Alive { start: me.start + 1, ..me }.is_alive(), "another one with the same id");
+    }
+
+    #[test]
+    fn what_an_earlier_version_recorded_in_a_file_is_found_where_nothing_is_noted() {
+        let runtime = tempfile::tempdir().unwrap();
+        let tag = Tag::new(&"set".into(), Path::new("/srv"), &"p".into());
+        let me = Alive::look(rustix::process::getpid()).unwrap();
+        let record = serde_json::to_vec(&Started::new(&me, "d1", None)).unwrap();
+        fs::write(runtime.path().join("process-p.pid"), record).unwrap();
+        assert_eq!(tag.main(None, runtime.path()), Some((me, "d1".to_owned())));
+        let noted = Started::new(&me, "d2", None);
+        assert_eq!(tag.main(Some(&noted), runtime.path()), Some((me, "d2".to_owned())));
+        tag.remove_record(runtime.path());
+        assert_eq!(tag.main(None, runtime.path()), None);
+        let ended = Started { start: me.start + 1, ..noted };
+        assert_eq!(tag.main(Some(&ended), runtime.path()), None, "another one with the same id");
     }
 }

@@ -12,6 +12,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tokio_util::sync::CancellationToken;
 
+use super::NOT_INHERITED;
+use super::log::last_lines;
+use super::output::Lines;
 use crate::host::Cwd;
 
 /// How often is looked whether someone has cancelled.
@@ -28,6 +31,8 @@ pub(crate) struct Job {
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) cwd: Cwd,
     pub(crate) timeout: Duration,
+    /// What it writes is passed on as it comes.
+    pub(crate) lines: Option<Lines>,
 }
 
 /// How a command ended.
@@ -49,19 +54,23 @@ pub(crate) async fn run(job: Job, turn: Arc<Mutex<()>>, cancel: &CancellationTok
     let dropped = cancel.clone().drop_guard();
     let ended = tokio::task::spawn_blocking(move || {
         let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-        if cancel.is_cancelled() { Ok(Ended::Cancelled) } else { run_blocking(&job, &cancel) }
+        if cancel.is_cancelled() { Ok(Ended::Cancelled) } else { run_blocking(job, &cancel) }
     })
     .await;
     dropped.disarm();
     ended.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
-fn run_blocking(job: &Job, cancel: &CancellationToken) -> io::Result<Ended> {
+fn run_blocking(job: Job, cancel: &CancellationToken) -> io::Result<Ended> {
     let (program, arguments) =
         job.argv.split_first().ok_or_else(|| io::Error::other("there is nothing to run"))?;
     let (output, input) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     rustix::fs::fcntl_setfl(&output, rustix::fs::OFlags::NONBLOCK)?;
-    let child = std::process::Command::new(program)
+    let mut command = std::process::Command::new(program);
+    for variable in NOT_INHERITED {
+        command.env_remove(variable);
+    }
+    let child = command
         .args(arguments)
         .envs(&job.env)
         .current_dir(job.cwd.path())
@@ -70,12 +79,14 @@ fn run_blocking(job: &Job, cancel: &CancellationToken) -> io::Result<Ended> {
         .stderr(Stdio::from(input))
         .process_group(0)
         .spawn()?;
-    let mut watched = Watched { child, output, said: Vec::new() };
+    let mut watched = Watched { child, output, said: Vec::new(), lines: job.lines };
     let outcome = watched.wait(job.timeout, Some(cancel))?;
     if let Some(status) = outcome {
+        watched.finish();
         return Ok(Ended::Exited(status, watched.said()));
     }
     watched.kill()?;
+    watched.finish();
     Ok(if cancel.is_cancelled() { Ended::Cancelled } else { Ended::TimedOut(job.timeout, watched.said()) })
 }
 
@@ -83,6 +94,7 @@ struct Watched {
     child: Child,
     output: OwnedFd,
     said: Vec<u8>,
+    lines: Option<Lines>,
 }
 
 impl Watched {
@@ -129,6 +141,9 @@ impl Watched {
             match rustix::io::read(&self.output, &mut buffer) {
                 Ok(0) => return Ok(false),
                 Ok(read) => {
+                    if let Some(lines) = &mut self.lines {
+                        lines.take(buffer.get(..read).unwrap_or_default());
+                    }
                     self.said.extend_from_slice(buffer.get(..read).unwrap_or_default());
                     let surplus = self.said.len().saturating_sub(KEPT);
                     self.said.drain(..surplus);
@@ -137,6 +152,13 @@ impl Watched {
                 Err(rustix::io::Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
+        }
+    }
+
+    /// Passes on a last line without an end.
+    fn finish(&mut self) {
+        if let Some(lines) = &mut self.lines {
+            lines.finish();
         }
     }
 
@@ -155,13 +177,6 @@ impl Watched {
     }
 
     fn said(&self) -> String {
-        tail(&self.said)
+        last_lines(&self.said).join(" | ")
     }
-}
-
-/// The last lines of an output, on one line.
-pub(crate) fn tail(said: &[u8]) -> String {
-    let text = String::from_utf8_lossy(said);
-    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-    lines.get(lines.len().saturating_sub(5)..).unwrap_or_default().join(" | ")
 }

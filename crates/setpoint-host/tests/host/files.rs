@@ -22,6 +22,7 @@ fn the_configurators_of_paths_keep_every_promise_that_can_be_checked() {
     let world = World::new();
     let access = |mode| Access { mode: Some(Mode::new(mode)), ..Access::default() };
     let file = |at: &str, content: &str, access| File {
+        log: false,
         name: Name::from_static("f"),
         path: path(at),
         content: Content::from(content),
@@ -36,8 +37,9 @@ fn the_configurators_of_paths_keep_every_promise_that_can_be_checked() {
         file("two", "B", Access::default()),
         file("two", "", access(0o4711)),
     ];
-    assert_eq!(world.block_on(testkit::check(Files::new(&world.host), &files)), []);
+    assert_eq!(world.block_on(testkit::check(Files::new(&world.host), &files)).findings, []);
     let directory = |at: &str, access| Directory {
+        implicit: false,
         name: Name::from_static("d"),
         path: path(at),
         access,
@@ -46,7 +48,7 @@ fn the_configurators_of_paths_keep_every_promise_that_can_be_checked() {
     };
     let directories =
         [directory("d", access(0o700)), directory("e", access(0o755)), directory("e", Access::default())];
-    assert_eq!(world.block_on(testkit::check(Directories::new(&world.host), &directories)), []);
+    assert_eq!(world.block_on(testkit::check(Directories::new(&world.host), &directories)).findings, []);
     let link = |at: &str, target: &str| Symlink {
         name: Name::from_static("l"),
         path: path(at),
@@ -55,7 +57,7 @@ fn the_configurators_of_paths_keep_every_promise_that_can_be_checked() {
         needs: Vec::new(),
     };
     let links = [link("l", "a"), link("l", "/b"), link("m", "../c"), link("m", "a")];
-    assert_eq!(world.block_on(testkit::check(Symlinks::new(&world.host), &links)), []);
+    assert_eq!(world.block_on(testkit::check(Symlinks::new(&world.host), &links)).findings, []);
     assert_eq!(world.tree(), [""; 0], "nothing is left behind");
 }
 
@@ -210,4 +212,35 @@ fn owners_are_known_by_name_and_by_number() {
     assert_eq!(world.drifted(), [("file", "f").into()]);
     let log = world.apply("files: {f: {content: x, owner: nosuchuser}}\n");
     assert_eq!(log[0], "modify file/f, failed: there is no user \"nosuchuser\"");
+}
+
+#[test]
+fn a_rewritten_file_keeps_its_access_control_list_and_what_users_attached() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    let mut world = World::new();
+    world.apply("files: {f: {content: one, mode: '0640'}}\n");
+    let path = world.path("f");
+    // user::rw- user:1234:r-- group::r-- mask::r-- other::---
+    let entries =
+        [(1_u16, 6_u16, u32::MAX), (2, 4, 1234), (4, 4, u32::MAX), (0x10, 4, u32::MAX), (0x20, 0, u32::MAX)];
+    let mut list = 2_u32.to_le_bytes().to_vec();
+    for (tag, permissions, id) in entries {
+        list.extend(tag.to_le_bytes().into_iter().chain(permissions.to_le_bytes()).chain(id.to_le_bytes()));
+    }
+    let attached: Vec<(&str, Vec<u8>)> =
+        [("user.origin", b"backup".to_vec()), ("system.posix_acl_access", list)]
+            .into_iter()
+            // Not every file system has them.
+            .filter(|(name, value)| setxattr(&path, *name, value, XattrFlags::empty()).is_ok())
+            .collect();
+    let inode = fs::metadata(&path).unwrap().ino();
+    world.apply("files: {f: {content: two, mode: '0640'}}\n");
+    assert_eq!(world.text("f"), "two");
+    assert_ne!(fs::metadata(&path).unwrap().ino(), inode, "it is another file");
+    for (name, value) in &attached {
+        let mut found = [0; 200];
+        let length = getxattr(&path, *name, &mut found[..]).unwrap();
+        assert_eq!(&found[..length], value, "{name}");
+    }
+    assert_eq!(world.drifted(), []);
 }

@@ -10,6 +10,7 @@ mod hostile;
 mod manifest;
 mod ownership;
 mod processes;
+mod ready;
 mod schema;
 mod speed;
 mod world;

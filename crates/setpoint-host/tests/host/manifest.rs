@@ -51,7 +51,14 @@ commands:
     assert_eq!(needs(&manifest, "symlink", "through"), ["directory/app", "directory/etc"]);
     assert_eq!(
         needs(&manifest, "process", "web"),
-        ["command/job!", "directory/app", "directory/logs", "file/config!", "symlink/link first"],
+        [
+            "command/job!",
+            "directory/app",
+            "directory/logs",
+            "file/config!",
+            "file/web:log first",
+            "symlink/link first"
+        ],
         "a process restarts when what it reads changes, not when its directory does"
     );
     assert_eq!(needs(&manifest, "process", "reader"), ["directory/logs", "symlink/link!"]);
@@ -87,7 +94,14 @@ files:
     );
     let bytes = |name: &str| {
         let file: &File = manifest.graph().item(&ItemRef::new("file", name)).unwrap().get().unwrap();
-        file.content.bytes().to_vec()
+        let mut bytes = Vec::new();
+        file.content
+            .for_each_chunk(|chunk| {
+                bytes.extend_from_slice(chunk);
+                Ok(())
+            })
+            .unwrap();
+        bytes
     };
     assert_eq!(bytes("plain"), b"as ${it.is} {{ here }}", "content is taken as it is");
     assert_eq!((bytes("empty"), bytes("binary"), bytes("copy")), (vec![], vec![0, 255], vec![255, 0]));

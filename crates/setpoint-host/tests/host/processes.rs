@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use setpoint_engine::testkit;
-use setpoint_host::{Process, Processes, Run, StopSignal, Wait};
+use setpoint_host::{Process, Processes, Run, Started, StopSignal, Wait};
 
 use crate::world::World;
 
@@ -14,7 +14,7 @@ use crate::world::World;
 const SLEEPER: &str = "processes: {p: {command: 'echo $$ >> pids; exec sleep 60', stop_timeout: 5s}}\n";
 
 /// The process ids that were written, once there are so many.
-fn pids(world: &World, count: usize) -> Vec<Pid> {
+pub(crate) fn pids(world: &World, count: usize) -> Vec<Pid> {
     let text = || fs::read_to_string(world.path("pids")).unwrap_or_default();
     soon("it writes its process id", || text().matches('\n').count() >= count);
     let pids: Vec<Pid> = text().lines().map(|line| Pid::from_raw(line.parse().unwrap()).unwrap()).collect();
@@ -22,12 +22,12 @@ fn pids(world: &World, count: usize) -> Vec<Pid> {
     pids
 }
 
-fn is_alive(pid: Pid) -> bool {
+pub(crate) fn is_alive(pid: Pid) -> bool {
     test_kill_process(pid).is_ok()
 }
 
 /// Waits for something that happens soon.
-fn soon(what: &str, mut happened: impl FnMut() -> bool) {
+pub(crate) fn soon(what: &str, mut happened: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_mins(1);
     while !happened() {
         assert!(Instant::now() < until, "{what}");
@@ -45,13 +45,14 @@ fn the_configurator_of_processes_keeps_every_promise_that_can_be_checked() {
         sensitive: false,
         cwd: None,
         log: None,
+        ready: None,
         stop_signal: StopSignal::Term,
         stop_timeout: Wait::from_millis(timeout),
         runs_other: None,
         needs: Vec::new(),
     };
     let samples = [sample("61", 5000), sample("61", 6000), sample("62", 5000)];
-    assert_eq!(world.block_on(testkit::check(Processes::new(&world.host), &samples)), []);
+    assert_eq!(world.block_on(testkit::check(Processes::new(&world.host), &samples)).findings, []);
 }
 
 #[test]
@@ -104,18 +105,51 @@ processes: {{p: {{command: 'echo $$ >> pids; cat ${{file.f.path}} >> read; exec 
 }
 
 #[test]
-fn a_process_that_was_started_and_not_recorded_is_not_started_twice() {
+fn which_process_runs_is_part_of_the_items_state_and_saved_with_it() {
+    let mut world = World::new();
+    world.apply(SLEEPER);
+    let pid = pids(&world, 1)[0];
+    let current = world.current.as_mut().unwrap();
+    world.host.settle(current);
+    let started =
+        |world: &World| world.current.as_ref().unwrap().state(&("process", "p").into()).and_then(Started::of);
+    let noted = started(&world).unwrap();
+    assert!(noted.pid() == pid.as_raw_nonzero().get() && noted.is_running());
+    let beside: Vec<_> = fs::read_dir(world.directory.path().join("run")).unwrap().collect();
+    assert_eq!(beside.len(), 1, "only the log is beside the state: {beside:?}");
+    world.apply(&SLEEPER.replace("sleep 60", "sleep 61"));
+    assert_eq!(started(&world).unwrap().pid(), pids(&world, 2)[1].as_raw_nonzero().get());
+    assert!(!noted.is_running());
+    world.destroy();
+}
+
+#[test]
+fn a_process_that_overwrote_its_mark_is_found_by_what_was_noted() {
+    let mut world = World::new();
+    // Nothing in the environment, as of a program that writes its title there.
+    let yaml = "processes: {p: {command: 'echo $$ >> pids; exec env -i sleep 60', stop_timeout: 5s}}\n";
+    world.apply(yaml);
+    let pid = pids(&world, 1)[0];
+    soon("the mark is gone", || {
+        fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()))
+            .is_ok_and(|environment| environment.is_empty())
+    });
+    assert_eq!((world.drifted(), world.apply(yaml)), (vec![], vec![]));
+    world.destroy();
+    assert!(!is_alive(pid));
+}
+
+#[test]
+fn a_process_that_was_started_and_not_noted_is_not_started_twice() {
     let mut world = World::new();
     world.apply(SLEEPER);
     pids(&world, 1);
-    // As after a kill between the start and the bookkeeping: no record, no state, another program.
-    fs::remove_dir_all(world.directory.path().join("run")).unwrap();
+    // As after a kill between the start and the note of it: no state, another program.
     world.current = None;
     assert_eq!(world.apply(SLEEPER), ["create process/p"]);
     assert_eq!(pids(&world, 1).len(), 1, "the one that runs was found by its mark");
     assert_eq!(world.drifted(), []);
 
-    fs::remove_dir_all(world.directory.path().join("run")).unwrap();
     world.current = None;
     let other = SLEEPER.replace("sleep 60", "sleep 61");
     assert_eq!(world.apply(&other), ["create process/p"]);
@@ -151,7 +185,7 @@ fn the_signal_to_stop_with_is_the_declared_one() {
 fn a_process_that_ends_at_once_is_a_failure_with_its_last_words() {
     let mut world = World::new();
     let log = world.apply("processes: {p: {command: 'echo no such thing >&2; exit 7', log: p.log}}\n");
-    assert_eq!(log[0], "create process/p, failed: it ended at once, exit status: 7: no such thing");
+    assert_eq!(log[1], "create process/p, failed: it ended at once, exit status: 7: no such thing");
     assert_eq!(world.text("p.log"), "no such thing\n");
     let mut world = World::new();
     let log = world.apply("processes: {p: {command: [/no/such/program]}}\n");
@@ -168,8 +202,6 @@ processes: {p: {command: 'echo $WHO in $(pwd); exec sleep 60', env: {WHO: me}, c
     );
     let d = fs::canonicalize(world.path("d")).unwrap();
     soon("it has spoken", || world.text("logs/p") == format!("me in {}\n", d.display()));
-    let log = world.destroy();
-    let kept = log.iter().any(|line| line.contains("did not put there: p"));
-    assert!(kept, "what a process wrote is not Setpoint's to remove: {log:?}");
-    assert_eq!(world.tree(), ["logs", "logs/p"]);
+    world.destroy();
+    assert_eq!(world.tree(), [""; 0], "its log goes with it");
 }

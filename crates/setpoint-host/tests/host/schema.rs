@@ -27,6 +27,12 @@ fn good_manifests_are_good_for_the_schema() {
         json!({ "symlinks": { "a": { "target": "b", "path": "c" } } }),
         json!({ "processes": { "a": { "command": ["x", 1], "env": { "N": 1, "B": true }, "cwd": ".", "log": "l",
             "stop_signal": "SIGINT", "stop_timeout": "5s" } } }),
+        json!({ "processes": {
+            "a": { "command": "x", "ready": { "port": 8080, "timeout": "5s" } },
+            "b": { "command": "x", "ready": { "port": "db:5432" } },
+            "c": { "command": "x", "ready": { "file": "run/c" } },
+            "d": { "command": "x", "ready": { "command": ["true"] } },
+            "e": { "command": "x", "ready": { "log": "listening", "timeout": 60 } } } }),
         json!({ "commands": { "a": { "check": "x", "apply": ["y"], "undo": "z", "apply_timeout": 5 } } }),
         json!({ "files": { "a": { "content": "x" }, "b": { "content": "y", "after": ["file.a"] } } }),
     ] {
@@ -53,6 +59,13 @@ fn bad_manifests_are_bad_for_the_schema() {
         json!({ "processes": { "a": { "command": "x", "stop_signal": "STOP" } } }),
         json!({ "processes": { "a": { "command": "x", "stop_timeout": "soon" } } }),
         json!({ "processes": { "a": { "command": "x", "env": { "A=B": "x" } } } }),
+        json!({ "processes": { "a": { "command": "x", "ready": {} } } }),
+        json!({ "processes": { "a": { "command": "x", "ready": 8080 } } }),
+        json!({ "processes": { "a": { "command": "x", "ready": { "port": 0 } } } }),
+        json!({ "processes": { "a": { "command": "x", "ready": { "port": 70000 } } } }),
+        json!({ "processes": { "a": { "command": "x", "ready": { "port": "http" } } } }),
+        json!({ "processes": { "a": { "command": "x", "ready": { "port": 80, "log": "x" } } } }),
+        json!({ "processes": { "a": { "command": "x", "ready": { "port": 80, "prot": 80 } } } }),
         json!({ "commands": { "a": { "check": "x" } } }),
         json!({ "commands": { "a": { "apply": "x", "after": ["thing.b"] } } }),
     ] {

@@ -34,7 +34,8 @@ fn syntax_that_is_no_yaml_is_shown_where_it_breaks() {
     let found = one("files:\n\ta: 1\n");
     assert_eq!(found.0, 2, "{found:?}");
     is("files: \u{1}\n", 1, 8, "control character", "text file");
-    is("- a\n- b\n", 1, 1, "a manifest is a map, and this is a list", "files:");
+    is("- a\n- b\n", 0, 0, "no YAML file in this directory is a manifest", "a manifest has directories");
+    is("files: {}\n---\n- a\n", 3, 1, "a manifest is a map, and this is a list", "files:");
 }
 
 #[test]
@@ -73,7 +74,32 @@ fn a_value_of_the_wrong_type_is_named_for_what_it_is() {
     is("processes:\n  a: {command: x, stop_timeout: soon}\n", 2, 33, "a time is", "");
     is("processes:\n  a: {command: x, env: {A: [1]}}\n", 2, 28, "a variable is text", "");
     is("processes:\n  a: {command: x, env: {SETPOINT_PROCESS: y}}\n", 2, 25, "Setpoint sets this", "");
+    is(
+        "processes:\n  a: {command: x, ready: 80}\n",
+        2,
+        26,
+        "`ready` is a map, and this is a number",
+        "port: 8080",
+    );
     is("values: 3\n", 1, 9, "a map of values", "");
+}
+
+#[test]
+fn what_shows_that_a_process_is_ready_is_one_thing() {
+    let ready = |ready: &str| format!("processes:\n  a: {{command: x, ready: {ready}}}\n");
+    is(&ready("{}"), 2, 26, "`ready` has none of `port`, `file`, `command`, `log`", "such as");
+    is(&ready("{timeout: 5s}"), 2, 26, "`ready` has none of", "");
+    is(&ready("{port: 80, log: up}"), 2, 37, "`ready` has both `port` and `log`", "keep one of");
+    is(&ready("{prot: 80}"), 2, 27, "`ready` has no attribute `prot`", "did you mean `port`?");
+    for port in ["0", "65536", "http", "'db:'", "'a:b:80'"] {
+        is(&ready(&format!("{{port: {port}}}")), 2, 33, "a port is a number from 1 to 65535", "");
+    }
+    is(&ready("{port: [80]}"), 2, 33, "`port` is the number of a port", "such as 8080");
+    is(&ready("{file: /etc/passwd}"), 2, 33, "leads out of the root", "all paths are below");
+    is(&ready("{log: ''}"), 2, 32, "`log` is empty", "");
+    is(&ready("{command: []}"), 2, 36, "`command` is empty", "");
+    is(&ready("{port: 80, timeout: soon}"), 2, 46, "a time is", "");
+    is(&ready("{command: 'test -e ${file.b.path}'}"), 2, 45, "there is no file `b`", "");
 }
 
 #[test]

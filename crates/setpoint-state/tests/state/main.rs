@@ -22,9 +22,7 @@ struct Part {
 }
 
 impl Item for Part {
-    fn kind(&self) -> Kind {
-        Kind::from_static("part")
-    }
+    const KIND: Kind = Kind::from_static("part");
     fn name(&self) -> Name {
         Name::new(&self.name)
     }
@@ -45,9 +43,6 @@ impl Configurator<Part> for Parts {
     async fn modify(&self, _: &OpCx, _: &Part, _: &Part) -> Result<(), OpError> {
         Ok(())
     }
-    fn needs_recreate(&self, _: &Part, _: &Part) -> bool {
-        false
-    }
 }
 
 fn part(name: &str, value: u32) -> Part {
@@ -60,7 +55,7 @@ fn reference(name: &str) -> ItemRef {
 
 fn state_in(dir: &TempDir) -> StateDir {
     let mut types = ItemTypes::new();
-    types.register::<Part>("part");
+    types.register::<Part>();
     StateDir::new(dir.path().join(".setpoint"), Arc::new(types))
 }
 
@@ -70,7 +65,15 @@ fn lock(state: &StateDir) -> (Writer, CurrentGraph) {
 
 fn run(number: u64) -> Run {
     let (started, ended) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
-    Run { number, command: "apply".into(), started, ended, outcome: Outcome::Done, entries: Vec::new() }
+    Run {
+        number,
+        command: "apply".into(),
+        started,
+        ended,
+        outcome: Outcome::Done,
+        drift: Vec::new(),
+        entries: Vec::new(),
+    }
 }
 
 /// Reconciles as a command would: journalled, not yet saved.
@@ -80,7 +83,7 @@ async fn reconcile(writer: &Writer, graph: CurrentGraph, parts: &[Part]) -> Curr
         intended.put_item(part.clone()).unwrap();
     }
     writer.begin("apply", Timestamp::UNIX_EPOCH);
-    let engine = Engine::new(DefaultRegistry::new().with("part", Parts)).with_journal(writer.journal());
+    let engine = Engine::new(DefaultRegistry::new().with(Parts)).with_journal(writer.journal());
     let mut current = Some(graph);
     engine.reconcile(&mut current, Some(&intended), &Selection::all()).await.unwrap();
     current.unwrap()

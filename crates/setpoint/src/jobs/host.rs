@@ -15,11 +15,16 @@ mod plan;
 mod planfile;
 mod preview;
 mod print;
+mod progress;
 mod protect;
+mod rename;
+mod root;
 mod run;
 mod schema;
 mod set;
 mod state;
+mod story;
+mod unreadable;
 mod validate;
 mod watch;
 
@@ -68,7 +73,7 @@ pub(crate) fn dispatch(command: &HostCommand, report: Report) -> Result<u8, CliE
         HostCommand::Apply(args) => apply::run(args, report),
         HostCommand::Watch(args) => watch::run(args, report),
         HostCommand::Destroy(args) => destroy::run(args, report),
-        HostCommand::Validate(args) => validate::run(args),
+        HostCommand::Validate(args) => validate::run(args, report),
         HostCommand::Explain(args) => explain::run(args),
         HostCommand::Graph(args) => graph::run(args, report),
         HostCommand::State(args) => state::run(&args.command, report),

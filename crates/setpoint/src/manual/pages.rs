@@ -162,6 +162,15 @@ pub(super) const PAGES: &[Page] = &[
         files: STATE_FILES,
     },
     Page {
+        command: "state relocate",
+        examples: &[Example(
+            "Take over what was moved by hand to the root that the manifests say now:",
+            "setpoint state relocate",
+        )],
+        exit: FOUND,
+        files: STATE_FILES,
+    },
+    Page {
         command: "state import",
         examples: &[Example("Take over a file that is there already:", "setpoint state import file.motd")],
         exit: FOUND,

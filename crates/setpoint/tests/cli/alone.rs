@@ -1,6 +1,5 @@
 //! Commands that run beside each other, that are stopped, and that are killed.
 
-use std::fmt::Write;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -143,96 +142,4 @@ fn the_second_signal_cancels_what_runs() {
     apply.signal(Signal::SIGINT);
     assert_eq!(apply.wait(), 1);
     assert!(start.elapsed() < Duration::from_secs(20), "it did not wait for the command");
-}
-
-/// Kills the command at hundreds of random points. Whatever it was doing, the next run goes on from there:
-/// nothing is lost, doubled or left as rubbish. `SETPOINT_ROUNDS` asks for more of them, `SETPOINT_SEED` for
-/// others.
-#[test]
-fn killed_at_any_instant_nothing_is_lost_doubled_or_left_as_rubbish() {
-    let rounds = std::env::var("SETPOINT_ROUNDS").map_or(200, |rounds| rounds.parse().unwrap());
-    let sandbox = Sandbox::new("");
-    let mut seed =
-        std::env::var("SETPOINT_SEED").map_or(88_172_645_463_325_252, |seed| seed.parse().unwrap());
-    let mut random = move |below: u64| {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed % below
-    };
-    let mut killed = 0;
-    for round in 0..rounds {
-        let manifest = random_manifest(&mut random, round);
-        sandbox.declare(&manifest.text);
-        let mut apply = sandbox.command(&["apply", "--yes"]);
-        let mut child =
-            apply.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_micros(random(12_000)));
-        if child.try_wait().unwrap().is_none() {
-            killed += 1;
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        // Not every time: several cut-off runs may follow each other.
-        if random(3) > 0 {
-            let ran = sandbox.run(&["apply", "--yes"]);
-            assert_eq!(ran.code(), 0, "round {round}: {}{}", ran.out(), ran.err());
-            assert_eq!(sandbox.tree(), manifest.tree, "round {round}: {}", ran.out());
-            for (path, content) in &manifest.contents {
-                assert_eq!(&sandbox.read(path), content, "round {round}");
-            }
-            assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
-        }
-    }
-    assert!(killed >= rounds / 4, "only {killed} of {rounds} were killed in time");
-    sandbox.ok(&["apply", "--yes"]);
-    sandbox.ok(&["destroy", "--yes"]);
-    assert_eq!(sandbox.tree(), [""; 0], "what was made is known, and goes");
-}
-
-struct Declared {
-    text: String,
-    tree: Vec<String>,
-    contents: Vec<(String, String)>,
-}
-
-/// A few directories, files that move between them, and links.
-fn random_manifest(random: &mut impl FnMut(u64) -> u64, round: u32) -> Declared {
-    let mut text = String::from("directories:\n  top:\n");
-    let (mut tree, mut contents) = (vec!["top".to_owned()], Vec::new());
-    let mut directories = vec!["top".to_owned()];
-    for name in ["one", "two"] {
-        if random(4) > 0 {
-            let path = format!("top/{name}{}", random(2));
-            text.push_str(&["  ", name, ": {path: ", &path, "}\n"].concat());
-            tree.push(path.clone());
-            directories.push(path);
-        }
-    }
-    let mut files = String::new();
-    for name in 0..10 {
-        if random(4) > 0 {
-            let directory = &directories[usize::try_from(random(directories.len() as u64)).unwrap()];
-            let path = format!("{directory}/f{name}");
-            let content = format!("{name} {}\n", if random(2) == 0 { round } else { 0 }).repeat(200);
-            writeln!(files, "  f{name}: {{path: {path}, content: {content:?}}}").unwrap();
-            contents.push((path.clone(), content));
-            tree.push(path);
-        }
-    }
-    if !files.is_empty() {
-        text.push_str(&["files:\n", &files].concat());
-    }
-    let mut links = String::new();
-    for name in 0..3 {
-        if random(2) > 0 {
-            writeln!(links, "  l{name}: {{path: top/l{name}, target: f{}}}", random(10)).unwrap();
-            tree.push(format!("top/l{name}"));
-        }
-    }
-    if !links.is_empty() {
-        text.push_str(&["symlinks:\n", &links].concat());
-    }
-    tree.sort();
-    Declared { text, tree, contents }
 }

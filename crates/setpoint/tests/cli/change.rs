@@ -128,7 +128,8 @@ fn only_what_is_targeted_is_changed() {
     assert_eq!(sandbox.tree(), ["secret.txt"]);
     let unknown = sandbox.run(&["apply", "--yes", "--target", "file.secert"]);
     assert_eq!(unknown.code(), 1);
-    assert!(unknown.err().starts_with("error: file/secert is neither declared nor remembered\nhint:"));
+    let expected = "error: file/secert is neither declared nor remembered; did you mean file.secret?\nhint:";
+    assert!(unknown.err().starts_with(expected), "{}", unknown.err());
 }
 
 #[test]
@@ -172,8 +173,15 @@ fn a_kept_plan_is_carried_out_unless_it_has_gone_stale() {
     let sandbox = Sandbox::new(SITE);
     sandbox.ok(&["plan", "--out", "the.plan"]);
     assert_eq!(fs::metadata(sandbox.path("the.plan")).unwrap().permissions().mode() & 0o777, 0o600);
-    // What was planned is what is done, whatever the manifest says by now.
+    // What is declared by now is something else.
     sandbox.declare(&SITE.replace("Hello", "Later"));
+    let stale = sandbox.run(&["apply", "the.plan"]);
+    assert!(
+        stale.err().contains("gone stale: the manifests, or files that they refer to"),
+        "{}",
+        stale.err()
+    );
+    sandbox.declare(SITE);
     sandbox.ok(&["apply", "the.plan"]);
     assert!(sandbox.read("public/index.html").contains("Hello"));
     let stale = sandbox.run(&["apply", "the.plan"]);
@@ -358,14 +366,14 @@ fn what_was_there_before_is_let_go_and_not_deleted() {
 fn what_is_seen_while_the_manifests_are_loaded_is_seen_in_the_right_place() {
     let sandbox = Sandbox::new("root: here\nfiles:\n  a: {content: a}\n");
     fs::create_dir(sandbox.path("here")).unwrap();
-    fs::create_dir(sandbox.path("there")).unwrap();
     sandbox.ok(&["apply", "--yes"]);
-    sandbox.write("there/a", "a");
+    // Moved as a whole, it is the same root, and another one is where it was.
+    fs::rename(sandbox.path("here"), sandbox.path("there")).unwrap();
+    fs::create_dir(sandbox.path("here")).unwrap();
     // By its looks the root is still the old one.
     sandbox.write(
         "site.yaml",
         "name: site\n\"root\": there\nvalues: {text: 'x\nroot: here'}\nfiles:\n  a: {content: a}\n",
     );
-    fs::remove_file(sandbox.path("here/a")).unwrap();
     assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
 }

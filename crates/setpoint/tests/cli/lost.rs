@@ -1,7 +1,7 @@
 //! Nothing is lost: what each of these once took away, or forgot.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 
 use nix::sys::signal::Signal;
 
@@ -24,7 +24,7 @@ directories: {data: {adopt: true}}
 symlinks: {link: {target: motd, adopt: true}}
 commands:
   theirs: {check: test -e state, apply: touch state, undo: rm state}
-  slow: {apply: 'true', undo: 'touch undoing; test -e quick || sleep 60'}
+  slow: {apply: 'true', undo: 'touch undoing; for i in $(seq 300); do test -e quick && break; sleep 0.1; done'}
 ",
     );
     sandbox.write("motd", "theirs\n");
@@ -47,7 +47,7 @@ fn a_command_that_was_to_be_applied_again_is_when_the_run_is_killed_in_between()
         format!(
             "files: {{f: {{content: {content}}}}}
 commands:
-  migrate: {{apply: 'touch undoing; test -e quick || sleep 60', redo_on: [file.f]}}
+  migrate: {{apply: 'touch undoing; for i in $(seq 300); do test -e quick && break; sleep 0.1; done', redo_on: [file.f]}}
   reload: {{check: test -e loaded, apply: 'cat f >> loaded', redo_on: [command.migrate]}}
 "
         )
@@ -257,4 +257,232 @@ fn a_plan_is_kept_through_no_name_that_someone_else_could_have_prepared() {
     let mode = fs::metadata(sandbox.path("first.plan")).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
     assert_eq!(sandbox.tree(), ["first.plan", "first.setpoint-new", "victim"], "nothing is left beside it");
+}
+
+#[test]
+fn an_item_that_can_not_be_read_is_left_with_what_needs_it_and_the_rest_is_applied() {
+    let manifest = |content: &str| {
+        format!(
+            "directories:\n  d:\nfiles:\n  a: {{path: d/a, content: {content}}}\n  b: {{path: d/b, content: {content}}}\n\
+             commands:\n  c: {{apply: 'echo {content} >> ran', undo: rm ran, after: [file.a]}}\n\
+             symlinks:\n  l: {{target: d/a}}\n"
+        )
+    };
+    let sandbox = Sandbox::new(&manifest("x"));
+    sandbox.ok(&["apply", "--yes"]);
+    fs::remove_file(sandbox.path("d/a")).unwrap();
+    fs::create_dir(sandbox.path("d/a")).unwrap();
+    sandbox.declare(&manifest("y"));
+    let planned = sandbox.run(&["plan"]);
+    assert_eq!(planned.code(), 1);
+    assert!(planned.out().contains("! file/a: d/a should be a file"), "{}", planned.out());
+    assert!(
+        planned.out().contains("symlink/l needs it") && planned.out().contains("~ file/b"),
+        "{}",
+        planned.out()
+    );
+    let applied = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(applied.code(), 1);
+    assert!(applied.err().contains("file/a: d/a should be a file"), "{}", applied.err());
+    assert_eq!(sandbox.read("d/b"), "y");
+    assert!(sandbox.path("d/a").is_dir());
+    // Neither it nor what is around it is removed.
+    sandbox.declare("");
+    assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
+    assert_eq!(sandbox.tree(), ["d", "d/a", "l"]);
+    assert_eq!(sandbox.run(&["destroy", "--yes"]).code(), 1);
+    assert_eq!(sandbox.tree(), ["d", "d/a", "l"]);
+    fs::remove_dir(sandbox.path("d/a")).unwrap();
+    sandbox.ok(&["destroy", "--yes"]);
+    assert!(sandbox.tree().is_empty());
+}
+
+#[test]
+fn a_large_source_takes_little_memory_and_little_state() {
+    let sandbox = Sandbox::new("files:\n  big: {source: data.bin}\n");
+    let data = fs::File::create(sandbox.path("data.bin")).unwrap();
+    data.set_len(200 << 20).unwrap();
+    for args in [&["apply", "--yes"][..], &["plan"], &["apply", "--yes", "--replace", "file.big"]] {
+        // The program itself, its libraries and its stacks are most of this.
+        sandbox.ok_within(300, args);
+    }
+    assert_eq!(fs::metadata(sandbox.path("big")).unwrap().len(), 200 << 20);
+    let state = fs::metadata(sandbox.path(".setpoint/state.redb")).unwrap().len();
+    assert!(state < 4 << 20, "{state}");
+    // One byte is a change.
+    fs::OpenOptions::new().write(true).open(sandbox.path("big")).unwrap().write_at(b"x", 150 << 20).unwrap();
+    assert!(sandbox.ok(&["plan"]).contains("~ file/big is changed"));
+    sandbox.ok(&["apply", "--yes"]);
+    assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
+}
+
+#[test]
+fn a_saved_plan_is_refused_when_a_manifest_or_a_source_has_changed() {
+    let sandbox = Sandbox::new("values: {v: 1}\nfiles:\n  f: {source: data}\n  g: {template: '{{ v }}'}\n");
+    sandbox.write("data", &"x".repeat(100_000));
+    let stale = |how: &str| {
+        let refused = sandbox.run(&["apply", "plan.json"]);
+        assert_eq!(refused.code(), 1, "{how}");
+        assert!(refused.err().contains("have changed since it was made"), "{how}: {}", refused.err());
+        assert!(!sandbox.path("f").exists());
+    };
+    sandbox.ok(&["plan", "--out", "plan.json"]);
+    sandbox.write("data", &"y".repeat(100_000));
+    stale("a source");
+    sandbox.write("data", &"x".repeat(100_000));
+    sandbox.declare("values: {v: 2}\nfiles:\n  f: {source: data}\n  g: {template: '{{ v }}'}\n");
+    stale("a value");
+    // What was set when it was planned is set when it is applied.
+    sandbox.ok(&["plan", "--out", "plan.json", "--var", "v=3"]);
+    sandbox.ok(&["apply", "plan.json"]);
+    assert_eq!(sandbox.read("g"), "3");
+}
+
+#[test]
+fn what_was_imported_or_adopted_is_as_and_where_it_was_in_the_end() {
+    let sandbox = Sandbox::new("files:\n  a: {content: ours}\n");
+    sandbox.write("a", "theirs");
+    // Also one whose creation has failed because of it.
+    assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
+    sandbox.ok(&["state", "import", "file.a"]);
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("a"), "ours");
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.read("a"), "theirs");
+    // Moved meanwhile, it goes back to where it was.
+    sandbox.declare("files:\n  a: {content: ours, adopt: true}\nsymlinks:\n  l: {target: x, adopt: true}\n");
+    symlink("theirs", sandbox.path("l")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare("files:\n  a: {path: b, content: ours, adopt: true}\nsymlinks:\n  l: {path: m, target: x, adopt: true}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.tree(), ["b", "m"]);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.tree(), ["a", "l"]);
+    assert_eq!(sandbox.read("a"), "theirs");
+    assert_eq!(fs::read_link(sandbox.path("l")).unwrap().to_str(), Some("theirs"));
+}
+
+#[test]
+fn an_adopted_directory_gets_its_permissions_back() {
+    let sandbox = Sandbox::new("directories:\n  d: {mode: '0755', adopt: true}\n");
+    fs::create_dir(sandbox.path("d")).unwrap();
+    fs::set_permissions(sandbox.path("d"), fs::Permissions::from_mode(0o700)).unwrap();
+    let mode = || fs::metadata(sandbox.path("d")).unwrap().permissions().mode() & 0o777;
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(mode(), 0o755);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(mode(), 0o700);
+}
+
+#[test]
+fn a_command_that_outlives_a_killed_run_is_waited_for() {
+    let sandbox = Sandbox::new("commands:\n  c: {apply: 'echo begun >> log; sleep 2; echo ended >> log'}\n");
+    let mut applying = sandbox.start(&["apply", "--yes"]);
+    eventually("it has begun", || sandbox.path("log").exists());
+    applying.signal(Signal::SIGKILL);
+    let _ = applying.child.wait();
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("log"), "begun\nended\nbegun\nended\n");
+}
+
+#[test]
+fn what_a_sensitive_command_writes_is_not_shown_when_it_fails() {
+    let sandbox = Sandbox::new(
+        "commands:\n  c: {apply: 'echo $TOKEN; exit 1', env: {TOKEN: hunter2}, sensitive: true}\n\
+         processes:\n  p: {command: 'echo $TOKEN; exit 1', env: {TOKEN: hunter2}, sensitive: true}\n",
+    );
+    let failed = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(failed.code(), 1);
+    let all =
+        [failed.out(), failed.err(), sandbox.ok(&["show"]), sandbox.ok(&["explain", "command.c"])].concat();
+    assert!(all.contains("(its output is sensitive)") && !all.contains("hunter2"), "{all}");
+}
+
+#[test]
+fn a_manifest_that_becomes_something_else_deletes_nothing() {
+    let sandbox = Sandbox::new("files:\n  a: {content: a}\n");
+    sandbox.write("b.yaml", "files:\n  b: {content: b}\n");
+    let mut watching = sandbox.start(&["watch"]);
+    eventually("both are there", || sandbox.path("a").exists() && sandbox.path("b").exists());
+    sandbox.write("b.yaml", "things: {b: {content: b}}\n");
+    watching.until("b.yaml is no manifest of Setpoint any more");
+    assert_eq!(sandbox.read("b"), "b");
+    sandbox.write("b.yaml", "files:\n  b: {content: c}\n");
+    eventually("it goes on", || sandbox.read("b") == "c");
+    sandbox.write("b.yaml", "");
+    eventually("it is refused again", || {
+        watching.log().matches("any more, and what it declared").count() > 1
+    });
+    assert_eq!(sandbox.read("b"), "c");
+    watching.signal(Signal::SIGTERM);
+    assert_eq!(watching.wait(), 0);
+    // Misspelt, or a link to nothing, it is an error.
+    sandbox.write("b.yaml", "FILES: {b: {content: b}}\n");
+    assert!(sandbox.run(&["plan"]).err().contains("b.yaml"));
+    fs::remove_file(sandbox.path("b.yaml")).unwrap();
+    symlink("/nonexistent", sandbox.path("b.yaml")).unwrap();
+    assert_eq!(sandbox.run(&["plan"]).code(), 1);
+    assert_eq!(sandbox.run(&["validate"]).code(), 1);
+}
+
+#[test]
+fn a_plan_is_not_kept_in_the_place_of_something_else() {
+    let sandbox = Sandbox::new("files:\n  a: {content: a}\n");
+    let refused = sandbox.run(&["plan", "--out", "site.yaml"]);
+    assert_eq!(refused.code(), 1);
+    assert!(sandbox.read("site.yaml").contains("files:"));
+    sandbox.ok(&["plan", "--out", "plan"]);
+    sandbox.ok(&["plan", "--out", "plan"]);
+}
+
+#[test]
+fn a_state_that_is_gone_is_read_from_its_copy() {
+    let sandbox = Sandbox::new("files:\n  a: {content: a}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    fs::remove_file(sandbox.path(".setpoint/state.redb")).unwrap();
+    let planned = sandbox.run(&["plan"]);
+    assert!(
+        planned.out().contains("nothing to do") && planned.err().contains("is gone"),
+        "{}",
+        planned.err()
+    );
+    sandbox.ok(&["destroy", "--yes"]);
+    assert!(sandbox.tree().is_empty());
+}
+
+#[test]
+fn a_plan_warns_of_what_is_in_the_way_and_of_nothing_else() {
+    let sandbox = Sandbox::new("files:\n  k: {path: kk, content: x}\n  m: {content: x}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.write("theirs", "theirs");
+    sandbox.declare("symlinks:\n  k: {path: kk, target: x}\nfiles:\n  m: {path: theirs, content: x}\n");
+    let plan = sandbox.ok(&["plan"]);
+    assert!(plan.contains("file/m can't be moved: theirs is there already"), "{plan}");
+    assert!(!plan.contains("symlink/k can't"), "{plan}");
+}
+
+#[test]
+fn adopted_files_that_are_to_change_places_are_as_they_were_in_the_end() {
+    let with = |a: &str, b: &str| {
+        format!(
+            "files:\n  a: {{path: {a}, content: A, adopt: true}}\n  b: {{path: {b}, content: B, adopt: true}}\n"
+        )
+    };
+    let sandbox = Sandbox::new(&with("pa", "pb"));
+    sandbox.write("pa", "first");
+    sandbox.write("pb", "second");
+    sandbox.ok(&["apply", "--yes"]);
+    // One of them is let go, and is theirs again: it is in the way of the other.
+    sandbox.declare(&with("pb", "pa"));
+    let refused = sandbox.run(&["apply", "--yes"]);
+    assert!(refused.err().contains("pa is there already"), "{}", refused.err());
+    assert_eq!((sandbox.read("pa"), sandbox.read("pb")), ("first".to_owned(), "B".to_owned()));
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!((sandbox.read("pa"), sandbox.read("pb")), ("first".to_owned(), "second".to_owned()));
+    // Made anew without `adopt`, it is theirs again, and in the way.
+    sandbox.declare(&with("pa", "pb"));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&with("pa", "pb").replace(", adopt: true", ""));
+    assert_eq!(sandbox.run(&["apply", "--yes", "--replace", "file.a"]).code(), 1);
+    assert_eq!(sandbox.read("pa"), "first");
 }

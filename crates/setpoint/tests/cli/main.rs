@@ -12,15 +12,26 @@ mod demo;
 #[cfg(feature = "haproxy")]
 mod haproxy;
 mod jobs;
+#[cfg(feature = "host")]
+mod kills;
 mod links;
+#[cfg(feature = "host")]
 mod lost;
+#[cfg(feature = "host")]
+mod manifests;
 #[cfg(feature = "host")]
 mod memory;
 mod pages;
 #[cfg(feature = "host")]
+mod processes;
+#[cfg(feature = "host")]
+mod progress;
+#[cfg(feature = "host")]
 mod release;
 #[cfg_attr(not(feature = "host"), expect(dead_code, reason = "the other jobs need less of it"))]
 mod sandbox;
+#[cfg(feature = "host")]
+mod service;
 #[cfg(feature = "host")]
 mod transcript;
 

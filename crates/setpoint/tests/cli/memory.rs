@@ -8,6 +8,14 @@ use crate::sandbox::Sandbox;
 
 const PAIR: &str = "files:\n  a: {content: one}\n  b: {content: two, after: [file.a]}\n";
 
+const AGAIN: &str = "files:
+  source: {content: one}
+commands:
+  reload: {check: test -e loaded, apply: touch loaded, redo_on: [file.source]}
+processes:
+  server: {command: [sleep, '600'], restart_on: [file.source]}
+";
+
 #[test]
 fn the_state_lists_and_shows_what_was_made() {
     let sandbox = Sandbox::new(PAIR);
@@ -21,7 +29,7 @@ fn the_state_lists_and_shows_what_was_made() {
     let missing = sandbox.run(&["state", "show", "file.x"]);
     assert_eq!(
         missing.err(),
-        "error: file/x is not in the state\nhint: `setpoint state list` shows what is\n"
+        "error: file/x is not in the state; did you mean file.a?\nhint: `setpoint state list` shows what is\n"
     );
 }
 
@@ -77,7 +85,9 @@ fn the_history_tells_what_each_run_did() {
         "{history}"
     );
     let shown = sandbox.ok(&["show", "1"]);
-    assert!(shown.ends_with("  + file/a\n  + file/b\n"), "{shown}");
+    let lines: Vec<&str> = shown.lines().skip(1).filter(|line| line.starts_with("  + ")).collect();
+    let reason = "it is intended and not there";
+    assert_eq!(lines, [format!("  + file/a  {reason}"), format!("  + file/b  {reason}")], "{shown}");
     let json: Value = serde_json::from_str(&sandbox.ok(&["show", "--json"])).unwrap();
     assert_eq!((&json["number"], &json["command"]), (&Value::from(2), &Value::from("destroy")));
     assert!(sandbox.run(&["show", "9"]).err().contains("there is no run 9"));
@@ -95,6 +105,24 @@ fn graphs_are_drawn_in_all_forms() {
     sandbox.declare("files:\n  a: {content: other}\n");
     let transition = sandbox.ok(&["graph", "--plan", "--format", "svg"]);
     assert!(transition.contains("~ a") && transition.contains("- b"), "{transition}");
+}
+
+#[test]
+fn a_drawn_plan_shows_what_is_made_anew_and_what_is_applied_again() {
+    let sandbox = Sandbox::new(AGAIN);
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&AGAIN.replace("one", "two"));
+    let draw = |format: &str| sandbox.ok(&["graph", "--plan", "--format", format]);
+    let (json, svg, dot) = (draw("json"), draw("svg"), draw("dot"));
+    sandbox.ok(&["destroy", "--yes"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let marks: Vec<_> = (json["nodes"].as_array().unwrap().iter())
+        .map(|node| (node["name"].as_str().unwrap(), node["mark"].as_str().unwrap()))
+        .collect();
+    assert_eq!(marks, [("reload", "changed"), ("source", "changed"), ("server", "recreated")]);
+    assert!(svg.contains(">± server</text>") && dot.contains("label=\"± server\""), "{dot}");
+    let server = &json["nodes"][2]["description"];
+    assert!(server.as_str().unwrap().starts_with("command: [\"sleep\", \"600\"]\n"), "{server}");
 }
 
 #[test]
@@ -120,4 +148,82 @@ fn the_schema_completions_and_manual_pages_are_printed() {
     sandbox.ok(&["man", "pages"]);
     assert!(sandbox.read("pages/setpoint-apply.1").contains("lock\\-timeout"));
     assert!(sandbox.path("pages/setpoint-state-mv.1").exists());
+}
+
+#[test]
+fn a_run_is_remembered_with_its_reasons_its_drift_and_its_differences() {
+    let sandbox = Sandbox::new(
+        "files:\n  a: {content: \"one\\ntwo\\n\"}\n  key: {content: hunter2, sensitive: true}\n",
+    );
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.write("a", "one\nother\n");
+    sandbox
+        .declare("files:\n  a: {content: \"one\\nthree\\n\"}\n  key: {content: hunter3, sensitive: true}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    let shown = sandbox.ok(&["show"]);
+    for wanted in [
+        "! file/a was changed",
+        "~ file/a  its state differs from the intended one",
+        "-other",
+        "+three",
+        "content: (sensitive) → (sensitive)",
+    ] {
+        assert!(shown.contains(wanted), "{wanted}: {shown}");
+    }
+    let json: Value = serde_json::from_str(&sandbox.ok(&["show", "--json"])).unwrap();
+    assert_eq!(json["drift"][0]["name"], "a");
+    assert_eq!(json["entries"][0]["reason"], "its state differs from the intended one");
+    assert!(!json.to_string().contains("hunter"), "{json}");
+    sandbox.declare("files:\n  key: {content: hunter3, sensitive: true}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    assert!(sandbox.ok(&["history"]).lines().next().unwrap().contains(" 1 operation in "));
+}
+
+#[test]
+fn a_deletion_shows_where_the_item_is_and_what_is_run() {
+    let sandbox = Sandbox::new(
+        "files:\n  motd: {path: etc/motd, content: x}\ncommands:\n  c: {apply: touch made, undo: rm made}\n",
+    );
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare("");
+    let plan = sandbox.ok(&["plan"]);
+    assert!(plan.contains("path: etc/motd") && plan.contains("undo: rm made"), "{plan}");
+}
+
+#[test]
+fn who_names_an_unknown_item_is_told_which_was_probably_meant() {
+    let sandbox = Sandbox::new(PAIR);
+    sandbox.ok(&["apply", "--yes"]);
+    for (args, meant) in [
+        (&["explain", "file.aa"][..], "did you mean file.a?"),
+        (&["explain", "files.b"], "did you mean file.b?"),
+        (&["plan", "--target", "file.bb"], "did you mean file.b?"),
+        (&["state", "show", "file.c"], "did you mean file.a?"),
+        (&["state", "rm", "flie.a"], "did you mean file.a?"),
+        (&["state", "import", "file.d"], "did you mean file.a?"),
+    ] {
+        let refused = sandbox.run(args);
+        assert_eq!(refused.code(), 1, "{args:?}");
+        assert!(refused.err().contains(meant), "{args:?}: {}", refused.err());
+    }
+}
+
+#[test]
+fn hints_harm_nobody_who_follows_them() {
+    let sandbox = Sandbox::new("files:\n  a: {content: one}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["state", "mv", "file.a", "file.b"]);
+    let again = sandbox.run(&["state", "mv", "file.a", "file.b"]);
+    assert!(
+        again.err().contains("it has its new name already") && !again.err().contains("state rm"),
+        "{}",
+        again.err()
+    );
+    let named = sandbox.run(&["apply", "site.yaml"]);
+    assert!(named.err().contains("manifests are named with `-f FILE`"), "{}", named.err());
+    // A failed destroy is gone on with by another one.
+    let sandbox = Sandbox::new("commands:\n  c: {apply: 'true', undo: 'false'}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    let failed = sandbox.run(&["destroy", "--yes"]);
+    assert!(failed.err().contains("the next `setpoint destroy` goes on"), "{}", failed.err());
 }

@@ -81,6 +81,16 @@ impl Sandbox {
         ran.out()
     }
 
+    /// Runs a command that has to succeed with no more than so many MiB of memory.
+    pub(crate) fn ok_within(&self, mebibytes: u64, args: &[&str]) -> String {
+        let script = format!("ulimit -v {} && exec \"$0\" \"$@\"", mebibytes * 1024);
+        let mut command = Command::new("sh");
+        command.current_dir(self.root()).arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_setpoint")).args(args);
+        let ran = Ran(command.stdin(Stdio::null()).output().unwrap());
+        assert_eq!(ran.0.status.code(), Some(0), "{args:?}: {}{}", ran.out(), ran.err());
+        ran.out()
+    }
+
     /// Starts a command whose output goes to a file.
     pub(crate) fn start(&self, args: &[&str]) -> Started {
         let log = self.path(".log");
@@ -125,6 +135,16 @@ fn is_duration(text: &str) -> bool {
     let number =
         text.strip_suffix(" ms").or(text.strip_suffix(" s")).map(|text| text.trim_start_matches("under "));
     number.is_some_and(|number| number.parse::<f64>().is_ok())
+}
+
+/// A process that ends with the test.
+pub(crate) struct Ended(pub(crate) Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// A command that runs; ended with the test.

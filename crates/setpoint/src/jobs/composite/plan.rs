@@ -13,7 +13,7 @@ use setpoint_composite::declare::{Declaration, after, changes, data_changes, own
 use setpoint_composite::operator::{declaration, roster};
 use setpoint_composite::publish::{Ownership, ownership, payload_of};
 use setpoint_composite::structure::{prefix, transform};
-use setpoint_plan::{Action, Left, Operation, Plan, Standing};
+use setpoint_plan::{Action, Left, Plan, PlannedOperation, Standing};
 
 use super::error::Error;
 use super::render::read;
@@ -90,7 +90,14 @@ async fn plan(args: &PlanArgs, report: Report) -> Result<Plan, CliError> {
     for other in others {
         let cause = format!("{} is older, and the oldest of a namespace counts", composite.name_any());
         let (kind, name) = (COMPOSITE.to_owned(), format!("{namespace}/{}", other.name_any()));
-        plan.leave(Left { kind, name, path: Vec::new(), standing: Standing::Invalid, causes: vec![cause] });
+        plan.leave(Left {
+            kind,
+            name,
+            path: Vec::new(),
+            standing: Standing::Invalid,
+            causes: vec![cause],
+            waits_for: Vec::new(),
+        });
     }
     Ok(plan)
 }
@@ -128,15 +135,24 @@ impl Wanted<'_> {
         warn(&issues, report);
         let name = format!("{}/{}", self.declaration.operator_namespace, args.look.config_map);
         let mut operation = match ownership(config_map, &args.look.managed_by) {
-            Ownership::Absent => Operation::new(Action::Create, CONFIG_MAP, &name).because("it is not there"),
+            Ownership::Absent => {
+                PlannedOperation::new(Action::Create, CONFIG_MAP, &name).because("it is not there")
+            }
             Ownership::Ours => {
                 let reason = "it does not say what Consul will say";
-                Operation::new(Action::Modify, CONFIG_MAP, &name).because(reason)
+                PlannedOperation::new(Action::Modify, CONFIG_MAP, &name).because(reason)
             }
             foreign @ (Ownership::HandedOver { .. } | Ownership::Controlled { .. }) => {
                 let causes = vec![foreign.to_string()];
                 let kind = CONFIG_MAP.to_owned();
-                plan.leave(Left { kind, name, path: Vec::new(), standing: Standing::External, causes });
+                plan.leave(Left {
+                    kind,
+                    name,
+                    path: Vec::new(),
+                    standing: Standing::External,
+                    causes,
+                    waits_for: Vec::new(),
+                });
                 return Ok(plan);
             }
         };

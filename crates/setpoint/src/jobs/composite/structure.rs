@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use setpoint_composite::structure::{Issue, Payload, Roles};
-use setpoint_plan::{Action, AttributeChange, Operation, Plan};
+use setpoint_plan::{Action, AttributeChange, Plan, PlannedOperation};
 
 use crate::report::Report;
 
@@ -101,7 +101,7 @@ pub(super) fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
 }
 
 /// Writes what an operation changes; what is created or deleted as a whole needs no sign.
-fn write_detail(out: &mut String, operation: &Operation) -> fmt::Result {
+fn write_detail(out: &mut String, operation: &PlannedOperation) -> fmt::Result {
     if operation.action == Action::Modify {
         return write_changes(out, "      ", &operation.detail);
     }

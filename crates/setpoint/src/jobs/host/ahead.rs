@@ -15,7 +15,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use setpoint_engine::{Engine, Reading, Selection};
-use setpoint_graph::ItemHandle;
+use setpoint_graph::{Item, ItemHandle};
 use setpoint_host::{Directory, File, Host, HostOptions, Symlink, probable_root, registry};
 use setpoint_state::{Snapshot, StateDir};
 
@@ -43,14 +43,14 @@ impl Ahead {
 
 /// Loads the manifests, and meanwhile what is known; where asked for, also looks at what is known to be there.
 pub(crate) fn load(args: &SetArgs, look: bool) -> Result<(Set, Snapshot, Ahead), CliError> {
-    let state = state_of(args);
+    let state = state_of(&args.at);
     let looking = OnceLock::new();
     let (set, known) = thread::scope(|scope| {
         let knowing = scope.spawn(|| {
             let known = state.read();
             if let Ok(Some(known)) = &known
                 && look
-                && let Some(work) = Looking::begin(&args.file, &state, known)
+                && let Some(work) = Looking::begin(&args.at.file, &state, known)
             {
                 looking.get_or_init(|| work).help();
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use setpoint_engine::{CurrentGraph, Engine, Refreshed, Selection};
 use setpoint_graph::Graph;
-use setpoint_host::{Host, item_types};
+use setpoint_host::Host;
 use setpoint_state::{Run, Writer};
 
 use super::args::ApplyArgs;
@@ -14,9 +14,13 @@ use super::confirm::confirm;
 use super::error::Error;
 use super::planfile::PlanFile;
 use super::preview::{self, Preview};
+use super::progress::{self, Progress};
 use super::protect;
-use super::run::{self, Done, FailureView, Progress, Running};
+use super::rename::{self, Renamed};
+use super::run::{self, Done, FailureView, Running};
 use super::set::{self, Scope, Set};
+use super::story::Story;
+use super::unreadable::{self, Readable, Unreadable};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
 use crate::service::runtime;
@@ -40,6 +44,8 @@ pub(crate) struct Change<'a> {
     pub(crate) writer: Arc<Writer>,
     pub(crate) intended: Option<&'a Graph>,
     pub(crate) selection: Selection,
+    pub(crate) unreadable: Vec<Unreadable>,
+    pub(crate) renamed: Vec<Renamed>,
     pub(crate) yes: bool,
     pub(crate) json: bool,
     pub(crate) report: Report,
@@ -51,35 +57,66 @@ pub(crate) fn run(args: &ApplyArgs, report: Report) -> Result<u8, CliError> {
 
 /// Shows the plan, asks, and carries it out. With `--json` nothing is shown yet.
 pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> {
-    let set = Set::load(&args.write.set)?;
-    let (writer, mut current) = set.state.lock(set.name(), "apply", args.write.lock.lock_timeout)?;
+    let kept = args.plan.as_ref().map(|path| PlanFile::read(path)).transpose()?;
+    let mut wanted = args.write.set.clone();
+    if let Some(kept) = &kept
+        && wanted.var.is_empty()
+    {
+        wanted.var.clone_from(&kept.var);
+    }
+    let mut set = Set::load(&wanted)?;
+    set.report_foreign(report);
+    if let Some(kept) = &kept {
+        set.take_digest()?;
+        check_kept(kept, &set)?;
+    }
+    let (writer, mut current) = set.lock("apply", args.write.lock)?;
     let writer = Arc::new(writer);
     let host = set.host(&current)?;
     clean_up(&host, &writer, report)?;
-    if let Some(path) = &args.plan {
-        let kept = PlanFile::read(path)?;
-        return apply_kept(args, &set, &kept, writer, host, current, report);
+    let renamed = set.adjust(&host, &mut current)?;
+    if let Some(kept) = &kept {
+        let change = Change {
+            command: "apply",
+            engine: set::engine(&host, &args.write.change, &kept.replace),
+            set: &set,
+            host,
+            writer,
+            intended: None,
+            selection: Selection::all(),
+            unreadable: Vec::new(),
+            renamed,
+            // Whoever kept a plan has seen it.
+            yes: true,
+            json: args.write.json,
+            report,
+        };
+        return apply_kept(change, kept, current);
     }
     let engine = set::engine(&host, &args.write.change, &args.replace);
     let Scope { selection, intended } = set::scope(&args.write.change.target, set.intended(), &current)?;
     set::check_known(&args.replace, set.intended(), &current)?;
     let runtime = runtime()?;
     let refreshed = if args.write.change.refresh || args.refresh_only {
-        runtime.block_on(preview::refresh(&engine, &mut current, &selection, Vec::new()))?
+        runtime.block_on(engine.refresh(&mut current, &selection))
     } else {
         Refreshed::default()
     };
     if args.refresh_only {
         return refresh_only(args, &writer, &current, &refreshed, &set);
     }
+    let Readable { selection, intended, unreadable } =
+        unreadable::leave(&engine, &current, Some(intended), selection, &refreshed)?;
     let change = Change {
         command: "apply",
         set: &set,
         engine,
         host,
         writer,
-        intended: Some(&intended),
+        intended: intended.as_deref(),
         selection,
+        unreadable,
+        renamed,
         yes: args.write.yes,
         json: args.write.json,
         report,
@@ -99,46 +136,34 @@ pub(crate) fn clean_up(host: &Host, writer: &Writer, report: Report) -> Result<(
     Ok(())
 }
 
-/// Carries out a plan that was kept, if it is still what would be done.
-fn apply_kept(
-    args: &ApplyArgs,
-    set: &Set,
-    kept: &PlanFile,
-    writer: Arc<Writer>,
-    host: Host,
-    mut current: CurrentGraph,
-    report: Report,
-) -> Result<Made, CliError> {
+/// Refuses a plan that was kept and is not what would be planned for these manifests.
+fn check_kept(kept: &PlanFile, set: &Set) -> Result<(), CliError> {
     if kept.set != set.name() {
         return Err(Error::Stale(format!("it was made for the set {:?}", kept.set)).into());
     }
-    if kept.serial != writer.found_serial() {
+    if !kept.is_for(set)? {
+        let what = "the manifests, or files that they refer to, have changed since it was made";
+        return Err(Error::Stale(what.to_owned()).into());
+    }
+    Ok(())
+}
+
+/// Carries out a plan that was kept, if it is still what would be done.
+fn apply_kept(change: Change<'_>, kept: &PlanFile, mut current: CurrentGraph) -> Result<Made, CliError> {
+    if kept.serial != change.writer.found_serial() {
         return Err(Error::Stale("the state has changed since it was made".to_owned()).into());
     }
-    let intended = kept.intended(&item_types())?;
-    let engine = set::engine(&host, &args.write.change, &kept.replace);
-    let Scope { selection, intended } = set::scope(&kept.target, &intended, &current)?;
-    let runtime = runtime()?;
-    let refreshed = runtime.block_on(preview::refresh(&engine, &mut current, &selection, Vec::new()))?;
-    let now =
-        preview::preview(&engine, &host, &set.manifest, &current, Some(&intended), &selection, &refreshed)?;
+    let Scope { selection, intended } = set::scope(&kept.target, change.set.intended(), &current)?;
+    let Change { engine, host, set, .. } = &change;
+    let refreshed = runtime()?.block_on(engine.refresh(&mut current, &selection));
+    let Readable { selection, intended, unreadable } =
+        unreadable::leave(engine, &current, Some(intended), selection, &refreshed)?;
+    let intended = intended.as_deref();
+    let now = preview::preview(engine, host, &set.manifest, &current, intended, &selection, &refreshed)?;
     if now.plan != kept.plan {
         return Err(Error::Stale("the host has changed since it was made".to_owned()).into());
     }
-    let change = Change {
-        command: "apply",
-        set,
-        engine,
-        host,
-        writer,
-        intended: Some(&intended),
-        selection,
-        // Whoever kept a plan has seen it.
-        yes: true,
-        json: args.write.json,
-        report,
-    };
-    change.make(current, &refreshed)
+    Change { intended, selection, unreadable, ..change }.make(current, &refreshed)
 }
 
 /// Takes over what was found on the host, and changes nothing there.
@@ -154,6 +179,8 @@ fn refresh_only(
         drift,
         warnings: Vec::new(),
         plan: setpoint_plan::Plan::new(set.name()),
+        unreadable: unreadable::list(refreshed),
+        renamed: Vec::new(),
         taken_over: BTreeMap::new(),
     };
     let say = |text: &str| if args.write.json { Ok(()) } else { print(text) };
@@ -194,8 +221,13 @@ impl Made {
 
     /// Whether all was done.
     pub(crate) fn result(&self) -> Result<(), CliError> {
-        let result = self.done.as_ref().map_or(Ok(()), |done| done.status.result());
-        result.map_err(|error| Error::Incomplete(error.to_string()).into())
+        if let Some(done) = &self.done
+            && let Err(error) = done.status.result()
+        {
+            let (why, command) = (error.to_string(), done.run.command.clone());
+            return Err(Error::Incomplete { why, command }.into());
+        }
+        self.preview.result()
     }
 }
 
@@ -203,17 +235,20 @@ impl Change<'_> {
     /// Shows what is going to be done, asks, does it, and shows what came of it.
     pub(crate) fn make(self, mut current: CurrentGraph, refreshed: &Refreshed) -> Result<Made, CliError> {
         let Self { engine, host, set, intended, selection, .. } = &self;
-        let preview =
+        let mut preview =
             preview::preview(engine, host, &set.manifest, &current, *intended, selection, refreshed)?;
+        preview.renamed.clone_from(&self.renamed);
+        preview.unreadable.clone_from(&self.unreadable);
         if !self.json {
             print(&super::print::preview(&preview, &current, *intended))?;
         }
         let protects = protect::remember(&set.manifest, &mut current);
         if preview.plan.is_empty() {
             // What was found on the host is worth remembering all the same.
-            if protects || !preview.drift.is_empty() || self.writer.has_taken_over() {
+            let news = protects || !preview.drift.is_empty() || !self.renamed.is_empty();
+            if news || self.writer.has_taken_over() {
                 host.settle(&mut current);
-                self.writer.save(&current, None)?;
+                rename::save(&self.writer, &current, &self.renamed)?;
             }
             return Ok(Made { preview, done: None });
         }
@@ -224,6 +259,10 @@ impl Change<'_> {
         if !confirm(question, self.yes)? {
             return Err(Error::Declined.into());
         }
+        if !self.renamed.is_empty() {
+            // A run that is cut off is taken over from here.
+            rename::save(&self.writer, &current, &self.renamed)?;
+        }
         let done = self.carry_out(current, &preview)?;
         if !self.json {
             print(&format!("\n{}", run::summary(&done)))?;
@@ -233,10 +272,13 @@ impl Change<'_> {
 
     fn carry_out(&self, current: CurrentGraph, preview: &Preview) -> Result<Done, CliError> {
         let mut engine = self.engine.clone();
+        progress::show_output(&self.host, self.report);
         if !self.json {
             print("\n")?;
             engine = engine.with_hooks(Progress::new(preview.plan.operations.len()));
         }
+        let Preview { plan, drift, taken_over, .. } = preview;
+        let story = Story::new(plan, drift, taken_over, &current, self.intended);
         let runtime = runtime()?;
         let mut current = Some(current);
         let running = Running {
@@ -245,6 +287,7 @@ impl Change<'_> {
             host: &self.host,
             manifest: &self.set.manifest,
             writer: &self.writer,
+            story,
             report: self.report,
         };
         runtime.block_on(running.carry_out(&mut current, self.intended, &self.selection))

@@ -10,6 +10,16 @@ use setpoint_graph::ItemRef;
 /// Which manifests, and which state.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetArgs {
+    #[command(flatten)]
+    pub(crate) at: PlaceArgs,
+    /// Sets one of the `values` that the manifests declare. May be given several times.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_variable)]
+    pub(crate) var: Vec<(String, String)>,
+}
+
+/// Where the manifests and the state are.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PlaceArgs {
     /// The manifest, or a directory of them.
     #[arg(short, long, value_name = "FILE_OR_DIR", default_value = ".")]
     pub(crate) file: PathBuf,
@@ -74,7 +84,7 @@ pub(crate) struct PlanArgs {
     /// Exits with 2 if there is something to do, with 0 if not, and with 1 on an error.
     #[arg(long)]
     pub(crate) detailed_exitcode: bool,
-    /// Keeps the plan in a file, for `setpoint apply FILE`. It holds the items whole, secrets included.
+    /// Keeps the plan in a file, for `setpoint apply FILE`.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -125,6 +135,9 @@ pub(crate) struct ValidateArgs {
     /// The manifest, or a directory of them.
     #[arg(short, long, value_name = "FILE_OR_DIR", default_value = ".")]
     pub(crate) file: PathBuf,
+    /// Sets one of the `values` that the manifests declare. May be given several times.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_variable)]
+    pub(crate) var: Vec<(String, String)>,
     /// Prints the errors as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -181,7 +194,7 @@ pub(crate) enum StateCommand {
     /// Lists the items that Setpoint remembers.
     List {
         #[command(flatten)]
-        set: SetArgs,
+        set: PlaceArgs,
         /// Prints one JSON object a line.
         #[arg(long)]
         json: bool,
@@ -192,7 +205,7 @@ pub(crate) enum StateCommand {
         #[arg(value_parser = parse_item)]
         item: ItemRef,
         #[command(flatten)]
-        set: SetArgs,
+        set: PlaceArgs,
         /// Prints it as JSON, secrets included.
         #[arg(long)]
         json: bool,
@@ -203,7 +216,7 @@ pub(crate) enum StateCommand {
         #[arg(required = true, value_parser = parse_item)]
         items: Vec<ItemRef>,
         #[command(flatten)]
-        set: SetArgs,
+        set: PlaceArgs,
         #[command(flatten)]
         lock: LockArgs,
     },
@@ -216,7 +229,7 @@ pub(crate) enum StateCommand {
         #[arg(value_parser = parse_item)]
         to: ItemRef,
         #[command(flatten)]
-        set: SetArgs,
+        set: PlaceArgs,
         #[command(flatten)]
         lock: LockArgs,
     },
@@ -225,6 +238,13 @@ pub(crate) enum StateCommand {
         /// The items, written `kind.name`.
         #[arg(required = true, value_parser = parse_item)]
         items: Vec<ItemRef>,
+        #[command(flatten)]
+        set: PlaceArgs,
+        #[command(flatten)]
+        lock: LockArgs,
+    },
+    /// Remembers that everything was moved by hand to the root that the manifests say now.
+    Relocate {
         #[command(flatten)]
         set: SetArgs,
         #[command(flatten)]
@@ -246,7 +266,7 @@ pub(crate) enum StateCommand {
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
     #[command(flatten)]
-    pub(crate) set: SetArgs,
+    pub(crate) set: PlaceArgs,
     /// How many runs at most.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
@@ -261,7 +281,7 @@ pub(crate) struct ShowArgs {
     /// The number of the run; the latest if none is given.
     pub(crate) run: Option<u64>,
     #[command(flatten)]
-    pub(crate) set: SetArgs,
+    pub(crate) set: PlaceArgs,
     /// Prints it as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -291,6 +311,14 @@ fn parse_item(text: &str) -> Result<ItemRef, String> {
     match text.split_once(['.', '/']) {
         Some((kind, name)) if !kind.is_empty() && !name.is_empty() => Ok(ItemRef::new(kind, name)),
         _ => Err("an item is written kind.name, for instance file.motd".to_owned()),
+    }
+}
+
+/// Reads `NAME=VALUE`.
+fn parse_variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("a value is set as NAME=VALUE, for instance port=8080".to_owned()),
     }
 }
 

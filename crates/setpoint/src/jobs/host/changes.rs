@@ -32,8 +32,11 @@ pub(crate) fn changes(old: Option<&ItemHandle>, new: Option<&ItemHandle>) -> Vec
     for attribute in &new {
         let before = old.iter().find(|old| old.name == attribute.name);
         if before.is_none_or(|before| before.value != attribute.value) {
+            // What is a secret on one side may be one on the other.
+            let sensitive = attribute.sensitive || before.is_some_and(|before| before.sensitive);
+            let hidden = |attribute: &Attribute| shown(&Attribute { sensitive, ..attribute.clone() });
             let name = attribute.name;
-            changes.push(Change { name, old: before.map(shown), new: Some(shown(attribute)) });
+            changes.push(Change { name, old: before.map(hidden), new: Some(hidden(attribute)) });
         }
     }
     for attribute in old.iter().filter(|old| new.iter().all(|new| new.name != old.name)) {

@@ -1,5 +1,6 @@
 //! `setpoint destroy`: removes all that Setpoint made.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use setpoint_engine::{Refreshed, Selection};
@@ -7,8 +8,8 @@ use setpoint_graph::Graph;
 
 use super::apply::{Change, Made, clean_up};
 use super::args::WriteArgs;
-use super::preview;
 use super::set::{self, Set};
+use super::unreadable::{self, Readable};
 use crate::error::CliError;
 use crate::report::Report;
 use crate::service::runtime;
@@ -20,7 +21,8 @@ pub(crate) fn run(args: &WriteArgs, report: Report) -> Result<u8, CliError> {
 /// Shows what goes, asks, and deletes it. With `--json` nothing is shown yet.
 pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError> {
     let set = Set::load(&args.set)?;
-    let (writer, mut current) = set.state.lock(set.name(), "destroy", args.lock.lock_timeout)?;
+    set.report_foreign(report);
+    let (writer, mut current) = set.lock("destroy", args.lock)?;
     let writer = Arc::new(writer);
     let host = set.host(&current)?;
     clean_up(&host, &writer, report)?;
@@ -29,7 +31,7 @@ pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError
     let gone = set::dependents(&current, &args.change.target);
     let selection = if gone.is_empty() { Selection::all() } else { Selection::items(gone.iter().cloned()) };
     let refreshed = if args.change.refresh {
-        runtime()?.block_on(preview::refresh(&engine, &mut current, &selection, Vec::new()))?
+        runtime()?.block_on(engine.refresh(&mut current, &selection))
     } else {
         Refreshed::default()
     };
@@ -41,14 +43,18 @@ pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError
             let _ = rest.del_item(item);
         }
     }
+    let Readable { selection, intended, unreadable } =
+        unreadable::leave(&engine, &current, rest.map(Cow::Owned), selection, &refreshed)?;
     let change = Change {
         command: "destroy",
         set: &set,
         engine,
         host,
         writer,
-        intended: rest.as_ref(),
+        intended: intended.as_deref(),
         selection,
+        unreadable,
+        renamed: Vec::new(),
         yes: args.yes,
         json: args.json,
         report,

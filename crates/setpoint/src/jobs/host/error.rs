@@ -26,17 +26,33 @@ pub(super) enum Error {
     #[error("can't clean up after a run that was cut off: {0}")]
     Sweep(String),
     /// An item was named that nobody knows.
-    #[error("{0} is neither declared nor remembered")]
-    NoSuchItem(ItemRef),
+    #[error("{item} is neither declared nor remembered{meant}", item = .0, meant = meant(.1.as_ref()))]
+    NoSuchItem(ItemRef, Option<ItemRef>),
     /// An item is not remembered.
-    #[error("{0} is not in the state")]
-    NotRemembered(ItemRef),
+    #[error("{item} is not in the state{meant}", item = .0, meant = meant(.1.as_ref()))]
+    NotRemembered(ItemRef, Option<ItemRef>),
     /// An item is not declared.
-    #[error("{0} is not declared")]
-    NotDeclared(ItemRef),
-    /// An item is remembered already.
+    #[error("{item} is not declared{meant}", item = .0, meant = meant(.1.as_ref()))]
+    NotDeclared(ItemRef, Option<ItemRef>),
+    /// An item is looked after already.
     #[error("{0} is in the state already")]
     Remembered(ItemRef),
+    /// An item has its new name already.
+    #[error("{to} is in the state, and {from} is not: it has its new name already")]
+    RenamedAlready {
+        /// Its old name.
+        from: ItemRef,
+        /// Its new name.
+        to: ItemRef,
+    },
+    /// An item can't have the name of another one.
+    #[error("{from} can't be called {to}: both are in the state")]
+    NameTaken {
+        /// The item.
+        from: ItemRef,
+        /// The other one.
+        to: ItemRef,
+    },
     /// An item is not on the host.
     #[error("{0} is not on the host")]
     NotThere(ItemRef),
@@ -49,7 +65,7 @@ pub(super) enum Error {
         to: ItemRef,
     },
     /// Some items could not be read.
-    #[error("some items can't be read:\n  {}", .0.join("\n  "))]
+    #[error("some items can't be read, and are left as they are:\n  {}", .0.join("\n  "))]
     Unreadable(Vec<String>),
     /// The plan deletes what must not be.
     #[error("the plan deletes what is protected by `prevent_destroy`: {}", listed(.0))]
@@ -57,6 +73,28 @@ pub(super) enum Error {
     /// Manifests that declare nothing of what is there.
     #[error("the manifests declare nothing any more, and there {}", were(*.0))]
     NothingLeft(usize),
+    /// Everything that is remembered is in another root.
+    #[error("what is remembered is in {}, and the manifests say {} now", .was.display(), .now.display())]
+    OtherRoot {
+        /// Where everything is.
+        was: PathBuf,
+        /// What the manifests say.
+        now: PathBuf,
+    },
+    /// What is remembered is not in the new root.
+    #[error("{} {} not in the new root as {} in the old one", listed(.0), if .0.len() == 1 { "is" } else { "are" }, if .0.len() == 1 { "it was" } else { "they were" })]
+    NotMoved(Vec<ItemRef>),
+    /// Processes of another root.
+    #[error("{} in the root that everything was moved from", running(.0))]
+    Running(Vec<ItemRef>),
+    /// What is kept of an item can't be brought to its new name.
+    #[error("what is kept of {item} can't be brought to its new name: {source}")]
+    Kept {
+        /// Of which item.
+        item: ItemRef,
+        /// Why.
+        source: io::Error,
+    },
     /// Nobody can be asked.
     #[error("there is no terminal to ask on, and nothing was changed")]
     NobodyToAsk,
@@ -81,8 +119,13 @@ pub(super) enum Error {
     #[error("there was no run yet")]
     NoRun,
     /// A run did not do all that was planned; what went wrong was said already.
-    #[error("not all was done: {0}")]
-    Incomplete(String),
+    #[error("not all was done: {why}")]
+    Incomplete {
+        /// Why.
+        why: String,
+        /// The command that made the run.
+        command: String,
+    },
     /// Files can't be followed.
     #[error("can't follow the files: {0}")]
     Watch(#[from] notify::Error),
@@ -140,18 +183,21 @@ impl Reportable for Error {
             Self::State(StateError::OtherSet { .. }) => "other-set",
             Self::State(_) => "state",
             Self::Unreadable(_) | Self::Host(_) | Self::Sweep(_) | Self::NotThere(_) => "host",
-            Self::NoSuchItem(_)
-            | Self::NotRemembered(_)
-            | Self::NotDeclared(_)
+            Self::NoSuchItem(..)
+            | Self::NotRemembered(..)
+            | Self::NotDeclared(..)
             | Self::Remembered(_)
+            | Self::RenamedAlready { .. }
+            | Self::NameTaken { .. }
             | Self::OtherKind { .. } => "item",
             Self::Protected(_) => "protected",
             Self::NothingLeft(_) => "nothing-left",
+            Self::OtherRoot { .. } | Self::Running(_) | Self::NotMoved(_) => "root",
             Self::NobodyToAsk | Self::Declined => "declined",
             Self::PlanFile { .. } => "plan-file",
             Self::Stale(_) => "stale",
             Self::NoSuchRun(_) | Self::NoRun => "history",
-            Self::Incomplete(_) | Self::Reconcile(_) => "incomplete",
+            Self::Incomplete { .. } | Self::Reconcile(_) => "incomplete",
             _ => "failed",
         }
     }
@@ -175,13 +221,17 @@ impl Reportable for Error {
             Self::State(StateError::Broken { .. } | StateError::Damaged { .. }) => Some(
                 "move the state directory away to start anew; what is on the host can be taken over with `adopt: true`",
             ),
-            Self::NoSuchItem(_) | Self::NotDeclared(_) => Some(
+            Self::NoSuchItem(..) | Self::NotDeclared(..) => Some(
                 "items are written kind.name, for instance file.motd; `setpoint graph` shows all of them",
             ),
-            Self::NotRemembered(_) => Some("`setpoint state list` shows what is"),
-            Self::Remembered(_) => Some("`setpoint state rm` forgets it first"),
+            Self::NotRemembered(..) => Some("`setpoint state list` shows what is"),
+            Self::Remembered(_) => Some("it is looked after already, and there is nothing to import"),
+            Self::RenamedAlready { .. } => Some("there is nothing left to do"),
+            Self::NameTaken { .. } => Some(
+                "let one of them be deleted, or forgotten with `setpoint state rm ITEM`, which leaves it on the host",
+            ),
             Self::Unreadable(_) => Some(
-                "mend what keeps them from being read, or trust what is remembered with `--refresh=false`",
+                "mend what keeps them from being read and run it again, or trust what is remembered with `--refresh=false`",
             ),
             Self::Protected(_) => Some(
                 "if they may go, declare them without `prevent_destroy` for once, or say `setpoint state unprotect ITEM`",
@@ -189,12 +239,23 @@ impl Reportable for Error {
             Self::NothingLeft(_) => {
                 Some("say `--allow-empty` if all of it is to be deleted, or use `setpoint destroy`")
             }
+            Self::OtherRoot { .. } => Some(
+                "nothing was changed; say `setpoint destroy` with the old root first, or move everything by hand and say `setpoint state relocate`",
+            ),
+            Self::NotMoved(_) => Some("move what is in the old root there first; nothing was changed"),
+            Self::Running(_) => Some("end them, and let `setpoint state rm ITEM` forget them, first"),
             Self::NobodyToAsk => Some("say `--yes` to go on without being asked"),
             Self::Stale(_) => Some("make a new one with `setpoint plan --out FILE`"),
             Self::NoSuchRun(_) => Some("`setpoint history` lists the runs"),
-            Self::Incomplete(_) => Some(
+            Self::Incomplete { command, .. } if command == "destroy" => Some(
+                "`setpoint explain ITEM` says why an item is as it is; the next `setpoint destroy` goes on",
+            ),
+            Self::Incomplete { .. } => Some(
                 "`setpoint explain ITEM` says why an item is as it is; the next `setpoint apply` goes on",
             ),
+            Self::PlanFile { .. } => {
+                Some("a plan is what `setpoint plan --out FILE` wrote; manifests are named with `-f FILE`")
+            }
             Self::NotEmpty(_) => Some("name a directory that does not exist yet, or an empty one"),
             Self::Directory { .. } => Some("name a directory that you may write to"),
             Self::Temporary(_) => {
@@ -221,8 +282,30 @@ impl Reportable for Error {
     }
 }
 
+/// What someone who named an unknown item probably meant.
+pub(super) fn nearest<'a>(item: &ItemRef, known: impl IntoIterator<Item = &'a ItemRef>) -> Option<ItemRef> {
+    let written = item.to_string();
+    let scored = known.into_iter().map(|known| {
+        let known_text = known.to_string();
+        // A plural, or no kind at all, is a usual slip.
+        let same_name = known.name() == item.name() || known.name().as_str() == written;
+        let distance = strsim::damerau_levenshtein(&written, &known_text);
+        (if same_name { distance.min(1) } else { distance }, known)
+    });
+    let (distance, nearest) = scored.min()?;
+    (distance <= 1 + written.chars().count() / 4).then(|| nearest.clone())
+}
+
+fn meant(item: Option<&ItemRef>) -> String {
+    item.map_or_else(String::new, |item| format!("; did you mean {}.{}?", item.kind(), item.name()))
+}
+
 fn were(items: usize) -> String {
     if items == 1 { "is 1 item".to_owned() } else { format!("are {items} items") }
+}
+
+fn running(items: &[ItemRef]) -> String {
+    format!("{} {} running", listed(items), if items.len() == 1 { "is" } else { "are" })
 }
 
 fn listed(items: &[ItemRef]) -> String {

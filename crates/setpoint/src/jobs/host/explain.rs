@@ -1,15 +1,16 @@
 //! `setpoint explain`: why an item is as it is, followed to its causes.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use setpoint_engine::{Engine, Selection};
-use setpoint_host::registry;
+use setpoint_engine::{CurrentGraph, Engine, Operation, Selection, condition};
+use setpoint_graph::{Graph, ItemHandle, ItemRef};
+use setpoint_host::{Directory, Started, registry};
 
 use super::args::ExplainArgs;
-use super::error::Error;
-use super::set::{Set, is_adopted};
+use super::set::{self, Set, is_adopted};
 use crate::error::CliError;
 use crate::report::{print, print_json};
 use crate::service::runtime;
@@ -23,44 +24,170 @@ struct Explained {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     adopted: bool,
     explanation: Vec<String>,
+    /// The process that runs for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<i32>,
+    /// What it needs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    needs: Vec<Needed>,
+    /// What needs it, as `kind/name`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    needed_by: Vec<String>,
+    /// What was done to it last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_change: Option<LastChange>,
 }
 
+/// One thing that an item needs.
+#[derive(Debug, Serialize)]
+struct Needed {
+    /// What, as `kind/name`.
+    item: String,
+    /// Why.
+    reason: String,
+    /// How that stands; none if nobody knows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    condition: Option<String>,
+}
+
+/// The last operation on an item that the history has.
+#[derive(Debug, Serialize)]
+struct LastChange {
+    run: u64,
+    command: String,
+    operation: Operation,
+    at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// How many runs are looked through for the last change.
+const RUNS: usize = 200;
+
 pub(crate) fn run(args: &ExplainArgs) -> Result<u8, CliError> {
-    let set = Set::load(&args.set)?;
+    let mut set = Set::load(&args.set)?;
     let mut snapshot = set.read_state()?;
     let host = set.host(&snapshot.graph)?;
+    set.adjust(&host, &mut snapshot.graph)?;
     let engine = Engine::new(registry(&host));
     let item = &args.item;
     // What is on the host now is part of why it is as it is; what can't be read is told by the rest.
-    let only = Selection::item(item.clone());
+    let of_declared = set::requirements(set.intended(), [item]);
+    let only = Selection::items(of_declared.into_iter().chain(set::requirements(&snapshot.graph, [item])));
     let refreshed = runtime()?.block_on(engine.refresh(&mut snapshot.graph, &only));
     let explanation = engine
         .explain(&snapshot.graph, set.intended(), item, Timestamp::now())
-        .ok_or_else(|| Error::NoSuchItem(item.clone()))?;
+        .ok_or_else(|| set::no_such_item(item, set.intended(), &snapshot.graph))?;
     let declared = set.manifest.declared(item);
     let declared_in = declared.map(|declared| format!("{}:{}", declared.file.display(), declared.line));
     let adopted = is_adopted(&snapshot.graph, item);
     let mut text = explanation.to_string();
-    if let Some((_, why)) = refreshed.unreadable.first() {
+    if let Some((_, why)) = refreshed.unreadable.iter().find(|(unreadable, _)| unreadable == item) {
         // What is remembered may not be true any more.
         text = format!("{item} can't be read: {why}\n  when it could be read last: {text}");
     }
+    let current = &snapshot.graph;
+    let pid =
+        current.state(item).and_then(Started::of).filter(Started::is_running).map(|process| process.pid());
+    let last_change = last_change(&set, item)?;
+    let (needs, needed_by) = (needs(current, set.intended(), item), needed_by(current, set.intended(), item));
     if args.json {
         let explanation = text.lines().map(ToOwned::to_owned).collect();
         let (kind, name) = (item.kind().to_string(), item.name().to_string());
-        print_json(&Explained { kind, name, declared_in, adopted, explanation })?;
+        print_json(&Explained {
+            kind,
+            name,
+            declared_in,
+            adopted,
+            explanation,
+            pid,
+            needs,
+            needed_by,
+            last_change,
+        })?;
         return Ok(0);
     }
     if !text.ends_with('\n') {
         text.push('\n');
     }
+    let implicit = set.intended().item(item).and_then(|item| item.get::<Directory>());
+    let implicit = implicit.is_some_and(|directory| directory.implicit);
     let _ = match declared_in {
         Some(place) => writeln!(text, "  it is declared in {place}"),
+        None if implicit => {
+            writeln!(text, "  it is not declared, and is there for what is declared inside of it")
+        }
         None => writeln!(text, "  it is not declared"),
     };
     if adopted {
         text.push_str("  it was there before Setpoint, and stays when it is not declared any more\n");
     }
+    if let Some(pid) = pid {
+        let _ = writeln!(text, "  it runs as process {pid}");
+    }
+    for Needed { item, reason, condition } in &needs {
+        let how = condition.as_ref().map_or_else(|| "is unknown".to_owned(), |how| format!("is {how}"));
+        let _ = writeln!(text, "  needs {item}, which {how}: {reason}");
+    }
+    if !needed_by.is_empty() {
+        let _ = writeln!(text, "  is needed by {}", needed_by.join(", "));
+    }
+    if let Some(LastChange { run, command, operation, at, reason, error }) = &last_change {
+        let what = match (error, operation) {
+            (Some(_), operation) => format!("its {operation} failed"),
+            (None, Operation::Create) => "it was created".to_owned(),
+            (None, Operation::Modify) => "it was modified".to_owned(),
+            (None, Operation::Delete) => "it was deleted".to_owned(),
+        };
+        let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+        let _ = writeln!(text, "  last, {what} by run {run} ({command}) at {at:.0}{reason}");
+    }
     print(&text)?;
     Ok(0)
+}
+
+/// What an item needs, as it is declared, or else as it is.
+fn needs(current: &CurrentGraph, intended: &Graph, item: &ItemRef) -> Vec<Needed> {
+    let Some(value) = intended.item(item).or_else(|| current.item(item)) else { return Vec::new() };
+    let needed = value.dependencies().iter().flat_map(|dependency| {
+        dependency.targets().iter().map(|target| Needed {
+            item: target.to_string(),
+            reason: dependency.description().to_owned(),
+            condition: condition(current, intended, target).map(|condition| condition.kind.to_string()),
+        })
+    });
+    needed.collect()
+}
+
+/// What needs an item.
+fn needed_by(current: &CurrentGraph, intended: &Graph, item: &ItemRef) -> Vec<String> {
+    let needs_it =
+        |value: &ItemHandle| value.dependencies().iter().any(|needed| needed.targets().contains(item));
+    let declared =
+        intended.items().filter(|node| needs_it(node.item())).map(|node| node.reference().to_string());
+    let there = current.items().filter(|node| needs_it(node.item())).map(|node| node.reference().to_string());
+    declared.chain(there).collect::<BTreeSet<String>>().into_iter().collect()
+}
+
+/// What was done to an item last.
+fn last_change(set: &Set, item: &ItemRef) -> Result<Option<LastChange>, CliError> {
+    let runs = set.state.runs(RUNS)?;
+    Ok(runs.iter().find_map(|run| {
+        let mut of_it = run
+            .entries
+            .iter()
+            .rev()
+            .filter(|entry| entry.kind == item.kind().as_str() && entry.name == item.name().as_str());
+        let entry = of_it.next()?;
+        Some(LastChange {
+            run: run.number,
+            command: run.command.clone(),
+            operation: entry.operation,
+            at: entry.ended.unwrap_or(entry.started),
+            reason: entry.reason.clone(),
+            error: entry.error.clone(),
+        })
+    }))
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use setpoint_engine::{CurrentGraph, Engine};
 use setpoint_graph::{Drawing, ItemRef, Mark, Marks};
 use setpoint_host::registry;
-use setpoint_plan::Standing;
+use setpoint_plan::{Action, Plan, Standing};
 
 use super::args::{GraphArgs, GraphFormat};
 use super::set::Set;
@@ -13,8 +13,8 @@ use crate::report::{Report, print};
 use crate::service::runtime;
 
 pub(crate) fn run(args: &GraphArgs, report: Report) -> Result<u8, CliError> {
-    let set = Set::load(&args.set)?;
-    let drawing = if args.plan { transition(&set, report)? } else { Drawing::of(set.intended()) };
+    let mut set = Set::load(&args.set)?;
+    let drawing = if args.plan { transition(&mut set, report)? } else { Drawing::of(set.intended()) };
     let mut text = match args.format {
         GraphFormat::Dot => drawing.to_dot(),
         GraphFormat::Json => drawing.to_json().map_err(|error| CliError::Output(error.into()))?,
@@ -27,9 +27,10 @@ pub(crate) fn run(args: &GraphArgs, report: Report) -> Result<u8, CliError> {
     Ok(0)
 }
 
-fn transition(set: &Set, report: Report) -> Result<Drawing, CliError> {
+fn transition(set: &mut Set, report: Report) -> Result<Drawing, CliError> {
     let mut snapshot = set.read_state()?;
     let host = set.host(&snapshot.graph)?;
+    set.adjust(&host, &mut snapshot.graph)?;
     let engine = Engine::new(registry(&host)).retrying_now();
     let all = setpoint_engine::Selection::all();
     let refreshed = runtime()?.block_on(engine.refresh(&mut snapshot.graph, &all));
@@ -37,7 +38,23 @@ fn transition(set: &Set, report: Report) -> Result<Drawing, CliError> {
         report.warn(&format!("{item} can't be read: {why}"));
     }
     let plan = engine.plan(Some(&snapshot.graph), Some(set.intended()), &all, Timestamp::now())?;
+    let there: CurrentGraph = present(&snapshot.graph);
+    Ok(Drawing::transition(&there, set.intended(), &marks(&plan)))
+}
+
+/// What the plan knows better than a comparison of the two graphs.
+fn marks(plan: &Plan) -> Marks {
     let mut marks = Marks::new();
+    for operation in &plan.operations {
+        let mark = match operation.action {
+            _ if operation.temporary => Mark::Recreated,
+            Action::Recreate => Mark::Recreated,
+            // It may be applied again without a difference.
+            Action::Modify => Mark::Changed,
+            Action::Create | Action::Delete => continue,
+        };
+        marks.insert(ItemRef::new(operation.kind.as_str(), operation.name.as_str()), mark);
+    }
     for left in &plan.left {
         let mark = match left.standing {
             Standing::Failed | Standing::Invalid => Mark::Failed,
@@ -45,8 +62,7 @@ fn transition(set: &Set, report: Report) -> Result<Drawing, CliError> {
         };
         marks.insert(ItemRef::new(left.kind.as_str(), left.name.as_str()), mark);
     }
-    let there: CurrentGraph = present(&snapshot.graph);
-    Ok(Drawing::transition(&there, set.intended(), &marks))
+    marks
 }
 
 /// Only what really exists: the memory of something that is gone is no item.

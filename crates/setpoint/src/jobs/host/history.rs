@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use setpoint_engine::Operation;
-use setpoint_state::{Run, RunEntry};
+use setpoint_state::{Run, RunDrift, RunEntry};
 
 use super::args::{HistoryArgs, ShowArgs};
 use super::error::Error;
@@ -39,8 +39,24 @@ pub(crate) fn show(args: &ShowArgs) -> Result<u8, CliError> {
         return Ok(0);
     }
     let mut text = format!("{}\n", headline(&run));
+    if !run.drift.is_empty() {
+        text.push_str("  Something else had changed:\n");
+    }
+    for RunDrift { kind, name, gone, changes } in &run.drift {
+        let _ = writeln!(text, "  ! {kind}/{name} {}", if *gone { "was gone" } else { "was changed" });
+        for line in changes {
+            let _ = writeln!(text, "      {line}");
+        }
+    }
+    if !run.drift.is_empty() && !run.entries.is_empty() {
+        text.push_str("  Done about it, and beside it:\n");
+    }
     for entry in &run.entries {
-        let _ = writeln!(text, "  {}", line(entry));
+        let reason = entry.reason.as_ref().map_or_else(String::new, |reason| format!("  {reason}"));
+        let _ = writeln!(text, "  {}{reason}", line(entry));
+        for line in &entry.changes {
+            let _ = writeln!(text, "      {line}");
+        }
     }
     print(&text)?;
     Ok(0)
@@ -51,13 +67,17 @@ fn headline(run: &Run) -> String {
     let took = super::run::time(run.took());
     let failed = if failed == 0 { String::new() } else { format!(", {failed} of them failed") };
     format!(
-        "{:>4}  {:.0}  {:<8} {:<9} {} operations{failed} in {took}",
+        "{:>4}  {:.0}  {:<8} {:<9} {}{failed} in {took}",
         run.number,
         run.started,
         run.command,
         run.outcome.to_string(),
-        run.entries.len(),
+        operations(run.entries.len()),
     )
+}
+
+fn operations(count: usize) -> String {
+    if count == 1 { "1 operation".to_owned() } else { format!("{count} operations") }
 }
 
 fn line(entry: &RunEntry) -> String {

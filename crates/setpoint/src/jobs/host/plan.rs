@@ -1,7 +1,6 @@
 //! `setpoint plan`: shows what `apply` would do, and changes nothing.
 
 use setpoint_engine::Refreshed;
-use setpoint_host::item_types;
 
 use super::ahead;
 use super::args::PlanArgs;
@@ -9,6 +8,7 @@ use super::planfile::PlanFile;
 use super::preview::{self, Preview};
 use super::print::counted;
 use super::set::{self, Scope};
+use super::unreadable::{self, Readable};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
 use crate::service::runtime;
@@ -17,8 +17,9 @@ use crate::service::runtime;
 const CHANGES: u8 = 2;
 
 pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
-    let (set, mut snapshot, ahead) = ahead::load(&args.set, args.change.refresh)?;
-    report.detail(|| format!("{}: {} declared", set.name(), counted(set.intended().len())));
+    let (mut set, mut snapshot, ahead) = ahead::load(&args.set, args.change.refresh)?;
+    set.report_foreign(report);
+    report.detail(|| format!("{}: {} declared", set.name(), counted(set.manifest.len())));
     if let Some(why) = &snapshot.damaged {
         report.warn(&set::damage(why));
     }
@@ -26,27 +27,30 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
         report.warn("a run is under way, or was cut off: the plan is of what it has done so far");
     }
     let host = set.host(&snapshot.graph)?;
+    if args.out.is_some() {
+        set.take_digest()?;
+    }
+    let renamed = set.adjust(&host, &mut snapshot.graph)?;
     let engine = set::engine(&host, &args.change, &args.replace);
     let Scope { selection, intended } = set::scope(&args.change.target, set.intended(), &snapshot.graph)?;
     set::check_known(&args.replace, set.intended(), &snapshot.graph)?;
     let refreshed = if args.change.refresh {
-        let reading =
-            preview::refresh(&engine, &mut snapshot.graph, &selection, ahead.in_root(set.manifest.root()));
-        runtime()?.block_on(reading)?
+        let read_already = ahead.in_root(set.manifest.root());
+        runtime()?.block_on(engine.refresh_beside(&mut snapshot.graph, &selection, read_already))
     } else {
         Refreshed::default()
     };
     report.detail(|| format!("{} read", counted(refreshed.read)));
     let current = &snapshot.graph;
-    let intended = Some(&*intended);
-    let preview: Preview =
+    let Readable { selection, intended, unreadable } =
+        unreadable::leave(&engine, current, Some(intended), selection, &refreshed)?;
+    let intended = intended.as_deref();
+    let mut preview: Preview =
         preview::preview(&engine, &host, &set.manifest, current, intended, &selection, &refreshed)?;
+    preview.renamed = renamed;
+    preview.unreadable = unreadable;
     if let Some(path) = &args.out {
-        let (target, replace) = (args.change.target.clone(), args.replace.clone());
-        let plan = preview.plan.clone();
-        let kept =
-            PlanFile::new(set.name(), snapshot.serial, target, replace, plan, set.intended(), &item_types())?;
-        kept.write(path)?;
+        PlanFile::new(&set, snapshot.serial, args, preview.plan.clone())?.write(path)?;
     }
     if args.json {
         print_json(&preview)?;
@@ -56,6 +60,7 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
             print(&format!("Kept in {0}; `setpoint apply {0}` carries it out.\n", path.display()))?;
         }
     }
+    preview.result()?;
     let changes = args.detailed_exitcode && !preview.plan.is_empty();
     // The process is about to end, and taking large graphs apart takes its time.
     std::mem::forget(snapshot);

@@ -5,17 +5,20 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use setpoint_graph::{Graph, ItemRef, ItemTypes};
+use setpoint_graph::{Graph, ItemRef};
+use setpoint_host::{Content, item_types};
 use setpoint_plan::Plan;
 
+use super::args::PlanArgs;
 use super::error::Error;
+use super::set::Set;
 use crate::error::CliError;
 
 /// The format of the file. Another one is refused.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
-/// A plan with all that it takes to carry it out later.
+/// A plan with all that tells whether it is still the one that would be made. What is declared is not in it: it is loaded
+/// again, and has to be the same.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PlanFile {
     format: u32,
@@ -27,28 +30,35 @@ pub(crate) struct PlanFile {
     pub(crate) target: Vec<ItemRef>,
     /// What is made anew although nothing demands it.
     pub(crate) replace: Vec<ItemRef>,
+    /// What was set of the manifests' values.
+    pub(crate) var: Vec<(String, String)>,
     pub(crate) plan: Plan,
-    intended: Value,
+    /// The digest of all that is declared, contents included.
+    intended: String,
 }
 
 impl PlanFile {
-    pub(crate) fn new(
-        set: &str,
-        serial: u64,
-        target: Vec<ItemRef>,
-        replace: Vec<ItemRef>,
-        plan: Plan,
-        intended: &Graph,
-        types: &ItemTypes,
-    ) -> Result<Self, CliError> {
-        let intended = types.to_value(intended).map_err(setpoint_state::StateError::Item)?;
-        Ok(Self { format: FORMAT, set: set.to_owned(), serial, target, replace, plan, intended })
+    /// A plan for what the manifests of a set declare.
+    pub(crate) fn new(set: &Set, serial: u64, args: &PlanArgs, plan: Plan) -> Result<Self, CliError> {
+        Ok(Self {
+            format: FORMAT,
+            set: set.name().to_owned(),
+            serial,
+            target: args.change.target.clone(),
+            replace: args.replace.clone(),
+            var: args.set.var.clone(),
+            plan,
+            intended: set.declared_digest()?,
+        })
     }
 
-    /// Writes it so that only its owner can read it: contents are in it whole.
+    /// Writes it so that only its owner can read it: differences of contents are in it.
     pub(crate) fn write(&self, path: &Path) -> Result<(), CliError> {
         let failed =
             |why: &dyn std::fmt::Display| Error::PlanFile { path: path.to_path_buf(), why: why.to_string() };
+        if path.exists() && Self::read(path).is_err() {
+            return Err(failed(&"there is something else, which is not replaced").into());
+        }
         let bytes = serde_json::to_vec(self).map_err(|error| failed(&error))?;
         // A name that nobody can know, in the same folder; it is the owner's alone from the first instant.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -72,8 +82,15 @@ impl PlanFile {
         Ok(file)
     }
 
-    /// The intended items as they were declared then.
-    pub(crate) fn intended(&self, types: &ItemTypes) -> Result<Graph, CliError> {
-        Ok(types.from_value(self.intended.clone()).map_err(setpoint_state::StateError::Item)?)
+    /// Returns whether manifests declare what they did when the plan was made.
+    pub(crate) fn is_for(&self, set: &Set) -> Result<bool, CliError> {
+        Ok(self.intended == set.declared_digest()?)
     }
+}
+
+/// The digest of all items of a graph.
+pub(crate) fn digest(graph: &Graph) -> Result<String, CliError> {
+    let value = item_types().to_value(graph).map_err(setpoint_state::StateError::Item)?;
+    let bytes = serde_json::to_vec(&value).map_err(|error| CliError::Output(error.into()))?;
+    Ok(Content::from(bytes).sha256())
 }

@@ -1,18 +1,20 @@
 //! What a command is going to do: drift, warnings and the plan, before anything is changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
-use setpoint_engine::{CurrentGraph, Drifted, Engine, Observed, Reading, Refreshed, Selection};
+use setpoint_engine::{CurrentGraph, Drifted, Engine, Observed, Refreshed, Selection};
 use setpoint_graph::{Graph, ItemHandle, ItemRef};
-use setpoint_host::{Command, Existing, Host, Manifest};
-use setpoint_plan::{Action, AttributeChange, Plan};
+use setpoint_host::{Command, Existing, Host, Manifest, RootPath, path_of};
+use setpoint_plan::{Action, AttributeChange, Plan, ReasonCode};
 
 use super::changes::{Change, changes};
 use super::error::Error;
 use super::protect;
+use super::rename::Renamed;
 use super::set::is_adopted;
+use super::unreadable::Unreadable;
 use crate::error::CliError;
 use crate::service::runtime;
 
@@ -24,6 +26,12 @@ pub(crate) struct Preview {
     /// What a person should know before going on.
     pub(crate) warnings: Vec<String>,
     pub(crate) plan: Plan,
+    /// What can't be read, and is left as it is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unreadable: Vec<Unreadable>,
+    /// What is called differently now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) renamed: Vec<Renamed>,
     /// What is there in the place of items that take it over.
     #[serde(skip)]
     pub(crate) taken_over: BTreeMap<ItemRef, ItemHandle>,
@@ -46,6 +54,18 @@ pub(crate) struct DriftView {
     pub(crate) changes: Vec<Change>,
 }
 
+impl Preview {
+    /// Whether all could be read.
+    pub(crate) fn result(&self) -> Result<(), CliError> {
+        if self.unreadable.is_empty() {
+            return Ok(());
+        }
+        let unreadable = self.unreadable.iter();
+        let lines = unreadable.map(|Unreadable { kind, name, error, .. }| format!("{kind}/{name}: {error}"));
+        Err(Error::Unreadable(lines.collect()).into())
+    }
+}
+
 impl From<&Drifted> for DriftView {
     fn from(drifted: &Drifted) -> Self {
         let found = drifted.found.as_ref();
@@ -61,22 +81,6 @@ impl From<&Drifted> for DriftView {
     }
 }
 
-/// Reads the host, but for what was read already; what can't be read is an error, since no plan could be
-/// trusted.
-pub(crate) async fn refresh(
-    engine: &Engine,
-    current: &mut CurrentGraph,
-    selection: &Selection,
-    read_already: Vec<Reading>,
-) -> Result<Refreshed, CliError> {
-    let refreshed = engine.refresh_beside(current, selection, read_already).await;
-    if refreshed.unreadable.is_empty() {
-        return Ok(refreshed);
-    }
-    let unreadable = refreshed.unreadable.iter();
-    Err(Error::Unreadable(unreadable.map(|(item, why)| format!("{item}: {why}")).collect()).into())
-}
-
 /// Plans, and looks at what a plan can't know.
 pub(crate) fn preview(
     engine: &Engine,
@@ -88,6 +92,10 @@ pub(crate) fn preview(
     refreshed: &Refreshed,
 ) -> Result<Preview, CliError> {
     let mut plan = engine.plan(Some(current), intended, selection, Timestamp::now())?;
+    // What is ours is moved or deleted before something else comes to its place, or that is refused.
+    let ours: BTreeSet<&str> =
+        current.items().filter_map(|node| path_of(node.item()).map(RootPath::as_str)).collect();
+    let is_foreign = |existing: &Existing| !ours.contains(existing.path.as_str());
     // What the engine shows of an item is on one line; here content is whole, and secrets are masked.
     let (mut warnings, mut taken_over) = (Vec::new(), Vec::new());
     for operation in &mut plan.operations {
@@ -108,9 +116,19 @@ pub(crate) fn preview(
         {
             if existing.adopts && existing.adoptable {
                 taken_over.push((operation, new.clone()));
-            } else {
+            } else if is_foreign(&existing) {
                 warnings.push(in_the_way(new.reference(), &existing));
             }
+        } else if operation.action == Action::Modify
+            && let (Some(old), Some(new)) = (current.item(&item), new)
+            && path_of(old) != path_of(new)
+            && let Some(existing) = host.in_the_way(new)
+            && is_foreign(&existing)
+        {
+            warnings.push(format!(
+                "{item} can't be moved: {} is there already ({})",
+                existing.path, existing.what
+            ));
         }
     }
     // What is there already is read, so that the difference is seen before it is replaced.
@@ -118,6 +136,7 @@ pub(crate) fn preview(
     let readings = if items.is_empty() { Vec::new() } else { runtime()?.block_on(engine.read_items(items)) };
     let mut there = BTreeMap::new();
     for (operation, reading) in operations.into_iter().zip(readings) {
+        operation.code = Some(ReasonCode::TakenOver);
         operation.reason = String::from("it is there already, and is taken over; in the end it is as it was");
         if let Ok(Observed::Present(found)) = reading.observed {
             operation.detail = changes(Some(&found), Some(&reading.was)).iter().map(Change::data).collect();
@@ -126,7 +145,7 @@ pub(crate) fn preview(
     }
     protect::check(manifest, current, &plan)?;
     let drift = refreshed.drifted.iter().map(DriftView::from).collect();
-    Ok(Preview { drift, warnings, plan, taken_over: there })
+    Ok(Preview { drift, warnings, plan, unreadable: Vec::new(), renamed: Vec::new(), taken_over: there })
 }
 
 /// What an operation changes about its item.
@@ -138,8 +157,15 @@ pub(crate) fn operation_changes(
     match action {
         Action::Create => changes(None, new),
         Action::Modify | Action::Recreate => changes(old, new),
-        Action::Delete => Vec::new(),
+        Action::Delete => deletion(old),
     }
+}
+
+/// What a person wants to know of an item that goes: where it is, and what is run.
+fn deletion(old: Option<&ItemHandle>) -> Vec<Change> {
+    let mut shown = changes(old, None);
+    shown.retain(|change| ["path", "undo", "command"].contains(&change.name));
+    shown
 }
 
 /// What a deletion does beside making Setpoint forget the item, where that is not what one would expect.

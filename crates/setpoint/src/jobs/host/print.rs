@@ -6,10 +6,12 @@ use std::fmt::Write;
 use anstyle::{AnsiColor, Style};
 use setpoint_engine::CurrentGraph;
 use setpoint_graph::{Graph, ItemHandle, ItemRef};
-use setpoint_plan::{Action, Operation};
+use setpoint_plan::{Action, PlannedOperation, Standing};
 
 use super::changes::changes;
 use super::preview::{DriftView, Preview, operation_changes};
+use super::rename::Renamed;
+use super::unreadable::Unreadable;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -47,8 +49,25 @@ fn write_preview(
     current: &CurrentGraph,
     intended: Option<&Graph>,
 ) -> std::fmt::Result {
-    let Preview { drift, warnings, plan, taken_over } = preview;
+    let Preview { drift, warnings, plan, unreadable, renamed, taken_over } = preview;
     write_drifts(text, drift)?;
+    if !unreadable.is_empty() {
+        writeln!(text, "{BOLD}Can't be read{BOLD:#}, and left as they are with what needs them:")?;
+        for Unreadable { kind, name, error, leaves } in unreadable {
+            writeln!(text, "  {RED}!{RED:#} {kind}/{name}: {error}")?;
+            for item in leaves {
+                writeln!(text, "      {DIM}{item} needs it{DIM:#}")?;
+            }
+        }
+        writeln!(text)?;
+    }
+    if !renamed.is_empty() {
+        writeln!(text, "{BOLD}Renamed{BOLD:#}: these have other names now, and stay as they are.")?;
+        for Renamed { from, to } in renamed {
+            writeln!(text, "  {CYAN}={CYAN:#} {from} is {to}")?;
+        }
+        writeln!(text)?;
+    }
     if !plan.operations.is_empty() {
         writeln!(text, "{BOLD}Plan{BOLD:#} for {}:", plan.subject)?;
         for operation in &plan.operations {
@@ -59,7 +78,11 @@ fn write_preview(
     if !plan.left.is_empty() {
         writeln!(text, "{BOLD}Left as they are{BOLD:#}:")?;
         for left in &plan.left {
-            writeln!(text, "  {YELLOW}?{YELLOW:#} {}/{} is {}", left.kind, left.name, left.standing)?;
+            let how = match left.standing {
+                Standing::Failed => "failed before".to_owned(),
+                standing => format!("is {standing}"),
+            };
+            writeln!(text, "  {YELLOW}?{YELLOW:#} {}/{} {how}", left.kind, left.name)?;
             for cause in &left.causes {
                 writeln!(text, "      {DIM}{cause}{DIM:#}")?;
             }
@@ -93,7 +116,7 @@ fn write_drift(text: &mut String, drift: &DriftView) -> std::fmt::Result {
 
 fn write_operation(
     text: &mut String,
-    operation: &Operation,
+    operation: &PlannedOperation,
     taken_over: &BTreeMap<ItemRef, ItemHandle>,
     current: &CurrentGraph,
     intended: Option<&Graph>,
@@ -109,7 +132,7 @@ fn write_operation(
         Action::Delete => RED,
         Action::Recreate => CYAN,
     };
-    let Operation { kind, name, reason, .. } = operation;
+    let PlannedOperation { kind, name, reason, .. } = operation;
     writeln!(text, "  {style}{}{style:#} {kind}/{name}  {DIM}{reason}{DIM:#}", action.sign())?;
     let item = ItemRef::new(kind.as_str(), name.as_str());
     let new = intended.and_then(|graph| graph.item(&item));

@@ -1,27 +1,21 @@
 //! Carrying a plan out: journalled, watched by a person, stoppable, remembered.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use setpoint_engine::{
-    CurrentGraph, Engine, Failure, Hooks, Interruption, LogEntry, Operation, Selection, Status,
-};
+use setpoint_engine::{CurrentGraph, Engine, Failure, Interruption, LogEntry, Operation, Selection, Status};
 use setpoint_graph::Graph;
 use setpoint_host::{Host, Manifest};
 use setpoint_state::{Outcome, Run, RunEntry, Writer};
 use tokio_util::sync::CancellationToken;
 
 use super::protect;
+use super::story::Story;
 use crate::error::CliError;
-use crate::report::{Report, print};
+use crate::report::Report;
 use crate::service::Signals;
-
-/// How many operations are shown one by one; of more, only how far they are.
-const SHOWN_ONE_BY_ONE: usize = 200;
 
 /// What a run came to.
 #[derive(Debug)]
@@ -59,6 +53,8 @@ pub(crate) struct Running<'a> {
     pub(crate) host: &'a Host,
     pub(crate) manifest: &'a Manifest,
     pub(crate) writer: &'a Writer,
+    /// What is to be remembered of it.
+    pub(crate) story: Story,
     pub(crate) report: Report,
 }
 
@@ -71,7 +67,7 @@ impl Running<'_> {
         intended: Option<&Graph>,
         selection: &Selection,
     ) -> Result<Done, CliError> {
-        let Self { command, engine, host, manifest, writer, report } = self;
+        let Self { command, engine, host, manifest, writer, story, report } = self;
         let started = Timestamp::now();
         let number = writer.begin(command, started);
         let (drain, cancel) = (CancellationToken::new(), CancellationToken::new());
@@ -92,7 +88,8 @@ impl Running<'_> {
             started,
             ended: Timestamp::now(),
             outcome,
-            entries: status.log().iter().map(RunEntry::from).collect(),
+            entries: status.log().iter().map(|entry| story.tell(RunEntry::from(entry))).collect(),
+            drift: story.drift,
         };
         if let Some(current) = current {
             host.settle(current);
@@ -115,32 +112,6 @@ async fn stop_on(mut signals: Signals, drain: CancellationToken, cancel: Cancell
     signals.next().await;
     report.info("Cancelling what runs.");
     cancel.cancel();
-}
-
-/// Shows operations as they end.
-#[derive(Debug)]
-pub(crate) struct Progress {
-    total: usize,
-    done: AtomicUsize,
-}
-
-impl Progress {
-    pub(crate) fn new(total: usize) -> Arc<Self> {
-        Arc::new(Self { total, done: AtomicUsize::new(0) })
-    }
-}
-
-impl Hooks for Progress {
-    fn after(&self, entry: &LogEntry) {
-        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        let one_by_one = self.total <= SHOWN_ONE_BY_ONE || entry.error().is_some();
-        // A line that can't be written stops nothing: the run goes on, and is remembered.
-        if one_by_one {
-            let _ = print(&line(entry));
-        } else if done.is_multiple_of(1000) {
-            let _ = print(&format!("  … {done} of {}\n", self.total));
-        }
-    }
 }
 
 /// One operation in a line.

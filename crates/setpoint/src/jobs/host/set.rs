@@ -7,25 +7,44 @@ use std::sync::{Arc, OnceLock};
 
 use setpoint_engine::{CurrentGraph, Engine, Presence, Selection};
 use setpoint_graph::{Edge, Graph, ItemRef, ItemTypes, SlotId, State};
-use setpoint_host::{Host, HostOptions, Manifest, item_types, registry};
-use setpoint_state::{Snapshot, StateDir};
+use setpoint_host::{Directory, Host, HostOptions, Manifest, item_types, registry};
+use setpoint_state::{Snapshot, StateDir, Writer};
 
-use super::args::{ChangeArgs, SetArgs};
-use super::error::Error;
+use super::args::{ChangeArgs, LockArgs, PlaceArgs, SetArgs};
+use super::error::{Error, nearest};
+use super::planfile;
+use super::rename::{self, Renamed};
+use super::root::Place;
 use crate::error::CliError;
+use crate::report::Report;
 
 /// A set of manifests with its state.
 #[derive(Debug)]
 pub(crate) struct Set {
     pub(crate) manifest: Manifest,
     pub(crate) state: StateDir,
+    /// The digest of what is declared, taken before anything was added to it.
+    digest: Option<String>,
 }
 
 impl Set {
     pub(crate) fn load(args: &SetArgs) -> Result<Self, CliError> {
-        let (manifest, state) = (load_manifest(&args.file)?, state_of(args));
+        let (manifest, state) = (load_manifest(args)?, state_of(&args.at));
         let wrong = manifest.inside(state.path(), "the state");
-        if wrong.is_empty() { Ok(Self { manifest, state }) } else { Err(Error::Manifest(wrong).into()) }
+        if wrong.is_empty() {
+            Ok(Self { manifest, state, digest: None })
+        } else {
+            Err(Error::Manifest(wrong).into())
+        }
+    }
+
+    /// The digest of all that is declared: it changes with the manifests, with what they refer to, and with what is set of
+    /// their values.
+    pub(crate) fn declared_digest(&self) -> Result<String, CliError> {
+        match &self.digest {
+            Some(digest) => Ok(digest.clone()),
+            None => planfile::digest(self.intended()),
+        }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -36,17 +55,25 @@ impl Set {
         self.manifest.graph()
     }
 
+    /// Says which YAML files beside the manifests are none.
+    pub(crate) fn report_foreign(&self, report: Report) {
+        for file in self.manifest.foreign() {
+            report.warn(&format!("{} is no manifest of Setpoint, and is passed over", file.display()));
+        }
+    }
+
     /// What is known, also beside another command that writes.
     pub(crate) fn read_state(&self) -> Result<Snapshot, CliError> {
         self.own(self.state.read()?)
     }
 
-    /// The state of another set is refused.
+    /// The state of another set, or of another root, is refused.
     pub(crate) fn own(&self, known: Option<Snapshot>) -> Result<Snapshot, CliError> {
         let Some(snapshot) = known else {
             return Ok(Snapshot::empty(self.name()));
         };
         if snapshot.set == self.name() {
+            Place::of(self.manifest.root())?.check(snapshot.place.as_deref(), &snapshot.graph)?;
             return Ok(snapshot);
         }
         Err(Error::State(setpoint_state::StateError::OtherSet {
@@ -57,22 +84,62 @@ impl Set {
         .into())
     }
 
+    /// Becomes the writer of the state.
+    pub(crate) fn lock(&self, command: &str, lock: LockArgs) -> Result<(Writer, CurrentGraph), CliError> {
+        let (writer, current) = self.state.lock(self.name(), command, lock.lock_timeout)?;
+        let place = Place::of(self.manifest.root())?;
+        place.check(writer.place().as_deref(), &current)?;
+        writer.set_place(place.text());
+        Ok((writer, current))
+    }
+
+    /// Takes the digest of what is declared, before anything is added to it.
+    pub(crate) fn take_digest(&mut self) -> Result<(), CliError> {
+        self.digest = Some(planfile::digest(self.intended())?);
+        Ok(())
+    }
+
+    /// Adds the directories that have to be made for what is declared inside of them, and finds items that are called
+    /// differently now: they are then known by their new names.
+    pub(crate) fn adjust(
+        &mut self,
+        host: &Host,
+        current: &mut CurrentGraph,
+    ) -> Result<Vec<Renamed>, CliError> {
+        add_parents(&mut self.manifest, host, current);
+        rename::follow(current, self.manifest.graph())
+    }
+
     /// Opens the host, of which this is known.
     pub(crate) fn host(&self, current: &CurrentGraph) -> Result<Host, CliError> {
         let options = HostOptions::new(self.manifest.root(), self.manifest.name().clone());
-        let host = Host::open(options.with_runtime_directory(self.state.path().join("run")))?;
+        let host = Host::open(options.with_runtime_directory(runtime_directory(&self.state)))?;
         host.recall(current);
         Ok(host)
     }
 }
 
+/// Adds the directories that have to be made for what is declared inside of them, and those that were made for that.
+pub(crate) fn add_parents(manifest: &mut Manifest, host: &Host, current: &CurrentGraph) {
+    let remembered: BTreeSet<&str> = current
+        .items()
+        .filter_map(|node| node.item().get::<Directory>().map(|directory| directory.path.as_str()))
+        .collect();
+    manifest.add_parents(|path| remembered.contains(path.as_str()) || !host.is_directory(path));
+}
+
+/// Where files are that belong to the state and are not part of it, such as logs.
+pub(crate) fn runtime_directory(state: &StateDir) -> PathBuf {
+    state.path().join("run")
+}
+
 /// Loads manifests; all that is wrong with them is one error.
-pub(crate) fn load_manifest(path: &Path) -> Result<Manifest, CliError> {
-    setpoint_host::load(path).map_err(|errors| Error::Manifest(errors).into())
+pub(crate) fn load_manifest(args: &SetArgs) -> Result<Manifest, CliError> {
+    setpoint_host::load_with(&args.at.file, &args.var).map_err(|errors| Error::Manifest(errors).into())
 }
 
 /// The state beside the manifests, or where it was asked for.
-pub(crate) fn state_of(args: &SetArgs) -> StateDir {
+pub(crate) fn state_of(args: &PlaceArgs) -> StateDir {
     static TYPES: OnceLock<Arc<ItemTypes>> = OnceLock::new();
     let types = TYPES.get_or_init(|| Arc::new(item_types()));
     let dir = args.state.clone().unwrap_or_else(|| {
@@ -97,7 +164,22 @@ pub(crate) fn check_known(
     current: &CurrentGraph,
 ) -> Result<(), CliError> {
     let unknown = items.iter().find(|item| !intended.contains(item) && !current.contains(item));
-    unknown.map_or(Ok(()), |unknown| Err(Error::NoSuchItem(unknown.clone()).into()))
+    unknown.map_or(Ok(()), |unknown| Err(no_such_item(unknown, intended, current)))
+}
+
+/// What is wrong with an item that nobody knows.
+pub(crate) fn no_such_item(item: &ItemRef, intended: &Graph, current: &CurrentGraph) -> CliError {
+    let declared: Vec<ItemRef> = intended.items().map(|node| node.reference().clone()).collect();
+    let known = current.items().map(|node| node.reference().clone()).chain(declared);
+    let known: BTreeSet<ItemRef> = known.collect();
+    Error::NoSuchItem(item.clone(), nearest(item, &known)).into()
+}
+
+/// What is wrong with an item that is not remembered.
+pub(crate) fn not_remembered(item: &ItemRef, current: Option<&CurrentGraph>) -> CliError {
+    let known: BTreeSet<ItemRef> =
+        current.into_iter().flat_map(Graph::items).map(|node| node.reference().clone()).collect();
+    Error::NotRemembered(item.clone(), nearest(item, &known)).into()
 }
 
 /// What a command is about.
@@ -120,26 +202,36 @@ pub(crate) fn scope<'a>(
         return Ok(Scope { selection: Selection::all(), intended: Cow::Borrowed(intended) });
     }
     let (stay, go): (Vec<&ItemRef>, Vec<&ItemRef>) = targets.iter().partition(|item| intended.contains(item));
-    let mut items = reach(intended, stay, |slot| intended.edges_at(slot).iter());
+    let mut items = requirements(intended, stay);
     items.extend(dependents(current, go));
     let selection = Selection::items(items.iter().cloned());
     // What only waits for one of them is not made on the way.
     let mut intended = intended.clone();
-    let is_there = |item: &ItemRef| {
-        let state = current.state(item);
-        current.contains(item) && state.is_none_or(|state| state.presence() == Presence::Present)
-    };
     let others: Vec<ItemRef> = intended.items().map(|node| node.reference().clone()).collect();
-    for other in others.iter().filter(|other| !items.contains(*other) && !is_there(other)) {
+    for other in others.iter().filter(|other| !items.contains(*other) && !is_there(current, other)) {
         // It is there, and nobody else has a hand in it.
         let _ = intended.del_item(other);
     }
     Ok(Scope { selection, intended: Cow::Owned(intended) })
 }
 
+/// Returns whether an item is known to be there.
+pub(crate) fn is_there(current: &CurrentGraph, item: &ItemRef) -> bool {
+    let state = current.state(item);
+    current.contains(item) && state.is_none_or(|state| state.presence() == Presence::Present)
+}
+
+/// Items with all that they need, directly or not.
+pub(crate) fn requirements<'a, S: State>(
+    graph: &Graph<S>,
+    items: impl IntoIterator<Item = &'a ItemRef>,
+) -> BTreeSet<ItemRef> {
+    reach(graph, items, |slot| graph.edges_at(slot).iter())
+}
+
 /// Items with all that needs them, directly or not.
-pub(crate) fn dependents<'a>(
-    current: &CurrentGraph,
+pub(crate) fn dependents<'a, S: State>(
+    current: &Graph<S>,
     items: impl IntoIterator<Item = &'a ItemRef>,
 ) -> BTreeSet<ItemRef> {
     // What only comes after something stays whatever becomes of that.

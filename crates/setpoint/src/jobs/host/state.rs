@@ -7,12 +7,14 @@ use serde::Serialize;
 use serde_json::Value;
 use setpoint_engine::{CurrentGraph, Engine, ItemState, Presence, Selection};
 use setpoint_graph::{ItemRef, Node, SubgraphPath};
-use setpoint_host::{attributes, item_types, registry};
+use setpoint_host::{Process, Started, attributes, item_types, registry};
 use setpoint_state::Writer;
 
-use super::args::{LockArgs, SetArgs, StateCommand};
-use super::error::Error;
-use super::set::{Set, is_adopted, state_of};
+use super::args::{LockArgs, PlaceArgs, SetArgs, StateCommand};
+use super::error::{Error, nearest};
+use super::rename::{self, Renamed};
+use super::root::Place;
+use super::set::{Set, is_adopted, is_there, not_remembered, state_of};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
 use crate::service::runtime;
@@ -35,11 +37,12 @@ pub(crate) fn run(command: &StateCommand, report: Report) -> Result<u8, CliError
         StateCommand::Rm { items, set, lock } => remove(items, set, *lock),
         StateCommand::Mv { from, to, set, lock } => rename(from, to, set, *lock),
         StateCommand::Unprotect { items, set, lock } => unprotect(items, set, *lock),
+        StateCommand::Relocate { set, lock } => relocate(set, *lock),
         StateCommand::Import { items, set, lock } => import(items, set, *lock, report),
     }
 }
 
-fn list(args: &SetArgs, json: bool) -> Result<u8, CliError> {
+fn list(args: &PlaceArgs, json: bool) -> Result<u8, CliError> {
     let Some(snapshot) = state_of(args).read()? else { return Ok(0) };
     let mut text = String::new();
     for node in snapshot.graph.items() {
@@ -87,23 +90,26 @@ fn remarks(node: &Node<'_, ItemState>, adopted: bool) -> String {
     if remarks.is_empty() { String::new() } else { format!("  ({})", remarks.join("; ")) }
 }
 
-fn show(item: &ItemRef, args: &SetArgs, json: bool) -> Result<u8, CliError> {
-    let not_remembered = || Error::NotRemembered(item.clone());
-    let snapshot = state_of(args).read()?.ok_or_else(not_remembered)?;
-    let node = snapshot.graph.node_of(item).ok_or_else(not_remembered)?;
+fn show(item: &ItemRef, args: &PlaceArgs, json: bool) -> Result<u8, CliError> {
+    let snapshot = state_of(args).read()?.ok_or_else(|| not_remembered(item, None))?;
+    let node = snapshot.graph.node_of(item).ok_or_else(|| not_remembered(item, Some(&snapshot.graph)))?;
     let adopted = is_adopted(&snapshot.graph, item);
+    let started = node.state().and_then(Started::of);
     if json {
         #[derive(Serialize)]
         struct Shown<'a> {
             kind: &'a str,
             name: &'a str,
             adopted: bool,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pid: Option<i32>,
             item: Value,
             state: Option<&'a ItemState>,
         }
         let value = item_types().item_to_value(node.item()).map_err(setpoint_state::StateError::Item)?;
         let (kind, name) = (item.kind().as_str(), item.name().as_str());
-        print_json(&Shown { kind, name, adopted, item: value, state: node.state() })?;
+        let pid = started.filter(Started::is_running).map(|started| started.pid());
+        print_json(&Shown { kind, name, adopted, pid, item: value, state: node.state() })?;
         return Ok(0);
     }
     let mut text = format!("{item}{}\n", remarks(&node, adopted));
@@ -115,6 +121,10 @@ fn show(item: &ItemRef, args: &SetArgs, json: bool) -> Result<u8, CliError> {
             let _ = writeln!(text, "      {line}");
         }
     }
+    if let Some(started) = started {
+        let ended = if started.is_running() { "" } else { " (it has ended)" };
+        let _ = writeln!(text, "  pid: {}{ended}", started.pid());
+    }
     if let Some(state) = node.state() {
         let _ = writeln!(text, "  since: {:.0}", state.since());
     }
@@ -122,10 +132,13 @@ fn show(item: &ItemRef, args: &SetArgs, json: bool) -> Result<u8, CliError> {
     Ok(0)
 }
 
-fn remove(items: &[ItemRef], args: &SetArgs, lock: LockArgs) -> Result<u8, CliError> {
+fn remove(items: &[ItemRef], args: &PlaceArgs, lock: LockArgs) -> Result<u8, CliError> {
     let (writer, mut graph) = lock_to_mend(args, "state rm", lock, items)?;
     for item in items {
-        graph.del_item(item).map_err(|_| Error::NotRemembered(item.clone()))?;
+        if !graph.contains(item) {
+            return Err(not_remembered(item, Some(&graph)));
+        }
+        graph.del_item(item)?;
     }
     writer.save(&graph, None)?;
     for item in items {
@@ -134,35 +147,30 @@ fn remove(items: &[ItemRef], args: &SetArgs, lock: LockArgs) -> Result<u8, CliEr
     Ok(0)
 }
 
-fn rename(from: &ItemRef, to: &ItemRef, args: &SetArgs, lock: LockArgs) -> Result<u8, CliError> {
+fn rename(from: &ItemRef, to: &ItemRef, args: &PlaceArgs, lock: LockArgs) -> Result<u8, CliError> {
     if from.kind() != to.kind() {
         return Err(Error::OtherKind { from: from.clone(), to: to.clone() }.into());
     }
     let (writer, mut graph) = lock_to_mend(args, "state mv", lock, std::slice::from_ref(from))?;
     if graph.contains(to) {
-        return Err(Error::Remembered(to.clone()).into());
+        let (from, to) = (from.clone(), to.clone());
+        return Err(if graph.contains(&from) {
+            Error::NameTaken { from, to }.into()
+        } else {
+            Error::RenamedAlready { from, to }.into()
+        });
     }
-    let Some(node) = graph.node_of(from) else { return Err(Error::NotRemembered(from.clone()).into()) };
-    let types = item_types();
-    let mut value = types.item_to_value(node.item()).map_err(setpoint_state::StateError::Item)?;
-    value["name"] = Value::from(to.name().as_str());
-    let renamed = types.item_from_value(to.kind(), value).map_err(setpoint_state::StateError::Item)?;
-    let (path, item_state) = (node.path(), node.state().cloned());
-    graph.del_item(from)?;
-    match item_state {
-        Some(item_state) => graph.put_item_with_state(&path, renamed, item_state)?,
-        None => graph.put_item_into(&path, renamed)?,
-    };
-    writer.save(&graph, None)?;
+    rename::rename(&mut graph, from, to)?;
+    rename::save(&writer, &graph, &[Renamed { from: from.clone(), to: to.clone() }])?;
     print(&format!("{from} is remembered as {to}.\n"))?;
     Ok(0)
 }
 
-fn unprotect(items: &[ItemRef], args: &SetArgs, lock: LockArgs) -> Result<u8, CliError> {
+fn unprotect(items: &[ItemRef], args: &PlaceArgs, lock: LockArgs) -> Result<u8, CliError> {
     let (writer, mut graph) = lock_to_mend(args, "state unprotect", lock, items)?;
     for item in items {
         let slot = graph.slot_of(item).filter(|&slot| graph.item_at(slot).is_some());
-        let slot = slot.ok_or_else(|| Error::NotRemembered(item.clone()))?;
+        let slot = slot.ok_or_else(|| not_remembered(item, Some(&graph)))?;
         if let Some(state) = graph.state_at_mut(slot) {
             state.protect(false);
             graph.touch_at(slot);
@@ -177,10 +185,43 @@ fn unprotect(items: &[ItemRef], args: &SetArgs, lock: LockArgs) -> Result<u8, Cl
     Ok(0)
 }
 
+/// Takes over the root that the manifests say now.
+fn relocate(args: &SetArgs, lock: LockArgs) -> Result<u8, CliError> {
+    let set = Set::load(args)?;
+    let (writer, graph) = set.state.lock(set.name(), "state relocate", lock.lock_timeout)?;
+    let place = Place::of(set.manifest.root())?;
+    if place.check(writer.place().as_deref(), &graph).is_ok() {
+        print(&format!("{}: everything is in {} already.\n", set.name(), set.manifest.root().display()))?;
+        return Ok(0);
+    }
+    let is_running = |node: &Node<'_, ItemState>| {
+        let state = node.state().map(ItemState::presence);
+        node.item().get::<Process>().is_some() && state == Some(Presence::Present)
+    };
+    let running: Vec<ItemRef> =
+        graph.items().filter(is_running).map(|node| node.reference().clone()).collect();
+    if !running.is_empty() {
+        return Err(Error::Running(running).into());
+    }
+    let host = set.host(&graph)?;
+    let mut found = graph.clone();
+    let refreshed = runtime()?.block_on(Engine::new(registry(&host)).refresh(&mut found, &Selection::all()));
+    let unreadable = refreshed.unreadable.iter().map(|(item, _)| item);
+    let missing: Vec<ItemRef> =
+        refreshed.drifted.iter().map(|drifted| &drifted.item).chain(unreadable).cloned().collect();
+    if !missing.is_empty() {
+        return Err(Error::NotMoved(missing).into());
+    }
+    writer.set_place(place.text());
+    writer.save(&graph, None)?;
+    print(&format!("{}: everything is in {} now.\n", set.name(), set.manifest.root().display()))?;
+    Ok(0)
+}
+
 /// Becomes the writer of a state that is there, whichever set it is of: where nothing was ever done, nothing is
 /// remembered.
 fn lock_to_mend(
-    args: &SetArgs,
+    args: &PlaceArgs,
     command: &str,
     lock: LockArgs,
     items: &[ItemRef],
@@ -188,22 +229,28 @@ fn lock_to_mend(
     let state = state_of(args);
     let Some(known) = state.read()? else {
         let item = items.first().ok_or(Error::NoRun)?;
-        return Err(Error::NotRemembered(item.clone()).into());
+        return Err(not_remembered(item, None));
     };
     Ok(state.lock(&known.set, command, lock.lock_timeout)?)
 }
 
 fn import(items: &[ItemRef], args: &SetArgs, lock: LockArgs, report: Report) -> Result<u8, CliError> {
     let set = Set::load(args)?;
-    let (writer, mut graph) = set.state.lock(set.name(), "state import", lock.lock_timeout)?;
+    let (writer, mut graph) = set.lock("state import", lock)?;
     let host = set.host(&graph)?;
     let engine = Engine::new(registry(&host));
     for item in items {
-        if graph.contains(item) {
+        if is_there(&graph, item) {
             return Err(Error::Remembered(item.clone()).into());
         }
-        let declared = set.intended().item(item).ok_or_else(|| Error::NotDeclared(item.clone()))?;
+        let declared = set.intended().item(item).ok_or_else(|| {
+            let declared: Vec<ItemRef> =
+                set.intended().items().map(|node| node.reference().clone()).collect();
+            Error::NotDeclared(item.clone(), nearest(item, &declared))
+        })?;
         let state = ItemState::present(Timestamp::now()).adopted();
+        // What failed to be created is remembered as that.
+        let _ = graph.del_item(item);
         graph.put_item_with_state(&SubgraphPath::root(), declared.clone(), state)?;
     }
     let wanted = Selection::items(items.iter().cloned());
@@ -213,6 +260,12 @@ fn import(items: &[ItemRef], args: &SetArgs, lock: LockArgs, report: Report) -> 
     }
     if let Some(gone) = refreshed.drifted.iter().find(|drifted| drifted.found.is_none()) {
         return Err(Error::NotThere(gone.item.clone()).into());
+    }
+    for item in items {
+        if let Some(declared) = set.intended().item(item) {
+            let kept = host.keep_original(declared);
+            kept.map_err(|error| Error::Unreadable(vec![format!("{item}: {error}")]))?;
+        }
     }
     writer.save(&graph, None)?;
     for item in items {

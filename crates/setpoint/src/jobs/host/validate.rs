@@ -3,11 +3,12 @@
 use serde::Serialize;
 use setpoint_host::Diagnostic;
 
-use super::args::ValidateArgs;
+use super::args::{PlaceArgs, ValidateArgs};
 use super::error::Error;
 use super::print::counted;
+use super::set::state_of;
 use crate::error::CliError;
-use crate::report::{print, print_json};
+use crate::report::{Report, print, print_json};
 
 /// One error as data.
 #[derive(Debug, Serialize)]
@@ -44,10 +45,18 @@ struct Verdict<'a> {
     errors: Vec<Wrong<'a>>,
 }
 
-pub(crate) fn run(args: &ValidateArgs) -> Result<u8, CliError> {
-    match setpoint_host::load(&args.file) {
+pub(crate) fn run(args: &ValidateArgs, report: Report) -> Result<u8, CliError> {
+    match setpoint_host::load_with(&args.file, &args.var) {
         Ok(manifest) => {
-            let (set, items) = (manifest.name().as_str(), manifest.graph().len());
+            let state = state_of(&PlaceArgs { file: args.file.clone(), state: None });
+            let wrong = manifest.inside(state.path(), "the state");
+            if !wrong.is_empty() {
+                return refuse(&wrong, args.json);
+            }
+            for file in manifest.foreign() {
+                report.warn(&format!("{} is no manifest of Setpoint, and is passed over", file.display()));
+            }
+            let (set, items) = (manifest.name().as_str(), manifest.len());
             if args.json {
                 print_json(&Verdict { valid: true, set: Some(set), items: Some(items), errors: Vec::new() })?;
             } else {
@@ -55,11 +64,15 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<u8, CliError> {
             }
             Ok(0)
         }
-        Err(errors) if args.json => {
-            let errors = errors.iter().map(Wrong::from).collect();
-            print_json(&Verdict { valid: false, set: None, items: None, errors })?;
-            Ok(1)
-        }
-        Err(errors) => Err(Error::Manifest(errors).into()),
+        Err(errors) => refuse(&errors, args.json),
     }
+}
+
+fn refuse(errors: &[Diagnostic], json: bool) -> Result<u8, CliError> {
+    if !json {
+        return Err(Error::Manifest(errors.to_vec()).into());
+    }
+    let errors = errors.iter().map(Wrong::from).collect();
+    print_json(&Verdict { valid: false, set: None, items: None, errors })?;
+    Ok(1)
 }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  events of manifests ─┐
-//!  events of the host ──┼─▶ what may have changed ─▶ read ─▶ reconcile ─▶ remember, say
+//!  events of the host ──┤
+//!  ends of processes ───┼─▶ what may have changed ─▶ read ─▶ reconcile ─▶ remember, say
 //!  every so often ──────┘
 //! ```
 //!
@@ -10,29 +11,37 @@
 
 mod follow;
 mod say;
+mod systemd;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::Timestamp;
 use setpoint_engine::{CurrentGraph, Engine, Selection};
-use setpoint_host::{Host, Manifest, registry};
+use setpoint_host::{Host, Manifest, ProcessEnds, registry};
 use setpoint_state::Writer;
 
-use super::args::WatchArgs;
+use super::args::{SetArgs, WatchArgs};
 use super::error::Error;
+use super::preview::DriftView;
+use super::print::counted;
 use super::protect;
+use super::rename;
 use super::run::Running;
-use super::set::{Set, load_manifest};
+use super::set::{Set, add_parents, load_manifest};
+use super::story::Story;
 use crate::error::CliError;
 use crate::report::Report;
 use crate::service::{Signals, runtime};
 use follow::{Changed, Follower};
 use say::Say;
+use systemd::Systemd;
 
 pub(crate) fn run(args: &WatchArgs, report: Report) -> Result<u8, CliError> {
     let set = Set::load(&args.set)?;
+    set.report_foreign(report);
     runtime()?.block_on(async {
         if args.report_only {
             report_differences(set, args, report).await
@@ -48,17 +57,21 @@ const LONGEST_PAUSE: std::time::Duration = std::time::Duration::from_mins(1);
 
 /// Repairs what differs, for ever.
 async fn keep(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError> {
-    let (writer, current) = set.state.lock(set.name(), "watch", args.lock.lock_timeout)?;
+    let (writer, current) = set.lock("watch", args.lock)?;
     let writer = Arc::new(writer);
     let host = set.host(&current)?;
     super::apply::clean_up(&host, &writer, report)?;
     let engine = Engine::new(registry(&host)).with_concurrency(args.parallelism.get());
+    super::progress::show_output(&host, report);
     let say = Say::new(args.json);
     let mut signals = Signals::new()?;
-    let mut follower = Follower::new(&args.set.file)?;
+    let mut systemd = Systemd::from_environment();
+    let _alive = systemd.keep_alive();
+    let mut follower = Follower::new(&args.set.at.file)?;
     let mut keeper = Keeper {
         set,
-        file: args.set.file.clone(),
+        args: args.set.clone(),
+        ends: ProcessEnds::new(&host),
         host,
         engine,
         writer,
@@ -68,30 +81,35 @@ async fn keep(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError
         wrong: String::new(),
         allow_empty: args.allow_empty,
         refused: String::new(),
+        status: String::new(),
     };
     if let Some(error) = keeper.nothing_left(&keeper.set.manifest) {
         return Err(error);
     }
-    say.started(keeper.set.name(), keeper.set.intended().len())?;
+    say.started(keeper.set.name(), keeper.set.manifest.len())?;
     let mut changed = Changed::everything();
     let mut pause = FIRST_PAUSE;
     loop {
         // Before it is read, so that what changes meanwhile is seen; and after, since directories come and go.
         follower.follow(&keeper.set.manifest, report);
+        keeper.follow_processes();
         let retry = match keeper.pass(&changed).await {
             Ok(retry) => {
                 pause = FIRST_PAUSE;
+                systemd.passed(&keeper.status);
                 retry
             }
             // The disk may be full, and not for ever: what was done is known, and saved when that can be.
             Err(error) if error.is_passing() => {
                 say.failed(&error.to_string(), pause)?;
+                systemd.status(&error.to_string());
                 let at = Timestamp::now().checked_add(pause).unwrap_or(Timestamp::MAX);
                 pause = (pause * 2).min(LONGEST_PAUSE);
                 Some(at)
             }
             Err(error) => return Err(error),
         };
+        keeper.follow_processes();
         let unseen = follower.follow(&keeper.set.manifest, report);
         if !unseen.is_empty() {
             changed = Changed { manifests: false, items: Some(unseen) };
@@ -104,10 +122,12 @@ async fn keep(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError
         let wait = until_retry.map_or(args.interval, |retry| retry.min(args.interval));
         tokio::select! {
             seen = follower.next(&keeper.set.manifest) => changed = seen,
+            ended = keeper.ends.next() => changed = Changed { manifests: false, items: Some(ended) },
             () = tokio::time::sleep(wait) => changed = Changed::everything(),
             () = signals.next() => break,
         }
     }
+    systemd.stopping();
     say.stopped()?;
     Ok(0)
 }
@@ -115,8 +135,10 @@ async fn keep(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError
 /// What is kept, and how.
 struct Keeper {
     set: Set,
-    /// Where the manifests are.
-    file: PathBuf,
+    /// Where the manifests are, and what is set of their values.
+    args: SetArgs,
+    /// The processes that run.
+    ends: ProcessEnds,
     host: Host,
     engine: Engine,
     writer: Arc<Writer>,
@@ -129,35 +151,64 @@ struct Keeper {
     allow_empty: bool,
     /// Why the last plan was not carried out.
     refused: String,
+    /// What the last pass came to, in a line.
+    status: String,
 }
 
 impl Keeper {
+    /// Follows the processes that are known to run.
+    fn follow_processes(&mut self) {
+        if let Some(current) = &self.current {
+            self.ends.follow(current);
+        }
+    }
+
     /// Reads what may have changed and puts it right; returns when to try again what failed.
     async fn pass(&mut self, changed: &Changed) -> Result<Option<Timestamp>, CliError> {
         let began = Instant::now();
         if changed.manifests {
             self.reload()?;
         }
+        let mut ended = self.ends.take(|_| true);
         let name = self.set.name().to_owned();
         let current = self.current.get_or_insert_with(|| CurrentGraph::new(name.as_str()));
         let selection = match &changed.items {
             None => Selection::all(),
-            Some(items) => Selection::items(items.iter().cloned()),
+            // Also those that ended since it was known what changed.
+            Some(items) => {
+                Selection::items(items.iter().chain(ended.iter().map(|process| &process.item)).cloned())
+            }
         };
+        let renamed = self.set.adjust(&self.host, current)?;
+        if !renamed.is_empty() {
+            rename::save(&self.writer, current, &renamed)?;
+        }
         let refreshed = self.engine.refresh(current, &selection).await;
         for (item, why) in &refreshed.unreadable {
             self.report.warn(&format!("{item} can't be read: {why}"));
         }
+        // What is not asked for here ends once more for whoever waits for the next end.
+        ended.extend(self.ends.take(|item| refreshed.drifted.iter().any(|drifted| drifted.item == *item)));
+        for process in &ended {
+            self.say.ended(process)?;
+        }
         for drifted in &refreshed.drifted {
-            self.say.drift(drifted)?;
+            let reported = ended.iter().any(|process| process.item == drifted.item);
+            self.say.drift(drifted, reported)?;
         }
         let (intended, all) = (Some(self.set.intended()), Selection::all());
-        if protect::any(&self.set.manifest, current) {
+        let intended_count = self.set.manifest.len();
+        let mut story = Story::default();
+        let is_protected = protect::any(&self.set.manifest, current);
+        if is_protected || changed.manifests || !refreshed.drifted.is_empty() {
             let plan = self.engine.plan(Some(current), intended, &all, Timestamp::now())?;
+            let drift: Vec<DriftView> = refreshed.drifted.iter().map(DriftView::from).collect();
+            story = Story::new(&plan, &drift, &BTreeMap::new(), current, intended);
             if let Err(error) = protect::check(&self.set.manifest, current, &plan) {
                 let why = error.to_string();
                 if why != self.refused {
                     self.say.refused(&why)?;
+                    self.status.clone_from(&why);
                     self.refused = why;
                 }
                 return Ok(None);
@@ -170,6 +221,7 @@ impl Keeper {
             host: &self.host,
             manifest: &self.set.manifest,
             writer: &self.writer,
+            story,
             report: self.report,
         };
         let done = running.carry_out(&mut self.current, intended, &all).await?;
@@ -186,6 +238,9 @@ impl Keeper {
             let (read, did) = (refreshed.read, done.run.entries.len());
             format!("{read} items read, {did} operations, {:.1} ms", began.elapsed().as_secs_f64() * 1e3)
         });
+        let failed = done.status.failures().len();
+        let troubles = if failed == 0 { String::new() } else { format!(", {failed} failed") };
+        self.status = format!("watching {}: {} declared{troubles}", self.set.name(), counted(intended_count));
         Ok(done.status.next_retry())
     }
 
@@ -198,12 +253,29 @@ impl Keeper {
         (!left).then(|| Error::NothingLeft(current.len()).into())
     }
 
+    /// A file that is there, declared something, and does not any more: it is being written, or was damaged.
+    fn emptied(&self, manifest: &Manifest) -> Option<PathBuf> {
+        if self.allow_empty {
+            return None;
+        }
+        let declaring = |manifest: &Manifest| -> BTreeSet<PathBuf> {
+            manifest.all_declared().map(|(_, declared)| declared.file.to_path_buf()).collect()
+        };
+        let (before, now) = (declaring(&self.set.manifest), declaring(manifest));
+        before.difference(&now).find(|file| file.exists()).cloned()
+    }
+
     /// Takes over what the manifests say now; while they are wrong, what they said last stands.
     fn reload(&mut self) -> Result<(), CliError> {
         let old = &self.set.manifest;
-        let loaded = load_manifest(&self.file).map_err(|error| error.to_string()).and_then(|manifest| {
+        let loaded = load_manifest(&self.args).map_err(|error| error.to_string()).and_then(|manifest| {
             if let Some(error) = self.nothing_left(&manifest) {
                 Err(error.to_string())
+            } else if let Some(file) = self.emptied(&manifest) {
+                let file = file.display();
+                Err(format!(
+                    "{file} is no manifest of Setpoint any more, and what it declared would be deleted"
+                ))
             } else if manifest.name() == old.name() && manifest.root() == old.root() {
                 Ok(manifest)
             } else {
@@ -212,9 +284,12 @@ impl Keeper {
             }
         });
         match loaded {
-            Ok(manifest) => {
+            Ok(mut manifest) => {
+                if let Some(current) = &self.current {
+                    add_parents(&mut manifest, &self.host, current);
+                }
                 if !manifest.graph().diff(old.graph()).is_empty() || !self.wrong.is_empty() {
-                    self.say.reloaded(manifest.graph().len())?;
+                    self.say.reloaded(manifest.len())?;
                 }
                 self.set.manifest = manifest;
                 self.wrong.clear();
@@ -234,24 +309,32 @@ impl Keeper {
 async fn report_differences(mut set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError> {
     let say = Say::new(args.json);
     let mut signals = Signals::new()?;
-    let mut follower = Follower::new(&args.set.file)?;
-    say.started(set.name(), set.intended().len())?;
+    let mut follower = Follower::new(&args.set.at.file)?;
+    say.started(set.name(), set.manifest.len())?;
     let mut last = None;
+    let mut ends: Option<ProcessEnds> = None;
     loop {
-        match load_manifest(&args.set.file) {
+        match load_manifest(&args.set) {
             Ok(manifest) => set.manifest = manifest,
             Err(error) => say.wrong(&error.to_string())?,
         }
         let mut snapshot = set.read_state()?;
         let host = set.host(&snapshot.graph)?;
+        set.adjust(&host, &mut snapshot.graph)?;
         let engine = Engine::new(registry(&host));
+        let ends = ends.get_or_insert_with(|| ProcessEnds::new(&host));
+        ends.follow(&snapshot.graph);
+        let ended = ends.take(|_| true);
+        for process in &ended {
+            say.ended(process)?;
+        }
         let all = Selection::all();
         let refreshed = engine.refresh(&mut snapshot.graph, &all).await;
         let plan = engine.plan(Some(&snapshot.graph), Some(set.intended()), &all, Timestamp::now())?;
         // The same differences are told once.
         if last.as_ref() != Some(&plan) {
             for drifted in &refreshed.drifted {
-                say.drift(drifted)?;
+                say.drift(drifted, ended.iter().any(|process| process.item == drifted.item))?;
             }
             say.plan(&plan)?;
             last = Some(plan);
@@ -261,6 +344,7 @@ async fn report_differences(mut set: Set, args: &WatchArgs, report: Report) -> R
         }
         tokio::select! {
             _ = follower.next(&set.manifest) => {}
+            _ = ends.next() => {}
             () = tokio::time::sleep(args.interval) => {}
             () = signals.next() => break,
         }

@@ -193,7 +193,8 @@ fn same_file(file: &Path, path: &Path) -> bool {
 
 /// Where an item is, if it is anywhere.
 fn place(item: &ItemHandle, root: &Path) -> Option<PathBuf> {
-    let path = item.get::<File>().map(|file| &file.path);
+    // What is added to a log is none of anybody's business.
+    let path = item.get::<File>().filter(|file| !file.log).map(|file| &file.path);
     let path = path.or_else(|| item.get::<Directory>().map(|directory| &directory.path));
     let path = path.or_else(|| item.get::<Symlink>().map(|link| &link.path));
     path.map(|path| path.in_root(root))

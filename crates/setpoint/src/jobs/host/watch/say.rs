@@ -1,11 +1,13 @@
 //! A line for each thing that `watch` saw or did.
 
+use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
 use setpoint_engine::{Drifted, LogEntry};
 use setpoint_graph::ItemRef;
+use setpoint_host::EndedProcess;
 use setpoint_plan::Plan;
 use setpoint_state::RunEntry;
 
@@ -23,14 +25,37 @@ pub(super) struct Say {
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Said<'a> {
-    Started { set: &'a str, items: usize },
-    Reloaded { items: usize },
-    Wrong { message: &'a str },
-    Refused { message: &'a str },
-    Failed { message: &'a str, again_in_seconds: u64 },
+    Started {
+        set: &'a str,
+        items: usize,
+    },
+    Reloaded {
+        items: usize,
+    },
+    Wrong {
+        message: &'a str,
+    },
+    Refused {
+        message: &'a str,
+    },
+    Failed {
+        message: &'a str,
+        again_in_seconds: u64,
+    },
     Drift(DriftView),
+    ProcessEnded {
+        kind: &'a str,
+        name: &'a str,
+        pid: i32,
+        /// None if it was ended by a signal, or is not known.
+        exit_code: Option<i32>,
+        signal: Option<i32>,
+        log: &'a [String],
+    },
     Operation(RunEntry),
-    Plan { plan: &'a Plan },
+    Plan {
+        plan: &'a Plan,
+    },
     Stopped,
 }
 
@@ -75,7 +100,29 @@ impl Say {
         })
     }
 
-    pub(super) fn drift(self, drifted: &Drifted) -> Result<(), CliError> {
+    pub(super) fn ended(self, process: &EndedProcess) -> Result<(), CliError> {
+        let EndedProcess { item, pid, status, log } = process;
+        let (exit_code, signal) = (status.and_then(|s| s.code()), status.and_then(|s| s.signal()));
+        let (kind, name) = (item.kind().as_str(), item.name().as_str());
+        self.write(Said::ProcessEnded { kind, name, pid: *pid, exit_code, signal, log }, || {
+            let how = match (exit_code, signal) {
+                (Some(code), _) => format!(": exit status {code}"),
+                (None, Some(signal)) => format!(": signal {signal}"),
+                (None, None) => String::new(),
+            };
+            let log = match log.join(" | ") {
+                log if log.is_empty() => log,
+                log => format!("; the last lines of its log: {log}"),
+            };
+            format!("! {item} ended{how}{log}")
+        })
+    }
+
+    /// Says what something else changed. That a process is gone is said once, where its end was reported.
+    pub(super) fn drift(self, drifted: &Drifted, reported: bool) -> Result<(), CliError> {
+        if reported && drifted.found.is_none() && !drifted.contested && !self.json {
+            return Ok(());
+        }
         let what = match &drifted.found {
             None => "is gone",
             Some(_) => "was changed",

@@ -1,8 +1,8 @@
-//! What becomes of each item.
+//! The outcome of each item: whether it is kept, created, modified, deleted or re-created.
 //!
 //! 1. *Classify*: what each seed wants by itself, from its own two values.
 //! 2. *Lost*: what is there and may have lost a dependency, transitively. This overestimates.
-//! 3. *Alive*: of the lost and of those to be created, all that can be reached from what stays. Items that
+//! 3. *Support*: of the lost and of those to be created, all that can be reached from what stays. Items that
 //!    only hold each other up are not reached.
 //! 4. *Cascade*: what must go and come back because something it needs does.
 //!
@@ -12,7 +12,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::edges::Side;
-use super::{Fate, Planner, Why};
+use super::{Outcome, Planner, Support, Why};
 use crate::op::Operation;
 
 impl Planner<'_> {
@@ -25,7 +25,7 @@ impl Planner<'_> {
         self.settle_claims_of_present();
         loop {
             self.find_lost();
-            self.find_alive();
+            self.find_supported();
             if self.cascade() {
                 continue;
             }
@@ -50,7 +50,7 @@ impl Planner<'_> {
             }
             return;
         }
-        let (present, remains) = (this.present, this.remains);
+        let (present, remains) = (this.is_present(), this.remains());
         let Some(new) = self.int_item(id) else {
             if remains {
                 let why = if present { Why::Removed } else { Why::Cleanup };
@@ -76,12 +76,12 @@ impl Planner<'_> {
         let again = state.is_some_and(|state| state.again);
         let unknown = state.is_some_and(crate::ItemState::is_unknown);
         let requested = self.inputs.replace.contains(new.reference());
-        let (fate, why) = if requested {
-            (Fate::Recreate, Why::Requested)
+        let (outcome, why) = if requested {
+            (Outcome::Recreate, Why::Requested)
         } else if unknown {
-            (Fate::Recreate, Why::Unknown)
+            (Outcome::Recreate, Why::Unknown)
         } else if old == new && !tainted && !again {
-            (Fate::Keep, Why::Intended)
+            (Outcome::Keep, Why::Intended)
         } else if not_due {
             return;
         } else {
@@ -90,15 +90,15 @@ impl Planner<'_> {
                     self.subject_mut(id).invalid = true;
                     return;
                 }
-                Some(true) => (Fate::Recreate, Why::NeedsRecreate),
-                Some(false) if old == new && tainted => (Fate::Modify, Why::Tainted),
-                Some(false) if old == new => (Fate::Modify, Why::Again),
-                Some(false) => (Fate::Modify, Why::Changed),
+                Some(true) => (Outcome::Recreate, Why::NeedsRecreate),
+                Some(false) if old == new && tainted => (Outcome::Modify, Why::Tainted),
+                Some(false) if old == new => (Outcome::Modify, Why::Again),
+                Some(false) => (Outcome::Modify, Why::Changed),
             }
         };
         let this = self.subject_mut(id);
         this.takes_intent = true;
-        (this.fate, this.why) = (fate, why);
+        (this.outcome, this.why) = (outcome, why);
     }
 
     /// Applies an item again that would stay as it is.
@@ -107,7 +107,7 @@ impl Planner<'_> {
         self.activate(id);
         let this = self.subject_mut(id);
         this.takes_intent = true;
-        (this.fate, this.why) = (if recreate { Fate::Recreate } else { Fate::Modify }, why);
+        (this.outcome, this.why) = (if recreate { Outcome::Recreate } else { Outcome::Modify }, why);
     }
 
     /// Holds back changes of items that come after something that is missing, or failed.
@@ -117,8 +117,8 @@ impl Planner<'_> {
             let this = self.subject(id);
             let by_itself =
                 matches!(this.why, Why::NeedsRecreate | Why::Requested | Why::Again | Why::Repeats(_));
-            let changes = this.fate == Fate::Modify || this.fate == Fate::Recreate && by_itself;
-            if !this.present || !changes || self.plain_edges(id, Side::Int).is_some() {
+            let changes = this.outcome == Outcome::Modify || this.outcome == Outcome::Recreate && by_itself;
+            if !this.is_present() || !changes || self.plain_edges(id, Side::Int).is_some() {
                 continue;
             }
             let mut order = self.groups(id, Side::Int).filter(|(dependency, _)| dependency.is_order());
@@ -135,7 +135,7 @@ impl Planner<'_> {
         catch_unwind(AssertUnwindSafe(|| configurator.needs_recreate(old, new))).ok()
     }
 
-    /// Whether a background operation leads somewhere the intent does not want to go any more.
+    /// Returns whether a background operation leads somewhere the intent does not want to go any more.
     fn is_obsolete(&self, id: u32) -> bool {
         let flight = self.subject(id).cur().and_then(|slot| self.cur.state_at(slot)?.flight.as_ref());
         let intended = self.int_item(id);
@@ -149,7 +149,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Whether the item's failed operation must wait for its time.
+    /// Returns whether the item's failed operation must wait for its time.
     fn is_not_due(&self, id: u32) -> bool {
         let Some(slot) = self.subject(id).cur() else { return false };
         let (Some(state), Some(item)) = (self.cur.state_at(slot), self.cur.item_at(slot)) else {
@@ -178,7 +178,7 @@ impl Planner<'_> {
         same_intent && trouble.due.is_none_or(|due| due > self.inputs.now)
     }
 
-    /// Whether a deletion that failed must wait for its time.
+    /// Returns whether a deletion that failed must wait for its time.
     fn is_delete_not_due(&self, id: u32) -> bool {
         let Some(slot) = self.subject(id).cur() else { return false };
         let (Some(state), Some(item)) = (self.cur.state_at(slot), self.cur.item_at(slot)) else {
@@ -200,7 +200,7 @@ impl Planner<'_> {
             None => true,
         };
         let this = self.subject_mut(id);
-        (this.fate, this.why) = (Fate::Delete, why);
+        (this.outcome, this.why) = (Outcome::Delete, why);
         this.takes_intent = false;
         this.held = not_due || !handled;
         this.invalid |= !handled;
@@ -210,9 +210,9 @@ impl Planner<'_> {
 
     fn make_candidate(&mut self, id: u32) {
         let this = self.subject_mut(id);
-        this.candidate = true;
+        this.support = Support::Candidate;
         this.takes_intent = true;
-        (this.fate, this.why) = (Fate::Keep, if this.remains { Why::Cleanup } else { Why::Intended });
+        (this.outcome, this.why) = (Outcome::Keep, if this.remains() { Why::Cleanup } else { Why::Intended });
         self.activate(id);
     }
 
@@ -220,7 +220,13 @@ impl Planner<'_> {
     /// also before the time of its next attempt.
     pub(super) fn wake(&mut self, id: u32, changed: bool) {
         let this = self.subject(id);
-        if this.candidate || this.present || this.busy || this.external || !this.int_item || this.invalid {
+        if this.is_candidate()
+            || this.is_present()
+            || this.busy
+            || this.external
+            || !this.is_intended()
+            || this.invalid
+        {
             return;
         }
         let Some(item) = self.int_item(id) else { return };
@@ -262,7 +268,7 @@ impl Planner<'_> {
         let this = self.subject_mut(id);
         this.takes_intent = true;
         this.switches = false;
-        (this.fate, this.why) = (Fate::Recreate, why);
+        (this.outcome, this.why) = (Outcome::Recreate, why);
         if self.int.has_claims() {
             self.take_claims(id);
         }

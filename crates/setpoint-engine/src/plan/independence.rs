@@ -1,11 +1,12 @@
-//! Gates that keep operations apart which are related through items that stay as they are.
+//! Independence: operations on related items never overlap, also where only items that stay as they are connect them.
+//! Gates between them see to that.
 
 use super::schedule::{Draft, Step, StepKind};
 use super::{NONE, Planner};
 
 impl Planner<'_> {
-    /// Adds gates for unchanged items that lie between two that are operated on.
-    pub(super) fn keep_related_apart(&mut self, draft: &mut Draft) {
+    /// Adds gates for unchanged items that connect two that are operated on.
+    pub(super) fn separate_related(&mut self, draft: &mut Draft) {
         let steps = draft.steps.len();
         let operated: Vec<u32> = draft.steps.iter().map(|step| step.subject).collect();
         // Whichever direction is exhausted first holds every item in between.

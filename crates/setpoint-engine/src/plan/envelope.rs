@@ -1,12 +1,12 @@
-//! A plan in words: the common envelope, reasons and causes.
+//! The plan as people read it: operations with their reasons, and what is left as it is with its causes.
 
 use std::collections::BTreeSet;
 
 use setpoint_graph::{Attributes, Dependency, Edge, ItemHandle, ItemRef, SubgraphPath};
-use setpoint_plan::{Action, AttributeChange, Left, Operation, Plan, Standing};
+use setpoint_plan::{Action, AttributeChange, Left, Plan, PlannedOperation, ReasonCode, Standing};
 
 use super::edges::Side;
-use super::{Fate, NONE, Planner, StepKind, Why, slot};
+use super::{NONE, Outcome, Planner, StepKind, Why, slot};
 
 impl Planner<'_> {
     /// Writes the plan into the common envelope.
@@ -52,13 +52,23 @@ impl Planner<'_> {
             .map(|step| self.reference(step.subject))
             .collect();
         self.schedule.order = order;
+        let names: Vec<String> = plan
+            .operations
+            .iter()
+            .map(|operation| format!("{}/{}", operation.kind, operation.name))
+            .collect();
+        for operation in &mut plan.operations {
+            let named: BTreeSet<&String> =
+                operation.after.iter().filter_map(|&number| names.get(number)).collect();
+            operation.waits_for = named.into_iter().cloned().collect();
+        }
         for left in self.left(&blocked) {
             plan.leave(left);
         }
         plan
     }
 
-    fn operation(&self, id: u32, action: Action) -> Operation {
+    fn operation(&self, id: u32, action: Action) -> PlannedOperation {
         let item = self.reference(id);
         let (old, new) = (self.cur_item(id), self.int_item(id));
         let detail = match action {
@@ -66,11 +76,12 @@ impl Planner<'_> {
             Action::Create => changes(None, new),
             _ => Vec::new(),
         };
-        Operation {
+        PlannedOperation {
             path: names(&self.path(id)),
+            code: Some(self.reason_code(id)),
             detail,
-            temporary: self.subject(id).fate == Fate::Recreate && self.subject(id).remains,
-            ..Operation::new(action, item.kind().to_string(), item.name().to_string())
+            temporary: self.subject(id).outcome == Outcome::Recreate && self.subject(id).remains(),
+            ..PlannedOperation::new(action, item.kind().to_string(), item.name().to_string())
                 .because(self.reason(id))
         }
     }
@@ -108,10 +119,40 @@ impl Planner<'_> {
         }
     }
 
+    /// The same for programs.
+    fn reason_code(&self, id: u32) -> ReasonCode {
+        match self.subject(id).why {
+            Why::Intended => ReasonCode::Missing,
+            Why::Changed => ReasonCode::Changed,
+            Why::Tainted => ReasonCode::HalfDone,
+            Why::Again | Why::Repeats(_) => ReasonCode::Repeated,
+            Why::Removed => ReasonCode::Removed,
+            Why::Lost => ReasonCode::DependencyLost,
+            Why::Cleanup => ReasonCode::Leftover,
+            Why::NeedsRecreate => ReasonCode::NotInPlace,
+            Why::Cascade(_) => ReasonCode::DependencyRecreated,
+            Why::RequiredModified(_) => ReasonCode::DependencyModified,
+            Why::BreaksCycle => ReasonCode::Cycle,
+            Why::Unknown => ReasonCode::Unknown,
+            Why::Requested => ReasonCode::Requested,
+        }
+    }
+
+    /// The items that are the reason why the item is operated on.
+    pub(crate) fn reason_items(&self, id: u32) -> Vec<ItemRef> {
+        match self.subject(id).why {
+            Why::Repeats(of) | Why::Cascade(of) | Why::RequiredModified(of) => {
+                vec![self.reference(of).clone()]
+            }
+            Why::Lost => self.unmet_items(id),
+            _ => Vec::new(),
+        }
+    }
+
     /// The dependencies that are not satisfied in the end, in words.
     pub(crate) fn unmet(&self, id: u32) -> Vec<String> {
         let this = self.subject(id);
-        let side = if this.int_item { Side::Int } else { Side::Cur };
+        let side = if this.is_intended() { Side::Int } else { Side::Cur };
         let mut causes = Vec::new();
         for (dependency, alternatives) in self.groups(id, side) {
             if let Some(cause) = self.unmet_cause(side, dependency, alternatives) {
@@ -127,7 +168,7 @@ impl Planner<'_> {
         if this.claimed_by != NONE {
             return vec![self.reference(this.claimed_by).clone()];
         }
-        let side = if this.int_item { Side::Int } else { Side::Cur };
+        let side = if this.is_intended() { Side::Int } else { Side::Cur };
         let unmet = self
             .groups(id, side)
             .filter(|(d, alternatives)| self.unmet_cause(side, d, alternatives).is_some());
@@ -184,7 +225,7 @@ impl Planner<'_> {
             "is external and not there".into()
         } else if this.invalid {
             "is invalid".into()
-        } else if this.int_item {
+        } else if this.is_intended() {
             "is pending itself".into()
         } else {
             "is not intended".into()
@@ -199,7 +240,14 @@ impl Planner<'_> {
         for item in items {
             let Some(id) = self.at(&item) else { continue };
             let Some((standing, causes)) = self.standing(id, blocked.contains(&item)) else { continue };
+            let waits_for = match standing {
+                Standing::Pending | Standing::Busy => {
+                    self.unmet_items(id).iter().map(ToString::to_string).collect()
+                }
+                _ => Vec::new(),
+            };
             left.push(Left {
+                waits_for,
                 kind: item.kind().to_string(),
                 name: item.name().to_string(),
                 path: names(&self.path(id)),
@@ -222,7 +270,7 @@ impl Planner<'_> {
             return Some((Standing::Invalid, vec![self.why_invalid(id)]));
         }
         if this.external {
-            let missing = this.int_item && !this.present;
+            let missing = this.is_intended() && !this.is_present();
             return missing
                 .then(|| (Standing::External, vec!["nothing has brought it into being".to_owned()]));
         }

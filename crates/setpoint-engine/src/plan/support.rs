@@ -1,4 +1,5 @@
-//! What is there in the end: first all that may have lost a dependency, then all that has what it needs.
+//! Support: which items are there in the end. First all that may have lost a dependency are marked; then those of them,
+//! and of the items to be created, that have what they need.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,7 +8,7 @@ use rustc_hash::FxHashSet;
 use setpoint_graph::{Components, Dependency, Edge, ItemRef};
 
 use super::edges::Side;
-use super::{Fate, NONE, Planner, Why};
+use super::{NONE, Outcome, Planner, Support, Why};
 
 impl<'a> Planner<'a> {
     /// Marks what is there and may have lost a dependency.
@@ -17,7 +18,7 @@ impl<'a> Planner<'a> {
         for i in 0..self.active.len() {
             let id = self.active[i];
             let this = self.subject_mut(id);
-            (this.lost, this.alive) = (false, false);
+            this.support = this.support.reset();
         }
         for i in 0..self.active.len() {
             let id = self.active[i];
@@ -25,23 +26,27 @@ impl<'a> Planner<'a> {
             if this.stays() {
                 todo.push(id);
             }
-            if this.fate == Fate::Delete || this.fate == Fate::Modify || this.takes_intent || this.event {
+            if this.outcome == Outcome::Delete
+                || this.outcome == Outcome::Modify
+                || this.takes_intent
+                || this.event
+            {
                 self.push_present_dependents(id, &mut todo);
             }
         }
         loop {
             while let Some(id) = todo.pop() {
                 let this = self.subject(id);
-                if this.lost || !this.remains || this.busy || this.external {
+                if this.is_lost() || !this.remains() || this.busy || this.external {
                     continue;
                 }
-                if this.fate == Fate::Delete || this.candidate {
+                if this.outcome == Outcome::Delete || this.is_candidate() {
                     continue;
                 }
                 let mut suspect = self.gains.contains(&id);
                 if self.has_lost_a_dependency(id, &mut suspect) {
-                    if self.subject(id).present {
-                        self.subject_mut(id).lost = true;
+                    if self.subject(id).is_present() {
+                        self.subject_mut(id).support = Support::Lost;
                         self.activate(id);
                         self.push_present_dependents(id, &mut todo);
                     } else {
@@ -55,7 +60,7 @@ impl<'a> Planner<'a> {
             // What lost one of several alternatives, or gained a dependency, may stand on itself now.
             let suspects = std::mem::take(&mut suspects);
             for id in self.standing_on_themselves(suspects) {
-                self.subject_mut(id).lost = true;
+                self.subject_mut(id).support = Support::Lost;
                 self.activate(id);
                 self.push_present_dependents(id, &mut todo);
             }
@@ -69,7 +74,7 @@ impl<'a> Planner<'a> {
         for edge in self.dependents_cur(id) {
             let dependent = self.at_cur(edge.slot);
             let this = self.subject(dependent);
-            if !this.lost && this.fate != Fate::Delete && this.remains {
+            if !this.is_lost() && this.outcome != Outcome::Delete && this.remains() {
                 todo.push(dependent);
             }
         }
@@ -77,7 +82,7 @@ impl<'a> Planner<'a> {
         for edge in self.dependents_int(id) {
             let dependent = self.at_int(edge.slot);
             let this = self.subject(dependent);
-            if !this.lost && this.takes_intent && this.stays() {
+            if !this.is_lost() && this.takes_intent && this.stays() {
                 todo.push(dependent);
             }
         }
@@ -103,7 +108,7 @@ impl<'a> Planner<'a> {
 
     /// Which of these items may be held up, in the end, by what they hold up.
     fn standing_on_themselves(&mut self, mut suspects: Vec<u32>) -> Vec<u32> {
-        suspects.retain(|&id| !self.subject(id).lost);
+        suspects.retain(|&id| !self.subject(id).is_lost());
         let mut in_circles: FxHashSet<u32> = FxHashSet::default();
         let mut on_itself: FxHashSet<u32> = FxHashSet::default();
         let held_up_by = |id| {
@@ -126,7 +131,7 @@ impl<'a> Planner<'a> {
     pub(super) fn held_up_by(&mut self, id: u32) -> Vec<u32> {
         let side = self.side(id);
         let mut found = Vec::new();
-        let creates = self.subject(id).candidate;
+        let creates = self.subject(id).is_candidate();
         let counts = |dependency: &Dependency| creates || !dependency.is_order();
         for (dependency, alternatives) in self.groups(id, side).filter(|(dependency, _)| counts(dependency)) {
             for edge in alternatives {
@@ -140,19 +145,19 @@ impl<'a> Planner<'a> {
     }
 
     /// Finds what can be there in the end, of the lost and of those to be created.
-    pub(super) fn find_alive(&mut self) {
+    pub(super) fn find_supported(&mut self) {
         self.met.clear();
         self.reset_holders();
         let claims = self.int.has_claims();
         for i in 0..self.active.len() {
             let id = self.active[i];
-            if self.subject(id).candidate {
+            if self.subject(id).is_candidate() {
                 // It may have been given up in an earlier round: if it comes, then as it is intended.
                 self.subject_mut(id).takes_intent = true;
             }
             self.wake_dependents_of_change(id);
             let this = self.subject(id);
-            if claims && this.stays() && !this.lost && this.takes_intent {
+            if claims && this.stays() && !this.is_lost() && this.takes_intent {
                 self.take_claims(id);
             }
         }
@@ -160,7 +165,7 @@ impl<'a> Planner<'a> {
         let ordered = claims
             || self.active.iter().any(|&id| {
                 let this = self.subject(id);
-                (this.candidate || this.lost) && self.plain_edges(id, self.side(id)).is_none()
+                (this.is_candidate() || this.is_lost()) && self.plain_edges(id, self.side(id)).is_none()
             });
         let mut ready = Ready { ordered, heap: BinaryHeap::new(), stack: Vec::new() };
         let mut derived = 0;
@@ -179,7 +184,7 @@ impl<'a> Planner<'a> {
                     break;
                 };
                 let this = self.subject(id);
-                if (this.candidate || this.lost) && !this.alive {
+                if (this.is_candidate() || this.is_lost()) && !this.is_satisfied() {
                     self.count_unmet(id);
                     if self.subject(id).unmet == 0 {
                         ready.push(self, id);
@@ -196,7 +201,7 @@ impl<'a> Planner<'a> {
                 }
                 break;
             };
-            if self.subject(id).alive || self.subject(id).unmet > 0 {
+            if self.subject(id).is_satisfied() || self.subject(id).unmet > 0 {
                 continue;
             }
             if claims {
@@ -213,9 +218,9 @@ impl<'a> Planner<'a> {
             }
             derived += 1;
             let this = self.subject_mut(id);
-            this.alive = true;
+            this.support = this.support.satisfied();
             this.derived = derived;
-            if this.candidate {
+            if this.is_candidate() {
                 this.claimed_by = NONE;
             }
             self.satisfy_dependents(id, &mut ready);
@@ -223,16 +228,16 @@ impl<'a> Planner<'a> {
         for i in 0..self.active.len() {
             let id = self.active[i];
             let this = self.subject(id);
-            match (this.alive, this.lost, this.candidate) {
-                (false, true, _) => self.delete(id, Why::Lost),
-                (true, _, true) => {
-                    let remains = this.remains;
-                    self.subject_mut(id).fate = if remains { Fate::Recreate } else { Fate::Create };
+            match this.support {
+                Support::Lost => self.delete(id, Why::Lost),
+                Support::Creatable => {
+                    let remains = this.remains();
+                    self.subject_mut(id).outcome = if remains { Outcome::Recreate } else { Outcome::Create };
                 }
                 // It can't be created now: what is left of it is in the way of others.
-                (false, _, true) if this.remains => self.delete(id, Why::Cleanup),
-                (false, _, true) => self.subject_mut(id).fate = Fate::Keep,
-                _ => {}
+                Support::Candidate if this.remains() => self.delete(id, Why::Cleanup),
+                Support::Candidate => self.subject_mut(id).outcome = Outcome::Keep,
+                Support::Settled | Support::Retained => {}
             }
         }
     }
@@ -240,8 +245,8 @@ impl<'a> Planner<'a> {
     /// Lets items look again that are not there and may have waited for this one.
     fn wake_dependents_of_change(&mut self, id: u32) {
         let this = self.subject(id);
-        if this.present && this.fate != Fate::Delete {
-            let changed = this.event || matches!(this.fate, Fate::Modify | Fate::Recreate);
+        if this.is_present() && this.outcome != Outcome::Delete {
+            let changed = this.event || matches!(this.outcome, Outcome::Modify | Outcome::Recreate);
             for edge in self.dependents_int(id) {
                 let dependent = self.at_int(edge.slot);
                 self.wake(dependent, changed);
@@ -249,8 +254,8 @@ impl<'a> Planner<'a> {
         }
         if self.int.has_claims() {
             let this = self.subject(id);
-            let changed = this.event || this.fate != Fate::Keep;
-            if let (true, Some(old)) = (changed || !this.present, self.cur_item(id)) {
+            let changed = this.event || this.outcome != Outcome::Keep;
+            if let (true, Some(old)) = (changed || !this.is_present(), self.cur_item(id)) {
                 self.wake_claimants(old.claims(), changed);
             } else if self.subject(id).event
                 && let Some(new) = self.int_item(id)
@@ -272,7 +277,7 @@ impl<'a> Planner<'a> {
             return;
         }
         // What is there already stays, whatever becomes of what it came after.
-        let creates = self.subject(id).candidate;
+        let creates = self.subject(id).is_candidate();
         for (position, (dependency, alternatives)) in (0_u32..).zip(self.groups(id, side)) {
             if dependency.is_order() && !creates {
                 continue;
@@ -286,10 +291,10 @@ impl<'a> Planner<'a> {
         self.subject_mut(id).unmet = unmet;
     }
 
-    /// Tells those that wait that this one is there in the end.
+    /// Counts this item, which is there in the end, as a satisfied dependency of those that wait for it.
     fn satisfy_dependents(&mut self, id: u32, ready: &mut Ready<'a>) {
         let Some(value) = self.end_value(id) else { return };
-        let created = self.subject(id).candidate;
+        let created = self.subject(id).is_candidate();
         for edge in self.dependents_int(id) {
             let dependent = self.at_int(edge.slot);
             if created {
@@ -313,7 +318,11 @@ impl<'a> Planner<'a> {
     ) {
         let this = self.subject(dependent);
         // Those not counted yet will see the value when they are.
-        if this.alive || this.unmet == 0 || !(this.candidate || this.lost) || self.side(dependent) != side {
+        if this.is_satisfied()
+            || this.unmet == 0
+            || !(this.is_candidate() || this.is_lost())
+            || self.side(dependent) != side
+        {
             return;
         }
         let plain = match side {
@@ -338,7 +347,7 @@ impl<'a> Planner<'a> {
                 self.int.dependency_index(edge.slot, edge.position),
             ),
         };
-        let counts = |dependency: &&Dependency| this.candidate || !dependency.is_order();
+        let counts = |dependency: &&Dependency| this.is_candidate() || !dependency.is_order();
         let Some(dependency) =
             dependency.filter(counts).filter(|dependency| dependency.is_satisfied_by(value))
         else {
@@ -367,7 +376,7 @@ impl<'a> Ready<'a> {
     fn push(&mut self, planner: &Planner<'a>, id: u32) {
         if self.ordered {
             // What is there already goes before what would be new.
-            self.heap.push(Reverse((planner.subject(id).candidate, planner.reference(id), id)));
+            self.heap.push(Reverse((planner.subject(id).is_candidate(), planner.reference(id), id)));
         } else {
             self.stack.push(id);
         }

@@ -1,0 +1,91 @@
+//! The directories that declared items are in and that nobody declared.
+
+use std::collections::BTreeMap;
+
+use setpoint_graph::{Graph, ItemHandle, ItemRef};
+
+use crate::item::{Access, Because, Directory, Need, RootPath, Tie, with_need};
+
+/// Undeclared directories by path, the outer ones first.
+#[derive(Debug, Default)]
+pub(crate) struct Parents(BTreeMap<RootPath, Parent>);
+
+#[derive(Debug, Default)]
+struct Parent {
+    /// The declared items directly in it.
+    children: Vec<ItemRef>,
+    /// The nearest declared directory, or link to one, around it.
+    around: Option<ItemRef>,
+}
+
+impl Parents {
+    /// Takes in the directories around the path of an item; `declared` gives the item that is declared at a path.
+    pub(crate) fn take_in(
+        &mut self,
+        path: &RootPath,
+        item: &ItemRef,
+        declared: impl Fn(&str) -> Option<ItemRef>,
+    ) {
+        let mut undeclared = Vec::new();
+        let mut around = None;
+        let mut next = path.parent();
+        while let Some(parent) = next {
+            if let Some(known) = self.0.get_mut(parent) {
+                if undeclared.is_empty() {
+                    known.children.push(item.clone());
+                }
+                around.clone_from(&known.around);
+                break;
+            }
+            around = declared(parent);
+            if around.is_some() {
+                break;
+            }
+            undeclared.push(parent);
+            next = parent.rsplit_once('/').map(|(outer, _)| outer);
+        }
+        for (i, parent) in undeclared.into_iter().enumerate() {
+            let Ok(path) = RootPath::new(parent) else { continue };
+            let children = if i == 0 { vec![item.clone()] } else { Vec::new() };
+            self.0.insert(path, Parent { children, around: around.clone() });
+        }
+    }
+
+    /// Adds to a graph those that are wanted, as items that what is inside of them needs. Returns whether any was added.
+    pub(crate) fn add_to(&self, graph: &mut Graph, is_wanted: impl Fn(&RootPath) -> bool) -> bool {
+        let mut added: BTreeMap<&str, ItemRef> = BTreeMap::new();
+        let mut changed = false;
+        for (path, parent) in &self.0 {
+            let reference = reference(path);
+            let is_there = graph.contains(&reference);
+            if !is_there && !is_wanted(path) {
+                continue;
+            }
+            added.insert(path.as_str(), reference.clone());
+            if is_there {
+                continue;
+            }
+            let outer = path.parent().and_then(|outer| added.get(outer)).or(parent.around.as_ref());
+            let needs = outer.map(inside).into_iter().collect();
+            let (name, path, access) = (reference.name().clone(), path.clone(), Access::default());
+            let directory = Directory { name, path, access, adopt: false, implicit: true, needs };
+            changed |= graph.put_item(ItemHandle::new(directory)).is_ok();
+            for child in &parent.children {
+                let with = graph.item(child).and_then(|item| with_need(item, inside(&reference)));
+                // The same reference: such a put is never refused.
+                let _ = with.map(|item| graph.put_item(item));
+            }
+        }
+        changed
+    }
+}
+
+/// What an undeclared directory is called: its path with a slash, which no declared name ends with. One that is declared
+/// there later, under whatever name, is known by its place.
+fn reference(path: &RootPath) -> ItemRef {
+    ItemRef::of::<Directory>(format!("{path}/"))
+}
+
+fn inside(item: &ItemRef) -> Need {
+    Need { item: item.clone(), because: Because::Inside, tie: Tie::Exists }
+}

@@ -1,0 +1,186 @@
+//! What a person sees while a run goes on: operations as they end, those that take long, and, with `--verbose`, what
+//! commands write.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use setpoint_engine::{Hooks, LogEntry, OpError, Operation};
+use setpoint_graph::{Item, ItemHandle, ItemRef};
+use setpoint_host::{Command, Host};
+
+use super::run::line;
+use crate::report::{Report, print};
+
+/// How many operations are shown one by one; of more, only how far they are.
+const SHOWN_ONE_BY_ONE: usize = 200;
+/// When it is said of an operation that it still runs; after the last of these, every minute.
+const SAID_AFTER: [Duration; 4] =
+    [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(30), Duration::from_mins(1)];
+/// How often it is looked for operations that take long.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Shows operations as they end, and says which still run.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    total: usize,
+    done: AtomicUsize,
+    running: Arc<Running>,
+    /// Says what still runs; a thread of its own, as operations may keep the others busy.
+    reminder: Option<JoinHandle<()>>,
+}
+
+/// The operations that run.
+#[derive(Debug, Default)]
+struct Running {
+    operations: Mutex<Operations>,
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Operations {
+    by_item: BTreeMap<ItemRef, Started>,
+    /// The run has ended.
+    is_over: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Started {
+    operation: Operation,
+    at: Instant,
+    /// How often it was said that it still runs.
+    said: u32,
+}
+
+impl Started {
+    /// How long it has been running, if it is time to say so.
+    fn due(&self, now: Instant) -> Option<Duration> {
+        let elapsed = now.saturating_duration_since(self.at);
+        let [.., last] = SAID_AFTER;
+        let position = usize::try_from(self.said).unwrap_or(usize::MAX);
+        let due = SAID_AFTER.get(position).copied().unwrap_or_else(|| {
+            let minutes = position.saturating_sub(SAID_AFTER.len() - 1);
+            last.saturating_mul(u32::try_from(minutes + 1).unwrap_or(u32::MAX))
+        });
+        (elapsed >= due).then_some(elapsed)
+    }
+}
+
+impl Running {
+    fn lock(&self) -> MutexGuard<'_, Operations> {
+        self.operations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says what still runs until the run is over.
+    fn remind(&self) {
+        let mut operations = self.lock();
+        while !operations.is_over {
+            let now = Instant::now();
+            for (item, started) in &mut operations.by_item {
+                if let Some(elapsed) = started.due(now) {
+                    started.said += 1;
+                    // A line that can't be written stops nothing.
+                    let _ = print(&still_running(item, started.operation, elapsed));
+                }
+            }
+            let waited = self.ended.wait_timeout(operations, LOOK_EVERY);
+            operations = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+fn still_running(item: &ItemRef, operation: Operation, elapsed: Duration) -> String {
+    let operation = match operation {
+        Operation::Create | Operation::Modify if *item.kind() == Command::KIND => "apply".to_owned(),
+        Operation::Delete if *item.kind() == Command::KIND => "undo".to_owned(),
+        operation => operation.to_string(),
+    };
+    format!("  … {item}: {operation} has been running for {} s\n", elapsed.as_secs())
+}
+
+impl Progress {
+    pub(crate) fn new(total: usize) -> Arc<Self> {
+        let running = Arc::new(Running::default());
+        let reminded = Arc::clone(&running);
+        // Where there is no thread for it, nothing is said.
+        let reminder = std::thread::Builder::new().spawn(move || reminded.remind()).ok();
+        Arc::new(Self { total, done: AtomicUsize::new(0), running, reminder })
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.running.lock().is_over = true;
+        self.running.ended.notify_all();
+        if let Some(reminder) = self.reminder.take() {
+            // It does not panic, and nothing is lost if it did.
+            let _ = reminder.join();
+        }
+    }
+}
+
+impl Hooks for Progress {
+    fn before(&self, operation: Operation, item: &ItemHandle) -> Result<(), OpError> {
+        let started = Started { operation, at: Instant::now(), said: 0 };
+        self.running.lock().by_item.insert(item.reference().clone(), started);
+        Ok(())
+    }
+
+    fn after(&self, entry: &LogEntry) {
+        self.running.lock().by_item.remove(entry.item().reference());
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let one_by_one = self.total <= SHOWN_ONE_BY_ONE || entry.error().is_some();
+        // A line that can't be written stops nothing: the run goes on, and is remembered.
+        if one_by_one {
+            let _ = print(&line(entry));
+        } else if done.is_multiple_of(1000) {
+            let _ = print(&format!("  … {done} of {}\n", self.total));
+        }
+    }
+}
+
+/// With `--verbose`, shows what commands write as it comes, but for sensitive ones.
+pub(crate) fn show_output(host: &Host, report: Report) {
+    if report.verbosity > 0 {
+        host.on_output(move |item, line| report.detail(|| format!("{item} | {line}")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_runs_for_long_it_is_said_less_and_less_often() {
+        let at = Instant::now();
+        let mut started = Started { operation: Operation::Create, at, said: 0 };
+        let mut said = Vec::new();
+        for second in 0..=240 {
+            if let Some(elapsed) = started.due(at + Duration::from_secs(second)) {
+                started.said += 1;
+                said.push(elapsed.as_secs());
+            }
+        }
+        assert_eq!(said, [2, 10, 30, 60, 120, 180, 240]);
+    }
+
+    #[test]
+    fn what_still_runs_is_named_as_the_manifest_names_it() {
+        let item = |kind: &str| ItemRef::new(kind, "migrate");
+        let took = Duration::from_millis(2100);
+        assert_eq!(
+            still_running(&item("command"), Operation::Modify, took),
+            "  … command/migrate: apply has been running for 2 s\n"
+        );
+        assert_eq!(
+            still_running(&item("command"), Operation::Delete, took),
+            "  … command/migrate: undo has been running for 2 s\n"
+        );
+        assert_eq!(
+            still_running(&item("process"), Operation::Create, took),
+            "  … process/migrate: create has been running for 2 s\n"
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! Where the items of a set are: the root is remembered, so that another one is not taken for a host on which everything is
+//! gone.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use setpoint_engine::CurrentGraph;
+
+use super::error::Error;
+use crate::error::CliError;
+
+/// A root, by its path and by what tells it from any other directory: it may be moved, and is then still the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    root: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl Place {
+    pub(crate) fn of(root: &Path) -> Result<Self, CliError> {
+        let failed = |source| Error::Directory { dir: root.to_path_buf(), source };
+        let found = fs::metadata(root).map_err(failed)?;
+        Ok(Self { root: root.to_path_buf(), device: found.dev(), inode: found.ino() })
+    }
+
+    /// As it is remembered.
+    pub(crate) fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Refuses a root that is not the one where everything is.
+    pub(crate) fn check(&self, remembered: Option<&str>, current: &CurrentGraph) -> Result<(), CliError> {
+        let Some(before) = remembered.and_then(|text| serde_json::from_str::<Self>(text).ok()) else {
+            return Ok(());
+        };
+        let is_moved = (before.device, before.inode) == (self.device, self.inode);
+        if current.is_empty() || before.root == self.root || is_moved {
+            return Ok(());
+        }
+        Err(Error::OtherRoot { was: before.root, now: self.root.clone() }.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_engine::ItemState;
+    use setpoint_graph::{ItemHandle, SubgraphPath};
+    use setpoint_host::{Access, Directory, RootPath};
+
+    use super::*;
+
+    fn remembering(items: usize) -> CurrentGraph {
+        let mut graph = CurrentGraph::new("set");
+        for i in 0..items {
+            let (name, path) = (i.to_string().as_str().into(), RootPath::new(&i.to_string()).unwrap());
+            let (access, needs) = (Access::default(), Vec::new());
+            let item = Directory { name, path, access, adopt: false, implicit: false, needs };
+            let state = ItemState::present(jiff::Timestamp::UNIX_EPOCH);
+            graph.put_item_with_state(&SubgraphPath::root(), ItemHandle::new(item), state).unwrap();
+        }
+        graph
+    }
+
+    #[test]
+    fn another_root_is_refused_only_where_something_is_in_the_old_one() {
+        let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (old, new) = (Place::of(old.path()).unwrap(), Place::of(new.path()).unwrap());
+        assert!(new.check(Some(&old.text()), &remembering(1)).is_err());
+        assert!(new.check(Some(&old.text()), &remembering(0)).is_ok());
+        assert!(new.check(None, &remembering(1)).is_ok(), "an earlier version said nothing");
+        assert!(new.check(Some(&new.text()), &remembering(1)).is_ok());
+    }
+
+    #[test]
+    fn a_directory_that_was_moved_is_the_same_root() {
+        let around = tempfile::tempdir().unwrap();
+        let (here, there) = (around.path().join("here"), around.path().join("there"));
+        fs::create_dir(&here).unwrap();
+        let before = Place::of(&here).unwrap().text();
+        fs::rename(&here, &there).unwrap();
+        assert!(Place::of(&there).unwrap().check(Some(&before), &remembering(1)).is_ok());
+        fs::create_dir(&here).unwrap();
+        assert!(Place::of(&here).unwrap().check(Some(&before), &remembering(1)).is_ok(), "made again");
+    }
+}

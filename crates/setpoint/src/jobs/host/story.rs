@@ -1,0 +1,85 @@
+//! What the history keeps of a run beside what was done: why, what was different, and what something else had changed.
+
+use std::collections::BTreeMap;
+
+use setpoint_engine::{CurrentGraph, Operation};
+use setpoint_graph::{Graph, ItemHandle, ItemRef};
+use setpoint_plan::{Action, Plan};
+use setpoint_state::{RunDrift, RunEntry};
+
+use super::changes::{Change, changes};
+use super::preview::{DriftView, operation_changes};
+
+/// How much of it is kept: the history has many runs.
+const MOST_ITEMS: usize = 1000;
+const MOST_LINES: usize = 40;
+const LONGEST_LINE: usize = 200;
+
+/// What is to be remembered of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Story {
+    operations: BTreeMap<(ItemRef, Operation), (String, Vec<String>)>,
+    pub(crate) drift: Vec<RunDrift>,
+}
+
+impl Story {
+    /// The story of a plan that is about to be carried out. `taken_over` is what is there in the place of items.
+    pub(crate) fn new(
+        plan: &Plan,
+        drift: &[DriftView],
+        taken_over: &BTreeMap<ItemRef, ItemHandle>,
+        current: &CurrentGraph,
+        intended: Option<&Graph>,
+    ) -> Self {
+        let operations = plan.operations.iter().take(MOST_ITEMS).filter_map(|planned| {
+            let item = ItemRef::new(planned.kind.as_str(), planned.name.as_str());
+            let operation = match planned.action {
+                Action::Create => Operation::Create,
+                Action::Modify => Operation::Modify,
+                Action::Delete => Operation::Delete,
+                Action::Recreate => return None,
+            };
+            let new = intended.and_then(|graph| graph.item(&item));
+            let changes = match taken_over.get(&item) {
+                Some(there) => changes(Some(there), new),
+                None if planned.temporary => operation_changes(Action::Recreate, current.item(&item), new),
+                None => operation_changes(planned.action, current.item(&item), new),
+            };
+            Some(((item, operation), (planned.reason.clone(), lines(&changes))))
+        });
+        let drift = drift.iter().take(MOST_ITEMS).map(|drift| RunDrift {
+            kind: drift.kind.clone(),
+            name: drift.name.clone(),
+            gone: drift.gone,
+            changes: lines(&drift.changes),
+        });
+        Self { operations: operations.collect(), drift: drift.collect() }
+    }
+
+    /// Adds to an operation why it was done, and what it changed.
+    pub(crate) fn tell(&self, mut entry: RunEntry) -> RunEntry {
+        let item = ItemRef::new(entry.kind.as_str(), entry.name.as_str());
+        if let Some((reason, changes)) = self.operations.get(&(item, entry.operation)) {
+            entry.reason = Some(reason.clone());
+            entry.changes.clone_from(changes);
+        }
+        entry
+    }
+}
+
+/// The lines that people read, as far as they are kept.
+fn lines(changes: &[Change]) -> Vec<String> {
+    let all: Vec<String> = changes.iter().flat_map(Change::lines).collect();
+    let mut kept: Vec<String> = all.iter().take(MOST_LINES).map(|line| cut(line)).collect();
+    if all.len() > MOST_LINES {
+        kept.push(format!("… {} more lines", all.len() - MOST_LINES));
+    }
+    kept
+}
+
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(LONGEST_LINE) {
+        Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),
+        None => line.to_owned(),
+    }
+}

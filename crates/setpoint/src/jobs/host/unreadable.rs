@@ -1,0 +1,131 @@
+//! Items that can't be read: they are left as they are, with all that stands on them, and the rest goes on.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use setpoint_engine::{CurrentGraph, Engine, OpError, Refreshed, Selection};
+use setpoint_graph::{Graph, ItemRef};
+use setpoint_plan::Action;
+
+use super::set;
+use crate::error::CliError;
+
+/// An item that can't be read.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Unreadable {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) error: String,
+    /// What is left as it is for that reason, as `kind/name`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) leaves: Vec<String>,
+}
+
+/// What a command is about, without what has to be left as it is.
+pub(crate) struct Readable<'a> {
+    pub(crate) selection: Selection,
+    /// None where nothing is intended.
+    pub(crate) intended: Option<Cow<'a, Graph>>,
+    pub(crate) unreadable: Vec<Unreadable>,
+}
+
+/// Takes out of what a command is about the items that can't be read, all that needs them, and what can't be removed or
+/// made anew while they are there.
+pub(crate) fn leave<'a>(
+    engine: &Engine,
+    current: &CurrentGraph,
+    intended: Option<Cow<'a, Graph>>,
+    selection: Selection,
+    refreshed: &Refreshed,
+) -> Result<Readable<'a>, CliError> {
+    if refreshed.unreadable.is_empty() {
+        return Ok(Readable { selection, intended, unreadable: Vec::new() });
+    }
+    let mut unreadable: Vec<(Unreadable, BTreeSet<ItemRef>)> = Vec::new();
+    let mut left: BTreeSet<ItemRef> = BTreeSet::new();
+    for (item, why) in &refreshed.unreadable {
+        let mut with = set::dependents(current, [item]);
+        if let Some(intended) = &intended {
+            with.extend(set::dependents(intended, [item]));
+        }
+        left.extend(with.iter().cloned());
+        unreadable.push((view(item, why), with));
+    }
+    // What a plan would take away from below them stays too. Each round leaves more, so that this ends.
+    let (selection, intended) = loop {
+        let scope = without(current, intended.as_deref(), &selection, &left);
+        let plan = engine.plan(Some(current), scope.intended.as_ref(), &scope.selection, Timestamp::now())?;
+        let item = |kind: &str, name: &str| ItemRef::new(kind, name);
+        let is_touched = |left: &ItemRef| {
+            plan.operations.iter().any(|operation| item(&operation.kind, &operation.name) == *left)
+        };
+        let touched: Vec<&ItemRef> = left.iter().filter(|item| is_touched(item)).collect();
+        if touched.is_empty() {
+            break (scope.selection, scope.intended);
+        }
+        let below = set::requirements(current, touched);
+        let goes = |below: &ItemRef| {
+            plan.operations.iter().any(|operation| {
+                let goes = operation.temporary || operation.action != Action::Modify;
+                goes && item(&operation.kind, &operation.name) == *below
+            })
+        };
+        let before = left.len();
+        let more: Vec<ItemRef> = below.iter().filter(|item| goes(item)).cloned().collect();
+        left.extend(if more.is_empty() { below.into_iter().collect() } else { more });
+        if left.len() == before {
+            break (scope.selection, scope.intended);
+        }
+    };
+    let unreadable = unreadable.into_iter().map(|(unreadable, with)| {
+        let others = with.iter().filter(|item| {
+            item.kind().as_str() != unreadable.kind || item.name().as_str() != unreadable.name
+        });
+        let leaves = others.map(ToString::to_string).collect();
+        Unreadable { leaves, ..unreadable }
+    });
+    Ok(Readable { selection, intended: intended.map(Cow::Owned), unreadable: unreadable.collect() })
+}
+
+/// What can't be read, where nothing else depends on that.
+pub(crate) fn list(refreshed: &Refreshed) -> Vec<Unreadable> {
+    refreshed.unreadable.iter().map(|(item, why)| view(item, why)).collect()
+}
+
+fn view(item: &ItemRef, why: &OpError) -> Unreadable {
+    let (kind, name) = (item.kind().to_string(), item.name().to_string());
+    Unreadable { kind, name, error: why.to_string(), leaves: Vec::new() }
+}
+
+struct Without {
+    selection: Selection,
+    intended: Option<Graph>,
+}
+
+/// What a command is about, without some items: they stay as they are, and are not made where they are not there.
+fn without(
+    current: &CurrentGraph,
+    intended: Option<&Graph>,
+    selection: &Selection,
+    left: &BTreeSet<ItemRef>,
+) -> Without {
+    let known = current.items().map(|node| node.reference().clone());
+    let mut all: BTreeSet<ItemRef> = known.collect();
+    all.extend(intended.into_iter().flat_map(Graph::items).map(|node| node.reference().clone()));
+    let is_selected = |item: &ItemRef| match selection {
+        Selection::Items(items) => items.contains(item),
+        _ => true,
+    };
+    let selected = all.iter().filter(|item| !left.contains(*item) && is_selected(item)).cloned();
+    let selection = Selection::items(selected);
+    let mut intended = intended.cloned();
+    if let Some(intended) = &mut intended {
+        for item in left.iter().filter(|item| !set::is_there(current, item)) {
+            // It may be one that is only remembered.
+            let _ = intended.del_item(item);
+        }
+    }
+    Without { selection, intended }
+}

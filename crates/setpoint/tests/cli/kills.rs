@@ -1,0 +1,298 @@
+//! The command is killed at random instants, with every kind of item and much that is not Setpoint's. Whatever it was doing,
+//! the next run goes on from there: nothing is lost, doubled or left behind, and nothing is deleted that was there before.
+//!
+//! All tests run a sample; `cargo xtask soak host` runs thousands. `SETPOINT_KILLS` says how many, `SETPOINT_SEED` which.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::sandbox::{Sandbox, eventually};
+
+/// The next number of a simple random sequence.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+
+    fn one_in(&mut self, bound: u64) -> bool {
+        self.below(bound) == 0
+    }
+
+    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[usize::try_from(self.below(from.len() as u64)).unwrap()]
+    }
+}
+
+/// What a manifest declares, and what has to be there when it was applied.
+#[derive(Default)]
+struct Declared {
+    text: String,
+    /// Directories, and files and links with what they hold.
+    directories: BTreeSet<String>,
+    contents: BTreeMap<String, String>,
+    /// Files of which only the existence matters.
+    others: BTreeSet<String>,
+    /// Processes by name, with what tells one definition from another.
+    processes: BTreeMap<String, String>,
+}
+
+impl Declared {
+    fn file(&mut self, path: &str, content: &str) {
+        self.parents(path);
+        self.contents.insert(path.to_owned(), content.to_owned());
+    }
+
+    fn parents(&mut self, path: &str) {
+        for (at, _) in path.match_indices('/') {
+            self.directories.insert(path[..at].to_owned());
+        }
+    }
+
+    fn tree(&self) -> Vec<String> {
+        let all = self.directories.iter().chain(self.contents.keys()).chain(&self.others);
+        all.cloned().collect::<BTreeSet<String>>().into_iter().collect()
+    }
+}
+
+/// A host with things of somebody else on it.
+struct World {
+    sandbox: Sandbox,
+    id: String,
+}
+
+/// What is there before Setpoint, and has to be in the end.
+const THEIRS: [(&str, &str); 5] = [
+    ("marks/held", "theirs"),
+    ("shared/mine", "theirs"),
+    ("theirs/a0", "first\n"),
+    ("theirs/a1", "second\n"),
+    ("theirs/a2", "third\n"),
+];
+
+impl World {
+    fn new() -> Self {
+        let sandbox = Sandbox::new("");
+        for directory in ["marks", "shared", "theirs"] {
+            fs::create_dir(sandbox.path(directory)).unwrap();
+        }
+        for (path, content) in THEIRS {
+            sandbox.write(path, content);
+        }
+        let id = sandbox.root().file_name().unwrap().to_string_lossy().into_owned();
+        Self { sandbox, id }
+    }
+
+    /// What is there when nothing is declared.
+    fn nothing() -> Declared {
+        let mut declared = Declared::default();
+        for (path, content) in THEIRS {
+            declared.file(path, content);
+        }
+        declared
+    }
+
+    /// Directories that move, files that move between them and lie in undeclared ones, links, files and a directory that are
+    /// taken over, commands that take a moment, one that follows a file, and processes with logs.
+    fn declare(&self, random: &mut Random, round: u64) -> Declared {
+        let mut declared = Self::nothing();
+        let mut sections: BTreeMap<&str, String> = BTreeMap::new();
+        let mut add = |section: &'static str, item: String| {
+            let text = sections.entry(section).or_default();
+            writeln!(text, "  {item}").unwrap();
+        };
+        let mut places = vec![format!("deep/{}", random.below(2)), "top".to_owned()];
+        add("directories", "top:".to_owned());
+        declared.directories.insert("top".to_owned());
+        for name in ["one", "two"] {
+            if !random.one_in(4) {
+                let path = format!("top/{name}{}", random.below(2));
+                add("directories", format!("{name}: {{path: {path}}}"));
+                declared.directories.insert(path.clone());
+                places.push(path);
+            }
+        }
+        if random.one_in(2) {
+            add("directories", "shared: {adopt: true}".to_owned());
+            places.push("shared".to_owned());
+        }
+        for name in 0..6 {
+            if !random.one_in(4) {
+                let path = format!("{}/f{name}", random.pick(&places));
+                let content = format!("{name} {}\n", if random.one_in(2) { round } else { 0 }).repeat(200);
+                add("files", format!("f{name}: {{path: {path}, content: {content:?}}}"));
+                declared.file(&path, &content);
+            }
+        }
+        for name in 0..3 {
+            if random.one_in(2) {
+                let content = format!("ours {}\n", random.below(3));
+                add("files", format!("a{name}: {{path: theirs/a{name}, content: {content:?}, adopt: true}}"));
+                declared.file(&format!("theirs/a{name}"), &content);
+            }
+        }
+        for name in 0..2 {
+            if random.one_in(2) {
+                add("symlinks", format!("l{name}: {{path: top/l{name}, target: f{}}}", random.below(6)));
+                declared.others.insert(format!("top/l{name}"));
+            }
+        }
+        let id = &self.id;
+        for name in ["c0", "c1", "held"] {
+            if random.one_in(2) {
+                let (slow, undo) = (random.below(20), random.below(20));
+                add(
+                    "commands",
+                    format!(
+                        "{name}: {{env: {{KILLS_COMMAND: {id}}}, check: test -e marks/{name}, \
+                         apply: 'sleep 0.0{slow:02}; touch marks/{name}', undo: 'sleep 0.0{undo:02}; rm marks/{name}'}}"
+                    ),
+                );
+                declared.others.insert(format!("marks/{name}"));
+            }
+        }
+        let version = random.below(3);
+        add("files", format!("source: {{path: top/source, content: '{version}'}}"));
+        declared.file("top/source", &version.to_string());
+        add(
+            "commands",
+            format!(
+                "copy: {{env: {{KILLS_COMMAND: {id}}}, check: test -e copied, apply: 'sleep 0.005; cp top/source copied', \
+                 undo: rm -f copied, redo_on: [file.source]}}"
+            ),
+        );
+        declared.contents.insert("copied".to_owned(), version.to_string());
+        for name in ["p0", "p1"] {
+            if random.one_in(2) {
+                let version = random.below(2).to_string();
+                add(
+                    "processes",
+                    format!(
+                        "{name}: {{command: [sleep, '1000'], log: logs/{name}.log, \
+                         env: {{KILLS_PROCESS: '{id}/{name}/{version}'}}}}"
+                    ),
+                );
+                declared.processes.insert(name.to_owned(), version);
+                declared.others.insert(format!("logs/{name}.log"));
+                declared.directories.insert("logs".to_owned());
+            }
+        }
+        declared.text =
+            sections.iter().fold(String::new(), |text, (name, items)| text + name + ":\n" + items);
+        self.sandbox.declare(&declared.text);
+        declared
+    }
+
+    /// Starts a command, and kills it after a while. Returns whether it still ran. What a command of the manifest had begun
+    /// goes on, and is waited for.
+    fn kill(&self, command: &str, after: Duration) -> bool {
+        let mut started = self.sandbox.command(&[command, "--yes"]);
+        let mut child = started.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(after);
+        let ran = child.try_wait().unwrap().is_none();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        eventually("what a command had begun has ended", || self.marked("KILLS_COMMAND").is_empty());
+        ran
+    }
+
+    /// The values of a variable in the environments of all processes of this world.
+    fn marked(&self, variable: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            if !entry.file_name().to_string_lossy().starts_with(|c: char| c.is_ascii_digit()) {
+                continue;
+            }
+            let Ok(environment) = fs::read(entry.path().join("environ")) else { continue };
+            let variables = environment.split(|&byte| byte == 0).map(String::from_utf8_lossy);
+            let values = variables
+                .filter_map(|text| text.strip_prefix(variable)?.strip_prefix('=').map(str::to_owned));
+            found.extend(values.filter(|value| value.starts_with(&self.id)));
+        }
+        found.sort();
+        found
+    }
+
+    /// Whether all is as it has to be.
+    fn check(&self, declared: &Declared, when: &str) {
+        assert_eq!(self.sandbox.tree(), declared.tree(), "{when}\n{}", declared.text);
+        for (path, content) in &declared.contents {
+            assert_eq!(&self.sandbox.read(path), content, "{when}: {path}\n{}", declared.text);
+        }
+        let running =
+            declared.processes.iter().map(|(name, version)| format!("{}/{name}/{version}", self.id));
+        let running: Vec<String> = running.collect();
+        assert_eq!(self.marked("KILLS_PROCESS"), running, "{when}\n{}", declared.text);
+    }
+
+    fn apply(&self, declared: &Declared, when: &str) {
+        let ran = self.sandbox.run(&["apply", "--yes"]);
+        assert_eq!(ran.code(), 0, "{when}: {}{}\n{}", ran.out(), ran.err(), declared.text);
+        self.check(declared, &format!("{when}\n{}", ran.out()));
+        assert_eq!(self.sandbox.ok(&["plan"]), "site: nothing to do.\n", "{when}\n{}", declared.text);
+    }
+}
+
+fn kill_again_and_again(seed: u64, kills: u64) {
+    let mut random = Random(seed);
+    let world = World::new();
+    let (mut killed, mut round) = (0, 0);
+    while killed < kills {
+        round += 1;
+        assert!(round < 100 + 20 * kills, "only {killed} of {round} runs were killed in time");
+        let when = format!("seed {seed}, round {round}");
+        let declared = world.declare(&mut random, round);
+        let command = if random.one_in(5) { "destroy" } else { "apply" };
+        let most = *random.pick(&[10_000, 40_000, 150_000]);
+        killed += u64::from(world.kill(command, Duration::from_micros(random.below(most))));
+        // Not every time: several cut-off runs may follow each other.
+        if random.one_in(3) {
+            world.apply(&declared, &when);
+        }
+    }
+    let declared = world.declare(&mut random, round);
+    world.apply(&declared, "in the end");
+    world.sandbox.declare("");
+    world.sandbox.ok(&["destroy", "--yes"]);
+    world.check(&World::nothing(), "everything was destroyed");
+    let done = format!(
+        "soak host: {killed} runs killed, seed {seed}: nothing lost, nothing deleted that was not ours\n"
+    );
+    std::io::stdout().write_all(done.as_bytes()).unwrap();
+}
+
+/// The seed that was asked for, or another one for each test.
+fn seed(number: u64) -> u64 {
+    let asked = std::env::var("SETPOINT_SEED").ok().map(|seed| seed.parse().unwrap());
+    asked.unwrap_or(88_172_645_463_325_252_u64) + number
+}
+
+#[test]
+fn killed_fifty_times_nothing_is_lost() {
+    kill_again_and_again(seed(0), 50);
+}
+
+#[test]
+fn killed_fifty_other_times_nothing_is_lost() {
+    kill_again_and_again(seed(1), 50);
+}
+
+#[test]
+fn killed_fifty_more_times_nothing_is_lost() {
+    kill_again_and_again(seed(2), 50);
+}
+
+/// The long mode, run by `cargo xtask soak host`: as many kills as were asked for. All tests run a sample of it.
+#[test]
+fn killed_as_often_as_asked_nothing_is_lost() {
+    let kills = std::env::var("SETPOINT_KILLS").map_or(50, |kills| kills.parse().unwrap());
+    kill_again_and_again(seed(3), kills);
+}

@@ -1,0 +1,117 @@
+//! Processes that are kept running, through the command.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::sandbox::{Sandbox, eventually};
+
+/// A sandbox whose processes end with the test.
+struct Processes(Sandbox);
+
+impl Processes {
+    fn new(manifest: &str) -> Self {
+        Self(Sandbox::new(manifest))
+    }
+
+    /// The process ids that the process wrote, whole lines only.
+    fn pids(&self) -> Vec<i32> {
+        let text = std::fs::read_to_string(self.path("pids")).unwrap_or_default();
+        text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')?.parse().ok()).collect()
+    }
+}
+
+impl Deref for Processes {
+    type Target = Sandbox;
+
+    fn deref(&self) -> &Sandbox {
+        &self.0
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        self.run(&["destroy", "--yes", "--lock-timeout", "20s"]);
+    }
+}
+
+const SLEEPER: &str = "processes:\n  web: {command: 'echo $$ >> pids; exec sleep 600'}\n";
+
+#[test]
+fn the_state_shows_which_process_runs() {
+    let sandbox = Processes::new(SLEEPER);
+    sandbox.ok(&["apply", "--yes"]);
+    let pid = sandbox.pids()[0];
+    let shown = sandbox.ok(&["state", "show", "process.web"]);
+    assert!(shown.contains(&format!("\n  pid: {pid}\n")), "{shown}");
+    let json: Value = serde_json::from_str(&sandbox.ok(&["state", "show", "process.web", "--json"])).unwrap();
+    assert_eq!(json["pid"], pid);
+    kill(pid);
+    eventually("it is known to have ended", || {
+        sandbox.ok(&["state", "show", "process.web"]).contains(&format!("\n  pid: {pid} (it has ended)\n"))
+    });
+}
+
+fn kill(pid: i32) {
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+}
+
+#[test]
+fn watch_notices_at_once_that_a_process_ended_says_how_and_starts_it_again() {
+    let sandbox = Processes::new(
+        "processes:\n  web: {command: 'echo $$ >> pids; until test -e go; do sleep 0.01; done; rm go; echo no more memory; exit 7'}\n",
+    );
+    let mut watch = sandbox.start(&["watch", "--interval", "1h"]);
+    watch.until("+ process/web created");
+    sandbox.write("go", "");
+    watch.until("! process/web ended: exit status 7; the last lines of its log: no more memory\n");
+    eventually("it is started again", || watch.log().matches("process/web created").count() == 2);
+    kill(sandbox.pids()[1]);
+    watch.until("! process/web ended: signal 9\n");
+    eventually("it is started again", || watch.log().matches("process/web created").count() == 3);
+    assert!(!watch.log().contains("is gone"), "it is said once: {}", watch.log());
+    watch.signal(Signal::SIGTERM);
+    assert_eq!(watch.wait(), 0);
+    // One that an earlier program started is followed as well.
+    let watch = sandbox.start(&["watch", "--interval", "1h", "--json"]);
+    watch.until("\"started\"");
+    assert_eq!(sandbox.pids().len(), 3, "it is not started twice");
+    let pid = sandbox.pids()[2];
+    kill(pid);
+    watch.until("\"process_ended\"");
+    let log = watch.log();
+    let event = log.lines().find(|line| line.contains("process_ended")).unwrap();
+    let event: Value = serde_json::from_str(event).unwrap();
+    assert_eq!(
+        (&event["kind"], &event["name"], &event["pid"]),
+        (&"process".into(), &"web".into(), &pid.into())
+    );
+    assert_eq!((&event["exit_code"], &event["signal"]), (&Value::Null, &Value::Null), "it was no child");
+}
+
+#[test]
+fn a_process_that_ends_again_and_again_is_backed_off_from() {
+    // It runs for longer than a new process is watched.
+    let sandbox = Processes::new("processes:\n  web: {command: 'echo $$ >> pids; sleep 0.3; exit 1'}\n");
+    let watch = sandbox.start(&["watch", "--interval", "1h"]);
+    watch.until("! process/web is gone; it is contested");
+    let started = sandbox.pids().len();
+    assert!(started <= 3, "{}", watch.log());
+    // The first pause is of ten seconds.
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(sandbox.pids().len(), started, "{}", watch.log());
+}
+
+#[test]
+fn report_only_notices_that_a_process_ended_and_starts_nothing() {
+    let sandbox = Processes::new(SLEEPER);
+    sandbox.ok(&["apply", "--yes"]);
+    let watch = sandbox.start(&["watch", "--report-only", "--interval", "1h"]);
+    watch.until("nothing to do");
+    kill(sandbox.pids()[0]);
+    watch.until("! process/web ended\n");
+    watch.until("1 to create");
+    assert_eq!(sandbox.pids().len(), 1);
+}

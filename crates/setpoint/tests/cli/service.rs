@@ -1,0 +1,82 @@
+//! `watch` as a service of systemd.
+
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::sandbox::{Ended, Sandbox};
+
+/// What was told to systemd, until something that is wanted was.
+fn told_until(socket: &UnixDatagram, wanted: &str) -> Vec<String> {
+    let mut told: Vec<String> = Vec::new();
+    let end = Instant::now() + Duration::from_secs(30);
+    let mut buffer = [0; 4096];
+    while !told.iter().any(|message| message.contains(wanted)) {
+        assert!(Instant::now() < end, "nobody was told {wanted:?}: {told:?}");
+        if let Ok(length) = socket.recv(&mut buffer) {
+            told.push(String::from_utf8(buffer[..length].to_vec()).unwrap());
+        }
+    }
+    told
+}
+
+fn serve(sandbox: &Sandbox, socket: &UnixDatagram, name: &str) {
+    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let mut command = sandbox.command(&["watch", "--interval", "1h"]);
+    command.env("NOTIFY_SOCKET", name).env("WATCHDOG_USEC", "200000").stdout(Stdio::null());
+    let mut watch = Ended(command.spawn().unwrap());
+    let told = told_until(socket, "READY=1");
+    let ready = told.iter().position(|message| message.contains("READY=1")).unwrap();
+    assert_eq!(told[ready], "READY=1\nSTATUS=watching site: 2 items declared");
+    assert!(told[..ready].iter().all(|message| message == "WATCHDOG=1"), "{told:?}");
+    assert!(sandbox.path("a").exists(), "it is ready when the host is as declared");
+    for _ in 0..3 {
+        told_until(socket, "WATCHDOG=1");
+    }
+    sandbox.declare("files:\n  a: {content: x}\n");
+    told_until(socket, "STATUS=watching site: 1 item declared");
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(i32::try_from(watch.0.id()).unwrap()), Signal::SIGTERM)
+        .unwrap();
+    told_until(socket, "STOPPING=1\nSTATUS=stopping");
+    assert!(watch.0.wait().unwrap().success());
+}
+
+const SITE: &str = "files:\n  a: {content: x}\ncommands:\n  variables: {apply: env > env}\n";
+
+#[test]
+fn systemd_is_told_when_the_host_is_as_declared_that_all_is_well_and_when_it_ends() {
+    let sandbox = Sandbox::new(SITE);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("notify");
+    serve(&sandbox, &UnixDatagram::bind(&path).unwrap(), path.to_str().unwrap());
+    let variables = sandbox.read("env");
+    assert!(!variables.contains("NOTIFY_SOCKET") && !variables.contains("WATCHDOG"), "{variables}");
+}
+
+#[test]
+fn a_socket_in_the_abstract_namespace_is_one_as_well() {
+    let name = format!("setpoint-test-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let sandbox = Sandbox::new(SITE);
+    serve(&sandbox, &UnixDatagram::bind_addr(&address).unwrap(), &format!("@{name}"));
+}
+
+#[test]
+fn a_watchdog_of_another_process_is_not_answered_and_nobody_has_to_listen() {
+    let sandbox = Sandbox::new(SITE);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let mut command = sandbox.command(&["watch", "--interval", "1h"]);
+    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "1000").env("WATCHDOG_PID", "1");
+    let watch = Ended(command.stdout(Stdio::null()).spawn().unwrap());
+    assert_eq!(told_until(&socket, "READY=1").len(), 1);
+    drop((socket, directory));
+    sandbox.write("a", "changed");
+    crate::sandbox::eventually("it goes on", || sandbox.read("a") == "x");
+    drop(watch);
+}
