@@ -27,6 +27,8 @@ pub(crate) struct Tag {
 pub(crate) struct Alive {
     pub(crate) pid: Pid,
     pub(crate) group: Pid,
+    /// Whether it leads a session of its own, as a service does that a command has left behind.
+    leads_session: bool,
     /// When it started, in ticks since the system did: tells it from a later one with the same id.
     start: u64,
 }
@@ -80,7 +82,14 @@ impl Started {
 impl Alive {
     /// Looks at a process; none if it has ended, also if nobody has collected its end yet.
     pub(crate) fn look(pid: Pid) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+        Self::parse(pid, &fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?)
+    }
+
+    /// Reads what the kernel says of a process in its `stat` file.
+    ///
+    /// The session is read here and not asked for by `getsid`: it is 0 where its leader is outside the namespace of
+    /// processes, as in a container that was entered, and such a number is no process id.
+    fn parse(pid: Pid, stat: &str) -> Option<Self> {
         // The name before the last bracket may hold anything.
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
@@ -89,7 +98,9 @@ impl Alive {
             return None;
         }
         let group = Pid::from_raw(fields.get(2)?.parse().ok()?)?;
-        Some(Self { pid, group, start: fields.get(19)?.parse().ok()? })
+        let session: i32 = fields.get(3)?.parse().ok()?;
+        let leads_session = session == pid.as_raw_nonzero().get();
+        Some(Self { pid, group, leads_session, start: fields.get(19)?.parse().ok()? })
     }
 
     /// Whether the very same process is still alive.
@@ -164,8 +175,7 @@ impl Tag {
             let pid = entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)?;
             let environment = fs::read(entry.path().join("environ")).ok()?;
             self.digest_of(COMMAND_TAG, &environment)?;
-            let session = rustix::process::getsid(Some(pid)).ok()?;
-            Alive::look(pid).filter(|alive| alive.pid == alive.group && alive.pid != session)
+            Alive::look(pid).filter(|alive| alive.pid == alive.group && !alive.leads_session)
         })
     }
 
@@ -202,6 +212,16 @@ mod tests {
         ] {
             assert_eq!(other.digest_in(environment.as_bytes()), None);
         }
+    }
+
+    #[test]
+    fn a_session_outside_the_namespace_is_nobodys() {
+        let pid = Pid::from_raw(7).unwrap();
+        let stat = |session| format!("7 (a) b) S 1 7 {session} 0{} 99 0", " 0".repeat(14));
+        let alive = Alive::parse(pid, &stat(0)).unwrap();
+        assert_eq!((alive.group, alive.leads_session, alive.start), (pid, false, 99));
+        assert!(Alive::parse(pid, &stat(7)).unwrap().leads_session);
+        assert!(!Alive::parse(pid, &stat(8)).unwrap().leads_session);
     }
 
     #[test]

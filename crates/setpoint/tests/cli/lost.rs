@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::process::Command;
 
 use nix::sys::signal::Signal;
+use setpoint_testutils::{need, part};
 
 use crate::sandbox::{Sandbox, eventually};
 
@@ -382,6 +384,22 @@ fn a_command_that_outlives_a_killed_run_is_waited_for() {
     applying.signal(Signal::SIGKILL);
     let _ = applying.child.wait();
     sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("log"), "begun\nended\nbegun\nended\n");
+}
+
+/// The leader of the session is outside the namespace of processes there, and has no number inside it.
+#[test]
+fn it_is_waited_for_in_a_container_that_was_entered_too() {
+    need!(part::root("a namespace of processes"));
+    let sandbox = Sandbox::new("commands:\n  c: {apply: 'echo begun >> log; sleep 2; echo ended >> log'}\n");
+    let script = "\"$0\" apply --yes & while ! test -e log; do sleep 0.01; done; kill -9 $!; wait\n\
+                  exec \"$0\" apply --yes";
+    let output = Command::new("unshare")
+        .args(["--fork", "--pid", "--mount-proc", "sh", "-c", script, env!("CARGO_BIN_EXE_setpoint")])
+        .current_dir(sandbox.root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(sandbox.read("log"), "begun\nended\nbegun\nended\n");
 }
 
