@@ -117,14 +117,18 @@ pub(crate) fn choose(table: &Table, names: &[String]) -> Result<BTreeSet<String>
     Ok(chosen)
 }
 
-/// Obtains the chosen parts, looks at the others, and leaves the manifest in the cache folder.
+/// Obtains the chosen parts, looks at the others, and leaves the manifest in the cache folder. Who only looks leaves
+/// nothing.
 pub(crate) fn obtain(
     table: &Table,
     folder: &Folder,
     chosen: &BTreeSet<String>,
     effort: Effort,
 ) -> Result<Manifest> {
-    let cache = Cache::open(folder.path()?)?;
+    let cache = match effort {
+        Effort::Look => Cache::at(folder.path()?),
+        Effort::Make | Effort::Update => Cache::open(folder.path()?)?,
+    };
     let debian = Debian::new(&cache, &table.debian);
     let effort_for = |part: &Part| if chosen.contains(&part.name) { effort } else { Effort::Look };
     let of_debian = || -> Vec<_> {
@@ -155,6 +159,9 @@ pub(crate) fn obtain(
     };
     parts.sort_by_key(position);
     let manifest = Manifest { parts };
+    if effort == Effort::Look {
+        return Ok(manifest);
+    }
     let file = cache.root().join(MANIFEST_FILE);
     cache::write_whole(&file, manifest.to_json_lines()?.as_bytes())
         .map_err(|error| anyhow!(Problem::from_io("can't write", &file, &error).why))?;

@@ -158,6 +158,15 @@ async fn a_run_that_is_killed_leaves_no_entry_and_a_damaged_entry_is_made_anew()
     assert!(fs::metadata(&program).unwrap().len() > 100_000);
 }
 
+#[test]
+fn a_dry_run_leaves_nothing_behind() {
+    let folder = Workdir::new("parts");
+    let output = xtask(DEBIAN_PART, &folder).args(["--dry-run", "--json"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(status(DEBIAN_PART, &folder, &output.stdout).0, PartState::Missing);
+    assert!(!folder.path().join("parts").exists());
+}
+
 #[tokio::test]
 async fn two_runs_at_once_make_a_part_once() {
     need!(can_build_with_go());

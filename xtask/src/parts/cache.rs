@@ -121,6 +121,11 @@ impl Cache {
         Ok(Self { root })
     }
 
+    /// The folder as it is, for those who only look.
+    pub(crate) fn at(root: PathBuf) -> Self {
+        Self { root }
+    }
+
     /// The folder itself.
     pub(crate) fn root(&self) -> &Path {
         &self.root

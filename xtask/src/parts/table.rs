@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::workspace;
@@ -133,7 +133,16 @@ impl Table {
     pub(crate) fn load() -> Result<Self> {
         let path = workspace::root().join("parts.toml");
         let text = std::fs::read_to_string(&path).context("can't read parts.toml")?;
-        toml::from_str(&text).context("parts.toml is not understood")
+        Self::parse(&text)
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let table: Self = toml::from_str(text).context("parts.toml is not understood")?;
+        let mut names = BTreeSet::new();
+        for part in &table.parts {
+            ensure!(names.insert(&part.name), "parts.toml has two parts called `{}`", part.name);
+        }
+        Ok(table)
     }
 
     /// Whether there is a part or a group of that name.
@@ -144,5 +153,37 @@ impl Table {
     /// The names of all groups.
     pub(crate) fn groups(&self) -> BTreeSet<String> {
         self.parts.iter().flat_map(|part| part.groups.iter().cloned()).collect()
+    }
+
+    /// The names of all programs that parts have.
+    #[cfg(test)]
+    pub(crate) fn programs(&self) -> BTreeSet<String> {
+        let of = |part: &Part| match &part.source {
+            Source::Debian(DebianRecipe { programs, .. }) | Source::Found(FoundRecipe { programs, .. }) => {
+                programs.clone()
+            }
+            Source::Go(recipe) => vec![recipe.program.clone()],
+        };
+        let name = |path: String| path.rsplit('/').next().unwrap_or_default().to_owned();
+        self.parts.iter().flat_map(of).map(name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_parts_of_one_name_are_refused() {
+        let text = |second: &str| {
+            format!(
+                "debian.suites = []\n\
+                 [[part]]\nname = \"a\"\ngroups = []\nsource.found = {{programs = [\"a\"], variable = \"A\"}}\n\
+                 [[part]]\nname = \"{second}\"\ngroups = []\nsource.found = {{programs = [\"b\"], variable = \"B\"}}\n"
+            )
+        };
+        assert_eq!(Table::parse(&text("b")).unwrap().programs(), ["a", "b"].map(String::from).into());
+        let error = Table::parse(&text("a")).unwrap_err().to_string();
+        assert_eq!(error, "parts.toml has two parts called `a`");
     }
 }

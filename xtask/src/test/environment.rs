@@ -229,6 +229,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parts::Table;
     use setpoint_testutils::manifest::PartStatus;
 
     fn allowed() -> Allowed {
@@ -347,5 +348,40 @@ mod tests {
             assert!(seen.insert(program), "{program} is listed twice");
         }
         assert!(allowed.keeps(OsStr::new("HOME")) && !allowed.keeps(OsStr::new("LD_PRELOAD")));
+    }
+
+    /// Of a program that is installed nowhere, the system says only that there is no such file: here it has a name. One that
+    /// is started by its whole path is held to the same list.
+    #[test]
+    fn every_program_that_code_starts_by_its_name_is_listed_or_a_part() {
+        // These two tests are about programs that are not there.
+        let mut known: BTreeSet<String> = ["handmade", "setpoint-no-such-program"].map(String::from).into();
+        let allowed = Allowed::load().unwrap();
+        known.extend(allowed.programs.into_values().chain(allowed.toolchains.into_values()).flatten());
+        known.extend(Table::load().unwrap().programs());
+        let mut started = BTreeSet::new();
+        for folder in ["bench", "crates", "xtask"] {
+            sources(&workspace::root().join(folder), &mut |path, text| {
+                let calls = text.split("Command::new(\"").skip(1);
+                let names =
+                    calls.filter_map(|call| Some(call.split_once("\")")?.0.rsplit('/').next()?.to_owned()));
+                started.extend(names.map(|name| (name, path.to_owned())));
+            });
+        }
+        assert!(started.iter().any(|(name, _)| name == "sh"), "the search finds nothing: {started:?}");
+        started.retain(|(name, _)| !known.contains(name));
+        assert_eq!(started, BTreeSet::new(), "neither parts in parts.toml nor programs in tests.toml");
+    }
+
+    /// Shows all Rust files below a folder.
+    fn sources(folder: &Path, show: &mut dyn FnMut(&Path, &str)) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && path.file_name() != Some(OsStr::new("target")) {
+                sources(&path, show);
+            } else if path.extension() == Some(OsStr::new("rs")) && !path.ends_with("test/environment.rs") {
+                show(&path, &fs::read_to_string(&path).unwrap());
+            }
+        }
     }
 }
