@@ -29,7 +29,7 @@ pub struct Draft {
     path: PathBuf,
     /// The place it takes, with all links followed.
     place: PathBuf,
-    /// Whether it has taken its place.
+    /// Whether it has taken its place, or is somebody else's to place.
     placed: bool,
 }
 
@@ -100,9 +100,12 @@ impl Draft {
     pub fn place(mut self) -> Result<(), WriteError> {
         fs::rename(&self.path, &self.place).map_err(step("replace", &self.place))?;
         self.placed = true;
-        let folder = self.place.parent().unwrap_or(Path::new("/"));
-        let written = File::open(folder).and_then(|folder| folder.sync_all());
-        written.map_err(step("write to disk the folder of", &self.place))
+        sync_folder(&self.place).map_err(step("write to disk the folder of", &self.place))
+    }
+
+    /// Leaves it where it is, to be placed by who knows of it.
+    pub(crate) fn keep(mut self) {
+        self.placed = true;
     }
 }
 
@@ -115,8 +118,13 @@ impl Drop for Draft {
     }
 }
 
+/// Makes sure that a rename or a removal in the folder of a file is on disk.
+pub(crate) fn sync_folder(file: &Path) -> io::Result<()> {
+    File::open(file.parent().unwrap_or(Path::new("/")))?.sync_all()
+}
+
 /// The file that is written when a path is: links are followed, also to where nothing is yet.
-fn target(file: &Path) -> io::Result<PathBuf> {
+pub(crate) fn target(file: &Path) -> io::Result<PathBuf> {
     let mut path = std::path::absolute(file)?;
     // As many links as the kernel follows.
     for _ in 0..40 {
@@ -139,7 +147,7 @@ fn beside(place: &Path) -> PathBuf {
 }
 
 /// Returns whether something is mounted at a path.
-fn is_mount(path: &Path) -> io::Result<bool> {
+pub(crate) fn is_mount(path: &Path) -> io::Result<bool> {
     let status = statx(CWD, path, AtFlags::empty(), StatxFlags::empty())?;
     Ok(status.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
@@ -150,8 +158,10 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<_> =
-            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -179,7 +189,10 @@ mod tests {
         assert_eq!(fs::read_to_string(draft.path()).unwrap(), "new");
         assert_eq!(crate::process::in_folder(folder.path()).unwrap(), std::slice::from_ref(&file));
         drop(draft);
-        assert_eq!((names(folder.path()), fs::read_to_string(&file).unwrap()), (vec!["haproxy.cfg".into()], "old".into()));
+        assert_eq!(
+            (names(folder.path()), fs::read_to_string(&file).unwrap()),
+            (vec!["haproxy.cfg".into()], "old".into())
+        );
     }
 
     #[test]

@@ -14,5 +14,6 @@
 pub mod check;
 pub mod cli;
 pub mod file;
+pub mod journal;
 pub mod process;
 pub mod reload;

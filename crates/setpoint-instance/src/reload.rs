@@ -22,6 +22,8 @@ use crate::process::Identity;
 
 /// How often is looked whether a worker has come.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How long a master that starts anew may be without its socket. One that is dead is called so after this time.
+const REBINDING: Duration = Duration::from_secs(3);
 
 /// How a reload is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +86,17 @@ pub enum ReloadError {
     TimedOut(Duration),
 }
 
+impl ReloadError {
+    /// Returns whether a master that is just starting anew gives this error.
+    fn is_passing(&self) -> bool {
+        match self {
+            Self::Socket(SocketError::Unreachable { .. } | SocketError::Broken { .. }) => true,
+            Self::NoMaster { answer, .. } => answer.is_empty(),
+            _ => false,
+        }
+    }
+}
+
 /// Asks a master for its processes.
 pub async fn processes(master: &Socket) -> Result<Processes, ReloadError> {
     let answer = master.ask(&Command::new("show proc")).await?;
@@ -94,24 +107,42 @@ pub async fn processes(master: &Socket) -> Result<Processes, ReloadError> {
 }
 
 /// Reloads, and waits for what comes of it.
+///
+/// What the master counts is looked at after the configuration was written, so that whoever else reloads meanwhile has read
+/// the same text.
 pub async fn reload(master: &Socket, method: &Method, within: Duration) -> Result<Outcome, ReloadError> {
     let until = Instant::now() + within;
-    let before = processes(master).await?;
+    let before = patiently(async || processes(master).await, until).await?;
     let mut messages = ask(master, method, &before, until).await?;
+    let mut asked = Instant::now();
     loop {
-        if let Some(worker) = verdict(&before, master).await? {
-            return Ok(match worker {
-                Some(worker) => Outcome::Succeeded { worker, messages },
-                None => Outcome::Failed { messages },
-            });
+        match progress(&before, master).await? {
+            Progress::Succeeded(worker) => return Ok(Outcome::Succeeded { worker, messages }),
+            Progress::Failed => return Ok(Outcome::Failed { messages }),
+            // A reload that something else had begun was in the way: ours was refused, or lost with its connection.
+            Progress::NotBegun if messages.contains(IN_PROGRESS) || asked.elapsed() > REBINDING => {
+                messages = ask(master, method, &before, until).await?;
+                asked = Instant::now();
+            }
+            Progress::NotBegun | Progress::UnderWay => {}
         }
         if Instant::now() >= until {
             return Err(ReloadError::TimedOut(within));
         }
         sleep(LOOK_EVERY).await;
-        // A reload that something else had begun was in the way, and ours was refused.
-        if messages.contains(IN_PROGRESS) {
-            messages = ask(master, method, &before, until).await?;
+    }
+}
+
+/// Tries again for a while where nobody answers: a master that starts anew drops its connections and binds its socket anew.
+async fn patiently<T>(
+    work: impl AsyncFn() -> Result<T, ReloadError>,
+    until: Instant,
+) -> Result<T, ReloadError> {
+    let until = until.min(Instant::now() + REBINDING);
+    loop {
+        match work().await {
+            Err(error) if error.is_passing() && Instant::now() < until => sleep(LOOK_EVERY).await,
+            done => return done,
         }
     }
 }
@@ -127,12 +158,16 @@ async fn ask(
     until: Instant,
 ) -> Result<String, ReloadError> {
     match method {
-        Method::Socket => match master.ask(&Command::new("reload")).await {
-            Ok(answer) => Ok(printed(&answer)),
-            // A master that starts anew drops its connections, and one that reads a long configuration is slow.
-            Err(SocketError::Broken { .. } | SocketError::TimedOut { .. }) => Ok(String::new()),
-            Err(error) => Err(error.into()),
-        },
+        Method::Socket => {
+            match patiently(async || Ok(master.ask(&Command::new("reload")).await?), until).await {
+                Ok(answer) => Ok(printed(&answer)),
+                // A master that starts anew drops its connections, and one that reads a long configuration is slow.
+                Err(ReloadError::Socket(SocketError::Broken { .. } | SocketError::TimedOut { .. })) => {
+                    Ok(String::new())
+                }
+                Err(error) => Err(error),
+            }
+        }
         Method::Signal => {
             let gone = || io::Error::new(io::ErrorKind::NotFound, "its master is no process of this machine");
             let identity = Identity::of(before.master.pid).ok_or_else(gone).map_err(ReloadError::Ask)?;
@@ -156,7 +191,8 @@ async fn run(words: &[OsString], within: Duration) -> Result<String, ReloadError
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
     let output = timeout(within, command.output()).await;
     let output = output.map_err(|_| ReloadError::TimedOut(within))?.map_err(ReloadError::Ask)?;
-    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    let text =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     let text = text.trim_end().to_owned();
     if output.status.success() {
         Ok(text)
@@ -165,32 +201,43 @@ async fn run(words: &[OsString], within: Duration) -> Result<String, ReloadError
     }
 }
 
-/// The new worker, none where the reload failed; nothing while that is open.
-async fn verdict(before: &Processes, master: &Socket) -> Result<Option<Option<u32>>, ReloadError> {
+/// How far a reload has come.
+enum Progress {
+    /// The master has not counted it.
+    NotBegun,
+    /// There is no verdict yet.
+    UnderWay,
+    /// This worker serves.
+    Succeeded(u32),
+    /// No new worker came.
+    Failed,
+}
+
+async fn progress(before: &Processes, master: &Socket) -> Result<Progress, ReloadError> {
     let now = match processes(master).await {
         Ok(now) => now,
         // It is starting anew: whoever waits gives up when the time is over.
-        Err(ReloadError::Socket(_) | ReloadError::NoMaster { .. }) => return Ok(None),
+        Err(ReloadError::Socket(_) | ReloadError::NoMaster { .. }) => return Ok(Progress::UnderWay),
         Err(error) => return Err(error),
     };
     if now.master.pid != before.master.pid {
         return Err(ReloadError::Replaced { before: before.master.pid, after: now.master.pid });
     }
     if now.master.reloads <= before.master.reloads {
-        return Ok(None);
+        return Ok(Progress::NotBegun);
     }
-    match now.serving() {
-        Some(worker) if !before.has_worker(worker.pid) => {
-            // From 3.1 on a worker is listed while it still reads its configuration, and may yet fail.
-            Ok(is_serving(master, worker.pid).await.then_some(Some(worker.pid)))
+    Ok(match now.serving() {
+        // From 3.1 on a worker is listed while it still reads its configuration, and may yet fail.
+        Some(worker) if !before.has_worker(worker.pid) && is_serving(master, worker.pid).await => {
+            Progress::Succeeded(worker.pid)
         }
-        Some(_) if now.failed > 0 => Ok(Some(None)),
-        _ => Ok(None),
-    }
+        Some(worker) if before.has_worker(worker.pid) && now.failed > 0 => Progress::Failed,
+        _ => Progress::UnderWay,
+    })
 }
 
 /// Returns whether the worker behind a master answers by this process id.
-async fn is_serving(master: &Socket, pid: u32) -> bool {
+pub(crate) async fn is_serving(master: &Socket, pid: u32) -> bool {
     let answer = Socket::of_worker_behind(master).ask(&Command::new("show info")).await.unwrap_or_default();
     answer.lines().any(|line| line.strip_prefix("Pid: ").and_then(|pid| pid.trim().parse().ok()) == Some(pid))
 }

@@ -38,7 +38,8 @@ impl Processes {
                 line if line.starts_with('#') => {}
                 line => {
                     let mut words = line.split_ascii_whitespace();
-                    let (Some(pid), Some(kind), Some(reloads)) = (words.next(), words.next(), words.next()) else {
+                    let (Some(pid), Some(kind), Some(reloads)) = (words.next(), words.next(), words.next())
+                    else {
                         continue;
                     };
                     let (Ok(pid), Ok(reloads)) = (pid.parse(), reloads.parse()) else { continue };
@@ -46,7 +47,8 @@ impl Processes {
                     match kind {
                         "master" => {
                             master = Some(process);
-                            let number = line.split_once("[failed:").and_then(|(_, rest)| rest.split_once(']'));
+                            let number =
+                                line.split_once("[failed:").and_then(|(_, rest)| rest.split_once(']'));
                             failed = number.and_then(|(number, _)| number.trim().parse().ok()).unwrap_or(0);
                         }
                         "worker" => list.push(process),
@@ -110,7 +112,8 @@ mod tests {
 
     #[test]
     fn what_names_no_master_is_no_answer() {
-        for answer in ["", "# workers\n12 worker 0 0d 3\n", "Unknown command\n", "x master y\n", "1 master\n"] {
+        for answer in ["", "# workers\n12 worker 0 0d 3\n", "Unknown command\n", "x master y\n", "1 master\n"]
+        {
             assert_eq!(Processes::read(answer), None, "{answer:?}");
         }
     }

@@ -146,6 +146,8 @@ mod tests {
         tokio::spawn(async move {
             let mut open = Vec::new();
             while let Ok((mut stream, _)) = listener.accept().await {
+                let mut asked = [0; 64];
+                let _ = stream.read(&mut asked).await;
                 let _ = stream.write_all(answer).await;
                 if !ends {
                     open.push(stream);

@@ -1,9 +1,9 @@
 //! Which process it is: a process id and when it started, because ids come back.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::ffi::OsString;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -127,8 +127,8 @@ pub(crate) fn in_folder(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if name.ends_with(".cfg") && !name.starts_with('.') && path.is_file() {
+        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if path.extension().is_some_and(|extension| extension == "cfg") && !is_hidden && path.is_file() {
             files.push(path);
         }
     }
@@ -167,8 +167,11 @@ mod tests {
             fs::write(folder.path().join(name), "").unwrap();
         }
         fs::create_dir(folder.path().join("x.cfg")).unwrap();
-        let names: Vec<_> =
-            in_folder(folder.path()).unwrap().iter().map(|path| path.file_name().unwrap().to_owned()).collect();
+        let names: Vec<_> = in_folder(folder.path())
+            .unwrap()
+            .iter()
+            .map(|path| path.file_name().unwrap().to_owned())
+            .collect();
         assert_eq!(names, ["10.cfg", "20.cfg"]);
     }
 }

@@ -13,7 +13,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::time::{Instant, sleep};
 
 use super::Identity;
-use crate::cli::{self, Processes, Socket};
+use crate::cli::Socket;
+use crate::reload;
 
 /// How often is looked whether it has got somewhere.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -133,11 +134,13 @@ impl Launch {
     }
 }
 
-/// Returns whether the master on a socket is this one, and has a worker.
+/// Returns whether the master on a socket is this one, and has a worker that answers.
 async fn serves(master: &Socket, pid: u32) -> bool {
-    let answer = master.ask(&cli::Command::new("show proc")).await;
-    let processes = answer.ok().and_then(|answer| Processes::read(&answer));
-    processes.is_some_and(|processes| processes.master.pid == pid && processes.serving().is_some())
+    let processes = reload::processes(master).await.ok().filter(|processes| processes.master.pid == pid);
+    match processes.and_then(|processes| processes.serving()) {
+        Some(worker) => reload::is_serving(master, worker.pid).await,
+        None => false,
+    }
 }
 
 /// The end of a log, from the beginning of a line.

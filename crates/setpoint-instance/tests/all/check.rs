@@ -26,7 +26,6 @@ async fn a_draft_is_judged_by_its_own_bytes_under_the_name_it_will_have() {
         fs::write(world.folder.path().join("e.http"), "HTTP/1.0 503 No\r\n\r\nno\n").unwrap();
         let good = world.text("two") + "  errorfile 503 e.http\n";
         let good = good.replacen("global\n", "global\n  default-path config\n", 1);
-        let good = if version == Version::V2_6 { good } else { good };
         let draft = Draft::prepare(&world.file(), good.as_bytes()).unwrap();
         let verdict = check(&world, Some(&draft)).run().await.unwrap();
         assert!(verdict.accepted, "{version:?}: {}", verdict.messages);

@@ -71,7 +71,8 @@ async fn a_dead_hung_or_replaced_master_is_an_error_and_no_verdict() {
     let refused = Method::Command(["sh", "-c", "echo no >&2; exit 3"].map(Into::into).to_vec());
     let error = reload(&world.master(), &refused, WITHIN).await.unwrap_err().to_string();
     assert!(error.contains("no") && error.contains('3'), "{error}");
-    let limits = setpoint_instance::cli::Limits { time: std::time::Duration::from_millis(300), size: 1 << 20 };
+    let limits =
+        setpoint_instance::cli::Limits { time: std::time::Duration::from_millis(300), size: 1 << 20 };
     identity.signal(rustix::process::Signal::STOP).unwrap();
     let master: Socket = world.master().with_limits(limits);
     let error = reload(&master, &Method::Socket, WITHIN).await.unwrap_err();

@@ -9,7 +9,7 @@ use setpoint_instance::process::Launch;
 use setpoint_testutils::{Missing, Port, Version, Workdir};
 
 /// How long HAProxy may take on a machine that is busy.
-pub(crate) const WITHIN: Duration = Duration::from_secs(120);
+pub(crate) const WITHIN: Duration = Duration::from_mins(2);
 
 pub(crate) struct World {
     pub(crate) folder: Workdir,
