@@ -1,0 +1,119 @@
+//! A command for a socket of HAProxy, of which no word can become another command.
+
+use std::fmt;
+
+/// One command, with a payload if it has one.
+///
+/// Words are escaped, so that a blank, a semicolon or a backslash in a name stays where it is. What HAProxy has no escape
+/// for is refused.
+///
+/// ```
+/// use setpoint_instance::cli::Command;
+///
+/// let command = Command::new("set server").word("shop/s 1")?.word("weight")?.word("10")?;
+/// assert_eq!(command.to_string(), r"set server shop/s\ 1 weight 10");
+/// assert!(Command::new("add map").word("a\nshutdown").is_err());
+/// # Ok::<(), setpoint_instance::cli::Unspeakable>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    line: String,
+    payload: Option<String>,
+}
+
+/// A word or a payload that no command can carry.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unspeakable {
+    /// A word is empty: HAProxy would take the next one for it.
+    #[error("HAProxy's sockets take no empty words")]
+    Empty,
+    /// A word has a control character, which ends a command or has no escape.
+    #[error("HAProxy's sockets take no control characters: {0:?}")]
+    Control(String),
+    /// A payload has an empty line, which ends a payload, or a NUL.
+    #[error("HAProxy's sockets take no payload with an empty line or a NUL")]
+    Payload,
+}
+
+impl Command {
+    /// A command of these words, which are known and need no escape.
+    pub fn new(words: &'static str) -> Self {
+        Self { line: words.to_owned(), payload: None }
+    }
+
+    /// Adds a word.
+    pub fn word(mut self, word: &str) -> Result<Self, Unspeakable> {
+        if word.is_empty() {
+            return Err(Unspeakable::Empty);
+        }
+        if word.chars().any(char::is_control) {
+            return Err(Unspeakable::Control(word.to_owned()));
+        }
+        self.line.push(' ');
+        for letter in word.chars() {
+            if matches!(letter, ' ' | ';' | '\\') {
+                self.line.push('\\');
+            }
+            self.line.push(letter);
+        }
+        Ok(self)
+    }
+
+    /// Adds a payload: lines that belong to the command.
+    ///
+    /// An empty line ends a payload on every version of HAProxy, so that there may be none in it but the last.
+    pub fn payload(mut self, text: &str) -> Result<Self, Unspeakable> {
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        let is_bad = |line: &str| line.trim_end_matches('\r').is_empty() || line.contains('\0');
+        if text.split('\n').any(is_bad) {
+            return Err(Unspeakable::Payload);
+        }
+        self.payload = Some(text.to_owned());
+        Ok(self)
+    }
+
+    /// The bytes that are sent.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        match &self.payload {
+            None => format!("{}\n", self.line),
+            // The closing pattern that all versions know is an empty line.
+            Some(payload) => format!("{} <<\n{payload}\n\n", self.line),
+        }
+        .into_bytes()
+    }
+}
+
+/// The line without its payload, which may hold secrets.
+impl fmt::Display for Command {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanks_semicolons_and_backslashes_stay_in_their_word() {
+        let command = Command::new("add map").word(r"a b;c\d").unwrap();
+        assert_eq!(command.bytes(), b"add map a\\ b\\;c\\\\d\n");
+    }
+
+    #[test]
+    fn what_would_end_a_command_is_refused() {
+        for word in ["", "a\nb", "a\rb", "a\0b", "a\tb"] {
+            assert!(Command::new("show").word(word).is_err(), "{word:?}");
+        }
+    }
+
+    #[test]
+    fn a_payload_ends_with_an_empty_line_and_has_none_itself() {
+        let command = |text: &str| Command::new("set ssl cert").word("a.pem").unwrap().payload(text);
+        assert_eq!(command("a\nb\n").unwrap().bytes(), b"set ssl cert a.pem <<\na\nb\n\n");
+        for text in ["", "a\n\nb", "a\r\n\r\nb", "a\0b"] {
+            assert_eq!(command(text), Err(Unspeakable::Payload), "{text:?}");
+        }
+        assert_eq!(command("secret").unwrap().to_string(), "set ssl cert a.pem");
+    }
+}

@@ -1,0 +1,120 @@
+//! What a master says of itself and its workers: `show proc`.
+
+/// One process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its process id, as the master sees it.
+    pub pid: u32,
+    /// For a master: how often it was asked to reload. For a worker: how many reloads it has outlived.
+    pub reloads: u32,
+}
+
+/// The answer to `show proc`.
+///
+/// Which workers serve is not always what the headings say: after a reload that failed, HAProxy 3.2 and later list the one
+/// that goes on serving under 'old workers'. [`Processes::serving`] knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Processes {
+    /// The master.
+    pub master: Process,
+    /// How many reloads failed since the last that did not.
+    pub failed: u32,
+    /// The workers of the present configuration.
+    pub workers: Vec<Process>,
+    /// Workers that only end what they have begun, if the last reload did not fail.
+    pub old: Vec<Process>,
+}
+
+impl Processes {
+    /// Reads the answer; none if it names no master, as that of another program would not.
+    pub fn read(answer: &str) -> Option<Self> {
+        let (mut master, mut failed) = (None, 0);
+        let (mut workers, mut old) = (Vec::new(), Vec::new());
+        let mut list = &mut workers;
+        for line in answer.lines() {
+            match line.trim_end() {
+                "# workers" => list = &mut workers,
+                "# old workers" => list = &mut old,
+                line if line.starts_with('#') => {}
+                line => {
+                    let mut words = line.split_ascii_whitespace();
+                    let (Some(pid), Some(kind), Some(reloads)) = (words.next(), words.next(), words.next())
+                    else {
+                        continue;
+                    };
+                    let (Ok(pid), Ok(reloads)) = (pid.parse(), reloads.parse()) else { continue };
+                    let process = Process { pid, reloads };
+                    match kind {
+                        "master" => {
+                            master = Some(process);
+                            let number =
+                                line.split_once("[failed:").and_then(|(_, rest)| rest.split_once(']'));
+                            failed = number.and_then(|(number, _)| number.trim().parse().ok()).unwrap_or(0);
+                        }
+                        "worker" => list.push(process),
+                        // Programs that a master runs beside its workers.
+                        _ => {}
+                    }
+                }
+            }
+        }
+        Some(Self { master: master?, failed, workers, old })
+    }
+
+    /// The worker that serves; none while one is being started.
+    pub fn serving(&self) -> Option<Process> {
+        let youngest = |list: &[Process]| list.iter().copied().min_by_key(|worker| worker.reloads);
+        youngest(&self.workers).or_else(|| youngest(&self.old).filter(|_| self.failed > 0))
+    }
+
+    /// Returns whether a process of this id is a worker, old or new.
+    pub fn has_worker(&self, pid: u32) -> bool {
+        self.workers.iter().chain(&self.old).any(|worker| worker.pid == pid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADING: &str = "#<PID>          <type>          <reloads>       <uptime>        <version>\n";
+
+    fn process(pid: u32, reloads: u32) -> Process {
+        Process { pid, reloads }
+    }
+
+    #[test]
+    fn master_workers_and_failures_are_read() {
+        let answer = format!(
+            "{HEADING}1162            master          5 [failed: 1]   0d00h02m07s     3.2.4\n\
+             # workers\n1271            worker          1               0d00h00m00s     3.2.4\n\
+             # old workers\n1233            worker          3               0d00h00m43s     3.2.4\n\
+             # programs\n99  echo  1  0d00h00m43s  -\n\n"
+        );
+        let processes = Processes::read(&answer).unwrap();
+        assert_eq!(processes.master, process(1162, 5));
+        assert_eq!((processes.failed, processes.serving()), (1, Some(process(1271, 1))));
+        assert!(processes.has_worker(1233) && !processes.has_worker(99));
+    }
+
+    #[test]
+    fn after_a_failed_reload_the_old_worker_serves() {
+        let after = |failed: u32| {
+            let answer = format!(
+                "{HEADING}1 master 2 [failed: {failed}] 0d00h01m21s 3.4.7-1\n# workers\n# old workers\n\
+                 29717           worker          1               0d00h00m08s     3.4.7-1\n"
+            );
+            Processes::read(&answer).unwrap().serving()
+        };
+        assert_eq!(after(1), Some(process(29717, 1)));
+        assert_eq!(after(0), None, "a worker is being started, and the old one is on its way out");
+    }
+
+    #[test]
+    fn what_names_no_master_is_no_answer() {
+        for answer in ["", "# workers\n12 worker 0 0d 3\n", "Unknown command\n", "x master y\n", "1 master\n"]
+        {
+            assert_eq!(Processes::read(answer), None, "{answer:?}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! One exchange with a socket: a command goes in, the whole answer comes out, within limits.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use super::Command;
+
+/// What one exchange may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How long connecting, asking and answering may take altogether.
+    pub time: Duration,
+    /// How many bytes an answer may have.
+    pub size: usize,
+}
+
+impl Default for Limits {
+    /// Ten seconds, and 256 MiB: the statistics of a hundred thousand servers are 60.
+    fn default() -> Self {
+        Self { time: Duration::from_secs(10), size: 256 << 20 }
+    }
+}
+
+/// A socket of HAProxy: of its master or of a worker.
+#[derive(Clone, Debug)]
+pub struct Socket {
+    path: PathBuf,
+    /// What stands before each command, such as `@1 ` for a worker behind its master's socket.
+    prefix: &'static str,
+    limits: Limits,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// Nobody listens.
+    #[error("can't connect to HAProxy's socket {}: {source}", path.display())]
+    Unreachable {
+        /// The socket.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The connection broke before the answer was whole.
+    #[error("HAProxy's socket {} broke during `{command}`: {source}", path.display())]
+    Broken {
+        /// The socket.
+        path: PathBuf,
+        /// What was asked.
+        command: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There was no whole answer in time.
+    #[error("HAProxy's socket {} did not answer `{command}` within {} s", path.display(), after.as_secs_f32())]
+    TimedOut {
+        /// The socket.
+        path: PathBuf,
+        /// What was asked.
+        command: String,
+        /// The time that it had.
+        after: Duration,
+    },
+    /// The answer was longer than any that HAProxy gives.
+    #[error("HAProxy's socket {} answered `{command}` with more than {limit} bytes", path.display())]
+    TooLong {
+        /// The socket.
+        path: PathBuf,
+        /// What was asked.
+        command: String,
+        /// How many bytes there may be.
+        limit: usize,
+    },
+}
+
+impl Socket {
+    /// A socket at a path.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), prefix: "", limits: Limits::default() }
+    }
+
+    /// The present worker behind a master's socket.
+    ///
+    /// A command with a payload goes to the worker's own socket: a master of 2.6 passes payloads on in pieces.
+    pub fn of_worker_behind(master: &Self) -> Self {
+        Self { prefix: "@1 ", ..master.clone() }
+    }
+
+    /// The same with other limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Asks, and returns the whole answer. Bytes that are no UTF-8 are replaced: names in a configuration may hold any.
+    pub async fn ask(&self, command: &Command) -> Result<String, SocketError> {
+        let (path, name) = (|| self.path.clone(), || command.to_string());
+        let answer = timeout(self.limits.time, self.exchange(command)).await;
+        let after = self.limits.time;
+        let bytes = answer.map_err(|_| SocketError::TimedOut { path: path(), command: name(), after })??;
+        Ok(String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    }
+
+    async fn exchange(&self, command: &Command) -> Result<Vec<u8>, SocketError> {
+        let unreachable = |source| SocketError::Unreachable { path: self.path.clone(), source };
+        let broken =
+            |source| SocketError::Broken { path: self.path.clone(), command: command.to_string(), source };
+        let mut stream = UnixStream::connect(&self.path).await.map_err(unreachable)?;
+        stream.write_all(self.prefix.as_bytes()).await.map_err(broken)?;
+        stream.write_all(&command.bytes()).await.map_err(broken)?;
+        // A master keeps the connection for more commands until it is told that there are none.
+        stream.shutdown().await.map_err(broken)?;
+        let mut answer = Vec::new();
+        let most = u64::try_from(self.limits.size).unwrap_or(u64::MAX).saturating_add(1);
+        stream.take(most).read_to_end(&mut answer).await.map_err(broken)?;
+        if answer.len() > self.limits.size {
+            let (path, limit) = (self.path.clone(), self.limits.size);
+            return Err(SocketError::TooLong { path, command: command.to_string(), limit });
+        }
+        Ok(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::UnixListener;
+
+    /// A socket whose other side is a lie, told once to each that connects.
+    fn lying(answer: &'static [u8], ends: bool) -> (tempfile::TempDir, Socket) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        tokio::spawn(async move {
+            let mut open = Vec::new();
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut asked = [0; 64];
+                let _ = stream.read(&mut asked).await;
+                let _ = stream.write_all(answer).await;
+                if !ends {
+                    open.push(stream);
+                }
+            }
+        });
+        let limits = Limits { time: Duration::from_millis(200), size: 10 };
+        (folder, Socket::new(path).with_limits(limits))
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_nobody_listens_on_is_unreachable() {
+        let error = Socket::new("/nonexistent/s").ask(&Command::new("show info")).await.unwrap_err();
+        assert!(matches!(error, SocketError::Unreachable { .. }), "{error}");
+        assert!(error.to_string().contains("/nonexistent/s"));
+    }
+
+    #[tokio::test]
+    async fn one_that_never_ends_its_answer_is_not_waited_for() {
+        let (_folder, socket) = lying(b"Name:", false);
+        let error = socket.ask(&Command::new("show info")).await.unwrap_err();
+        assert!(matches!(error, SocketError::TimedOut { .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn one_that_answers_too_much_is_not_read_to_its_end() {
+        let (_folder, socket) = lying(&[b'a'; 11], false);
+        let error = socket.ask(&Command::new("show info")).await.unwrap_err();
+        assert!(matches!(error, SocketError::TooLong { limit: 10, .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn bytes_that_are_no_text_are_replaced() {
+        let (_folder, socket) = lying(b"a\xffb", true);
+        assert_eq!(socket.ask(&Command::new("show info")).await.unwrap(), "a\u{fffd}b");
+    }
+}

@@ -1,0 +1,19 @@
+//! One HAProxy on this machine: its process, its sockets, its configuration files.
+//!
+//! ```text
+//!                 ┌─ check ──────── `haproxy -c` on exactly the bytes that are to be written
+//!  text to write ─┼─ file ───────── written whole or not at all, owner, mode and link kept
+//!                 └─ reload ─────── asked for, and judged by the workers that are there afterwards
+//!                        │
+//!     process: started, adopted, stopped ◀──┴──▶ cli: what is said on its sockets
+//! ```
+//!
+//! Nothing here knows what a configuration means: that is `setpoint-haproxy`'s. Here is what it takes to bring a text to a
+//! running HAProxy, and to know what that HAProxy runs.
+
+pub mod check;
+pub mod cli;
+pub mod file;
+pub mod journal;
+pub mod process;
+pub mod reload;

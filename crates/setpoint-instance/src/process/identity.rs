@@ -1,0 +1,177 @@
+//! Which process it is: a process id and when it started, because ids come back.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// One process, and no later one with its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pid: Pid,
+    /// In ticks since the system started.
+    start: u64,
+}
+
+/// How a running HAProxy was started: what a check has to repeat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandLine {
+    /// The program.
+    pub program: PathBuf,
+    /// What follows `-f`, in order: files and folders, as they were written.
+    pub configuration: Vec<PathBuf>,
+    /// Where it was started, or where `-C` sent it.
+    pub working_directory: PathBuf,
+    /// The environment it was started with.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+impl Identity {
+    /// Looks at a process; none if there is none, or if it has ended and nobody has collected its end.
+    pub fn of(pid: u32) -> Option<Self> {
+        let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+        // The name before the last bracket may hold anything.
+        let (_, rest) = stat.rsplit_once(')')?;
+        let fields: Vec<_> = rest.split_ascii_whitespace().collect();
+        if matches!(*fields.first()?, "Z" | "X" | "x") {
+            return None;
+        }
+        Some(Self { pid, start: fields.get(19)?.parse().ok()? })
+    }
+
+    /// Its process id.
+    pub fn pid(self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// When it started, in ticks since the system did.
+    pub fn start(self) -> u64 {
+        self.start
+    }
+
+    /// Returns whether this very process still runs.
+    pub fn is_running(self) -> bool {
+        Self::of(self.pid()) == Some(self)
+    }
+
+    /// Sends it a signal, if it still runs.
+    pub fn signal(self, signal: Signal) -> std::io::Result<()> {
+        if !self.is_running() {
+            return Err(std::io::Error::new(std::io::ErrorKind::NotFound, "the process has ended"));
+        }
+        kill_process(self.pid, signal).map_err(Into::into)
+    }
+
+    /// How it was started, as the system tells; none if it has ended, is another user's, or is no HAProxy by its arguments.
+    pub fn command_line(self) -> Option<CommandLine> {
+        let at = |name: &str| format!("/proc/{}/{name}", self.pid());
+        let program = fs::read_link(at("exe")).ok()?;
+        let directory = fs::read_link(at("cwd")).ok()?;
+        let arguments = split(&fs::read(at("cmdline")).ok()?);
+        let environment = split(&fs::read(at("environ")).ok()?);
+        let environment = environment.into_iter().filter_map(|variable| {
+            let bytes = variable.into_vec();
+            let place = bytes.iter().position(|&byte| byte == b'=')?;
+            let (name, value) = bytes.split_at_checked(place)?;
+            Some((OsString::from_vec(name.to_vec()), OsString::from_vec(value.get(1..)?.to_vec())))
+        });
+        let (configuration, change) = configuration_in(arguments.get(1..)?);
+        let working_directory = change.map_or(directory.clone(), |change| directory.join(change));
+        let environment = environment.collect();
+        self.is_running().then_some(CommandLine { program, configuration, working_directory, environment })
+    }
+}
+
+/// The parts of a file of `/proc` that are separated by NUL.
+fn split(bytes: &[u8]) -> Vec<OsString> {
+    let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
+    bytes.split(|&byte| byte == 0).map(|part| OsString::from_vec(part.to_vec())).collect()
+}
+
+/// What follows `-f`, and `--` to the end; and what follows `-C`.
+fn configuration_in(arguments: &[OsString]) -> (Vec<PathBuf>, Option<PathBuf>) {
+    let (mut files, mut directory) = (Vec::new(), None);
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.to_str() {
+            Some("-f") => files.extend(arguments.next().map(PathBuf::from)),
+            Some("-C") => directory = arguments.next().map(PathBuf::from),
+            // These take a value, which may look like an option.
+            Some("-p" | "-S" | "-L" | "-n" | "-m" | "-N" | "-x" | "-cc") => {
+                arguments.next();
+            }
+            Some("--") => files.extend(arguments.by_ref().map(PathBuf::from)),
+            _ => {}
+        }
+    }
+    (files, directory)
+}
+
+impl CommandLine {
+    /// The files that are read, in order: those in a folder are what HAProxy takes of it, sorted by name.
+    pub fn files(&self) -> std::io::Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for entry in &self.configuration {
+            let path = self.working_directory.join(entry);
+            if path.is_dir() { files.extend(in_folder(&path)?) } else { files.push(path) }
+        }
+        Ok(files)
+    }
+}
+
+/// What HAProxy reads of a folder: files whose names end with `.cfg` and don't begin with a dot.
+pub(crate) fn in_folder(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if path.extension().is_some_and(|extension| extension == "cfg") && !is_hidden && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn the_files_of_a_command_line_are_found_among_its_options() {
+        let (files, directory) =
+            configuration_in(&words("-W -S m.sock,level,admin -f a.cfg -C /etc -p -f -f b -sf 1 2 -- c d"));
+        assert_eq!(files, ["a.cfg", "b", "c", "d"].map(PathBuf::from));
+        assert_eq!(directory, Some("/etc".into()));
+    }
+
+    #[test]
+    fn a_later_process_with_the_same_id_is_another() {
+        let me = Identity::of(std::process::id()).unwrap();
+        assert!(me.is_running());
+        let earlier = Identity { start: me.start - 1, ..me };
+        assert!(!earlier.is_running() && earlier.signal(Signal::KILL).is_err());
+    }
+
+    #[test]
+    fn of_a_folder_only_what_ends_with_cfg_is_read_in_the_order_of_names() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["20.cfg", "10.cfg", ".05.cfg", "README", "30.cfg~"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        fs::create_dir(folder.path().join("x.cfg")).unwrap();
+        let names: Vec<_> = in_folder(folder.path())
+            .unwrap()
+            .iter()
+            .map(|path| path.file_name().unwrap().to_owned())
+            .collect();
+        assert_eq!(names, ["10.cfg", "20.cfg"]);
+    }
+}

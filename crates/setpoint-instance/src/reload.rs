@@ -1,0 +1,243 @@
+//! Asks a HAProxy to read its configuration anew, and finds out what came of it.
+//!
+//! ```text
+//!  show proc ──▶ ask: master's socket, else SIGUSR2, else a command ──▶ show proc … show proc ──▶ verdict
+//! ```
+//!
+//! The verdict is read from the processes that are there afterwards, not from the answer: a master of 2.6 gives none, and
+//! a signal or a command never does. A reload succeeded when a worker serves that was not there before, and this worker
+//! itself says who it is; it failed when the master has counted one more and no new worker came. What HAProxy printed
+//! meanwhile is passed on where its version tells.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::cli::{Command, Processes, Socket, SocketError};
+use crate::process::Identity;
+
+/// How often is looked whether a worker has come.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How long a master that starts anew may be without its socket. One that is dead is called so after this time.
+const REBINDING: Duration = Duration::from_secs(3);
+
+/// How a reload is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// By `reload` on the master's socket.
+    Socket,
+    /// By SIGUSR2 to the master.
+    Signal,
+    /// By a program and its arguments, such as `systemctl reload haproxy`.
+    Command(Vec<OsString>),
+}
+
+/// What came of a reload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A new worker serves.
+    Succeeded {
+        /// Its process id.
+        worker: u32,
+        /// What HAProxy printed, where it tells: warnings too.
+        messages: String,
+    },
+    /// HAProxy refused; the worker that served before goes on.
+    Failed {
+        /// What HAProxy printed, where it tells.
+        messages: String,
+    },
+}
+
+/// Why it is not known what came of a reload.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// The master does not answer.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// What listens on the master's socket is no master.
+    #[error("what listens on {path} is no master of HAProxy: it answered `show proc` with {answer:?}")]
+    NoMaster {
+        /// The socket.
+        path: String,
+        /// The beginning of its answer.
+        answer: String,
+    },
+    /// The signal or the command could not be sent.
+    #[error("can't ask HAProxy to reload: {0}")]
+    Ask(#[source] io::Error),
+    /// The command failed.
+    #[error("the command that reloads HAProxy failed, {0}")]
+    CommandFailed(String),
+    /// The master is another one than before.
+    #[error("HAProxy was replaced during a reload: its master was process {before}, and is {after}")]
+    Replaced {
+        /// The former master.
+        before: u32,
+        /// The present one.
+        after: u32,
+    },
+    /// There was neither a new worker nor a failure in time.
+    #[error("HAProxy has not reloaded within {} s", .0.as_secs_f32())]
+    TimedOut(Duration),
+}
+
+impl ReloadError {
+    /// Returns whether a master that is just starting anew gives this error.
+    fn is_passing(&self) -> bool {
+        match self {
+            Self::Socket(SocketError::Unreachable { .. } | SocketError::Broken { .. }) => true,
+            Self::NoMaster { answer, .. } => answer.is_empty(),
+            _ => false,
+        }
+    }
+}
+
+/// Asks a master for its processes.
+pub async fn processes(master: &Socket) -> Result<Processes, ReloadError> {
+    let answer = master.ask(&Command::new("show proc")).await?;
+    Processes::read(&answer).ok_or_else(|| ReloadError::NoMaster {
+        path: master.path().display().to_string(),
+        answer: answer.chars().take(100).collect(),
+    })
+}
+
+/// Reloads, and waits for what comes of it.
+///
+/// What the master counts is looked at after the configuration was written, so that whoever else reloads meanwhile has read
+/// the same text.
+pub async fn reload(master: &Socket, method: &Method, within: Duration) -> Result<Outcome, ReloadError> {
+    let until = Instant::now() + within;
+    let before = patiently(async || processes(master).await, until).await?;
+    let mut messages = ask(master, method, &before, until).await?;
+    let mut asked = Instant::now();
+    loop {
+        match progress(&before, master).await? {
+            Progress::Succeeded(worker) => return Ok(Outcome::Succeeded { worker, messages }),
+            Progress::Failed => return Ok(Outcome::Failed { messages }),
+            // A reload that something else had begun was in the way: ours was refused, or lost with its connection.
+            Progress::NotBegun if messages.contains(IN_PROGRESS) || asked.elapsed() > REBINDING => {
+                messages = ask(master, method, &before, until).await?;
+                asked = Instant::now();
+            }
+            Progress::NotBegun | Progress::UnderWay => {}
+        }
+        if Instant::now() >= until {
+            return Err(ReloadError::TimedOut(within));
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Tries again for a while where nobody answers: a master that starts anew drops its connections and binds its socket anew.
+async fn patiently<T>(
+    work: impl AsyncFn() -> Result<T, ReloadError>,
+    until: Instant,
+) -> Result<T, ReloadError> {
+    let until = until.min(Instant::now() + REBINDING);
+    loop {
+        match work().await {
+            Err(error) if error.is_passing() && Instant::now() < until => sleep(LOOK_EVERY).await,
+            done => return done,
+        }
+    }
+}
+
+/// What a master says that is still busy with an earlier reload.
+const IN_PROGRESS: &str = "Another reload is still in progress";
+
+/// Asks for a reload, and returns what HAProxy printed, where it tells.
+async fn ask(
+    master: &Socket,
+    method: &Method,
+    before: &Processes,
+    until: Instant,
+) -> Result<String, ReloadError> {
+    match method {
+        Method::Socket => {
+            match patiently(async || Ok(master.ask(&Command::new("reload")).await?), until).await {
+                Ok(answer) => Ok(printed(&answer)),
+                // A master that starts anew drops its connections, and one that reads a long configuration is slow.
+                Err(ReloadError::Socket(SocketError::Broken { .. } | SocketError::TimedOut { .. })) => {
+                    Ok(String::new())
+                }
+                Err(error) => Err(error),
+            }
+        }
+        Method::Signal => {
+            let gone = || io::Error::new(io::ErrorKind::NotFound, "its master is no process of this machine");
+            let identity = Identity::of(before.master.pid).ok_or_else(gone).map_err(ReloadError::Ask)?;
+            identity.signal(Signal::USR2).map_err(ReloadError::Ask)?;
+            Ok(String::new())
+        }
+        Method::Command(words) => run(words, until.saturating_duration_since(Instant::now())).await,
+    }
+}
+
+/// What stands after the first line of an answer, which is `Success=1` or `Success=0`.
+fn printed(answer: &str) -> String {
+    let rest = answer.split_once("--\n").map_or("", |(_, rest)| rest);
+    rest.trim_end().to_owned()
+}
+
+async fn run(words: &[OsString], within: Duration) -> Result<String, ReloadError> {
+    let empty = || io::Error::new(io::ErrorKind::InvalidInput, "the command is empty");
+    let (program, arguments) = words.split_first().ok_or_else(empty).map_err(ReloadError::Ask)?;
+    let mut command = tokio::process::Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+    let output = timeout(within, command.output()).await;
+    let output = output.map_err(|_| ReloadError::TimedOut(within))?.map_err(ReloadError::Ask)?;
+    let text =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    let text = text.trim_end().to_owned();
+    if output.status.success() {
+        Ok(text)
+    } else {
+        Err(ReloadError::CommandFailed(format!("{}: {text}", output.status)))
+    }
+}
+
+/// How far a reload has come.
+enum Progress {
+    /// The master has not counted it.
+    NotBegun,
+    /// There is no verdict yet.
+    UnderWay,
+    /// This worker serves.
+    Succeeded(u32),
+    /// No new worker came.
+    Failed,
+}
+
+async fn progress(before: &Processes, master: &Socket) -> Result<Progress, ReloadError> {
+    let now = match processes(master).await {
+        Ok(now) => now,
+        // It is starting anew: whoever waits gives up when the time is over.
+        Err(ReloadError::Socket(_) | ReloadError::NoMaster { .. }) => return Ok(Progress::UnderWay),
+        Err(error) => return Err(error),
+    };
+    if now.master.pid != before.master.pid {
+        return Err(ReloadError::Replaced { before: before.master.pid, after: now.master.pid });
+    }
+    if now.master.reloads <= before.master.reloads {
+        return Ok(Progress::NotBegun);
+    }
+    Ok(match now.serving() {
+        // From 3.1 on a worker is listed while it still reads its configuration, and may yet fail.
+        Some(worker) if !before.has_worker(worker.pid) && is_serving(master, worker.pid).await => {
+            Progress::Succeeded(worker.pid)
+        }
+        Some(worker) if before.has_worker(worker.pid) && now.failed > 0 => Progress::Failed,
+        _ => Progress::UnderWay,
+    })
+}
+
+/// Returns whether the worker behind a master answers by this process id.
+pub(crate) async fn is_serving(master: &Socket, pid: u32) -> bool {
+    let answer = Socket::of_worker_behind(master).ask(&Command::new("show info")).await.unwrap_or_default();
+    answer.lines().any(|line| line.strip_prefix("Pid: ").and_then(|pid| pid.trim().parse().ok()) == Some(pid))
+}

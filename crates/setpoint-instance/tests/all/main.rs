@@ -1,0 +1,10 @@
+//! A HAProxy of each version: started, adopted, reloaded, checked.
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "helpers of tests fail the test"))]
+
+mod adopt;
+mod check;
+mod journal;
+mod launch;
+mod mounts;
+mod reload;
+mod world;
