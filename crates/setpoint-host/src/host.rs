@@ -11,7 +11,7 @@ use setpoint_graph::{ItemHandle, ItemRef, Name};
 
 use crate::configure::{self, Kept, Moves, PassingNote};
 use crate::fs::{FsError, Root, Temporary};
-use crate::item::{Directory, File, Process, RootPath, Symlink};
+use crate::item::{Access, Directory, File, Process, RootPath, Symlink};
 use crate::process::{Children, Output};
 
 /// A host that items are configured on: everything happens below one root directory.
@@ -246,6 +246,12 @@ pub fn path_of(item: &ItemHandle) -> Option<&RootPath> {
     let directory = item.get::<Directory>().map(|item| &item.path);
     let file = || item.get::<File>().map(|item| &item.path);
     directory.or_else(file).or_else(|| item.get::<Symlink>().map(|item| &item.path))
+}
+
+/// Who may do what with an item, of one for which that can be said.
+pub(crate) fn access_of(item: &ItemHandle) -> Option<&Access> {
+    let directory = item.get::<Directory>().map(|item| &item.access);
+    directory.or_else(|| item.get::<File>().map(|item| &item.access))
 }
 
 /// A directory to run in.

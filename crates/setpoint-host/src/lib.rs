@@ -14,7 +14,7 @@ mod item;
 mod manifest;
 mod process;
 
-pub use configure::{Commands, Directories, Files, Kept, Processes, Symlinks};
+pub use configure::{Commands, Directories, Files, Kept, Processes, SetAside, Symlinks};
 pub use fs::FsError;
 pub use host::{Existing, Host, HostError, HostOptions, path_of, registry};
 pub use item::{
@@ -22,5 +22,8 @@ pub use item::{
     Need, PathError, Process, Readiness, Ready, RootPath, Run, StopSignal, Symlink, Tie, Wait, WaitError,
     attributes, item_types,
 };
-pub use manifest::{Declared, Diagnostic, Manifest, load, load_with, probable_root, reference, schema};
+pub use manifest::{
+    Declared, Diagnostic, Manifest, Origin, load, load_with, load_without_contents, probable_root, reference,
+    schema,
+};
 pub use process::{EndedProcess, ProcessEnds, Started};

@@ -431,3 +431,15 @@ async fn an_item_that_vanished_while_it_was_created_in_the_background_is_made_an
     assert_eq!(log(&bench.run().await), ["create A", "create A"]);
     bench.world.assert_no_violation();
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_made_anew_with_an_item_is_when_that_was_taken_away_and_comes_back() {
+    let mut bench = Bench::new();
+    bench.world.lock().can_read = true;
+    bench.put(thing("A")).put(thing("B").recreated_with("A")).put(thing("C").on("A"));
+    bench.run().await;
+    bench.world.lock().exists.remove("A");
+    bench.engine.refresh(bench.current.as_mut().unwrap(), &Selection::all()).await;
+    assert_eq!(log(&bench.run().await), ["delete B", "create A", "create B"]);
+    assert_eq!(log(&bench.run().await), [""; 0]);
+}

@@ -40,7 +40,7 @@ impl Commands {
     ) -> Result<Ended, OpError> {
         let tag = self.tag(item);
         let mut env = item.env.clone();
-        env.insert(COMMAND_TAG.to_owned(), tag.value(""));
+        env.insert(COMMAND_TAG.to_owned(), tag.unique_value());
         let job = Job {
             argv: what.argv().into_iter().map(ToOwned::to_owned).collect(),
             env,

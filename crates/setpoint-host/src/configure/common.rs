@@ -119,7 +119,7 @@ impl Host {
 }
 
 /// Writes something down before it is done.
-async fn note(cx: &OpCx, note: &PassingNote) -> Result<(), FsError> {
+pub(super) async fn note(cx: &OpCx, note: &PassingNote) -> Result<(), FsError> {
     let noted = cx.note(note).await;
     noted.map_err(|error| FsError::Unnoted { item: cx.item().to_string(), why: error.to_string() })
 }

@@ -94,7 +94,11 @@ impl Kept {
             _ => {}
         }
         match fs::hard_link(&old, &beside) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            // What is left of another item of that name is not its own.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.remove(to);
+                Ok(())
+            }
             linked => linked.and_then(|()| fs::rename(&beside, new)),
         }
     }

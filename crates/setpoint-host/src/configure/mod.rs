@@ -4,6 +4,7 @@
 //! of processes wait on threads of their own.
 
 mod access;
+mod aside;
 mod commands;
 mod common;
 mod directories;
@@ -14,6 +15,7 @@ mod processes;
 mod symlinks;
 
 pub(crate) use access::Accounts;
+pub use aside::SetAside;
 pub use commands::Commands;
 pub(crate) use common::{LastingNote, PassingNote};
 pub use directories::Directories;

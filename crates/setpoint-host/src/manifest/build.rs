@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use rustc_hash::FxHashMap;
 use setpoint_graph::{Graph, ItemHandle, ItemRef, Name};
 
-use super::Declared;
 use super::diagnostic::{Report, Source};
 use super::parents::Parents;
 use super::resolve::Resolver;
 use super::spec::Written;
 use super::yaml::{Data, Node};
+use super::{Contents, Declared};
 use crate::host::path_of;
 use crate::item::{
     Access, Address, AddressError, Because, Command, Content, Directory, File, Need, Process, Readiness,
@@ -39,9 +39,10 @@ pub(crate) fn build<'a>(
     written: &'a Written<'a>,
     sources: &'a [Source],
     variables: &[(String, String)],
+    contents: Contents,
     report: &mut Report<'a>,
 ) -> Built {
-    let mut resolver = Resolver::new(written, sources, root, variables, report);
+    let mut resolver = Resolver::new(written, sources, root, variables, contents, report);
     let own: Vec<Option<PathBuf>> = sources.iter().map(|source| source.path.canonicalize().ok()).collect();
     let mut places: FxHashMap<RootPath, usize> = FxHashMap::default();
     let (mut files, mut declares_itself) = (Vec::new(), false);
@@ -176,7 +177,7 @@ impl<'a> Build<'_, 'a, '_> {
         let kind = self.resolver.specs[self.i].section.kind;
         let path = if has_path(kind) { self.resolver.path(self.i) } else { None };
         if let Some(path) = &path {
-            self.needs_what_is_around(path);
+            self.needs_what_is_around(path, Because::Inside);
         }
         self.named("after", Because::After);
         self.named("restart_on", Because::RestartOn);
@@ -236,7 +237,7 @@ impl<'a> Build<'_, 'a, '_> {
         if let Ok(to) = RootPath::below(&self.resolver.root, &from_link) {
             match self.places.get(&to) {
                 Some(&on) => self.resolver.need(self.i, on, Because::Target),
-                None => self.needs_what_is_around(&to),
+                None => self.needs_what_is_around(&to, Because::Target),
             }
         }
         let needs = self.resolver.take_needs(self.i);
@@ -249,7 +250,7 @@ impl<'a> Build<'_, 'a, '_> {
         let (cwd, log) = (self.resolver.path_field(self.i, "cwd"), self.resolver.path_field(self.i, "log"));
         self.needs_directory(cwd.as_ref());
         if let Some(log) = &log {
-            self.needs_what_is_around(log);
+            self.needs_what_is_around(log, Because::Inside);
             if let Some(&on) = self.places.get(log) {
                 let message =
                     format!("its log is at {log}, which is declared as {}", self.resolver.reference(on));
@@ -311,7 +312,7 @@ impl<'a> Build<'_, 'a, '_> {
         let text = self.text_in(node)?;
         let place = self.resolver.specs[self.i].at(node.span);
         let path = self.resolver.below(place, &text)?;
-        self.needs_what_is_around(&path);
+        self.needs_what_is_around(&path, Because::Inside);
         Some(path)
     }
 
@@ -394,12 +395,12 @@ impl<'a> Build<'_, 'a, '_> {
         let Some(cwd) = cwd else { return };
         match self.places.get(cwd) {
             Some(&on) => self.resolver.need(self.i, on, Because::Inside),
-            None => self.needs_what_is_around(cwd),
+            None => self.needs_what_is_around(cwd, Because::Inside),
         }
     }
 
     /// Depends on the nearest declared directory, or link to one, on the way to a path.
-    fn needs_what_is_around(&mut self, path: &RootPath) {
+    fn needs_what_is_around(&mut self, path: &RootPath, because: Because) {
         let mut around = path.parent();
         while let Some(parent) = around {
             if let Some(&on) = self.places.get(parent) {
@@ -410,7 +411,7 @@ impl<'a> Build<'_, 'a, '_> {
                     let place = self.resolver.specs[self.i].place;
                     self.resolver.report.add(place, message, Some(hint));
                 } else {
-                    self.resolver.need(self.i, on, Because::Inside);
+                    self.resolver.need(self.i, on, because);
                 }
                 return;
             }

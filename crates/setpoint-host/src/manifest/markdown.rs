@@ -29,7 +29,8 @@ One of everything, beside a file `token.txt`:
 const RULES: &str = "\
 ## Rules
 
-**Names.** A thing is known by its kind and its name, such as `file.config`. Another path under the same name is a rename on
+**Names.** A thing is known by its kind and its name, such as `file.config`. A name holds letters, digits and
+any of `_ - . / @ + : ~`, is at most 200 bytes long, does not end with a slash, and is unique among its kind. Another path under the same name is a rename on
 disk. Another name for what is in the same place is the same thing, which the plan says; otherwise another name is another
 thing, unless `setpoint state mv` says that it is the same.
 

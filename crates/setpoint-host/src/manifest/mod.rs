@@ -71,10 +71,12 @@ use spec::Written;
 use table::{SECTIONS, TOP};
 use yaml::{Data, Node};
 
-use crate::host::path_of;
+use crate::configure::Accounts;
+use crate::fs::FsError;
+use crate::host::{access_of, path_of};
 use crate::item::{Process, RootPath};
 
-pub use diagnostic::Diagnostic;
+pub use diagnostic::{Diagnostic, Origin};
 pub use markdown::reference;
 pub use schema::schema;
 
@@ -152,6 +154,16 @@ impl Manifest {
         wrong.collect()
     }
 
+    /// The items whose owner or group is not known on this host, each with what is wrong.
+    pub fn unknown_accounts(&self) -> Vec<(ItemRef, FsError)> {
+        let accounts = Accounts::default();
+        let items = self.graph.items().filter_map(|node| {
+            let unknown = accounts.unknown(access_of(node.item())?)?;
+            Some((node.reference().clone(), unknown))
+        });
+        items.collect()
+    }
+
     /// Adds the directories that declared items are in, that nobody declared, and that are wanted: as items of their own,
     /// called after their path. Whoever wants none gets an error where one is missing. Returns whether any was added.
     ///
@@ -224,6 +236,38 @@ pub fn load(path: &Path) -> Result<Manifest, Vec<Diagnostic>> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn load_with(path: &Path, variables: &[(String, String)]) -> Result<Manifest, Vec<Diagnostic>> {
+    load_contents(path, variables, Contents::Made)
+}
+
+/// Like [`load_with`], for whoever only removes what is declared: sources are not read and templates are not rendered, so that
+/// they need not be there. Files whose content would come from one are empty.
+///
+/// ```
+/// let dir = tempfile::tempdir()?;
+/// std::fs::write(dir.path().join("site.yaml"), "files:\n  f: {source: is/gone}\n")?;
+/// assert!(setpoint_host::load(dir.path()).is_err());
+/// assert!(setpoint_host::load_without_contents(dir.path(), &[]).is_ok());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn load_without_contents(
+    path: &Path,
+    variables: &[(String, String)],
+) -> Result<Manifest, Vec<Diagnostic>> {
+    load_contents(path, variables, Contents::LeftOut)
+}
+
+/// Whether sources are read, and templates rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    Made,
+    LeftOut,
+}
+
+fn load_contents(
+    path: &Path,
+    variables: &[(String, String)],
+    contents: Contents,
+) -> Result<Manifest, Vec<Diagnostic>> {
     let found = find(path)?;
     let mut sources = Vec::with_capacity(found.files.len());
     let mut unreadable = Vec::new();
@@ -238,7 +282,7 @@ pub fn load_with(path: &Path, variables: &[(String, String)]) -> Result<Manifest
     }
     let mut skipped: BTreeSet<usize> = BTreeSet::new();
     loop {
-        let loaded = load_sources(&found, &sources, &skipped, variables);
+        let loaded = load_sources(&found, &sources, &skipped, variables, contents);
         // A managed file that happens to be YAML and to be beside the manifests is none of them.
         let final_word = found.is_file || loaded.declares_itself;
         let managed = if final_word { Vec::new() } else { loaded.managed(&sources, &skipped) };
@@ -342,8 +386,8 @@ fn find(path: &Path) -> Result<Found, Vec<Diagnostic>> {
 }
 
 fn whole(file: &Path, message: String, hint: Option<String>) -> Diagnostic {
-    let file = file.to_path_buf();
-    Diagnostic { file, line: 0, column: 0, length: 0, text: String::new(), message, hint }
+    let (file, text, origin) = (file.to_path_buf(), String::new(), Origin::Manifest);
+    Diagnostic { file, line: 0, column: 0, length: 0, text, message, hint, origin }
 }
 
 /// What came of some files, right or wrong.
@@ -370,6 +414,7 @@ fn load_sources(
     sources: &[Source],
     skipped: &BTreeSet<usize>,
     variables: &[(String, String)],
+    contents: Contents,
 ) -> Loaded {
     let mut report = Report::new(sources);
     let (mut documents, mut foreign) = (Vec::new(), Vec::new());
@@ -396,7 +441,7 @@ fn load_sources(
         None => Name::new(found.directory.file_name().map_or("root".into(), |name| name.to_string_lossy())),
     };
     let Built { graph, declared, read, files, parents, declares_itself } =
-        build::build(&name, root.clone(), &written, sources, variables, &mut report);
+        build::build(&name, root.clone(), &written, sources, variables, contents, &mut report);
     let mut all: BTreeSet<PathBuf> = found.files.iter().cloned().collect();
     all.extend(read);
     // Only files directly beside the manifests can be mistaken for one.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rustc_hash::FxHashMap;
 use setpoint_graph::ItemRef;
 
+use super::Contents;
 use super::diagnostic::{Place, Report, Source, Span, did_you_mean};
 use super::reference::{Part, attribute, split};
 use super::spec::{Spec, Written, decode};
@@ -35,6 +36,8 @@ pub(crate) struct Resolver<'a, 'r> {
     values: serde_json::Value,
     templates: Templates,
     paths: Vec<Memo<RootPath>>,
+    /// Whether sources are read, and templates rendered.
+    made: Contents,
     contents: Vec<Memo<Content>>,
     needs: Vec<Vec<Need>>,
     /// Files beside the manifests that were read.
@@ -47,6 +50,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
         sources: &'a [Source],
         root: PathBuf,
         variables: &[(String, String)],
+        made: Contents,
         report: &'r mut Report<'a>,
     ) -> Self {
         let specs = written.specs.as_slice();
@@ -81,7 +85,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
                 None => {
                     let hint = did_you_mean(name, values.keys().map(String::as_str))
                         .unwrap_or_else(|| format!("declare `{name}` in the `values` of the set"));
-                    report.add_whole(format!("there is no value `{name}` to be set"), Some(hint));
+                    report.add_variable(format!("there is no value `{name}` to be set"), Some(hint));
                 }
             }
         }
@@ -93,6 +97,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
             values: values.into(),
             templates: Templates::new(),
             paths: vec![Memo::Open; specs.len()],
+            made,
             contents: vec![Memo::Open; specs.len()],
             needs: vec![Vec::new(); specs.len()],
             read: Vec::new(),
@@ -123,8 +128,9 @@ impl<'a, 'r> Resolver<'a, 'r> {
             // What a process has read it knows only as it was when it started.
             Because::Reference if kind == Process::KIND_TEXT && is_read => Tie::Restarts,
             Because::Reference if kind == Command::KIND_TEXT => Tie::Follows,
-            Because::Inside | Because::Target | Because::Reference => Tie::Exists,
-            Because::After | Because::Log => Tie::Follows,
+            Because::Inside | Because::Reference => Tie::Exists,
+            // A link may point to nothing for a while.
+            Because::After | Because::Log | Because::Target => Tie::Follows,
             Because::RestartOn => Tie::Restarts,
             Because::RedoOn => Tie::Repeats,
         };
@@ -199,6 +205,9 @@ impl<'a, 'r> Resolver<'a, 'r> {
                 Data::Scalar { text, .. } => Some(Content::from(&**text)),
                 _ => None,
             };
+        }
+        if self.made == Contents::LeftOut {
+            return Some(Content::from(""));
         }
         if spec.node("source").is_some() {
             return self.read_beside(i, "source", Content::from_file).map(|(content, _)| content);

@@ -241,7 +241,7 @@ fn bad_name(name: &str) -> Option<&'static str> {
         return Some("it is longer than 200 bytes");
     }
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '@' | '+' | ':' | '~');
-    (!name.chars().all(allowed)).then_some("it holds letters, digits and any of _ - . / @ + : ~")
+    (!name.chars().all(allowed)).then_some("only letters, digits and _ - . / @ + : ~ may be in it")
 }
 
 /// Checks a value against the type of its field.

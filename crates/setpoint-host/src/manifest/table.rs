@@ -67,7 +67,17 @@ const PATH: Field = field(
     Type::Text,
     "Where it is, below the root; by default the item's name. Another path is a rename on disk.",
 );
-const MODE: Field = field("mode", Type::Mode, "The permission bits in octal, such as \"0644\".");
+const MODE: Field = field(
+    "mode",
+    Type::Mode,
+    "The permission bits in octal, such as \"0750\"; by default 0755 when it is made, and then whatever they are.",
+);
+const FILE_MODE: Field = field(
+    "mode",
+    Type::Mode,
+    "The permission bits in octal, such as \"0640\"; by default 0644 when it is made, 0600 if it is sensitive, and then \
+     whatever they are.",
+);
 const OWNER: Field = field("owner", Type::Account, "The user it belongs to, by name or number.");
 const GROUP: Field = field("group", Type::Account, "The group it belongs to, by name or number.");
 const AFTER: Field = field(
@@ -138,7 +148,7 @@ pub(crate) const SECTIONS: &[Section] = &[
             field("template_source", Type::Text, "A file with the template, seen from the manifest."),
             field("values", Type::Values, "Values for the template, over those of the whole set."),
             field("sensitive", Type::Boolean, "Never shows what it holds."),
-            MODE,
+            FILE_MODE,
             OWNER,
             GROUP,
             AFTER,

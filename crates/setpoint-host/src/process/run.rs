@@ -12,9 +12,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tokio_util::sync::CancellationToken;
 
-use super::NOT_INHERITED;
+use super::find::kill_marked;
 use super::log::last_lines;
 use super::output::Lines;
+use super::{COMMAND_TAG, NOT_INHERITED};
 use crate::host::Cwd;
 
 /// How often is looked whether someone has cancelled.
@@ -79,7 +80,8 @@ fn run_blocking(job: Job, cancel: &CancellationToken) -> io::Result<Ended> {
         .stderr(Stdio::from(input))
         .process_group(0)
         .spawn()?;
-    let mut watched = Watched { child, output, said: Vec::new(), lines: job.lines };
+    let mark = job.env.get(COMMAND_TAG).cloned();
+    let mut watched = Watched { child, output, mark, said: Vec::new(), lines: job.lines };
     let outcome = watched.wait(job.timeout, Some(cancel))?;
     if let Some(status) = outcome {
         watched.finish();
@@ -93,6 +95,8 @@ fn run_blocking(job: Job, cancel: &CancellationToken) -> io::Result<Ended> {
 struct Watched {
     child: Child,
     output: OwnedFd,
+    /// What all that it starts has in its environment, whichever session it is in.
+    mark: Option<String>,
     said: Vec<u8>,
     lines: Option<Lines>,
 }
@@ -173,6 +177,9 @@ impl Watched {
         }
         // What it started may outlive it and be deaf to the first signal.
         let _ = kill_process_group(group, Signal::KILL);
+        if let Some(mark) = &self.mark {
+            kill_marked(COMMAND_TAG, mark);
+        }
         Ok(())
     }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use setpoint_engine::{CurrentGraph, Engine, Refreshed, Selection};
+use setpoint_engine::{CurrentGraph, Engine, Interruption, Refreshed, Selection};
 use setpoint_graph::Graph;
-use setpoint_host::Host;
+use setpoint_host::{Host, SetAside};
 use setpoint_state::{Run, Writer};
 
 use super::args::ApplyArgs;
@@ -73,7 +73,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
     let (writer, mut current) = set.lock("apply", args.write.lock)?;
     let writer = Arc::new(writer);
     let host = set.host(&current)?;
-    clean_up(&host, &writer, report)?;
+    clean_up(&host, &writer, &mut current, Some(set.intended()), report)?;
     let renamed = set.adjust(&host, &mut current)?;
     if let Some(kept) = &kept {
         let change = Change {
@@ -125,13 +125,30 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
 }
 
 /// Removes what a run that was cut off left lying about.
-pub(crate) fn clean_up(host: &Host, writer: &Writer, report: Report) -> Result<(), CliError> {
+pub(crate) fn clean_up(
+    host: &Host,
+    writer: &Writer,
+    current: &mut CurrentGraph,
+    intended: Option<&Graph>,
+    report: Report,
+) -> Result<(), CliError> {
     if let Some(why) = writer.damaged() {
         report.warn(&set::damage(why));
     }
     let removed = host.sweep(writer.in_flight()).map_err(|error| Error::Sweep(error.to_string()))?;
     for path in removed {
         report.detail(|| format!("removed {}, which a run that was cut off had left", path.display()));
+    }
+    let aside = host.put_back_set_aside(current, intended);
+    for SetAside { item, place, was, put_back } in aside.map_err(|error| Error::Sweep(error.to_string()))? {
+        if put_back {
+            report.info(&format!("{was} is back in its place: a run that was cut off had set it aside"));
+        } else {
+            let place = place.display();
+            report.warn(&format!(
+                "what was in {was}, which was {item}, is in {place}: move it to where you want it"
+            ));
+        }
     }
     Ok(())
 }
@@ -224,6 +241,9 @@ impl Made {
         if let Some(done) = &self.done
             && let Err(error) = done.status.result()
         {
+            if let Some(Interruption::Journal(why)) = error.interruption {
+                return Err(Error::Journal(why).into());
+            }
             let (why, command) = (error.to_string(), done.run.command.clone());
             return Err(Error::Incomplete { why, command }.into());
         }

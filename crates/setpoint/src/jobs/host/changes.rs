@@ -6,7 +6,7 @@ use setpoint_plan::AttributeChange;
 use similar::TextDiff;
 
 /// What is shown in place of a value that must not be.
-const MASKED: &str = "(sensitive)";
+pub(crate) const MASKED: &str = "(sensitive)";
 /// How many lines of a content are shown where all of it comes or goes.
 const LINES_SHOWN: usize = 12;
 

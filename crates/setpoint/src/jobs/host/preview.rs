@@ -143,6 +143,15 @@ pub(crate) fn preview(
             there.insert(reading.was.reference().clone(), found);
         }
     }
+    let is_touched = |item: &ItemRef| {
+        plan.operations.iter().any(|operation| {
+            operation.action != Action::Delete
+                && ItemRef::new(operation.kind.as_str(), operation.name.as_str()) == *item
+        })
+    };
+    for (item, account) in manifest.unknown_accounts().into_iter().filter(|(item, _)| is_touched(item)) {
+        warnings.push(format!("{item} can't be made as declared: {account} on this host"));
+    }
     protect::check(manifest, current, &plan)?;
     let drift = refreshed.drifted.iter().map(DriftView::from).collect();
     Ok(Preview { drift, warnings, plan, unreadable: Vec::new(), renamed: Vec::new(), taken_over: there })

@@ -57,10 +57,10 @@ const LONGEST_PAUSE: std::time::Duration = std::time::Duration::from_mins(1);
 
 /// Repairs what differs, for ever.
 async fn keep(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError> {
-    let (writer, current) = set.lock("watch", args.lock)?;
+    let (writer, mut current) = set.lock("watch", args.lock)?;
     let writer = Arc::new(writer);
     let host = set.host(&current)?;
-    super::apply::clean_up(&host, &writer, report)?;
+    super::apply::clean_up(&host, &writer, &mut current, Some(set.intended()), report)?;
     let engine = Engine::new(registry(&host)).with_concurrency(args.parallelism.get());
     super::progress::show_output(&host, report);
     let say = Say::new(args.json);
@@ -268,19 +268,15 @@ impl Keeper {
     /// Takes over what the manifests say now; while they are wrong, what they said last stands.
     fn reload(&mut self) -> Result<(), CliError> {
         let old = &self.set.manifest;
-        let loaded = load_manifest(&self.args).map_err(|error| error.to_string()).and_then(|manifest| {
+        let loaded = load_manifest(&self.args).and_then(|manifest| {
             if let Some(error) = self.nothing_left(&manifest) {
-                Err(error.to_string())
+                Err(error)
             } else if let Some(file) = self.emptied(&manifest) {
-                let file = file.display();
-                Err(format!(
-                    "{file} is no manifest of Setpoint any more, and what it declared would be deleted"
-                ))
+                Err(Error::Emptied(file).into())
             } else if manifest.name() == old.name() && manifest.root() == old.root() {
                 Ok(manifest)
             } else {
-                Err("the set has another name or another root now; stop and start `setpoint watch`"
-                    .to_owned())
+                Err(Error::OtherSetNow.into())
             }
         });
         match loaded {
@@ -294,9 +290,10 @@ impl Keeper {
                 self.set.manifest = manifest;
                 self.wrong.clear();
             }
-            Err(wrong) => {
+            Err(error) => {
+                let wrong = error.to_string();
                 if wrong != self.wrong {
-                    self.say.wrong(&wrong)?;
+                    self.say.wrong(&error)?;
                     self.wrong = wrong;
                 }
             }
@@ -316,7 +313,7 @@ async fn report_differences(mut set: Set, args: &WatchArgs, report: Report) -> R
     loop {
         match load_manifest(&args.set) {
             Ok(manifest) => set.manifest = manifest,
-            Err(error) => say.wrong(&error.to_string())?,
+            Err(error) => say.wrong(&error)?,
         }
         let mut snapshot = set.read_state()?;
         let host = set.host(&snapshot.graph)?;

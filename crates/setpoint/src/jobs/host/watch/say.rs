@@ -11,7 +11,7 @@ use setpoint_host::EndedProcess;
 use setpoint_plan::Plan;
 use setpoint_state::RunEntry;
 
-use crate::error::CliError;
+use crate::error::{CliError, ErrorData};
 use crate::jobs::host::preview::DriftView;
 use crate::jobs::host::print::counted;
 use crate::report::{print, print_json};
@@ -34,6 +34,8 @@ enum Said<'a> {
     },
     Wrong {
         message: &'a str,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        diagnostics: &'a [serde_json::Value],
     },
     Refused {
         message: &'a str,
@@ -81,9 +83,10 @@ impl Say {
         })
     }
 
-    pub(super) fn wrong(self, message: &str) -> Result<(), CliError> {
-        self.write(Said::Wrong { message }, || {
-            format!("{message}\nthe last good manifests stand until this is mended")
+    pub(super) fn wrong(self, error: &CliError) -> Result<(), CliError> {
+        let ErrorData { message, diagnostics } = &error.data();
+        self.write(Said::Wrong { message, diagnostics }, || {
+            format!("{error}\nthe last good manifests stand until this is mended")
         })
     }
 
