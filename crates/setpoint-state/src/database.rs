@@ -105,7 +105,8 @@ impl Store {
         match self.read_own(types) {
             Err(error) if error.is_damage() => match self.copy().read_own(types) {
                 Ok(Some(content)) => Ok(Some(Content { damaged: Some(error.to_string()), ..content })),
-                _ => Err(error),
+                Ok(None) => Err(self.damaged(&format!("{error}; there is no copy of it"))),
+                Err(copy) => Err(self.damaged(&format!("{error}; its copy can't be used either: {copy}"))),
             },
             // Who wants to start anew removes the whole directory.
             Ok(None) if self.copy().exists()? => {
@@ -115,6 +116,10 @@ impl Store {
             }
             read => read,
         }
+    }
+
+    fn damaged(&self, why: &str) -> StateError {
+        StateError::Damaged { path: self.path.clone(), why: why.to_owned() }
     }
 
     /// Puts the copy in the place of a damaged database, which is kept under another name.

@@ -229,6 +229,34 @@ fn a_hint_after_a_failure_promises_nothing_that_will_not_happen() {
 }
 
 #[test]
+fn who_has_two_damaged_states_is_told_so_and_how_to_start_anew() {
+    let sandbox = Sandbox::new("files:\n  f: {content: x}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    for damage in ["garbage".repeat(100), "\0".repeat(64)] {
+        for file in ["state.redb", "state.last"] {
+            sandbox.write(&format!(".setpoint/{file}"), &damage);
+        }
+        for args in [&["plan"][..], &["apply", "--yes"], &["state", "list"]] {
+            let refused = sandbox.run(args);
+            assert_eq!(refused.code(), 1, "{args:?}");
+            let words = refused.err();
+            assert!(
+                words.contains("state.redb is damaged") && words.contains("its copy can't be used"),
+                "{words}"
+            );
+            assert!(words.contains("hint: put back `state.redb` from a backup"), "{words}");
+        }
+    }
+    // What the hint says can be done.
+    for file in ["state.redb", "state.last"] {
+        fs::remove_file(sandbox.path(&format!(".setpoint/{file}"))).unwrap();
+    }
+    sandbox.declare("files:\n  f: {content: x, adopt: true}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
+}
+
+#[test]
 fn a_command_whose_run_was_cut_off_is_applied_anew_and_not_called_deleted() {
     let sandbox = Sandbox::new(
         "commands:\n  c: {apply: 'touch begun; for i in $(seq 600); do test -e go && break; sleep 0.05; done'}\n",

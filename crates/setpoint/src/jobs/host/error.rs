@@ -247,7 +247,7 @@ impl Reportable for Error {
                 "see that the disk has room and that you may write there; nothing that was remembered is lost",
             ),
             Self::State(StateError::Broken { .. } | StateError::Damaged { .. }) => Some(
-                "move the state directory away to start anew; what is on the host can be taken over with `adopt: true`",
+                "put back `state.redb` from a backup; without one, move it and `state.last` away, leave the rest of the directory, and take over what is on the host with `adopt: true`",
             ),
             Self::NoSuchItem(..) | Self::NotDeclared(..) => Some(
                 "items are written kind.name, for instance file.motd; `setpoint graph` shows all of them",
