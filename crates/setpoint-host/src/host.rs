@@ -248,7 +248,7 @@ pub fn path_of(item: &ItemHandle) -> Option<&RootPath> {
     directory.or_else(file).or_else(|| item.get::<Symlink>().map(|item| &item.path))
 }
 
-/// Who may do what with an item, of one for which that can be said.
+/// Who may do what with an item; none for a kind without permissions.
 pub(crate) fn access_of(item: &ItemHandle) -> Option<&Access> {
     let directory = item.get::<Directory>().map(|item| &item.access);
     directory.or_else(|| item.get::<File>().map(|item| &item.access))

@@ -18,9 +18,9 @@ pub use configure::{Commands, Directories, Files, Kept, Processes, SetAside, Sym
 pub use fs::FsError;
 pub use host::{Existing, Host, HostError, HostOptions, path_of, registry};
 pub use item::{
-    Access, Address, AddressError, Attribute, Because, Command, Content, Directory, File, Mode, ModeError,
-    Need, PathError, Process, Readiness, Ready, RootPath, Run, StopSignal, Symlink, Tie, Wait, WaitError,
-    attributes, item_types,
+    Access, Address, AddressError, Because, Command, Content, Directory, File, Mode, ModeError, Need,
+    PathError, Process, Readiness, Ready, RootPath, Run, StopSignal, Symlink, Tie, Wait, WaitError,
+    WholeAttribute, attributes, item_types,
 };
 pub use manifest::{
     Declared, Diagnostic, Manifest, Origin, load, load_with, load_without_contents, probable_root, reference,

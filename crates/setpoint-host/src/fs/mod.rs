@@ -101,7 +101,7 @@ impl AsFd for Dir<'_> {
     }
 }
 
-/// So often the kernel may say that the tree changed while it looked.
+/// How often a path is looked up again when the kernel reports that the tree changed meanwhile.
 const TRIES: usize = 64;
 
 impl Root {

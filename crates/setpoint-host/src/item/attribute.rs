@@ -6,7 +6,7 @@ use super::File;
 
 /// One attribute of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attribute {
+pub struct WholeAttribute {
     /// What it is called.
     pub name: &'static str,
     /// Its value as text, whole.
@@ -20,12 +20,12 @@ pub struct Attribute {
 /// The attributes of an item in the order people want to read them.
 ///
 /// Unlike [`ItemHandle::attributes`], the content of a text file is whole and not on one line.
-pub fn attributes(item: &ItemHandle) -> Vec<Attribute> {
+pub fn attributes(item: &ItemHandle) -> Vec<WholeAttribute> {
     let text = item.get::<File>().and_then(|file| file.content.text());
     let plain = item.attributes();
     let attributes = plain.iter().map(|attribute| {
         let text = text.filter(|_| attribute.name == "content");
-        Attribute {
+        WholeAttribute {
             name: attribute.name,
             value: text.map_or_else(|| attribute.value.clone(), ToOwned::to_owned),
             sensitive: attribute.sensitive,

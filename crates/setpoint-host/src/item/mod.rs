@@ -18,7 +18,7 @@ mod run;
 mod symlink;
 
 pub use access::{Access, Mode, ModeError};
-pub use attribute::{Attribute, attributes};
+pub use attribute::{WholeAttribute, attributes};
 pub use command::Command;
 pub use content::Content;
 pub(crate) use content::hex;

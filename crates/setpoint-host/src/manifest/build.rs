@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rustc_hash::FxHashMap;
 use setpoint_graph::{Graph, ItemHandle, ItemRef, Name};
 
-use super::diagnostic::{Report, Source};
+use super::diagnostic::{Diagnostics, Source};
 use super::parents::Parents;
 use super::resolve::Resolver;
 use super::spec::Written;
@@ -40,7 +40,7 @@ pub(crate) fn build<'a>(
     sources: &'a [Source],
     variables: &[(String, String)],
     contents: Contents,
-    report: &mut Report<'a>,
+    report: &mut Diagnostics<'a>,
 ) -> Built {
     let mut resolver = Resolver::new(written, sources, root, variables, contents, report);
     let own: Vec<Option<PathBuf>> = sources.iter().map(|source| source.path.canonicalize().ok()).collect();
@@ -63,7 +63,7 @@ pub(crate) fn build<'a>(
         }
         if let Some(&first) = places.get(&path) {
             if resolver.reference(first) == resolver.reference(i) {
-                // Twice the same name: that has been said.
+                // Twice the same name: that has been reported.
                 continue;
             }
             let message =

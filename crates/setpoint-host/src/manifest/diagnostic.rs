@@ -95,12 +95,12 @@ pub(crate) struct Place {
 
 /// Collects all that is wrong.
 #[derive(Debug)]
-pub(crate) struct Report<'a> {
+pub(crate) struct Diagnostics<'a> {
     sources: &'a [Source],
     found: Vec<Diagnostic>,
 }
 
-impl<'a> Report<'a> {
+impl<'a> Diagnostics<'a> {
     pub(crate) fn new(sources: &'a [Source]) -> Self {
         Self { sources, found: Vec::new() }
     }

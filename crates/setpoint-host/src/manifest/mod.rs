@@ -65,7 +65,7 @@ use std::sync::Arc;
 use setpoint_graph::{Graph, ItemRef, Name};
 
 use build::Built;
-use diagnostic::{Place, Report, Source, nearest};
+use diagnostic::{Diagnostics, Place, Source, nearest};
 use parents::Parents;
 use spec::Written;
 use table::{SECTIONS, TOP};
@@ -92,7 +92,7 @@ pub struct Manifest {
     foreign: Vec<PathBuf>,
 }
 
-/// Where an item was declared, and what else was said of it.
+/// Where an item was declared, and what else the manifest says of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declared {
     /// The file.
@@ -416,7 +416,7 @@ fn load_sources(
     variables: &[(String, String)],
     contents: Contents,
 ) -> Loaded {
-    let mut report = Report::new(sources);
+    let mut report = Diagnostics::new(sources);
     let (mut documents, mut foreign) = (Vec::new(), Vec::new());
     for (source, text) in sources.iter().enumerate().filter(|(i, _)| !skipped.contains(i)) {
         match yaml::parse(&text.text) {
@@ -485,7 +485,7 @@ fn mentions_section(text: &str) -> bool {
 }
 
 /// The directory that all paths are in.
-fn root(found: &Found, written: &Written<'_>, sources: &[Source], report: &mut Report<'_>) -> PathBuf {
+fn root(found: &Found, written: &Written<'_>, sources: &[Source], report: &mut Diagnostics<'_>) -> PathBuf {
     let Some((text, place)) = written.root else { return found.directory.clone() };
     let manifest = sources.get(place.source).and_then(|source| source.path.parent());
     let beside = manifest.and_then(|parent| {

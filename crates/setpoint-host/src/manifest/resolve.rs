@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use setpoint_graph::ItemRef;
 
 use super::Contents;
-use super::diagnostic::{Place, Report, Source, Span, did_you_mean};
+use super::diagnostic::{Diagnostics, Place, Source, Span, did_you_mean};
 use super::reference::{Part, attribute, split};
 use super::spec::{Spec, Written, decode};
 use super::table::{SECTIONS, Section};
@@ -30,7 +30,7 @@ enum Memo<T> {
 pub(crate) struct Resolver<'a, 'r> {
     pub(crate) specs: &'a [Spec<'a>],
     pub(crate) root: PathBuf,
-    pub(crate) report: &'r mut Report<'a>,
+    pub(crate) report: &'r mut Diagnostics<'a>,
     sources: &'a [Source],
     index: FxHashMap<(&'static str, &'a str), usize>,
     values: serde_json::Value,
@@ -51,7 +51,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
         root: PathBuf,
         variables: &[(String, String)],
         made: Contents,
-        report: &'r mut Report<'a>,
+        report: &'r mut Diagnostics<'a>,
     ) -> Self {
         let specs = written.specs.as_slice();
         let mut index: FxHashMap<(&'static str, &'a str), usize> = FxHashMap::default();

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use setpoint_graph::Name;
 
-use super::diagnostic::{Place, Report, Span, did_you_mean, nearest};
+use super::diagnostic::{Diagnostics, Place, Span, did_you_mean, nearest};
 use super::table::{Field, READY, READY_ONE_OF, SECTIONS, Section, TOP, Type};
 use super::yaml::{Data, Node, Style};
 use crate::item::{Mode, StopSignal, Wait};
@@ -55,7 +55,7 @@ pub(crate) struct Written<'a> {
 
 impl<'a> Written<'a> {
     /// Takes in a document.
-    pub(crate) fn document(&mut self, source: usize, document: &'a Node<'a>, report: &mut Report<'_>) {
+    pub(crate) fn document(&mut self, source: usize, document: &'a Node<'a>, report: &mut Diagnostics<'_>) {
         let place = |span| Place { source, span };
         if document.is_null() {
             return;
@@ -87,7 +87,7 @@ impl<'a> Written<'a> {
         }
     }
 
-    fn top(&mut self, field: &Field, source: usize, value: &'a Node<'a>, report: &mut Report<'_>) {
+    fn top(&mut self, field: &Field, source: usize, value: &'a Node<'a>, report: &mut Diagnostics<'_>) {
         if field.kind == Type::Values {
             return self.values.push((value, source));
         }
@@ -109,7 +109,7 @@ impl<'a> Written<'a> {
         section: &'static Section,
         source: usize,
         value: &'a Node<'a>,
-        report: &mut Report<'_>,
+        report: &mut Diagnostics<'_>,
     ) {
         if value.is_null() {
             return;
@@ -143,7 +143,7 @@ fn item<'a>(
     at: Span,
     source: usize,
     value: &'a Node<'a>,
-    report: &mut Report<'_>,
+    report: &mut Diagnostics<'_>,
 ) -> Vec<(&'static str, &'a Node<'a>)> {
     let mut fields = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
@@ -215,7 +215,7 @@ fn field_name<'a>(
     key: &'a Node<'a>,
     seen: &mut Vec<&'a str>,
     source: usize,
-    report: &mut Report<'_>,
+    report: &mut Diagnostics<'_>,
 ) -> Option<&'a str> {
     let place = Place { source, span: key.span };
     let Some(name) = key.scalar() else {
@@ -245,7 +245,7 @@ fn bad_name(name: &str) -> Option<&'static str> {
 }
 
 /// Checks a value against the type of its field.
-fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Report<'_>) -> bool {
+fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Diagnostics<'_>) -> bool {
     let mut wrong = |span, message: String, hint: Option<&str>| {
         report.add(Place { source, span }, message, hint.map(ToOwned::to_owned));
         false
@@ -350,7 +350,7 @@ fn check_ready<'a>(
     at: Span,
     pairs: &'a [(Node<'a>, Node<'a>)],
     source: usize,
-    report: &mut Report<'_>,
+    report: &mut Diagnostics<'_>,
 ) -> bool {
     let place = |span| Place { source, span };
     let mut seen: Vec<&str> = Vec::new();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use setpoint_engine::{Refreshed, Selection};
 use setpoint_graph::Graph;
 
-use super::apply::{Change, Made, clean_up};
+use super::apply::{Made, PendingChange, clean_up};
 use super::args::WriteArgs;
 use super::set::{self, Set};
 use super::unreadable::{self, Readable};
@@ -46,7 +46,7 @@ pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError
     }
     let Readable { selection, intended, unreadable } =
         unreadable::leave(&engine, &current, rest.map(Cow::Owned), selection, &refreshed)?;
-    let change = Change {
+    let change = PendingChange {
         command: "destroy",
         set: &set,
         engine,

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<u8, CliError> {
     set.adjust(&host, &mut snapshot.graph)?;
     let engine = Engine::new(registry(&host));
     let item = &args.item;
-    // What is on the host now is part of why it is as it is; what can't be read is told by the rest.
+    // What is on the host now is part of the explanation; an item that can't be read is explained by what is remembered.
     let of_declared = set::requirements(set.intended(), [item]);
     let only = Selection::items(of_declared.into_iter().chain(set::requirements(&snapshot.graph, [item])));
     let refreshed = runtime()?.block_on(engine.refresh(&mut snapshot.graph, &only));

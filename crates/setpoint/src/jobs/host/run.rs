@@ -11,8 +11,8 @@ use setpoint_host::{Command, Host, Manifest};
 use setpoint_state::{Outcome, Run, RunEntry, Writer};
 use tokio_util::sync::CancellationToken;
 
+use super::details::RunDetails;
 use super::protect;
-use super::story::Story;
 use crate::error::CliError;
 use crate::report::Report;
 use crate::service::Signals;
@@ -54,7 +54,7 @@ pub(crate) struct Running<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) writer: &'a Writer,
     /// What is to be remembered of it.
-    pub(crate) story: Story,
+    pub(crate) details: RunDetails,
     pub(crate) report: Report,
 }
 
@@ -67,7 +67,7 @@ impl Running<'_> {
         intended: Option<&Graph>,
         selection: &Selection,
     ) -> Result<Done, CliError> {
-        let Self { command, engine, host, manifest, writer, story, report } = self;
+        let Self { command, engine, host, manifest, writer, details, report } = self;
         let started = Timestamp::now();
         let number = writer.begin(command, started);
         let (drain, cancel) = (CancellationToken::new(), CancellationToken::new());
@@ -88,8 +88,8 @@ impl Running<'_> {
             started,
             ended: Timestamp::now(),
             outcome,
-            entries: status.log().iter().map(|entry| story.tell(RunEntry::from(entry))).collect(),
-            drift: story.drift,
+            entries: status.log().iter().map(|entry| details.complete(RunEntry::from(entry))).collect(),
+            drift: details.drift,
         };
         if let Some(current) = current {
             host.settle(current);

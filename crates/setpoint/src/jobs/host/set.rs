@@ -273,7 +273,7 @@ fn reach<'a, 'g, S: State, E: Iterator<Item = &'g Edge>>(
     found
 }
 
-/// What is said of a state that is not the last one.
+/// The warning for a state that is not the last one.
 pub(crate) fn damage(why: &str) -> String {
     format!("{why}; what it held when it was last copied is used instead, and the host is read all the same")
 }

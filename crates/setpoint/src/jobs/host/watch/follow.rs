@@ -69,7 +69,7 @@ pub(super) struct Follower {
     known: Option<GraphId>,
     wanted: BTreeSet<PathBuf>,
     watched: BTreeSet<PathBuf>,
-    /// Directories that could not be followed, which was said already.
+    /// Directories that could not be followed, of which a warning was written.
     unfollowed: BTreeSet<PathBuf>,
     by_path: BTreeMap<PathBuf, ItemRef>,
 }
