@@ -119,7 +119,7 @@ impl CliError {
             Self::Manual { .. } => {
                 Some("name a directory that you may write to; it is made if it is not there".into())
             }
-            _ => None,
+            Self::Output(_) => None,
         }
     }
 
@@ -127,7 +127,7 @@ impl CliError {
         match self {
             Self::Job(error) => error.exit_code(),
             Self::AbsentJob(_) | Self::Manual { .. } => USAGE,
-            _ => 1,
+            Self::Output(_) => 1,
         }
     }
 

@@ -51,14 +51,12 @@ fn a_state_that_can_not_be_written_says_what_to_look_at_and_not_to_move_it_away(
     let state = &["--state", "small/state"][..];
     sandbox.ok(&[&["apply", "--yes"], state].concat());
     sandbox.declare("files:\n  f: {content: y}\n");
-    let filler = || {
-        // As long as there is room, in smaller and smaller pieces.
-        let mut file = fs::File::create(sandbox.path("small/filler")).unwrap();
-        for size in [65536, 4096, 1] {
-            while std::io::Write::write_all(&mut file, &vec![0; size]).is_ok() {}
-        }
-    };
-    filler();
+    // As long as there is room, in smaller and smaller pieces.
+    let mut filler = fs::File::create(sandbox.path("small/filler")).unwrap();
+    for size in [65536, 4096, 1] {
+        while std::io::Write::write_all(&mut filler, &vec![0; size]).is_ok() {}
+    }
+    drop(filler);
     let failed = sandbox.run(&[&["apply", "--yes"], state].concat());
     assert_eq!(failed.code(), 1, "{}", failed.out());
     assert!(failed.err().contains("see that the disk has room"), "{}{}", failed.out(), failed.err());

@@ -188,8 +188,8 @@ fn unprotect(items: &[ItemRef], args: &PlaceArgs, lock: LockArgs) -> Result<u8, 
     let (writer, mut graph) = lock_to_mend(args, "state unprotect", lock, items)?;
     // Manifests that can't be loaded, or are somewhere else, protect nothing now.
     if let Ok(manifest) = setpoint_host::load_without_contents(&args.file, &[]) {
-        let declared = items.iter().filter_map(|item| Some((item, manifest.declared(item)?)));
-        for (item, declared) in declared.filter(|(_, declared)| declared.prevent_destroy) {
+        let mut declared = items.iter().filter_map(|item| Some((item, manifest.declared(item)?)));
+        if let Some((item, declared)) = declared.find(|(_, declared)| declared.prevent_destroy) {
             let (item, place) = (item.clone(), format!("{}:{}", declared.file.display(), declared.line));
             return Err(Error::ProtectedByManifest { item, place }.into());
         }
