@@ -13,7 +13,8 @@ use super::PassingNote;
 use super::common::note;
 use crate::Host;
 use crate::fs::{FsError, Kind, Temporary, short};
-use crate::item::{Directory, RootPath};
+use crate::item::RootPath;
+use crate::kinds::Directory;
 
 /// A directory that a run which was cut off has set aside, and that no item comes back for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,23 +38,23 @@ impl Host {
     }
 
     /// The place of the directory that was set aside for an item, if there is one.
-    pub(super) fn find_aside(&self, item: &ItemRef) -> Result<Option<RootPath>, FsError> {
+    pub(crate) fn find_aside(&self, item: &ItemRef) -> Result<Option<RootPath>, FsError> {
         let aside = self.aside(item)?;
         Ok(self.0.root.stat(&aside)?.filter(|found| found.kind == Kind::Directory).map(|_| aside))
     }
 
     /// Sets a directory aside, with all it holds.
-    pub(super) fn set_aside(&self, item: &ItemRef, place: &RootPath) -> Result<(), FsError> {
+    pub(crate) fn set_aside(&self, item: &ItemRef, place: &RootPath) -> Result<(), FsError> {
         self.0.root.rename(place, &self.aside(item)?, Kind::Directory)
     }
 
     /// Puts a directory that was set aside where nothing is.
-    pub(super) fn put_back(&self, aside: &RootPath, path: &RootPath) -> Result<(), FsError> {
+    pub(crate) fn put_back(&self, aside: &RootPath, path: &RootPath) -> Result<(), FsError> {
         self.0.root.rename(aside, path, Kind::Directory)
     }
 
     /// Brings a directory that was set aside to the path of its item, as a creation does.
-    pub(super) async fn bring_back(
+    pub(crate) async fn bring_back(
         &self,
         cx: &OpCx,
         aside: &RootPath,

@@ -18,7 +18,7 @@ use crate::fs::{Found, short};
 use crate::item::RootPath;
 
 /// The most of a file that is kept.
-pub(super) const LARGEST: usize = 16 << 20;
+pub(crate) const LARGEST: usize = 16 << 20;
 /// The most that is kept of all of them together.
 const MOST: u64 = 128 << 20;
 

@@ -2,7 +2,7 @@
 
 use setpoint_graph::ItemHandle;
 
-use super::File;
+use crate::kinds;
 
 /// One attribute of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,10 +21,10 @@ pub struct WholeAttribute {
 ///
 /// Unlike [`ItemHandle::attributes`], the content of a text file is whole and not on one line.
 pub fn attributes(item: &ItemHandle) -> Vec<WholeAttribute> {
-    let text = item.get::<File>().and_then(|file| file.content.text());
+    let long = kinds::long_text(item);
     let plain = item.attributes();
     let attributes = plain.iter().map(|attribute| {
-        let text = text.filter(|_| attribute.name == "content");
+        let text = long.filter(|(name, _)| *name == attribute.name).map(|(_, text)| text);
         WholeAttribute {
             name: attribute.name,
             value: text.map_or_else(|| attribute.value.clone(), ToOwned::to_owned),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::table::{Field, READY, READY_ONE_OF, SECTIONS, Section, TOP, Type};
+use super::table::{Field, READY, READY_ONE_OF, Section, TOP, Type};
 use crate::item::StopSignal;
 
 const BEGIN: &str = "\
@@ -77,7 +77,7 @@ pub fn reference() -> String {
     let mut page = format!("{BEGIN}{}```\n\n", include_str!("example.yaml"));
     page.push_str("## Top level\n\n");
     fields(&mut page, TOP, |_| "");
-    for section in SECTIONS {
+    for section in Section::all() {
         self::section(&mut page, section);
     }
     values(&mut page);
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn every_field_of_every_kind_is_in_the_reference() {
         let page = reference();
-        for section in SECTIONS {
+        for section in Section::all() {
             let (_, part) = page.split_once(&format!("\n## `{}`\n", section.key)).unwrap();
             let part = part.split("\n## ").next().unwrap();
             for field in section.fields {
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_value_is_explained() {
-        for field in SECTIONS.iter().flat_map(|section| section.fields).chain(TOP).chain(READY) {
+        for field in Section::all().flat_map(|section| section.fields).chain(TOP).chain(READY) {
             assert!(Type::ALL.contains(&field.kind), "{}", field.name);
         }
     }

@@ -64,17 +64,19 @@ use std::sync::Arc;
 
 use setpoint_graph::{Graph, ItemRef, Name};
 
+pub(crate) use build::Build;
 use build::Built;
 use diagnostic::{Diagnostics, Place, Source, nearest};
 use parents::Parents;
 use spec::Written;
-use table::{SECTIONS, TOP};
-use yaml::{Data, Node};
+use table::TOP;
+pub(crate) use table::{Section, Type, field, fields};
+pub(crate) use yaml::{Data, Node};
 
 use crate::configure::Accounts;
 use crate::fs::FsError;
-use crate::host::{access_of, path_of};
-use crate::item::{Process, RootPath};
+use crate::item::RootPath;
+use crate::kinds::{Process, path_of, place_of};
 
 pub use diagnostic::{Diagnostic, Origin};
 pub use markdown::reference;
@@ -158,7 +160,7 @@ impl Manifest {
     pub fn unknown_accounts(&self) -> Vec<(ItemRef, FsError)> {
         let accounts = Accounts::default();
         let items = self.graph.items().filter_map(|node| {
-            let unknown = accounts.unknown(access_of(node.item())?)?;
+            let unknown = accounts.unknown(place_of(node.item())?.access?)?;
             Some((node.reference().clone(), unknown))
         });
         items.collect()
@@ -295,7 +297,7 @@ fn load_contents(
             let left = sources.len() - skipped.len();
             if left > 0 && loaded.manifest.foreign.len() == left {
                 let message = "no YAML file in this directory is a manifest of Setpoint".to_owned();
-                let sections: Vec<&str> = SECTIONS.iter().map(|section| section.key).collect();
+                let sections: Vec<&str> = Section::all().map(|section| section.key).collect();
                 unreadable.push(whole(
                     path,
                     message,
@@ -462,12 +464,12 @@ fn is_foreign(documents: &[Node<'_>]) -> bool {
         pairs.iter().filter_map(|(key, _)| key.scalar().map(ToOwned::to_owned)).collect()
     };
     let is_ours = |key: &String| {
-        let sections = || SECTIONS.iter().map(|section| section.key);
+        let sections = || Section::all().map(|section| section.key);
         let key = &key.to_lowercase();
         key == "root"
             || key == "values"
             || nearest(key, sections()).is_some()
-            || SECTIONS.iter().any(|section| section.kind == key)
+            || Section::all().any(|section| section.kind == key)
     };
     let is_known = |key: &String| TOP.iter().any(|field| field.name == key);
     let all: Vec<String> = documents.iter().flat_map(|document| keys(document)).collect();
@@ -480,7 +482,7 @@ fn is_foreign(documents: &[Node<'_>]) -> bool {
 fn mentions_section(text: &str) -> bool {
     text.lines().filter_map(|line| line.split_once(':')).any(|(key, _)| {
         let key = key.trim_end().trim_matches(['"', '\'']);
-        SECTIONS.iter().any(|section| section.key == key) || key == "root" || key == "values"
+        Section::all().any(|section| section.key == key) || key == "root" || key == "values"
     })
 }
 

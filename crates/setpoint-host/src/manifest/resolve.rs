@@ -10,10 +10,10 @@ use super::Contents;
 use super::diagnostic::{Diagnostics, Place, Source, Span, did_you_mean};
 use super::reference::{Part, attribute, split};
 use super::spec::{Spec, Written, decode};
-use super::table::{SECTIONS, Section};
+use super::table::Section;
 use super::template::{self, Templates};
 use super::yaml::{self, Data, Node, Style};
-use crate::item::{Because, Command, Content, File, Need, PathError, Process, RootPath, Symlink, Tie};
+use crate::item::{Because, Content, Need, PathError, RootPath, Tie};
 
 /// A value that is found out when someone asks for it.
 #[derive(Clone, Debug, Default)]
@@ -122,13 +122,12 @@ impl<'a, 'r> Resolver<'a, 'r> {
         if i == on {
             return;
         }
-        let (kind, on_kind) = (self.specs[i].section.kind, self.specs[on].section.kind);
-        let is_read = [File::KIND_TEXT, Symlink::KIND_TEXT].contains(&on_kind);
+        let (section, of) = (self.specs[i].section, self.specs[on].section);
         let tie = match because {
-            // What a process has read it knows only as it was when it started.
-            Because::Reference if kind == Process::KIND_TEXT && is_read => Tie::Restarts,
-            Because::Reference if kind == Command::KIND_TEXT => Tie::Follows,
-            Because::Inside | Because::Reference => Tie::Exists,
+            // What it has read, it knows only as it was when it started.
+            Because::Reference if section.references == Tie::Restarts && !of.nature.is_read() => Tie::Exists,
+            Because::Reference => section.references,
+            Because::Inside => Tie::Exists,
             // A link may point to nothing for a while.
             Because::After | Because::Log | Because::Target => Tie::Follows,
             Because::RestartOn => Tie::Restarts,
@@ -397,9 +396,9 @@ impl<'a, 'r> Resolver<'a, 'r> {
     /// The item that is called so; complains where there is none.
     pub(crate) fn find(&mut self, kind: &str, name: &str, place: Place) -> Option<usize> {
         let Some(section) = Section::of_kind(kind) else {
-            let known = SECTIONS.iter().map(|section| section.kind);
+            let known = Section::all().map(|section| section.kind);
             let all: Vec<&str> = known.clone().collect();
-            let plural = SECTIONS.iter().find(|section| section.key == kind);
+            let plural = Section::all().find(|section| section.key == kind);
             let hint = plural.map(|section| format!("did you mean `{}`?", section.kind));
             let hint = hint
                 .or_else(|| did_you_mean(kind, known))

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use setpoint_graph::Name;
 
 use super::diagnostic::{Diagnostics, Place, Span, did_you_mean, nearest};
-use super::table::{Field, READY, READY_ONE_OF, SECTIONS, Section, TOP, Type};
+use super::table::{Field, READY, READY_ONE_OF, Section, TOP, Type};
 use super::yaml::{Data, Node, Style};
 use crate::item::{Mode, StopSignal, Wait};
 use crate::process::{COMMAND_TAG, TAG};
@@ -68,15 +68,15 @@ impl<'a> Written<'a> {
         let mut seen: Vec<&str> = Vec::new();
         for (key, value) in pairs {
             let Some(name) = field_name(key, &mut seen, source, report) else { continue };
-            if let Some(section) = SECTIONS.iter().find(|section| section.key == name) {
+            if let Some(section) = Section::all().find(|section| section.key == name) {
                 self.section(section, source, value, report);
             } else if let Some(field) = TOP.iter().find(|field| field.name == name) {
                 if check(field, value, source, report) {
                     self.top(field, source, value, report);
                 }
             } else {
-                let known = TOP.iter().map(|field| field.name).chain(SECTIONS.iter().map(|s| s.key));
-                let hint = SECTIONS.iter().find(|section| section.kind == name);
+                let known = TOP.iter().map(|field| field.name).chain(Section::all().map(|s| s.key));
+                let hint = Section::all().find(|section| section.kind == name);
                 let hint = hint.map(|section| format!("did you mean `{}`?", section.key));
                 let all: Vec<&str> = known.clone().collect();
                 let hint = hint

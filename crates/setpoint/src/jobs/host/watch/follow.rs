@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use setpoint_graph::{GraphId, ItemHandle, ItemRef};
-use setpoint_host::{Directory, File, Manifest, Symlink};
+use setpoint_host::{File, Manifest, path_of};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
@@ -218,9 +218,8 @@ fn same_file(file: &Path, path: &Path) -> bool {
 /// Where an item is, if it is anywhere.
 fn place(item: &ItemHandle, root: &Path) -> Option<PathBuf> {
     // What is added to a log is none of anybody's business.
-    let path = item.get::<File>().filter(|file| !file.log).map(|file| &file.path);
-    let path = path.or_else(|| item.get::<Directory>().map(|directory| &directory.path));
-    let path = path.or_else(|| item.get::<Symlink>().map(|link| &link.path));
+    let is_log = item.get::<File>().is_some_and(|file| file.log);
+    let path = path_of(item).filter(|_| !is_log);
     path.map(|path| path.in_root(root))
 }
 

@@ -7,10 +7,11 @@ use std::time::Duration;
 use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation};
 use setpoint_graph::ItemRef;
 
-use super::PassingNote;
+use super::Command;
+use crate::configure::PassingNote;
 use crate::fs::untouched;
 use crate::host::Host;
-use crate::item::{Command, Run, Wait};
+use crate::item::{Run, Wait};
 use crate::process::{COMMAND_TAG, Ended, Job, Lines, Tag, run};
 
 /// How often is looked whether what was cut off has ended.

@@ -4,11 +4,12 @@ use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation};
 
 use setpoint_graph::ItemRef;
 
-use super::Accounts;
-use super::kept::Original;
+use super::Directory;
+use crate::configure::Accounts;
+use crate::configure::kept::Original;
 use crate::fs::{Found, FsError, Kind, Temporary, untouched};
 use crate::host::Host;
-use crate::item::{Directory, RootPath};
+use crate::item::RootPath;
 
 /// Makes, moves, changes, removes and reads directories.
 #[derive(Debug)]

@@ -9,10 +9,10 @@ use std::time::Duration;
 use rustix::process::Pid;
 use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation};
 
-use super::LastingNote;
+use super::Process;
+use crate::configure::LastingNote;
 use crate::fs::untouched;
 use crate::host::Host;
-use crate::item::Process;
 use crate::process::{Alive, NOT_INHERITED, Probe, Started, TAG, Tag, last_lines_since, stop};
 
 /// So long a new process is watched: one that ends at once has failed.
