@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use setpoint_graph::{Graph, ItemRef, SubgraphPath};
-use setpoint_plan::Standing;
+use setpoint_plan::{Action, ReasonCode, Standing};
 
 use crate::engine::Engine;
+use crate::op::Operation;
 use crate::plan::{Outcome, Planner};
 use crate::selection::Selection;
 use crate::state::{CurrentGraph, Presence};
@@ -74,19 +75,139 @@ impl SubgraphStatus {
     }
 }
 
-/// Why an item stands as it does: the chain of causes, in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why an item stands as it does: the item itself, and then what that is due to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
-    /// The causes, each with how deep in the chain it is.
-    pub lines: Vec<(usize, String)>,
+    /// The items of the chain, each cause behind what it is the cause of.
+    pub causes: Vec<Cause>,
+}
+
+/// One item of a chain of causes: how it stands, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// The item, as `kind/name`.
+    #[serde(serialize_with = "as_text")]
+    pub item: ItemRef,
+    /// How far it is from the item that was asked for.
+    pub depth: usize,
+    /// How it stands; none if it is neither there nor intended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Condition>,
+    /// Whether it stands earlier in the chain, with all that is known of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub seen_before: bool,
+    /// The failure that has not been overcome.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<CauseFailure>,
+    /// The changes by something else that have not been put right.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<CauseDrift>,
+    /// What the next run does to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextStep>,
+    /// Why it is left as it is, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_because: Vec<String>,
+}
+
+/// A failure as the cause of something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CauseFailure {
+    /// What failed.
+    pub operation: Operation,
+    /// How often in a row.
+    pub attempts: u32,
+    /// When it failed last.
+    pub at: Timestamp,
+    /// Why, in words.
+    pub error: String,
+    /// When it is tried again; none if not until the intent changes.
+    pub due: Option<Timestamp>,
+}
+
+/// A change by something else as the cause of something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CauseDrift {
+    /// How often in a row.
+    pub times: u32,
+    /// When it was found last.
+    pub at: Timestamp,
+}
+
+/// What the next run does to an item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NextStep {
+    /// What it does.
+    pub action: Action,
+    /// Why, in words.
+    pub reason: String,
+    /// Why, in a word that stays the same.
+    pub code: ReasonCode,
+}
+
+fn as_text<S: serde::Serializer>(item: &ItemRef, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(item)
 }
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (depth, line) in &self.lines {
-            writeln!(f, "{:indent$}{line}", "", indent = depth * 2)?;
+        self.causes.iter().try_for_each(|cause| cause.fmt(f))
+    }
+}
+
+impl fmt::Display for Cause {
+    /// Writes a line for the item, and one below it for each thing that is known.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (item, margin, indent) = (&self.item, self.depth * 2, self.depth * 2 + 2);
+        if self.seen_before {
+            return writeln!(f, "{:margin$}{item}: see above", "");
         }
-        Ok(())
+        let Some(condition) = &self.condition else {
+            return writeln!(f, "{:margin$}{item} is neither there nor intended", "");
+        };
+        let verb = match condition.kind {
+            ConditionKind::Failed | ConditionKind::Drifted => "has",
+            _ => "is",
+        };
+        write!(f, "{:margin$}{item} {verb} {}", "", condition.kind)?;
+        match condition.since {
+            Some(since) => writeln!(f, " since {since:.0}")?,
+            None => writeln!(f)?,
+        }
+        if let Some(CauseFailure { operation, attempts, at, error, due }) = &self.failure {
+            let times = match attempts {
+                0 | 1 => "once".to_owned(),
+                times => format!("{times} times, last"),
+            };
+            writeln!(f, "{:indent$}its {operation} failed {times} at {at:.0}: {error}", "")?;
+            match due {
+                Some(due) => writeln!(f, "{:indent$}the next attempt is due at {due:.0}", "")?,
+                None => writeln!(f, "{:indent$}it is not tried again until the intent changes", "")?,
+            }
+        }
+        match &self.drift {
+            None => {}
+            Some(CauseDrift { times: 0 | 1, at }) => {
+                writeln!(f, "{:indent$}something else changed it at {at:.0}", "")?;
+            }
+            Some(CauseDrift { times, at }) => {
+                writeln!(
+                    f,
+                    "{:indent$}something else changed it {times} times in a row, last at {at:.0}",
+                    ""
+                )?;
+            }
+        }
+        if let Some(NextStep { action, reason, .. }) = &self.next {
+            let what = match action {
+                Action::Create => "created",
+                Action::Modify => "modified",
+                Action::Delete => "deleted",
+                Action::Recreate => "made anew",
+            };
+            writeln!(f, "{:indent$}the next run has it {what}: {reason}", "")?;
+        }
+        self.left_because.iter().try_for_each(|cause| writeln!(f, "{:indent$}{cause}", ""))
     }
 }
 
@@ -157,80 +278,74 @@ impl Engine {
         condition(current, intended, item)?;
         let (selection, nothing_failed) = (Selection::All, FxHashSet::default());
         let mut planner = self.planner(current, intended, &selection, now, &nothing_failed);
-        let mut lines = Vec::new();
+        let mut causes = Vec::new();
         let mut seen = FxHashSet::default();
         let mut todo = vec![(0, item.clone())];
         while let Some((depth, item)) = todo.pop() {
-            if !seen.insert(item.clone()) {
-                lines.push((depth, format!("{item}: see above")));
-                continue;
+            let mut cause = Cause::of(item.clone(), depth);
+            cause.seen_before = !seen.insert(item);
+            if !cause.seen_before {
+                let behind = explain_one(&mut planner, current, intended, &mut cause);
+                todo.extend(behind.into_iter().rev().map(|item| (depth + 1, item)));
             }
-            let causes = explain_one(&mut planner, current, intended, &item, depth, &mut lines);
-            todo.extend(causes.into_iter().rev().map(|cause| (depth + 1, cause)));
+            causes.push(cause);
         }
-        Some(Explanation { lines })
+        Some(Explanation { causes })
     }
 }
 
-/// Writes the lines of one item; returns the items that it waits for.
+impl Cause {
+    /// An item of which nothing is known yet.
+    fn of(item: ItemRef, depth: usize) -> Self {
+        let (condition, failure, drift, next) = (None, None, None, None);
+        Self { item, depth, condition, seen_before: false, failure, drift, next, left_because: Vec::new() }
+    }
+}
+
+/// Finds out all that is known of one item; returns the items that it waits for.
 fn explain_one(
     planner: &mut Planner<'_>,
     current: &CurrentGraph,
     intended: &Graph,
-    item: &ItemRef,
-    depth: usize,
-    lines: &mut Vec<(usize, String)>,
+    cause: &mut Cause,
 ) -> Vec<ItemRef> {
-    let Some(condition) = condition(current, intended, item) else {
-        lines.push((depth, format!("{item} is neither there nor intended")));
+    cause.condition = condition(current, intended, &cause.item);
+    if cause.condition.is_none() {
         return Vec::new();
-    };
-    let since = condition.since.map_or_else(String::new, |since| format!(" since {since:.0}"));
-    let verb = match condition.kind {
-        ConditionKind::Failed | ConditionKind::Drifted => "has",
-        _ => "is",
-    };
-    lines.push((depth, format!("{item} {verb} {}{since}", condition.kind)));
-    let Some(id) = planner.at(item) else { return Vec::new() };
-    let mut say = |text: String| lines.push((depth + 1, text));
-    if let Some(trouble) = current.state(item).and_then(|state| state.trouble.as_ref()) {
-        let times = match trouble.attempts {
-            0 | 1 => "once".to_owned(),
-            times => format!("{times} times, last"),
-        };
-        say(format!("its {} failed {times} at {:.0}: {}", trouble.operation, trouble.at, trouble.error));
-        match trouble.due {
-            Some(due) => say(format!("the next attempt is due at {due:.0}")),
-            None => say("it is not tried again until the intent changes".to_owned()),
-        }
     }
-    if let Some(drift) =
-        current.state(item).and_then(|state| state.drift.as_ref()).filter(|drift| !drift.repaired)
-    {
-        say(match drift.times {
-            0 | 1 => format!("something else changed it at {:.0}", drift.at),
-            times => format!("something else changed it {times} times in a row, last at {:.0}", drift.at),
-        });
-    }
-    let outcome = planner.subject(id).outcome;
-    if outcome != Outcome::Keep {
-        let what = match outcome {
-            Outcome::Create => "created",
-            Outcome::Modify => "modified",
-            Outcome::Delete => "deleted",
-            _ => "made anew",
-        };
-        say(format!("the next run has it {what}: {}", planner.reason(id)));
+    let Some(id) = planner.at(&cause.item) else { return Vec::new() };
+    let state = current.state(&cause.item);
+    cause.failure = state.and_then(|state| state.trouble.as_ref()).map(|trouble| CauseFailure {
+        operation: trouble.operation,
+        attempts: trouble.attempts,
+        at: trouble.at,
+        error: trouble.error.to_string(),
+        due: trouble.due,
+    });
+    cause.drift = state
+        .and_then(|state| state.drift.as_ref())
+        .filter(|drift| !drift.repaired)
+        .map(|drift| CauseDrift { times: drift.times, at: drift.at });
+    let action = match planner.subject(id).outcome {
+        Outcome::Keep => None,
+        Outcome::Create => Some(Action::Create),
+        Outcome::Modify => Some(Action::Modify),
+        Outcome::Delete => Some(Action::Delete),
+        Outcome::Recreate => Some(Action::Recreate),
+    };
+    if let Some(action) = action {
+        let (reason, code) = (planner.reason(id), planner.reason_code(id));
+        cause.next = Some(NextStep { action, reason, code });
         return planner.reason_items(id);
     }
     match planner.standing(id, false) {
         Some((Standing::Pending, causes)) => {
-            causes.into_iter().for_each(&mut say);
+            cause.left_because = causes;
             planner.unmet_items(id)
         }
         Some((Standing::Failed, _)) | None => Vec::new(),
         Some((_, causes)) => {
-            causes.into_iter().for_each(say);
+            cause.left_because = causes;
             Vec::new()
         }
     }

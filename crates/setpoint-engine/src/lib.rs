@@ -33,7 +33,10 @@ mod transition;
 
 pub use background::Completion;
 pub use clock::{Clock, SimulatedClock, SystemClock};
-pub use condition::{Condition, ConditionKind, Explanation, SubgraphStatus, condition};
+pub use condition::{
+    Cause, CauseDrift, CauseFailure, Condition, ConditionKind, Explanation, NextStep, SubgraphStatus,
+    condition,
+};
 pub use configurator::{Configurator, ConfiguratorHandle, DefaultRegistry, Observed, Registry};
 pub use engine::Engine;
 pub use hooks::Hooks;

@@ -17,6 +17,7 @@ pub struct LogEntry {
     pub(crate) item: ItemHandle,
     pub(crate) operation: Operation,
     pub(crate) ownership: Ownership,
+    anew: bool,
     start: Compact,
     end: Compact,
     /// Boxed because almost no entry has any of it.
@@ -56,7 +57,14 @@ impl LogEntry {
         start: Timestamp,
         end: Option<Timestamp>,
     ) -> Self {
-        Self { item, operation, ownership, start: Some(start).into(), end: end.into(), trouble: None }
+        let (start, end) = (Some(start).into(), end.into());
+        Self { item, operation, ownership, anew: false, start, end, trouble: None }
+    }
+
+    /// Says whether it is one half of making the item anew.
+    pub(crate) fn anew(mut self, anew: bool) -> Self {
+        self.anew = anew;
+        self
     }
 
     /// The item: for a modification, its new value.
@@ -72,6 +80,12 @@ impl LogEntry {
     /// Whose the item is: one that was there before is not deleted but let go.
     pub fn ownership(&self) -> Ownership {
         self.ownership
+    }
+
+    /// Returns whether it is one half of making the item anew: the deletion of what comes back, or the creation of what was
+    /// there before.
+    pub fn is_anew(&self) -> bool {
+        self.anew
     }
 
     /// When it started.

@@ -4,6 +4,7 @@
 //! is enough. A predicate can say no to a required item, and then says why in words.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use smallvec::SmallVec;
 
@@ -101,11 +102,18 @@ impl Dependency {
         self.auto_deleted_by_external
     }
 
-    /// Asks the predicate about the required item; the error says in words why not.
+    /// Asks the predicate about the required item; the error says in words why not. One that panics says no.
     pub fn check(&self, required: &ItemHandle) -> Result<(), String> {
         match self.words.as_ref().and_then(|words| words.predicate.as_ref()) {
             None => Ok(()),
-            Some(predicate) => (predicate.check)(required),
+            Some(predicate) => {
+                let checked = catch_unwind(AssertUnwindSafe(|| (predicate.check)(required)));
+                checked.unwrap_or_else(|panic| {
+                    let text = panic.downcast_ref::<&str>().copied();
+                    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+                    Err(format!("its predicate panicked: {}", text.unwrap_or("no message")))
+                })
+            }
         }
     }
 

@@ -6,12 +6,13 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use setpoint_engine::{CurrentGraph, DefaultRegistry, ItemState, OpError};
+use setpoint_engine::{CurrentGraph, ItemState, OpError};
 use setpoint_graph::{ItemHandle, ItemRef, Name};
 
-use crate::configure::{self, Kept, Moves, PassingNote};
+use crate::configure::{Kept, Moves, PassingNote};
 use crate::fs::{FsError, Root, Temporary};
-use crate::item::{Directory, File, Process, RootPath, Symlink};
+use crate::item::RootPath;
+use crate::kinds::{self, Place, Process, path_of};
 use crate::process::{Children, Output};
 
 /// A host that items are configured on: everything happens below one root directory.
@@ -123,18 +124,10 @@ impl Host {
     ///
     /// This only looks, so that a plan can warn.
     pub fn in_the_way(&self, item: &ItemHandle) -> Option<Existing> {
-        let (path, wanted, adopts) = if let Some(item) = item.get::<Directory>() {
-            (&item.path, "a directory", item.adopt)
-        } else if let Some(item) = item.get::<File>() {
-            (&item.path, "a file", item.adopt)
-        } else if let Some(item) = item.get::<Symlink>() {
-            (&item.path, "a symbolic link", item.adopt)
-        } else {
-            return None;
-        };
+        let Place { path, kind: wanted, adopt: adopts, .. } = kinds::place_of(item)?;
         let found = self.0.root.stat(path).ok()??;
-        let what = found.kind.words();
-        Some(Existing { path: path.clone(), what, adoptable: what == wanted, adopts })
+        let (path, what) = (path.clone(), found.kind.words());
+        Some(Existing { path, what, adoptable: found.kind == wanted, adopts })
     }
 
     /// Returns whether a path below the root leads to a directory.
@@ -145,14 +138,7 @@ impl Host {
     /// Keeps what is in the place of an item, to be put back when the item goes: to be called before an item is taken over
     /// by other means than its creation.
     pub fn keep_original(&self, item: &ItemHandle) -> Result<(), OpError> {
-        if let Some(file) = item.get::<File>() {
-            return configure::Files::new(self).keep_original(item.reference(), &file.path);
-        }
-        if let Some(directory) = item.get::<Directory>() {
-            return configure::Directories::new(self).keep_original(item.reference(), &directory.path);
-        }
-        let Some(link) = item.get::<Symlink>() else { return Ok(()) };
-        configure::Symlinks::new(self).keep_original(item.reference(), &link.path)
+        kinds::keep_original(self, item)
     }
 
     /// Removes the temporary entries that a killed run may have left beside the places of these items. Returns
@@ -241,13 +227,6 @@ fn opening(errno: rustix::io::Errno) -> io::Error {
     }
 }
 
-/// The path of an item that has one of its own: a directory, a file or a link.
-pub fn path_of(item: &ItemHandle) -> Option<&RootPath> {
-    let directory = item.get::<Directory>().map(|item| &item.path);
-    let file = || item.get::<File>().map(|item| &item.path);
-    directory.or_else(file).or_else(|| item.get::<Symlink>().map(|item| &item.path))
-}
-
 /// A directory to run in.
 #[derive(Debug)]
 pub(crate) struct Cwd {
@@ -273,16 +252,6 @@ pub struct Existing {
     pub adoptable: bool,
     /// Whether the item says `adopt: true`.
     pub adopts: bool,
-}
-
-/// The configurators of all host items.
-pub fn registry(host: &Host) -> DefaultRegistry {
-    DefaultRegistry::new()
-        .with(configure::Directories::new(host))
-        .with(configure::Files::new(host))
-        .with(configure::Symlinks::new(host))
-        .with(configure::Processes::new(host))
-        .with(configure::Commands::new(host))
 }
 
 #[cfg(test)]

@@ -11,16 +11,23 @@ mod configure;
 mod fs;
 mod host;
 mod item;
+mod kinds;
 mod manifest;
 mod process;
 
-pub use configure::{Commands, Directories, Files, Kept, Processes, Symlinks};
+pub use configure::{Kept, SetAside};
 pub use fs::FsError;
-pub use host::{Existing, Host, HostError, HostOptions, path_of, registry};
+pub use host::{Existing, Host, HostError, HostOptions};
 pub use item::{
-    Access, Address, AddressError, Attribute, Because, Command, Content, Directory, File, Mode, ModeError,
-    Need, PathError, Process, Readiness, Ready, RootPath, Run, StopSignal, Symlink, Tie, Wait, WaitError,
-    attributes, item_types,
+    Access, Address, AddressError, Because, Content, Mode, ModeError, Need, PathError, Readiness, Ready,
+    RootPath, Run, StopSignal, Tie, Wait, WaitError, WholeAttribute, attributes,
 };
-pub use manifest::{Declared, Diagnostic, Manifest, load, load_with, probable_root, reference, schema};
+pub use kinds::{
+    Command, Commands, Directories, Directory, File, Files, Process, Processes, Symlink, Symlinks,
+    is_activity, item_types, path_of, registry,
+};
+pub use manifest::{
+    Declared, Diagnostic, Manifest, Origin, load, load_with, load_without_contents, probable_root, reference,
+    schema,
+};
 pub use process::{EndedProcess, ProcessEnds, Started};

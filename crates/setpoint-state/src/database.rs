@@ -75,7 +75,7 @@ impl Content {
 
 /// What a checkpoint changes.
 #[derive(Debug)]
-pub(crate) struct Change<'a> {
+pub(crate) struct Checkpoint<'a> {
     pub(crate) set: &'a str,
     pub(crate) serial: u64,
     pub(crate) place: Option<&'a str>,
@@ -105,7 +105,8 @@ impl Store {
         match self.read_own(types) {
             Err(error) if error.is_damage() => match self.copy().read_own(types) {
                 Ok(Some(content)) => Ok(Some(Content { damaged: Some(error.to_string()), ..content })),
-                _ => Err(error),
+                Ok(None) => Err(self.damaged(&format!("{error}; there is no copy of it"))),
+                Err(copy) => Err(self.damaged(&format!("{error}; its copy can't be used either: {copy}"))),
             },
             // Who wants to start anew removes the whole directory.
             Ok(None) if self.copy().exists()? => {
@@ -115,6 +116,10 @@ impl Store {
             }
             read => read,
         }
+    }
+
+    fn damaged(&self, why: &str) -> StateError {
+        StateError::Damaged { path: self.path.clone(), why: why.to_owned() }
     }
 
     /// Puts the copy in the place of a damaged database, which is kept under another name.
@@ -259,7 +264,7 @@ impl Store {
     }
 
     /// Writes a checkpoint: all of it or nothing, and it lasts.
-    pub(crate) fn write(&self, change: &Change<'_>, types: &ItemTypes) -> Result<(), StateError> {
+    pub(crate) fn write(&self, change: &Checkpoint<'_>, types: &ItemTypes) -> Result<(), StateError> {
         if self.exists()? {
             self.commit(self.open(|path| Database::open(path))?, change, types)?;
             self.keep_copy();
@@ -285,7 +290,7 @@ impl Store {
         Ok(())
     }
 
-    fn commit(&self, db: Database, change: &Change<'_>, types: &ItemTypes) -> Result<(), StateError> {
+    fn commit(&self, db: Database, change: &Checkpoint<'_>, types: &ItemTypes) -> Result<(), StateError> {
         let txn = self.done(db.begin_write())?;
         self.fill(&txn, change, types)?;
         self.done(txn.commit())?;
@@ -293,7 +298,12 @@ impl Store {
         Ok(())
     }
 
-    fn fill(&self, txn: &WriteTransaction, change: &Change<'_>, types: &ItemTypes) -> Result<(), StateError> {
+    fn fill(
+        &self,
+        txn: &WriteTransaction,
+        change: &Checkpoint<'_>,
+        types: &ItemTypes,
+    ) -> Result<(), StateError> {
         let mut meta = self.done(txn.open_table(META))?;
         let mut set = |key: &str, value: &str| self.done(meta.insert(key, value).map(drop));
         set("format", &FORMAT.to_string())?;
@@ -409,7 +419,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does something that may panic on damaged data, without a word; the error says what the panic said.
+/// Does something that may panic on damaged data, without printing the panic; the error has its message.
 fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -65,7 +65,7 @@ pub(crate) enum Line {
 
 /// What a line says.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum JournalEntry {
     Begin { serial: u64, command: String, at: Timestamp },
     Record(Box<Record>),
 }
@@ -110,10 +110,10 @@ impl Line {
         })
     }
 
-    pub(crate) fn read(self, types: &ItemTypes) -> Result<Said, TypesError> {
+    pub(crate) fn read(self, types: &ItemTypes) -> Result<JournalEntry, TypesError> {
         let item = |kind: Kind, name: Name| ItemRef::new(kind, name);
         let record = match self {
-            Self::Begin { serial, command, at } => return Ok(Said::Begin { serial, command, at }),
+            Self::Begin { serial, command, at } => return Ok(JournalEntry::Begin { serial, command, at }),
             Self::Started { number, operation, kind, item, target, path, at } => {
                 let read =
                     |value: Value| -> Result<ItemHandle, TypesError> { types.item_from_value(&kind, value) };
@@ -137,6 +137,6 @@ impl Line {
             Self::Gone { kind, name, at } => Record::Gone { item: item(kind, name), at },
             Self::Moved { kind, name, path, at } => Record::Moved { item: item(kind, name), path, at },
         };
-        Ok(Said::Record(Box::new(record)))
+        Ok(JournalEntry::Record(Box::new(record)))
     }
 }

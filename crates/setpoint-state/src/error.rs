@@ -55,7 +55,7 @@ pub enum StateError {
         /// What it says.
         source: Box<redb::Error>,
     },
-    /// The database is damaged, and there is no copy of it.
+    /// The database is damaged, and there is no copy of it that could be used.
     #[error("{} is damaged: {why}", .path.display())]
     Damaged {
         /// The database.

@@ -12,11 +12,11 @@ use setpoint_engine::{Journal, JournalError, Record};
 use setpoint_graph::ItemTypes;
 
 use crate::StateError;
-use crate::entry::{Line, Said};
+use crate::entry::{JournalEntry, Line};
 
 /// What was read from a journal.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct JournalContent {
     pub(crate) command: String,
     pub(crate) began: Option<Timestamp>,
     pub(crate) records: Vec<Record>,
@@ -52,7 +52,7 @@ impl JournalFile {
         self.inner().begin = Some(line);
     }
 
-    /// Empties the journal: a checkpoint holds all it said.
+    /// Empties the journal: a checkpoint holds all of it.
     pub(crate) fn clear(&self) -> io::Result<()> {
         self.inner().file = None;
         match fs::remove_file(&self.path) {
@@ -115,32 +115,36 @@ impl Journal for JournalFile {
 /// Reads a journal that goes on from a checkpoint; nothing if there is none, or if it goes on from another.
 ///
 /// A last line without its end was never written whole: what it says was not begun.
-pub(crate) fn read(path: &Path, serial: u64, types: &ItemTypes) -> Result<Option<Told>, StateError> {
+pub(crate) fn read(
+    path: &Path,
+    serial: u64,
+    types: &ItemTypes,
+) -> Result<Option<JournalContent>, StateError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(StateError::file("read", path)(error)),
     };
     let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-    let mut told: Option<Told> = None;
+    let mut content: Option<JournalContent> = None;
     for (number, line) in (1..).zip(bytes[..whole].split_inclusive(|&byte| byte == b'\n')) {
         let broken =
             |source| StateError::Broken { path: path.to_path_buf(), what: format!("line {number}"), source };
         let line: Line = serde_json::from_slice(line).map_err(broken)?;
-        match (line.read(types)?, &mut told) {
-            (Said::Begin { serial: from, command, at }, told) => {
+        match (line.read(types)?, &mut content) {
+            (JournalEntry::Begin { serial: from, command, at }, content) => {
                 if from != serial {
                     return Ok(None);
                 }
-                let told = told.get_or_insert_default();
-                (told.command, told.began) = (command, Some(at));
+                let content = content.get_or_insert_default();
+                (content.command, content.began) = (command, Some(at));
             }
             (_, None) => return Ok(None),
-            (Said::Record(record), Some(told)) => told.records.push(*record),
+            (JournalEntry::Record(record), Some(content)) => content.records.push(*record),
         }
     }
-    if let Some(told) = &mut told {
-        told.length = whole as u64;
+    if let Some(content) = &mut content {
+        content.length = whole as u64;
     }
-    Ok(told)
+    Ok(content)
 }

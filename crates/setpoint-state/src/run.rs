@@ -41,7 +41,7 @@ pub enum Outcome {
     Done,
     /// Something failed.
     Failed,
-    /// It was told to stop.
+    /// It was asked to stop.
     Cancelled,
     /// Its process ended before it did; what it had begun was found in the journal.
     Lost,

@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use setpoint_engine::{CurrentGraph, Record, replay};
 use setpoint_graph::{GraphId, ItemHandle, ItemRef, ItemTypes, Revision, Touched};
 
-use crate::database::{Change, Content, Store};
-use crate::journal::{self, JournalFile, Told};
+use crate::database::{Checkpoint, Content, Store};
+use crate::journal::{self, JournalContent, JournalFile};
 use crate::lock::{self, Lock};
 use crate::{Outcome, Run, RunEntry, StateError};
 
@@ -30,7 +30,7 @@ pub struct Snapshot {
     pub set: String,
     /// The checkpoints so far: two snapshots of the same serial and no run under way are the same.
     pub serial: u64,
-    /// Where the items are, in the words of whoever saved them; none if nobody said.
+    /// Where the items are, in the words of whoever saved them; none if they did not say.
     pub place: Option<String>,
     /// What is known to exist.
     pub graph: CurrentGraph,
@@ -78,7 +78,7 @@ impl StateDir {
 
     /// Reads what is known, also beside a writer; none if nothing was ever written.
     pub fn read(&self) -> Result<Option<Snapshot>, StateError> {
-        Ok(self.load()?.map(|(content, told)| snapshot(content, told.as_ref())))
+        Ok(self.load()?.map(|(content, journalled)| snapshot(content, journalled.as_ref())))
     }
 
     /// Reads the history, latest run first, at most that many.
@@ -118,22 +118,27 @@ impl StateDir {
             self.store().restore()?;
         }
         let is_new = loaded.is_none();
-        let (content, told) = loaded.unwrap_or_else(|| (Content::empty(set), None));
+        let (content, journalled) = loaded.unwrap_or_else(|| (Content::empty(set), None));
         let (serial, last_run, outdated) = (content.serial, content.last_run, content.outdated);
         let found = serial;
         // What a lost run did stays in the journal until all of it is saved: only there it is whole.
-        let lost = told.as_ref().map(|told| lost_run(told, last_run + 1));
-        let in_flight = told.as_ref().map(in_flight).unwrap_or_default();
-        let Snapshot { graph, place, .. } = snapshot(content, told.as_ref());
+        let lost = journalled.as_ref().map(|journalled| lost_run(journalled, last_run + 1));
+        let in_flight = journalled.as_ref().map(in_flight).unwrap_or_default();
+        let Snapshot { graph, place, .. } = snapshot(content, journalled.as_ref());
         let last_run = last_run + u64::from(lost.is_some());
         let goes_on = lost.is_some();
-        let book =
-            Mutex::new(Book { serial, last_run, place, saved: None, unsaved: lost.into_iter().collect() });
+        let state = Mutex::new(WriterState {
+            serial,
+            last_run,
+            place,
+            saved: None,
+            unsaved: lost.into_iter().collect(),
+        });
         let writer = Writer {
             dir: self.clone(),
             set: set.to_owned(),
             journal,
-            book,
+            state,
             in_flight,
             damaged,
             found,
@@ -143,12 +148,12 @@ impl StateDir {
             // That there is a state now is no change to what is known.
             writer.write(&graph, None, serial)?;
         } else if goes_on {
-            let whole = told.as_ref().map_or(0, |told| told.length);
+            let whole = journalled.as_ref().map_or(0, |journalled| journalled.length);
             writer.journal.cut(whole).map_err(StateError::file("mend", self.journal_path()))?;
         } else {
             // A journal that goes on from an earlier checkpoint says nothing new.
             writer.clear_journal()?;
-            writer.book().saved = (!outdated).then(|| (graph.id(), graph.revision()));
+            writer.state().saved = (!outdated).then(|| (graph.id(), graph.revision()));
         }
         Ok((writer, graph))
     }
@@ -161,16 +166,16 @@ impl StateDir {
         self.dir.join("journal")
     }
 
-    fn load(&self) -> Result<Option<(Content, Option<Told>)>, StateError> {
+    fn load(&self) -> Result<Option<(Content, Option<JournalContent>)>, StateError> {
         loop {
             let Some(content) = self.store().read(&self.types)? else { return Ok(None) };
-            let told = journal::read(&self.journal_path(), content.serial, &self.types)?;
+            let journalled = journal::read(&self.journal_path(), content.serial, &self.types)?;
             if content.damaged.is_some() {
-                return Ok(Some((content, told)));
+                return Ok(Some((content, journalled)));
             }
             // A checkpoint between the two reads leaves a journal that goes on from a later state.
-            if told.is_some() || self.store().serial()? == Some(content.serial) {
-                return Ok(Some((content, told)));
+            if journalled.is_some() || self.store().serial()? == Some(content.serial) {
+                return Ok(Some((content, journalled)));
             }
         }
     }
@@ -182,16 +187,16 @@ pub struct Writer {
     dir: StateDir,
     set: String,
     journal: Arc<JournalFile>,
-    book: Mutex<Book>,
+    state: Mutex<WriterState>,
     in_flight: Vec<ItemHandle>,
     damaged: Option<String>,
     found: u64,
     _lock: Lock,
 }
 
-/// What a writer has to remember.
+/// What a writer knows of its checkpoints.
 #[derive(Debug)]
-struct Book {
+struct WriterState {
     serial: u64,
     last_run: u64,
     place: Option<String>,
@@ -215,7 +220,7 @@ impl Writer {
     /// Returns whether there is a run that is not saved yet: a lost one that was taken over, or one for which there was no
     /// room.
     pub fn has_taken_over(&self) -> bool {
-        !self.book().unsaved.is_empty()
+        !self.state().unsaved.is_empty()
     }
 
     /// How the database was damaged, whose place its copy has taken; none if it was not.
@@ -230,12 +235,12 @@ impl Writer {
 
     /// Where the items are, in the words of whoever saved them.
     pub fn place(&self) -> Option<String> {
-        self.book().place.clone()
+        self.state().place.clone()
     }
 
     /// Says where the items are; the next checkpoint saves it.
     pub fn set_place(&self, place: impl Into<String>) {
-        self.book().place = Some(place.into());
+        self.state().place = Some(place.into());
     }
 
     /// Where the state is.
@@ -245,41 +250,41 @@ impl Writer {
 
     /// Says that a run begins: what is journalled from now on belongs to it. Returns its number.
     pub fn begin(&self, command: &str, at: Timestamp) -> u64 {
-        let book = self.book();
-        self.journal.begin(book.serial, command, at);
-        book.last_run + 1
+        let state = self.state();
+        self.journal.begin(state.serial, command, at);
+        state.last_run + 1
     }
 
     /// Saves the graph, and the run that led to it, in one step; the journal starts anew.
     pub fn save(&self, graph: &CurrentGraph, run: Option<Run>) -> Result<(), StateError> {
-        let serial = self.book().serial + 1;
+        let serial = self.state().serial + 1;
         self.write(graph, run, serial)
     }
 
     fn write(&self, graph: &CurrentGraph, run: Option<Run>, serial: u64) -> Result<(), StateError> {
-        let mut book = self.book();
-        let change = Change {
+        let mut state = self.state();
+        let checkpoint = Checkpoint {
             set: &self.set,
             serial,
-            place: book.place.as_deref(),
+            place: state.place.as_deref(),
             graph,
-            touched: touched(graph, book.saved),
-            runs: book.unsaved.iter().chain(&run).collect(),
+            touched: touched(graph, state.saved),
+            runs: state.unsaved.iter().chain(&run).collect(),
         };
-        if let Err(error) = self.dir.store().write(&change, &self.dir.types) {
-            drop(change);
+        if let Err(error) = self.dir.store().write(&checkpoint, &self.dir.types) {
+            drop(checkpoint);
             if let Some(run) = run {
                 // The next checkpoint has it.
-                book.last_run = run.number;
-                book.unsaved.push(run);
+                state.last_run = run.number;
+                state.unsaved.push(run);
             }
             return Err(error);
         }
-        book.unsaved.clear();
-        book.serial = serial;
-        book.last_run = run.map_or(book.last_run, |run| run.number);
-        book.saved = Some((graph.id(), graph.revision()));
-        drop(book);
+        state.unsaved.clear();
+        state.serial = serial;
+        state.last_run = run.map_or(state.last_run, |run| run.number);
+        state.saved = Some((graph.id(), graph.revision()));
+        drop(state);
         self.clear_journal()
     }
 
@@ -287,22 +292,22 @@ impl Writer {
         self.journal.clear().map_err(StateError::file("empty", self.dir.journal_path()))
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, WriterState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What a checkpoint and the journal after it come to.
-fn snapshot(content: Content, told: Option<&Told>) -> Snapshot {
+fn snapshot(content: Content, journalled: Option<&JournalContent>) -> Snapshot {
     let Content { set, serial, place, graph, damaged, .. } = content;
-    let Some(told) = told else {
+    let Some(journalled) = journalled else {
         return Snapshot { set, serial, place, graph, unfinished: false, damaged };
     };
-    let graph = replay(set.as_str(), Some(graph), &told.records);
+    let graph = replay(set.as_str(), Some(graph), &journalled.records);
     Snapshot { set, serial, place, graph, unfinished: true, damaged }
 }
 
-/// The items that changed since the last checkpoint; none if that can't be told.
+/// The items that changed since the last checkpoint; none if that is not known.
 fn touched(graph: &CurrentGraph, saved: Option<(GraphId, Revision)>) -> Option<BTreeSet<ItemRef>> {
     let (_, revision) = saved.filter(|(id, _)| *id == graph.id())?;
     let touched = graph.touched_since(revision)?.filter_map(|touched| match touched {
@@ -313,9 +318,9 @@ fn touched(graph: &CurrentGraph, saved: Option<(GraphId, Revision)>) -> Option<B
 }
 
 /// The values of the items whose operations a journal does not end.
-fn in_flight(told: &Told) -> Vec<ItemHandle> {
+fn in_flight(journalled: &JournalContent) -> Vec<ItemHandle> {
     let mut open: BTreeMap<&ItemRef, Vec<&ItemHandle>> = BTreeMap::new();
-    for record in &told.records {
+    for record in &journalled.records {
         match record {
             Record::Started { item, target, .. } => {
                 open.insert(item.reference(), std::iter::once(item).chain(target).collect());
@@ -330,10 +335,10 @@ fn in_flight(told: &Told) -> Vec<ItemHandle> {
 }
 
 /// What a journal says of a run whose process ended before it did.
-fn lost_run(told: &Told, number: u64) -> Run {
+fn lost_run(journalled: &JournalContent, number: u64) -> Run {
     let mut entries: Vec<RunEntry> = Vec::new();
-    let mut ended = told.began.unwrap_or(Timestamp::UNIX_EPOCH);
-    for record in &told.records {
+    let mut ended = journalled.began.unwrap_or(Timestamp::UNIX_EPOCH);
+    for record in &journalled.records {
         match record {
             Record::Started { operation, item, at, .. } => {
                 let item = item.reference();
@@ -363,7 +368,7 @@ fn lost_run(told: &Told, number: u64) -> Run {
             _ => {}
         }
     }
-    let started = told.began.unwrap_or(ended);
-    let (command, drift) = (told.command.clone(), Vec::new());
+    let started = journalled.began.unwrap_or(ended);
+    let (command, drift) = (journalled.command.clone(), Vec::new());
     Run { number, command, started, ended, outcome: Outcome::Lost, drift, entries }
 }

@@ -49,6 +49,18 @@ pub(crate) trait Reportable: std::error::Error {
     fn has_own_heading(&self) -> bool {
         false
     }
+
+    /// What programs get in the place of a text that is drawn for people.
+    fn data(&self) -> Option<ErrorData> {
+        None
+    }
+}
+
+/// An error for programs: a sentence, and what it is about piece by piece.
+#[derive(Debug)]
+pub(crate) struct ErrorData {
+    pub(crate) message: String,
+    pub(crate) diagnostics: Vec<serde_json::Value>,
 }
 
 /// Why a command failed.
@@ -61,7 +73,7 @@ pub(crate) enum CliError {
     #[error("this binary was built without the feature `{}`", .0.name)]
     AbsentJob(&'static Job),
     /// A manual page could not be written.
-    #[error("can't write {}: {source}", .path.display())]
+    #[error("can't write manual pages to {}: {source}", .path.display())]
     Manual {
         /// The page.
         path: PathBuf,
@@ -104,15 +116,18 @@ impl CliError {
         match self {
             Self::Job(error) => error.hint().map(Cow::Borrowed),
             Self::AbsentJob(job) => Some(jobs::how_to_add(jobs::ALL, job).into()),
-            _ => None,
+            Self::Manual { .. } => {
+                Some("name a directory that you may write to; it is made if it is not there".into())
+            }
+            Self::Output(_) => None,
         }
     }
 
     fn exit_code(&self) -> u8 {
         match self {
             Self::Job(error) => error.exit_code(),
-            Self::AbsentJob(_) => USAGE,
-            _ => 1,
+            Self::AbsentJob(_) | Self::Manual { .. } => USAGE,
+            Self::Output(_) => 1,
         }
     }
 
@@ -126,6 +141,15 @@ impl CliError {
         matches!(self, Self::Job(error) if error.has_own_heading())
     }
 
+    /// The error for programs.
+    pub(crate) fn data(&self) -> ErrorData {
+        let own = match self {
+            Self::Job(error) => error.data(),
+            _ => None,
+        };
+        own.unwrap_or_else(|| ErrorData { message: self.to_string(), diagnostics: Vec::new() })
+    }
+
     /// Tells the person or the program, and gives the exit code. Of an output that nobody reads any more there is nobody to
     /// tell; but what was to be done may not have been, so that it is no success.
     pub(crate) fn report(&self, format: LogFormat) -> ExitCode {
@@ -135,10 +159,10 @@ impl CliError {
         let text = match format {
             LogFormat::Text => self.text(),
             LogFormat::Json => {
-                let (kind, message, hint, exit_code) =
-                    (self.kind(), self.to_string(), self.hint(), self.exit_code());
-                let told = Told { level: "error", kind, message, hint, exit_code };
-                serde_json::to_string(&told).unwrap_or_default() + "\n"
+                let ErrorData { message, diagnostics } = self.data();
+                let (kind, hint, exit_code) = (self.kind(), self.hint(), self.exit_code());
+                let line = ErrorLine { level: "error", kind, message, diagnostics, hint, exit_code };
+                serde_json::to_string(&line).unwrap_or_default() + "\n"
             }
         };
         // There is nobody left to tell if this fails too.
@@ -156,12 +180,14 @@ impl CliError {
     }
 }
 
-/// An error as data.
+/// An error as a line of JSON.
 #[derive(Serialize)]
-struct Told {
+struct ErrorLine {
     level: &'static str,
     kind: &'static str,
     message: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    diagnostics: Vec<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<Cow<'static, str>>,
     exit_code: u8,

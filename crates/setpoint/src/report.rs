@@ -1,4 +1,4 @@
-//! Output: what was asked for goes to the standard output, what is said along the way to the standard error.
+//! Output: results go to the standard output, messages to the standard error output.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -19,17 +19,17 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Says what is going on.
+/// Writes messages about what is going on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report {
     /// How messages are written.
     pub(crate) format: LogFormat,
-    /// How much is said: 0 is what everybody wants to know.
+    /// How many messages are written: 0 for those that everybody wants to know.
     pub(crate) verbosity: u8,
 }
 
 #[derive(Serialize)]
-struct Spoken<'a> {
+struct MessageLine<'a> {
     at: Timestamp,
     level: &'a str,
     message: &'a str,
@@ -43,30 +43,29 @@ impl Report {
 
     /// Something that a person should know.
     pub(crate) fn warn(self, message: &str) {
-        self.say("warning", &format!("warning: {message}"), message);
+        self.write("warning", &format!("warning: {message}"), message);
     }
 
     /// Something that happens.
     pub(crate) fn info(self, message: &str) {
-        self.say("info", message, message);
+        self.write("info", message, message);
     }
 
     /// Something for whoever wants to know more.
     pub(crate) fn detail(self, message: impl FnOnce() -> String) {
         if self.verbosity > 0 {
             let message = message();
-            self.say("debug", &message, &message);
+            self.write("debug", &message, &message);
         }
     }
 
-    fn say(self, level: &str, text: &str, message: &str) {
+    fn write(self, level: &str, text: &str, message: &str) {
         let line = match self.format {
             LogFormat::Text => text.to_owned(),
-            LogFormat::Json => {
-                serde_json::to_string(&Spoken { at: Timestamp::now(), level, message }).unwrap_or_default()
-            }
+            LogFormat::Json => serde_json::to_string(&MessageLine { at: Timestamp::now(), level, message })
+                .unwrap_or_default(),
         };
-        // There is nobody to tell if this fails.
+        // Nobody would learn of an error here.
         let _ = writeln!(io::stderr().lock(), "{line}");
     }
 }

@@ -75,7 +75,10 @@ pub(crate) struct Execution<'a> {
     behind_failed: Dependents,
     /// A modification failed: what was to stand on its new value may stand on nothing if more is deleted.
     in_doubt: bool,
+    /// Nothing more is started.
     stopped: bool,
+    /// Nothing more is started because the caller said so.
+    asked_to_stop: bool,
 }
 
 /// Where a step stands.
@@ -149,6 +152,7 @@ impl<'a> Execution<'a> {
             behind_failed,
             in_doubt: false,
             stopped: false,
+            asked_to_stop: false,
         }
     }
 
@@ -188,7 +192,10 @@ impl<'a> Execution<'a> {
     fn fill(&mut self, batch: &mut Vec<u32>, limit: usize) {
         if !self.stopped && (self.run.cancel.is_cancelled() || self.engine.drains()) {
             self.stopped = true;
-            self.progress.interruption.get_or_insert(Interruption::Cancelled);
+            self.asked_to_stop = true;
+            if self.run.cancel.is_cancelled() && !self.running.is_empty() {
+                self.progress.interruption.get_or_insert(Interruption::Cancelled);
+            }
         }
         while self.running.len() + self.postponed.len() + batch.len() < limit {
             let Some(at) = self.ready.pop() else { return };
@@ -209,6 +216,10 @@ impl<'a> Execution<'a> {
                 || !self.related.is_empty()
                     && self.reference(step).is_some_and(|item| self.related.to(item).is_some());
             if held {
+                if self.asked_to_stop {
+                    // A run that had nothing left to start was not interrupted.
+                    self.progress.interruption.get_or_insert(Interruption::Cancelled);
+                }
                 self.close(step, StepOutcome::Held);
             } else {
                 batch.push(step);
@@ -391,7 +402,12 @@ pub(crate) fn log_entry(
     let target = flight.and_then(|flight| flight.target.as_ref()).filter(|_| operation == Operation::Modify);
     let item = target.or_else(|| current.item_at(slot))?.clone();
     let ownership = state.map(|state| state.memory.ownership()).unwrap_or_default();
-    let mut entry = LogEntry::new(item, operation, ownership, start, end);
+    let anew = match operation {
+        Operation::Delete => flight.is_some_and(|flight| flight.target.is_some()),
+        Operation::Create => state.is_some_and(|state| state.again),
+        Operation::Modify => false,
+    };
+    let mut entry = LogEntry::new(item, operation, ownership, start, end).anew(anew);
     let previous = state.and_then(|state| state.trouble.as_ref()).map(|trouble| trouble.error.clone());
     if cancelled.is_some() || error.is_some() || previous.is_some() {
         let trouble = entry.trouble_mut();

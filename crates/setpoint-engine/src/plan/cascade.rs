@@ -70,6 +70,10 @@ impl Planner<'_> {
         if modified && dependency.recreates_when_modified() {
             return Some(Why::RequiredModified(disturbed));
         }
+        if this.outcome == Outcome::Create && dependency.recreates_when_modified() {
+            // Something else took it away: what comes back is not what the dependent has known.
+            return Some(Why::Cascade(disturbed));
+        }
         if this.external || this.outcome == Outcome::Create && !this.is_vanished() {
             return None;
         }

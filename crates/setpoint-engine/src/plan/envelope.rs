@@ -120,7 +120,7 @@ impl Planner<'_> {
     }
 
     /// The same for programs.
-    fn reason_code(&self, id: u32) -> ReasonCode {
+    pub(crate) fn reason_code(&self, id: u32) -> ReasonCode {
         match self.subject(id).why {
             Why::Intended => ReasonCode::Missing,
             Why::Changed => ReasonCode::Changed,

@@ -554,6 +554,23 @@ async fn a_drained_run_finishes_what_runs_and_starts_nothing_more() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_that_is_drained_when_nothing_is_left_to_start_was_not_interrupted() {
+    let mut bench = Bench::new();
+    let stop = tokio_util::sync::CancellationToken::new();
+    bench.engine = bench.engine.clone().draining_on(stop.clone());
+    bench.world.next("A", Operation::Create, Behaviour::Slow(Duration::from_secs(5)));
+    bench.put(thing("A"));
+    let asked = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        stop.cancel();
+    });
+    let status = bench.run().await;
+    asked.await.unwrap();
+    assert_eq!(log(&status), ["create A"]);
+    status.result().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_read_already_is_not_read_again() {
     let mut bench = Bench::new();
     bench.world.lock().can_read = true;

@@ -185,6 +185,20 @@ async fn a_panicking_configurator_is_a_failed_operation() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_panicking_predicate_is_one_that_does_not_hold() {
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut bench = Bench::new();
+    bench.put(thing("A")).put(thing("B").on_exactly("A", PANICS)).put(thing("C"));
+    let status = bench.run().await;
+    assert_eq!(log(&status), ["create A", "create C"]);
+    assert_eq!(status.pending(), 1);
+    let now = Timestamp::UNIX_EPOCH;
+    let why = bench.engine.explain(bench.graph(), &bench.intended, &r("B"), now).unwrap().to_string();
+    assert!(why.contains("its predicate panicked") && why.contains("boom"), "{why}");
+    drop(std::panic::take_hook());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dependent_outside_of_the_selection_is_recreated_into_its_own_subgraph_and_once() {
     let mut bench = Bench::new();
     bench.intended.put_item_into(&path("in"), thing("B")).unwrap();
@@ -430,4 +444,16 @@ async fn an_item_that_vanished_while_it_was_created_in_the_background_is_made_an
     bench.put(thing("A").value(1));
     assert_eq!(log(&bench.run().await), ["create A", "create A"]);
     bench.world.assert_no_violation();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_made_anew_with_an_item_is_when_that_was_taken_away_and_comes_back() {
+    let mut bench = Bench::new();
+    bench.world.lock().can_read = true;
+    bench.put(thing("A")).put(thing("B").recreated_with("A")).put(thing("C").on("A"));
+    bench.run().await;
+    bench.world.lock().exists.remove("A");
+    bench.engine.refresh(bench.current.as_mut().unwrap(), &Selection::all()).await;
+    assert_eq!(log(&bench.run().await), ["delete B", "create A", "create B"]);
+    assert_eq!(log(&bench.run().await), [""; 0]);
 }

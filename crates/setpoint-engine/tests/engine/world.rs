@@ -120,6 +120,9 @@ impl Thing {
     }
 }
 
+/// A value that no predicate can be asked for.
+pub(crate) const PANICS: u32 = u32::MAX;
+
 impl Item for Thing {
     const KIND: Kind = Kind::from_static("thing");
 
@@ -139,7 +142,10 @@ impl Item for Thing {
                 many => deps.any_of(many.iter().map(|name| r(name))),
             };
             if let Some(value) = need.exactly {
-                dependency.satisfying(format!("has the value {value}"), move |t: &Thing| t.value == value);
+                dependency.satisfying(format!("has the value {value}"), move |t: &Thing| {
+                    assert_ne!(value, PANICS, "boom");
+                    t.value == value
+                });
             }
             if let Some(value) = need.at_least {
                 dependency

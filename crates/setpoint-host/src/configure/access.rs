@@ -34,6 +34,12 @@ impl Accounts {
         lookup(&self.groups, "group", name, |name| number_of(&list(GROUPS), name))
     }
 
+    /// What is wrong with the accounts that an item names; none if they are known here, or none is named.
+    pub(crate) fn unknown(&self, managed: &Access) -> Option<FsError> {
+        let user = self.uid(managed.owner.as_deref()).err();
+        user.or_else(|| self.gid(managed.group.as_deref()).err())
+    }
+
     /// What was found of all that the item manages.
     pub(crate) fn found(&self, managed: &Access, found: &Found) -> Access {
         let owner = managed.owner.as_ref().map(|name| match self.uid(Some(name)) {

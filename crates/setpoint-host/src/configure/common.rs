@@ -33,7 +33,7 @@ pub(crate) enum LastingNote {
 
 impl Host {
     /// Looks for an item at its path, or where it has moved.
-    pub(super) fn look<T>(
+    pub(crate) fn look<T>(
         &self,
         cx: &OpCx,
         path: &RootPath,
@@ -60,7 +60,7 @@ impl Host {
     }
 
     /// Brings something new to its place.
-    pub(super) async fn place(&self, cx: &OpCx, prepared: Prepared<'_>) -> Result<(), FsError> {
+    pub(crate) async fn place(&self, cx: &OpCx, prepared: Prepared<'_>) -> Result<(), FsError> {
         note(cx, &PassingNote::Made(Some(prepared.number()))).await?;
         match prepared.place()? {
             Placed::Done => Ok(()),
@@ -73,7 +73,7 @@ impl Host {
 
     /// Brings an item from one path to another, where nothing is; says whether it did. It does not where the item is
     /// there already, having moved with the directory around it, or is nowhere.
-    pub(super) async fn bring(
+    pub(crate) async fn bring(
         &self,
         cx: &OpCx,
         old: &RootPath,
@@ -102,24 +102,24 @@ impl Host {
     }
 
     /// Returns whether what was there before is kept. What is left of somebody else's adoption does not count.
-    pub(super) fn is_kept(&self, cx: &OpCx) -> bool {
+    pub(crate) fn is_kept(&self, cx: &OpCx) -> bool {
         cx.ownership().is_adopted() && self.0.kept.has(cx.item())
     }
 
     /// Returns whether what is there has to be kept before it is changed: it is not ours, and is not kept. It was put back
     /// by a run that was cut off right after, or taken over without having been changed.
-    pub(super) fn must_keep(&self, cx: &OpCx) -> bool {
+    pub(crate) fn must_keep(&self, cx: &OpCx) -> bool {
         cx.ownership().is_adopted() && !self.0.kept.has(cx.item())
     }
 
     /// Where an item is now: the directory around it may have moved before.
-    pub(super) fn place_of(&self, cx: &OpCx, path: &RootPath) -> Result<RootPath, OpError> {
+    pub(crate) fn place_of(&self, cx: &OpCx, path: &RootPath) -> Result<RootPath, OpError> {
         self.0.moves.place(&self.0.root, cx.item(), path).map_err(|error| untouched(&error))
     }
 }
 
 /// Writes something down before it is done.
-async fn note(cx: &OpCx, note: &PassingNote) -> Result<(), FsError> {
+pub(crate) async fn note(cx: &OpCx, note: &PassingNote) -> Result<(), FsError> {
     let noted = cx.note(note).await;
     noted.map_err(|error| FsError::Unnoted { item: cx.item().to_string(), why: error.to_string() })
 }

@@ -18,7 +18,7 @@ use crate::fs::{Found, short};
 use crate::item::RootPath;
 
 /// The most of a file that is kept.
-pub(super) const LARGEST: usize = 16 << 20;
+pub(crate) const LARGEST: usize = 16 << 20;
 /// The most that is kept of all of them together.
 const MOST: u64 = 128 << 20;
 
@@ -94,7 +94,11 @@ impl Kept {
             _ => {}
         }
         match fs::hard_link(&old, &beside) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            // What is left of another item of that name is not its own.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.remove(to);
+                Ok(())
+            }
             linked => linked.and_then(|()| fs::rename(&beside, new)),
         }
     }

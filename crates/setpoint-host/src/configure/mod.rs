@@ -1,24 +1,16 @@
-//! The configurators: what they do to the host when the engine says so.
+//! What the configurators of several kinds have in common.
 //!
 //! Operations on files are a handful of system calls and run where they are called; commands and the ending
 //! of processes wait on threads of their own.
 
 mod access;
-mod commands;
+mod aside;
 mod common;
-mod directories;
-mod files;
-mod kept;
+pub(crate) mod kept;
 mod moves;
-mod processes;
-mod symlinks;
 
 pub(crate) use access::Accounts;
-pub use commands::Commands;
+pub use aside::SetAside;
 pub(crate) use common::{LastingNote, PassingNote};
-pub use directories::Directories;
-pub use files::Files;
 pub use kept::Kept;
 pub(crate) use moves::{Move, Moves};
-pub use processes::Processes;
-pub use symlinks::Symlinks;

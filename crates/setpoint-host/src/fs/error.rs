@@ -71,6 +71,16 @@ pub enum FsError {
         /// What the system says.
         errno: Errno,
     },
+    /// A rename can't lead to another file system.
+    #[error(
+        "can't move {from} to {to}, which is on another file system; `--replace` with this item deletes it there and makes it anew here"
+    )]
+    OtherFileSystem {
+        /// Where it is.
+        from: String,
+        /// Where it was to go.
+        to: String,
+    },
     /// What is about to be done could not be written down.
     #[error("can't note that {item} is made: {why}; it is not made without")]
     Unnoted {

@@ -101,7 +101,7 @@ impl AsFd for Dir<'_> {
     }
 }
 
-/// So often the kernel may say that the tree changed while it looked.
+/// How often a path is looked up again when the kernel reports that the tree changed meanwhile.
 const TRIES: usize = 64;
 
 impl Root {
@@ -232,9 +232,7 @@ impl Root {
         }
         match rename_new(&source, from.file_name(), &target, to.file_name()) {
             Err(Errno::EXIST | Errno::NOTEMPTY) => Err(exists(&target, to, Kind::Other)),
-            Err(Errno::XDEV) => {
-                Err(FsError::Failed { verb: "move", path: from.to_string(), errno: Errno::XDEV })
-            }
+            Err(Errno::XDEV) => Err(FsError::OtherFileSystem { from: from.to_string(), to: to.to_string() }),
             renamed => renamed.map_err(failed),
         }
     }

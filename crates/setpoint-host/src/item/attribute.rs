@@ -2,11 +2,11 @@
 
 use setpoint_graph::ItemHandle;
 
-use super::File;
+use crate::kinds;
 
 /// One attribute of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attribute {
+pub struct WholeAttribute {
     /// What it is called.
     pub name: &'static str,
     /// Its value as text, whole.
@@ -20,12 +20,12 @@ pub struct Attribute {
 /// The attributes of an item in the order people want to read them.
 ///
 /// Unlike [`ItemHandle::attributes`], the content of a text file is whole and not on one line.
-pub fn attributes(item: &ItemHandle) -> Vec<Attribute> {
-    let text = item.get::<File>().and_then(|file| file.content.text());
+pub fn attributes(item: &ItemHandle) -> Vec<WholeAttribute> {
+    let long = kinds::long_text(item);
     let plain = item.attributes();
     let attributes = plain.iter().map(|attribute| {
-        let text = text.filter(|_| attribute.name == "content");
-        Attribute {
+        let text = long.filter(|(name, _)| *name == attribute.name).map(|(_, text)| text);
+        WholeAttribute {
             name: attribute.name,
             value: text.map_or_else(|| attribute.value.clone(), ToOwned::to_owned),
             sensitive: attribute.sensitive,

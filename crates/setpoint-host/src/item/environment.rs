@@ -6,14 +6,14 @@ use std::fmt;
 use setpoint_graph::Attributes;
 
 /// Variables to be shown, and whether their values may be.
-pub(super) struct Shown<'a> {
-    pub(super) variables: &'a BTreeMap<String, String>,
-    pub(super) sensitive: bool,
+pub(crate) struct Shown<'a> {
+    pub(crate) variables: &'a BTreeMap<String, String>,
+    pub(crate) sensitive: bool,
 }
 
 impl Shown<'_> {
     /// Adds them as one attribute; none where there are no variables.
-    pub(super) fn add_to(&self, attributes: &mut Attributes) {
+    pub(crate) fn add_to(&self, attributes: &mut Attributes) {
         if self.variables.is_empty() {
             return;
         }

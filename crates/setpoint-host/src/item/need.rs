@@ -1,9 +1,7 @@
 //! What an item of a manifest depends on, and why.
 
 use serde::{Deserialize, Serialize};
-use setpoint_graph::{Deps, ItemHandle, ItemRef};
-
-use super::{Directory, File, Process, Symlink};
+use setpoint_graph::{Deps, ItemRef};
 
 /// One dependency as the manifest, or the item's path, says.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -65,32 +63,6 @@ impl Because {
             Self::RedoOn => "the manifest says that it is done again with it",
         }
     }
-}
-
-/// An item that also has this need; none for an item without a place on disk.
-pub(crate) fn with_need(item: &ItemHandle, need: Need) -> Option<ItemHandle> {
-    fn add(needs: &mut Vec<Need>, need: Need) {
-        needs.push(need);
-        needs.sort();
-    }
-    if let Some(file) = item.get::<File>() {
-        let mut file = file.clone();
-        add(&mut file.needs, need);
-        return Some(ItemHandle::new(file));
-    }
-    if let Some(directory) = item.get::<Directory>() {
-        let mut directory = directory.clone();
-        add(&mut directory.needs, need);
-        return Some(ItemHandle::new(directory));
-    }
-    if let Some(link) = item.get::<Symlink>() {
-        let mut link = link.clone();
-        add(&mut link.needs, need);
-        return Some(ItemHandle::new(link));
-    }
-    let mut process = item.get::<Process>()?.clone();
-    add(&mut process.needs, need);
-    Some(ItemHandle::new(process))
 }
 
 pub(crate) fn derive(needs: &[Need], deps: &mut Deps) {

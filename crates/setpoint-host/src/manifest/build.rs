@@ -1,22 +1,19 @@
 //! Makes the items of the intended graph, with all they depend on.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 use setpoint_graph::{Graph, ItemHandle, ItemRef, Name};
 
-use super::Declared;
-use super::diagnostic::{Report, Source};
+use super::diagnostic::{Diagnostics, Source};
 use super::parents::Parents;
 use super::resolve::Resolver;
-use super::spec::Written;
+use super::spec::{Spec, Written};
 use super::yaml::{Data, Node};
-use crate::host::path_of;
-use crate::item::{
-    Access, Address, AddressError, Because, Command, Content, Directory, File, Need, Process, Readiness,
-    Ready, RootPath, Run, StopSignal, Symlink, Tie, Wait,
-};
+use super::{Contents, Declared};
+use crate::item::{Access, Because, Content, Need, RootPath, Run, Tie, Wait};
+use crate::kinds::{self, File, Nature, Process, path_of};
 
 /// What came of the manifests.
 pub(crate) struct Built {
@@ -39,14 +36,15 @@ pub(crate) fn build<'a>(
     written: &'a Written<'a>,
     sources: &'a [Source],
     variables: &[(String, String)],
-    report: &mut Report<'a>,
+    contents: Contents,
+    report: &mut Diagnostics<'a>,
 ) -> Built {
-    let mut resolver = Resolver::new(written, sources, root, variables, report);
+    let mut resolver = Resolver::new(written, sources, root, variables, contents, report);
     let own: Vec<Option<PathBuf>> = sources.iter().map(|source| source.path.canonicalize().ok()).collect();
     let mut places: FxHashMap<RootPath, usize> = FxHashMap::default();
     let (mut files, mut declares_itself) = (Vec::new(), false);
     for (i, spec) in written.specs.iter().enumerate() {
-        if !has_path(spec.section.kind) {
+        if !spec.section.has_path() {
             continue;
         }
         let Some(path) = resolver.path(i) else { continue };
@@ -57,12 +55,12 @@ pub(crate) fn build<'a>(
             resolver.report.add(spec.place_of("path"), message, Some(hint));
             declares_itself = true;
         }
-        if spec.section.kind == File::KIND_TEXT {
+        if spec.section.nature == Nature::Content {
             files.push(path.clone());
         }
         if let Some(&first) = places.get(&path) {
             if resolver.reference(first) == resolver.reference(i) {
-                // Twice the same name: that has been said.
+                // Twice the same name: that has been reported.
                 continue;
             }
             let message =
@@ -160,12 +158,8 @@ fn add_logs(graph: &mut Graph, places: &FxHashMap<RootPath, usize>, resolver: &R
     }
 }
 
-fn has_path(kind: &str) -> bool {
-    [Directory::KIND_TEXT, File::KIND_TEXT, Symlink::KIND_TEXT].contains(&kind)
-}
-
-/// Makes one item. Errors are reported, and all of them.
-struct Build<'b, 'a, 'r> {
+/// One item that is made of what a manifest says: its fields, read, and all that is wrong with them, reported.
+pub(crate) struct Build<'b, 'a, 'r> {
     resolver: &'b mut Resolver<'a, 'r>,
     places: &'b FxHashMap<RootPath, usize>,
     i: usize,
@@ -173,182 +167,113 @@ struct Build<'b, 'a, 'r> {
 
 impl<'a> Build<'_, 'a, '_> {
     fn item(&mut self) -> Option<ItemHandle> {
-        let kind = self.resolver.specs[self.i].section.kind;
-        let path = if has_path(kind) { self.resolver.path(self.i) } else { None };
+        let section = self.spec().section;
+        let path = if section.has_path() { self.resolver.path(self.i) } else { None };
         if let Some(path) = &path {
-            self.needs_what_is_around(path);
+            self.needs_what_is_around(path, Because::Inside);
         }
         self.named("after", Because::After);
         self.named("restart_on", Because::RestartOn);
         self.named("redo_on", Because::RedoOn);
-        match kind {
-            Directory::KIND_TEXT => self.directory(path).map(ItemHandle::new),
-            File::KIND_TEXT => self.file(path).map(ItemHandle::new),
-            Symlink::KIND_TEXT => self.symlink(path).map(ItemHandle::new),
-            Process::KIND_TEXT => self.process().map(ItemHandle::new),
-            _ => self.command().map(ItemHandle::new),
-        }
+        let kind = kinds::entry(section.kind)?;
+        (kind.declare)(self, path)
     }
 
-    fn name(&self) -> Name {
-        self.resolver.specs[self.i].name.clone()
+    fn spec(&self) -> &'a Spec<'a> {
+        &self.resolver.specs[self.i]
     }
 
-    fn is_set(&self, field: &str) -> bool {
-        self.resolver.specs[self.i].is_set(field)
+    /// What the item is called.
+    pub(crate) fn name(&self) -> Name {
+        self.spec().name.clone()
     }
 
-    fn text(&mut self, field: &str) -> Option<String> {
-        self.text_in(self.resolver.specs[self.i].node(field)?)
+    /// The root that all paths are below.
+    pub(crate) fn root(&self) -> &Path {
+        &self.resolver.root
     }
 
-    fn text_in(&mut self, node: &'a Node<'a>) -> Option<String> {
+    /// What the item depends on, by what was asked for until now.
+    pub(crate) fn take_needs(&mut self) -> Vec<Need> {
+        self.resolver.take_needs(self.i)
+    }
+
+    /// Returns whether a field is `true`.
+    pub(crate) fn is_set(&self, field: &str) -> bool {
+        self.spec().is_set(field)
+    }
+
+    /// The value of a field as it is written.
+    pub(crate) fn node(&self, field: &str) -> Option<&'a Node<'a>> {
+        self.spec().node(field)
+    }
+
+    /// The text of a field in which there are no references.
+    pub(crate) fn plain(&self, field: &str) -> Option<&'a str> {
+        self.spec().text(field)
+    }
+
+    /// The text of a field, with its references replaced.
+    pub(crate) fn text(&mut self, field: &str) -> Option<String> {
+        self.text_in(self.node(field)?)
+    }
+
+    /// A text with its references replaced.
+    pub(crate) fn text_in(&mut self, node: &'a Node<'a>) -> Option<String> {
         self.resolver.text(self.i, node).map(std::borrow::Cow::into_owned)
     }
 
-    fn directory(&mut self, path: Option<RootPath>) -> Option<Directory> {
-        let access = self.access();
-        let needs = self.resolver.take_needs(self.i);
-        let adopt = self.is_set("adopt");
-        Some(Directory { name: self.name(), path: path?, access, adopt, implicit: false, needs })
+    /// What a file holds.
+    pub(crate) fn content(&mut self) -> Option<Content> {
+        self.resolver.content(self.i)
     }
 
-    fn file(&mut self, path: Option<RootPath>) -> Option<File> {
-        let content = self.resolver.content(self.i);
-        let access = self.access();
-        let needs = self.resolver.take_needs(self.i);
-        let (sensitive, adopt) = (self.is_set("sensitive"), self.is_set("adopt"));
-        let (name, log) = (self.name(), false);
-        Some(File { name, path: path?, content: content?, sensitive, access, adopt, log, needs })
+    /// A path below the root in a field.
+    pub(crate) fn path_field(&mut self, field: &str) -> Option<RootPath> {
+        self.resolver.path_field(self.i, field)
     }
 
-    fn symlink(&mut self, path: Option<RootPath>) -> Option<Symlink> {
-        let (path, target) = (path?, self.text("target")?);
-        if target.is_empty() || target.contains('\0') {
-            let place = self.resolver.specs[self.i].place_of("target");
-            self.resolver.report.add(place, "a link points to something", None);
-            return None;
-        }
-        let from_link = match path.parent() {
-            Some(parent) if !target.starts_with('/') => format!("{parent}/{target}"),
-            _ => target.clone(),
-        };
-        if let Ok(to) = RootPath::below(&self.resolver.root, &from_link) {
-            match self.places.get(&to) {
-                Some(&on) => self.resolver.need(self.i, on, Because::Target),
-                None => self.needs_what_is_around(&to),
-            }
-        }
-        let needs = self.resolver.take_needs(self.i);
-        Some(Symlink { name: self.name(), path, target, adopt: self.is_set("adopt"), needs })
+    /// The path below the root that a text is.
+    pub(crate) fn path_in(&mut self, node: &'a Node<'a>, text: &str) -> Option<RootPath> {
+        let place = self.spec().at(node.span);
+        self.resolver.below(place, text)
     }
 
-    fn process(&mut self) -> Option<Process> {
-        let command = self.run("command");
-        let env = self.environment();
-        let (cwd, log) = (self.resolver.path_field(self.i, "cwd"), self.resolver.path_field(self.i, "log"));
-        self.needs_directory(cwd.as_ref());
-        if let Some(log) = &log {
-            self.needs_what_is_around(log);
-            if let Some(&on) = self.places.get(log) {
-                let message =
-                    format!("its log is at {log}, which is declared as {}", self.resolver.reference(on));
-                let place = self.resolver.specs[self.i].place_of("log");
-                self.resolver.report.add(place, message, Some("choose another path".to_owned()));
-            }
-        }
-        let ready = self.ready();
-        let spec = &self.resolver.specs[self.i];
-        let stop_signal = spec.text("stop_signal").and_then(StopSignal::by_name).unwrap_or_default();
-        let stop_timeout = self.wait("stop_timeout", Wait::from_millis(10_000));
-        let sensitive = self.is_set("sensitive");
-        let needs = self.resolver.take_needs(self.i);
-        let (name, command) = (self.name(), command?);
-        let runs_other = None;
-        Some(Process {
-            name,
-            command,
-            env,
-            sensitive,
-            cwd,
-            log,
-            ready,
-            stop_signal,
-            stop_timeout,
-            runs_other,
-            needs,
-        })
+    /// The item that is declared at a path.
+    pub(crate) fn declared_at(&self, path: &RootPath) -> Option<ItemRef> {
+        self.places.get(path).map(|&at| self.resolver.reference(at))
     }
 
-    /// What `ready` says: checked but for what its texts come to.
-    fn ready(&mut self) -> Option<Ready> {
-        let Data::Map(pairs) = &self.resolver.specs[self.i].node("ready")?.data else { return None };
-        let mut timeout = Wait::from_millis(30_000);
-        let mut condition = None;
-        for (key, node) in pairs {
-            match key.scalar()? {
-                "port" => condition = self.port(node).map(Readiness::Port),
-                "file" => condition = self.ready_file(node).map(Readiness::File),
-                "command" => condition = self.run_in(node).map(Readiness::Command),
-                "log" => condition = self.text_in(node).map(Readiness::Log),
-                _ => timeout = node.scalar()?.parse().ok()?,
-            }
-        }
-        Some(Ready { condition: condition?, timeout })
+    /// Reports what is wrong with a field.
+    pub(crate) fn report(&mut self, field: &str, message: &str, hint: Option<&str>) {
+        let place = self.spec().place_of(field);
+        self.resolver.report.add(place, message, hint.map(ToOwned::to_owned));
     }
 
-    fn port(&mut self, node: &'a Node<'a>) -> Option<Address> {
-        let text = self.text_in(node)?;
-        let address: Result<Address, AddressError> = text.parse();
-        if let Err(error) = &address {
-            let place = self.resolver.specs[self.i].at(node.span);
-            self.resolver.report.add(place, format!("{text:?}: {error}"), None);
-        }
-        address.ok()
+    /// Reports what is wrong with a value.
+    pub(crate) fn report_at(&mut self, node: &'a Node<'a>, message: &str, hint: Option<&str>) {
+        let place = self.spec().at(node.span);
+        self.resolver.report.add(place, message, hint.map(ToOwned::to_owned));
     }
 
-    fn ready_file(&mut self, node: &'a Node<'a>) -> Option<RootPath> {
-        let text = self.text_in(node)?;
-        let place = self.resolver.specs[self.i].at(node.span);
-        let path = self.resolver.below(place, &text)?;
-        self.needs_what_is_around(&path);
-        Some(path)
-    }
-
-    fn command(&mut self) -> Option<Command> {
-        let (check, apply, undo) = (self.run("check"), self.run("apply"), self.run("undo"));
-        let env = self.environment();
-        let cwd = self.resolver.path_field(self.i, "cwd");
-        self.needs_directory(cwd.as_ref());
-        Some(Command {
-            name: self.name(),
-            check,
-            apply: apply?,
-            undo,
-            env,
-            sensitive: self.is_set("sensitive"),
-            cwd,
-            check_timeout: self.wait("check_timeout", Wait::from_millis(30_000)),
-            apply_timeout: self.wait("apply_timeout", Wait::from_millis(300_000)),
-            undo_timeout: self.wait("undo_timeout", Wait::from_millis(300_000)),
-            needs: self.resolver.take_needs(self.i),
-        })
-    }
-
-    fn access(&mut self) -> Access {
+    /// What its fields say about permissions.
+    pub(crate) fn access(&mut self) -> Access {
         let mode = self.resolver.specs[self.i].text("mode").and_then(|mode| mode.parse().ok());
         Access { mode, owner: self.text("owner"), group: self.text("group") }
     }
 
-    fn wait(&self, field: &str, default: Wait) -> Wait {
+    /// The time in a field.
+    pub(crate) fn wait(&self, field: &str, default: Wait) -> Wait {
         self.resolver.specs[self.i].text(field).and_then(|text| text.parse().ok()).unwrap_or(default)
     }
 
-    fn run(&mut self, field: &str) -> Option<Run> {
+    /// The command in a field.
+    pub(crate) fn run(&mut self, field: &str) -> Option<Run> {
         self.run_in(self.resolver.specs[self.i].node(field)?)
     }
 
-    fn run_in(&mut self, node: &'a Node<'a>) -> Option<Run> {
+    /// A command.
+    pub(crate) fn run_in(&mut self, node: &'a Node<'a>) -> Option<Run> {
         match &node.data {
             Data::List(nodes) => {
                 let texts: Vec<Option<String>> =
@@ -359,7 +284,8 @@ impl<'a> Build<'_, 'a, '_> {
         }
     }
 
-    fn environment(&mut self) -> BTreeMap<String, String> {
+    /// The variables that are added to the environment.
+    pub(crate) fn environment(&mut self) -> BTreeMap<String, String> {
         let Some(Data::Map(pairs)) = self.resolver.specs[self.i].node("env").map(|node| &node.data) else {
             return BTreeMap::new();
         };
@@ -390,27 +316,27 @@ impl<'a> Build<'_, 'a, '_> {
         }
     }
 
-    fn needs_directory(&mut self, cwd: Option<&RootPath>) {
-        let Some(cwd) = cwd else { return };
-        match self.places.get(cwd) {
-            Some(&on) => self.resolver.need(self.i, on, Because::Inside),
-            None => self.needs_what_is_around(cwd),
+    /// Depends on what is declared at a path, or around it.
+    pub(crate) fn needs_at(&mut self, path: &RootPath, because: Because) {
+        match self.places.get(path) {
+            Some(&on) => self.resolver.need(self.i, on, because),
+            None => self.needs_what_is_around(path, because),
         }
     }
 
     /// Depends on the nearest declared directory, or link to one, on the way to a path.
-    fn needs_what_is_around(&mut self, path: &RootPath) {
+    pub(crate) fn needs_what_is_around(&mut self, path: &RootPath, because: Because) {
         let mut around = path.parent();
         while let Some(parent) = around {
             if let Some(&on) = self.places.get(parent) {
                 let spec = &self.resolver.specs[on];
-                if spec.section.kind == File::KIND_TEXT {
+                if spec.section.nature == Nature::Content {
                     let message = format!("{path} is inside of {parent}, which is declared as a file");
                     let hint = format!("the file is declared in {}", self.resolver.report.words(spec.place));
                     let place = self.resolver.specs[self.i].place;
                     self.resolver.report.add(place, message, Some(hint));
                 } else {
-                    self.resolver.need(self.i, on, Because::Inside);
+                    self.resolver.need(self.i, on, because);
                 }
                 return;
             }

@@ -30,6 +30,18 @@ pub struct Diagnostic {
     pub message: String,
     /// What can be done about it.
     pub hint: Option<String>,
+    /// Who has to change something.
+    pub origin: Origin,
+}
+
+/// Where an error comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// The manifest says something wrong.
+    #[default]
+    Manifest,
+    /// Whoever loads it sets a value that no manifest declares.
+    Variable,
 }
 
 impl fmt::Display for Diagnostic {
@@ -83,12 +95,12 @@ pub(crate) struct Place {
 
 /// Collects all that is wrong.
 #[derive(Debug)]
-pub(crate) struct Report<'a> {
+pub(crate) struct Diagnostics<'a> {
     sources: &'a [Source],
     found: Vec<Diagnostic>,
 }
 
-impl<'a> Report<'a> {
+impl<'a> Diagnostics<'a> {
     pub(crate) fn new(sources: &'a [Source]) -> Self {
         Self { sources, found: Vec::new() }
     }
@@ -108,11 +120,12 @@ impl<'a> Report<'a> {
             text: text.to_owned(),
             message: message.into(),
             hint,
+            origin: Origin::Manifest,
         });
     }
 
-    /// Adds what is wrong with the set as a whole.
-    pub(crate) fn add_whole(&mut self, message: impl Into<String>, hint: Option<String>) {
+    /// Adds what is wrong with a value that is set from outside.
+    pub(crate) fn add_variable(&mut self, message: impl Into<String>, hint: Option<String>) {
         let Some(source) = self.sources.first() else { return };
         let (file, message) = (source.path.to_path_buf(), message.into());
         self.found.push(Diagnostic {
@@ -123,6 +136,7 @@ impl<'a> Report<'a> {
             text: String::new(),
             message,
             hint,
+            origin: Origin::Variable,
         });
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::table::{Field, READY, READY_ONE_OF, SECTIONS, Section, TOP, Type};
+use super::table::{Field, READY, READY_ONE_OF, Section, TOP, Type};
 use crate::item::StopSignal;
 
 const BEGIN: &str = "\
@@ -29,7 +29,8 @@ One of everything, beside a file `token.txt`:
 const RULES: &str = "\
 ## Rules
 
-**Names.** A thing is known by its kind and its name, such as `file.config`. Another path under the same name is a rename on
+**Names.** A thing is known by its kind and its name, such as `file.config`. A name holds letters, digits and
+any of `_ - . / @ + : ~`, is at most 200 bytes long, does not end with a slash, and is unique among its kind. Another path under the same name is a rename on
 disk. Another name for what is in the same place is the same thing, which the plan says; otherwise another name is another
 thing, unless `setpoint state mv` says that it is the same.
 
@@ -76,7 +77,7 @@ pub fn reference() -> String {
     let mut page = format!("{BEGIN}{}```\n\n", include_str!("example.yaml"));
     page.push_str("## Top level\n\n");
     fields(&mut page, TOP, |_| "");
-    for section in SECTIONS {
+    for section in Section::all() {
         self::section(&mut page, section);
     }
     values(&mut page);
@@ -204,7 +205,7 @@ mod tests {
     #[test]
     fn every_field_of_every_kind_is_in_the_reference() {
         let page = reference();
-        for section in SECTIONS {
+        for section in Section::all() {
             let (_, part) = page.split_once(&format!("\n## `{}`\n", section.key)).unwrap();
             let part = part.split("\n## ").next().unwrap();
             for field in section.fields {
@@ -216,7 +217,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_value_is_explained() {
-        for field in SECTIONS.iter().flat_map(|section| section.fields).chain(TOP).chain(READY) {
+        for field in Section::all().flat_map(|section| section.fields).chain(TOP).chain(READY) {
             assert!(Type::ALL.contains(&field.kind), "{}", field.name);
         }
     }

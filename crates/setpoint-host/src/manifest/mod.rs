@@ -64,17 +64,21 @@ use std::sync::Arc;
 
 use setpoint_graph::{Graph, ItemRef, Name};
 
+pub(crate) use build::Build;
 use build::Built;
-use diagnostic::{Place, Report, Source, nearest};
+use diagnostic::{Diagnostics, Place, Source, nearest};
 use parents::Parents;
 use spec::Written;
-use table::{SECTIONS, TOP};
-use yaml::{Data, Node};
+use table::TOP;
+pub(crate) use table::{Section, Type, field, fields};
+pub(crate) use yaml::{Data, Node};
 
-use crate::host::path_of;
-use crate::item::{Process, RootPath};
+use crate::configure::Accounts;
+use crate::fs::FsError;
+use crate::item::RootPath;
+use crate::kinds::{Process, path_of, place_of};
 
-pub use diagnostic::Diagnostic;
+pub use diagnostic::{Diagnostic, Origin};
 pub use markdown::reference;
 pub use schema::schema;
 
@@ -90,7 +94,7 @@ pub struct Manifest {
     foreign: Vec<PathBuf>,
 }
 
-/// Where an item was declared, and what else was said of it.
+/// Where an item was declared, and what else the manifest says of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declared {
     /// The file.
@@ -150,6 +154,16 @@ impl Manifest {
             path.in_root(&self.root).starts_with(&directory).then_some(wrong)
         });
         wrong.collect()
+    }
+
+    /// The items whose owner or group is not known on this host, each with what is wrong.
+    pub fn unknown_accounts(&self) -> Vec<(ItemRef, FsError)> {
+        let accounts = Accounts::default();
+        let items = self.graph.items().filter_map(|node| {
+            let unknown = accounts.unknown(place_of(node.item())?.access?)?;
+            Some((node.reference().clone(), unknown))
+        });
+        items.collect()
     }
 
     /// Adds the directories that declared items are in, that nobody declared, and that are wanted: as items of their own,
@@ -224,6 +238,38 @@ pub fn load(path: &Path) -> Result<Manifest, Vec<Diagnostic>> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn load_with(path: &Path, variables: &[(String, String)]) -> Result<Manifest, Vec<Diagnostic>> {
+    load_contents(path, variables, Contents::Made)
+}
+
+/// Like [`load_with`], for whoever only removes what is declared: sources are not read and templates are not rendered, so that
+/// they need not be there. Files whose content would come from one are empty.
+///
+/// ```
+/// let dir = tempfile::tempdir()?;
+/// std::fs::write(dir.path().join("site.yaml"), "files:\n  f: {source: is/gone}\n")?;
+/// assert!(setpoint_host::load(dir.path()).is_err());
+/// assert!(setpoint_host::load_without_contents(dir.path(), &[]).is_ok());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn load_without_contents(
+    path: &Path,
+    variables: &[(String, String)],
+) -> Result<Manifest, Vec<Diagnostic>> {
+    load_contents(path, variables, Contents::LeftOut)
+}
+
+/// Whether sources are read, and templates rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    Made,
+    LeftOut,
+}
+
+fn load_contents(
+    path: &Path,
+    variables: &[(String, String)],
+    contents: Contents,
+) -> Result<Manifest, Vec<Diagnostic>> {
     let found = find(path)?;
     let mut sources = Vec::with_capacity(found.files.len());
     let mut unreadable = Vec::new();
@@ -238,7 +284,7 @@ pub fn load_with(path: &Path, variables: &[(String, String)]) -> Result<Manifest
     }
     let mut skipped: BTreeSet<usize> = BTreeSet::new();
     loop {
-        let loaded = load_sources(&found, &sources, &skipped, variables);
+        let loaded = load_sources(&found, &sources, &skipped, variables, contents);
         // A managed file that happens to be YAML and to be beside the manifests is none of them.
         let final_word = found.is_file || loaded.declares_itself;
         let managed = if final_word { Vec::new() } else { loaded.managed(&sources, &skipped) };
@@ -251,7 +297,7 @@ pub fn load_with(path: &Path, variables: &[(String, String)]) -> Result<Manifest
             let left = sources.len() - skipped.len();
             if left > 0 && loaded.manifest.foreign.len() == left {
                 let message = "no YAML file in this directory is a manifest of Setpoint".to_owned();
-                let sections: Vec<&str> = SECTIONS.iter().map(|section| section.key).collect();
+                let sections: Vec<&str> = Section::all().map(|section| section.key).collect();
                 unreadable.push(whole(
                     path,
                     message,
@@ -342,8 +388,8 @@ fn find(path: &Path) -> Result<Found, Vec<Diagnostic>> {
 }
 
 fn whole(file: &Path, message: String, hint: Option<String>) -> Diagnostic {
-    let file = file.to_path_buf();
-    Diagnostic { file, line: 0, column: 0, length: 0, text: String::new(), message, hint }
+    let (file, text, origin) = (file.to_path_buf(), String::new(), Origin::Manifest);
+    Diagnostic { file, line: 0, column: 0, length: 0, text, message, hint, origin }
 }
 
 /// What came of some files, right or wrong.
@@ -370,8 +416,9 @@ fn load_sources(
     sources: &[Source],
     skipped: &BTreeSet<usize>,
     variables: &[(String, String)],
+    contents: Contents,
 ) -> Loaded {
-    let mut report = Report::new(sources);
+    let mut report = Diagnostics::new(sources);
     let (mut documents, mut foreign) = (Vec::new(), Vec::new());
     for (source, text) in sources.iter().enumerate().filter(|(i, _)| !skipped.contains(i)) {
         match yaml::parse(&text.text) {
@@ -396,7 +443,7 @@ fn load_sources(
         None => Name::new(found.directory.file_name().map_or("root".into(), |name| name.to_string_lossy())),
     };
     let Built { graph, declared, read, files, parents, declares_itself } =
-        build::build(&name, root.clone(), &written, sources, variables, &mut report);
+        build::build(&name, root.clone(), &written, sources, variables, contents, &mut report);
     let mut all: BTreeSet<PathBuf> = found.files.iter().cloned().collect();
     all.extend(read);
     // Only files directly beside the manifests can be mistaken for one.
@@ -417,12 +464,12 @@ fn is_foreign(documents: &[Node<'_>]) -> bool {
         pairs.iter().filter_map(|(key, _)| key.scalar().map(ToOwned::to_owned)).collect()
     };
     let is_ours = |key: &String| {
-        let sections = || SECTIONS.iter().map(|section| section.key);
+        let sections = || Section::all().map(|section| section.key);
         let key = &key.to_lowercase();
         key == "root"
             || key == "values"
             || nearest(key, sections()).is_some()
-            || SECTIONS.iter().any(|section| section.kind == key)
+            || Section::all().any(|section| section.kind == key)
     };
     let is_known = |key: &String| TOP.iter().any(|field| field.name == key);
     let all: Vec<String> = documents.iter().flat_map(|document| keys(document)).collect();
@@ -435,12 +482,12 @@ fn is_foreign(documents: &[Node<'_>]) -> bool {
 fn mentions_section(text: &str) -> bool {
     text.lines().filter_map(|line| line.split_once(':')).any(|(key, _)| {
         let key = key.trim_end().trim_matches(['"', '\'']);
-        SECTIONS.iter().any(|section| section.key == key) || key == "root" || key == "values"
+        Section::all().any(|section| section.key == key) || key == "root" || key == "values"
     })
 }
 
 /// The directory that all paths are in.
-fn root(found: &Found, written: &Written<'_>, sources: &[Source], report: &mut Report<'_>) -> PathBuf {
+fn root(found: &Found, written: &Written<'_>, sources: &[Source], report: &mut Diagnostics<'_>) -> PathBuf {
     let Some((text, place)) = written.root else { return found.directory.clone() };
     let manifest = sources.get(place.source).and_then(|source| source.path.parent());
     let beside = manifest.and_then(|parent| {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use setpoint_graph::{Graph, ItemHandle, ItemRef};
 
-use crate::item::{Access, Because, Directory, Need, RootPath, Tie, with_need};
+use crate::item::{Access, Because, Need, RootPath, Tie};
+use crate::kinds::{Directory, with_need};
 
 /// Undeclared directories by path, the outer ones first.
 #[derive(Debug, Default)]

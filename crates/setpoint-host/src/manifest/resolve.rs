@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use rustc_hash::FxHashMap;
 use setpoint_graph::ItemRef;
 
-use super::diagnostic::{Place, Report, Source, Span, did_you_mean};
+use super::Contents;
+use super::diagnostic::{Diagnostics, Place, Source, Span, did_you_mean};
 use super::reference::{Part, attribute, split};
 use super::spec::{Spec, Written, decode};
-use super::table::{SECTIONS, Section};
+use super::table::Section;
 use super::template::{self, Templates};
 use super::yaml::{self, Data, Node, Style};
-use crate::item::{Because, Command, Content, File, Need, PathError, Process, RootPath, Symlink, Tie};
+use crate::item::{Because, Content, Need, PathError, RootPath, Tie};
 
 /// A value that is found out when someone asks for it.
 #[derive(Clone, Debug, Default)]
@@ -29,12 +30,14 @@ enum Memo<T> {
 pub(crate) struct Resolver<'a, 'r> {
     pub(crate) specs: &'a [Spec<'a>],
     pub(crate) root: PathBuf,
-    pub(crate) report: &'r mut Report<'a>,
+    pub(crate) report: &'r mut Diagnostics<'a>,
     sources: &'a [Source],
     index: FxHashMap<(&'static str, &'a str), usize>,
     values: serde_json::Value,
     templates: Templates,
     paths: Vec<Memo<RootPath>>,
+    /// Whether sources are read, and templates rendered.
+    made: Contents,
     contents: Vec<Memo<Content>>,
     needs: Vec<Vec<Need>>,
     /// Files beside the manifests that were read.
@@ -47,7 +50,8 @@ impl<'a, 'r> Resolver<'a, 'r> {
         sources: &'a [Source],
         root: PathBuf,
         variables: &[(String, String)],
-        report: &'r mut Report<'a>,
+        made: Contents,
+        report: &'r mut Diagnostics<'a>,
     ) -> Self {
         let specs = written.specs.as_slice();
         let mut index: FxHashMap<(&'static str, &'a str), usize> = FxHashMap::default();
@@ -81,7 +85,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
                 None => {
                     let hint = did_you_mean(name, values.keys().map(String::as_str))
                         .unwrap_or_else(|| format!("declare `{name}` in the `values` of the set"));
-                    report.add_whole(format!("there is no value `{name}` to be set"), Some(hint));
+                    report.add_variable(format!("there is no value `{name}` to be set"), Some(hint));
                 }
             }
         }
@@ -93,6 +97,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
             values: values.into(),
             templates: Templates::new(),
             paths: vec![Memo::Open; specs.len()],
+            made,
             contents: vec![Memo::Open; specs.len()],
             needs: vec![Vec::new(); specs.len()],
             read: Vec::new(),
@@ -117,14 +122,14 @@ impl<'a, 'r> Resolver<'a, 'r> {
         if i == on {
             return;
         }
-        let (kind, on_kind) = (self.specs[i].section.kind, self.specs[on].section.kind);
-        let is_read = [File::KIND_TEXT, Symlink::KIND_TEXT].contains(&on_kind);
+        let (section, of) = (self.specs[i].section, self.specs[on].section);
         let tie = match because {
-            // What a process has read it knows only as it was when it started.
-            Because::Reference if kind == Process::KIND_TEXT && is_read => Tie::Restarts,
-            Because::Reference if kind == Command::KIND_TEXT => Tie::Follows,
-            Because::Inside | Because::Target | Because::Reference => Tie::Exists,
-            Because::After | Because::Log => Tie::Follows,
+            // What it has read, it knows only as it was when it started.
+            Because::Reference if section.references == Tie::Restarts && !of.nature.is_read() => Tie::Exists,
+            Because::Reference => section.references,
+            Because::Inside => Tie::Exists,
+            // A link may point to nothing for a while.
+            Because::After | Because::Log | Because::Target => Tie::Follows,
             Because::RestartOn => Tie::Restarts,
             Because::RedoOn => Tie::Repeats,
         };
@@ -199,6 +204,9 @@ impl<'a, 'r> Resolver<'a, 'r> {
                 Data::Scalar { text, .. } => Some(Content::from(&**text)),
                 _ => None,
             };
+        }
+        if self.made == Contents::LeftOut {
+            return Some(Content::from(""));
         }
         if spec.node("source").is_some() {
             return self.read_beside(i, "source", Content::from_file).map(|(content, _)| content);
@@ -388,9 +396,9 @@ impl<'a, 'r> Resolver<'a, 'r> {
     /// The item that is called so; complains where there is none.
     pub(crate) fn find(&mut self, kind: &str, name: &str, place: Place) -> Option<usize> {
         let Some(section) = Section::of_kind(kind) else {
-            let known = SECTIONS.iter().map(|section| section.kind);
+            let known = Section::all().map(|section| section.kind);
             let all: Vec<&str> = known.clone().collect();
-            let plural = SECTIONS.iter().find(|section| section.key == kind);
+            let plural = Section::all().find(|section| section.key == kind);
             let hint = plural.map(|section| format!("did you mean `{}`?", section.kind));
             let hint = hint
                 .or_else(|| did_you_mean(kind, known))

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::table::{Field, READY, READY_ONE_OF, SECTIONS, Section, TOP, Type};
+use super::table::{Field, READY, READY_ONE_OF, Section, TOP, Type};
 use crate::item::StopSignal;
 
 /// The JSON Schema (2020-12) of a manifest.
@@ -17,7 +17,7 @@ pub fn schema() -> Value {
     for field in TOP {
         properties.insert(field.name.to_owned(), field_schema(field));
     }
-    for section in SECTIONS {
+    for section in Section::all() {
         let items = json!({
             "description": section.about,
             "type": ["object", "null"],
@@ -83,7 +83,7 @@ fn field_schema(field: &Field) -> Value {
             ],
         }),
         Type::References => {
-            let kinds: Vec<&str> = SECTIONS.iter().map(|section| section.kind).collect();
+            let kinds: Vec<&str> = Section::all().map(|section| section.kind).collect();
             let pattern = format!("^({})\\..+$", kinds.join("|"));
             json!({ "type": "array", "items": { "type": "string", "pattern": pattern } })
         }

@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use setpoint_graph::Name;
 
-use super::diagnostic::{Place, Report, Span, did_you_mean, nearest};
-use super::table::{Field, READY, READY_ONE_OF, SECTIONS, Section, TOP, Type};
+use super::diagnostic::{Diagnostics, Place, Span, did_you_mean, nearest};
+use super::table::{Field, READY, READY_ONE_OF, Section, TOP, Type};
 use super::yaml::{Data, Node, Style};
 use crate::item::{Mode, StopSignal, Wait};
 use crate::process::{COMMAND_TAG, TAG};
@@ -55,7 +55,7 @@ pub(crate) struct Written<'a> {
 
 impl<'a> Written<'a> {
     /// Takes in a document.
-    pub(crate) fn document(&mut self, source: usize, document: &'a Node<'a>, report: &mut Report<'_>) {
+    pub(crate) fn document(&mut self, source: usize, document: &'a Node<'a>, report: &mut Diagnostics<'_>) {
         let place = |span| Place { source, span };
         if document.is_null() {
             return;
@@ -68,15 +68,15 @@ impl<'a> Written<'a> {
         let mut seen: Vec<&str> = Vec::new();
         for (key, value) in pairs {
             let Some(name) = field_name(key, &mut seen, source, report) else { continue };
-            if let Some(section) = SECTIONS.iter().find(|section| section.key == name) {
+            if let Some(section) = Section::all().find(|section| section.key == name) {
                 self.section(section, source, value, report);
             } else if let Some(field) = TOP.iter().find(|field| field.name == name) {
                 if check(field, value, source, report) {
                     self.top(field, source, value, report);
                 }
             } else {
-                let known = TOP.iter().map(|field| field.name).chain(SECTIONS.iter().map(|s| s.key));
-                let hint = SECTIONS.iter().find(|section| section.kind == name);
+                let known = TOP.iter().map(|field| field.name).chain(Section::all().map(|s| s.key));
+                let hint = Section::all().find(|section| section.kind == name);
                 let hint = hint.map(|section| format!("did you mean `{}`?", section.key));
                 let all: Vec<&str> = known.clone().collect();
                 let hint = hint
@@ -87,7 +87,7 @@ impl<'a> Written<'a> {
         }
     }
 
-    fn top(&mut self, field: &Field, source: usize, value: &'a Node<'a>, report: &mut Report<'_>) {
+    fn top(&mut self, field: &Field, source: usize, value: &'a Node<'a>, report: &mut Diagnostics<'_>) {
         if field.kind == Type::Values {
             return self.values.push((value, source));
         }
@@ -109,7 +109,7 @@ impl<'a> Written<'a> {
         section: &'static Section,
         source: usize,
         value: &'a Node<'a>,
-        report: &mut Report<'_>,
+        report: &mut Diagnostics<'_>,
     ) {
         if value.is_null() {
             return;
@@ -143,7 +143,7 @@ fn item<'a>(
     at: Span,
     source: usize,
     value: &'a Node<'a>,
-    report: &mut Report<'_>,
+    report: &mut Diagnostics<'_>,
 ) -> Vec<(&'static str, &'a Node<'a>)> {
     let mut fields = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
@@ -215,7 +215,7 @@ fn field_name<'a>(
     key: &'a Node<'a>,
     seen: &mut Vec<&'a str>,
     source: usize,
-    report: &mut Report<'_>,
+    report: &mut Diagnostics<'_>,
 ) -> Option<&'a str> {
     let place = Place { source, span: key.span };
     let Some(name) = key.scalar() else {
@@ -241,11 +241,11 @@ fn bad_name(name: &str) -> Option<&'static str> {
         return Some("it is longer than 200 bytes");
     }
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '@' | '+' | ':' | '~');
-    (!name.chars().all(allowed)).then_some("it holds letters, digits and any of _ - . / @ + : ~")
+    (!name.chars().all(allowed)).then_some("only letters, digits and _ - . / @ + : ~ may be in it")
 }
 
 /// Checks a value against the type of its field.
-fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Report<'_>) -> bool {
+fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Diagnostics<'_>) -> bool {
     let mut wrong = |span, message: String, hint: Option<&str>| {
         report.add(Place { source, span }, message, hint.map(ToOwned::to_owned));
         false
@@ -350,7 +350,7 @@ fn check_ready<'a>(
     at: Span,
     pairs: &'a [(Node<'a>, Node<'a>)],
     source: usize,
-    report: &mut Report<'_>,
+    report: &mut Diagnostics<'_>,
 ) -> bool {
     let place = |span| Place { source, span };
     let mut seen: Vec<&str> = Vec::new();

@@ -1,6 +1,7 @@
 //! What a manifest may hold: the one table that the loader and the schema are made from.
 
-use crate::item::{Command, Directory, File, Process, Symlink};
+use crate::item::Tie;
+use crate::kinds::{KINDS, Nature};
 
 /// What the value of a field must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,10 @@ pub(crate) struct Section {
     /// The kind of its items.
     pub(crate) kind: &'static str,
     pub(crate) about: &'static str,
+    /// What kind of thing its items are.
+    pub(crate) nature: Nature,
+    /// How closely its items are tied to what they refer to; to what is read if that restarts them.
+    pub(crate) references: Tie,
     /// Fields that must be there.
     pub(crate) required: &'static [&'static str],
     /// Fields of which exactly one must be there; none if empty.
@@ -58,30 +63,50 @@ pub(crate) struct Section {
     pub(crate) referable: &'static [&'static str],
 }
 
-const fn field(name: &'static str, kind: Type, about: &'static str) -> Field {
+pub(crate) const fn field(name: &'static str, kind: Type, about: &'static str) -> Field {
     Field { name, kind, about }
 }
 
-const PATH: Field = field(
-    "path",
-    Type::Text,
-    "Where it is, below the root; by default the item's name. Another path is a rename on disk.",
-);
-const MODE: Field = field("mode", Type::Mode, "The permission bits in octal, such as \"0644\".");
-const OWNER: Field = field("owner", Type::Account, "The user it belongs to, by name or number.");
-const GROUP: Field = field("group", Type::Account, "The group it belongs to, by name or number.");
-const AFTER: Field = field(
-    "after",
-    Type::References,
-    "Items that must be there first, as `kind.name`. What becomes of them later changes nothing.",
-);
-const PREVENT: Field = field("prevent_destroy", Type::Boolean, "Refuses every plan that would delete it.");
-const ADOPT: Field =
-    field("adopt", Type::Boolean, "Takes over what is already there, and leaves it in the end.");
-const ENV: Field = field("env", Type::Environment, "Variables that are added to the environment.");
-const CWD: Field = field("cwd", Type::Text, "The directory it runs in, below the root; by default the root.");
-const SECRET_ENV: Field =
-    field("sensitive", Type::Boolean, "Never shows the values of its environment variables.");
+/// Fields that several kinds have.
+pub(crate) mod fields {
+    use super::{Field, Type, field};
+
+    pub(crate) const PATH: Field = field(
+        "path",
+        Type::Text,
+        "Where it is, below the root; by default the item's name. Another path is a rename on disk.",
+    );
+    pub(crate) const MODE: Field = field(
+        "mode",
+        Type::Mode,
+        "The permission bits in octal, such as \"0750\"; by default 0755 when it is made, and then whatever they are.",
+    );
+    pub(crate) const FILE_MODE: Field = field(
+        "mode",
+        Type::Mode,
+        "The permission bits in octal, such as \"0640\"; by default 0644 when it is made, 0600 if it is sensitive, and then \
+         whatever they are.",
+    );
+    pub(crate) const OWNER: Field =
+        field("owner", Type::Account, "The user it belongs to, by name or number.");
+    pub(crate) const GROUP: Field =
+        field("group", Type::Account, "The group it belongs to, by name or number.");
+    pub(crate) const AFTER: Field = field(
+        "after",
+        Type::References,
+        "Items that must be there first, as `kind.name`. What becomes of them later changes nothing.",
+    );
+    pub(crate) const PREVENT: Field =
+        field("prevent_destroy", Type::Boolean, "Refuses every plan that would delete it.");
+    pub(crate) const ADOPT: Field =
+        field("adopt", Type::Boolean, "Takes over what is already there, and leaves it in the end.");
+    pub(crate) const ENV: Field =
+        field("env", Type::Environment, "Variables that are added to the environment.");
+    pub(crate) const CWD: Field =
+        field("cwd", Type::Text, "The directory it runs in, below the root; by default the root.");
+    pub(crate) const SECRET_ENV: Field =
+        field("sensitive", Type::Boolean, "Never shows the values of its environment variables.");
+}
 
 /// What `ready` holds.
 pub(crate) const READY: &[Field] = &[
@@ -113,136 +138,23 @@ pub(crate) const TOP: &[Field] = &[
     field("values", Type::Values, "Values for all templates."),
 ];
 
-/// The maps of items.
-pub(crate) const SECTIONS: &[Section] = &[
-    Section {
-        key: "directories",
-        kind: Directory::KIND_TEXT,
-        about: "Directories by name.",
-        required: &[],
-        one_of: &[],
-        fields: &[PATH, MODE, OWNER, GROUP, AFTER, PREVENT, ADOPT],
-        referable: &["name", "path"],
-    },
-    Section {
-        key: "files",
-        kind: File::KIND_TEXT,
-        about: "Regular files by name.",
-        required: &[],
-        one_of: &["content", "source", "template", "template_source"],
-        fields: &[
-            PATH,
-            field("content", Type::Content, "What it holds, as it is; base64 with the tag `!!binary`."),
-            field("source", Type::Text, "A file that it is a copy of, seen from the manifest."),
-            field("template", Type::Text, "A template (Jinja) that gives what it holds."),
-            field("template_source", Type::Text, "A file with the template, seen from the manifest."),
-            field("values", Type::Values, "Values for the template, over those of the whole set."),
-            field("sensitive", Type::Boolean, "Never shows what it holds."),
-            MODE,
-            OWNER,
-            GROUP,
-            AFTER,
-            PREVENT,
-            ADOPT,
-        ],
-        referable: &["name", "path", "sha256"],
-    },
-    Section {
-        key: "symlinks",
-        kind: Symlink::KIND_TEXT,
-        about: "Symbolic links by name.",
-        required: &["target"],
-        one_of: &[],
-        fields: &[
-            PATH,
-            field("target", Type::Text, "What it points to, as it is written into the link."),
-            AFTER,
-            PREVENT,
-            ADOPT,
-        ],
-        referable: &["name", "path", "target"],
-    },
-    Section {
-        key: "processes",
-        kind: Process::KIND_TEXT,
-        about: "Commands that are kept running, by name. They restart when a file or link that they refer to changes.",
-        required: &["command"],
-        one_of: &[],
-        fields: &[
-            field(
-                "command",
-                Type::Run,
-                "What runs, in the foreground: a program with its arguments, or a line for the shell.",
-            ),
-            ENV,
-            SECRET_ENV,
-            CWD,
-            field(
-                "log",
-                Type::Text,
-                "The file its output is added to, below the root; by default one beside the state.",
-            ),
-            field(
-                "ready",
-                Type::Ready,
-                "What it must show when it was started before what comes after it may begin; by default nothing.",
-            ),
-            field("stop_signal", Type::Signal, "The signal that asks it to end; by default TERM."),
-            field(
-                "stop_timeout",
-                Type::Wait,
-                "How long it may take to end before it is killed; by default 10s.",
-            ),
-            field(
-                "restart_on",
-                Type::References,
-                "Items that it needs, and restarts with when they change, as `kind.name`.",
-            ),
-            AFTER,
-            PREVENT,
-        ],
-        referable: &["name", "log"],
-    },
-    Section {
-        key: "commands",
-        kind: Command::KIND_TEXT,
-        about: "States that commands bring about, by name.",
-        required: &["apply"],
-        one_of: &[],
-        fields: &[
-            field("check", Type::Run, "Succeeds (exit 0) where the state is there; must change nothing."),
-            field("apply", Type::Run, "Brings the state about."),
-            field(
-                "undo",
-                Type::Run,
-                "Takes the state back when it is not wanted any more, and at no other time.",
-            ),
-            field(
-                "redo_on",
-                Type::References,
-                "Items that it comes after, and is applied again with when they change, as `kind.name`: `apply` is \
-                 run, whatever `check` says, and `undo` is not.",
-            ),
-            ENV,
-            SECRET_ENV,
-            CWD,
-            field("check_timeout", Type::Wait, "How long `check` may take; by default 30s."),
-            field("apply_timeout", Type::Wait, "How long `apply` may take; by default 5m."),
-            field("undo_timeout", Type::Wait, "How long `undo` may take; by default 5m."),
-            AFTER,
-            PREVENT,
-        ],
-        referable: &["name"],
-    },
-];
-
 impl Section {
     pub(crate) fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
+    /// The sections of all kinds.
+    pub(crate) fn all() -> impl Iterator<Item = &'static Self> + Clone {
+        KINDS.iter().map(|kind| &kind.section)
+    }
+
     /// The section of a kind.
     pub(crate) fn of_kind(kind: &str) -> Option<&'static Self> {
-        SECTIONS.iter().find(|section| section.kind == kind)
+        Self::all().find(|section| section.kind == kind)
+    }
+
+    /// Returns whether its items are somewhere on disk.
+    pub(crate) fn has_path(&self) -> bool {
+        self.nature != Nature::Activity
     }
 }

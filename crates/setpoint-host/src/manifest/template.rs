@@ -1,6 +1,7 @@
 //! Templates of files.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
@@ -11,8 +12,10 @@ use super::yaml::{Data, Node, Style};
 
 /// The largest file a template may give.
 const LARGEST: usize = 16 * 1024 * 1024;
-/// How much a template may do.
-const FUEL: u64 = 50_000_000;
+/// How many steps a template may take: enough for a file of the largest size, and over within moments.
+const FUEL: u64 = 2_000_000;
+/// How long it may write: a step may be a long one, such as sorting a list.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// Renders templates.
 #[derive(Debug)]
@@ -50,10 +53,11 @@ impl Templates {
             line: error.line(),
         };
         let template = self.environment.template_from_str(text).map_err(|error| failed(&error))?;
-        let mut out = Limited(Vec::with_capacity(text.len()));
+        let until = Instant::now() + LONGEST;
+        let mut out = Limited { bytes: Vec::with_capacity(text.len()), until };
         let rendered = template.render_captured_to(Value::from(Serde(values)), &mut out).map(drop);
         match rendered {
-            Ok(()) => String::from_utf8(out.0).map_err(|_| TemplateError {
+            Ok(()) => String::from_utf8(out.bytes).map_err(|_| TemplateError {
                 message: "the template gives no text".to_owned(),
                 hint: None,
                 line: None,
@@ -79,6 +83,13 @@ impl Templates {
                 hint: Some("does it loop over something very large?".to_owned()),
                 line: None,
             }),
+            Err(error) if error.kind() == ErrorKind::WriteFailure && Instant::now() >= until => {
+                Err(TemplateError {
+                    message: format!("the template takes longer than {} s", LONGEST.as_secs()),
+                    hint: Some("does it loop over something very large?".to_owned()),
+                    line: None,
+                })
+            }
             Err(error) if error.kind() == ErrorKind::WriteFailure => Err(TemplateError {
                 message: format!("the template gives more than {LARGEST} bytes"),
                 hint: None,
@@ -94,15 +105,21 @@ fn words(error: &minijinja::Error) -> String {
     format!("the template is wrong: {detail}")
 }
 
-/// Takes no more than a file may hold.
-struct Limited(Vec<u8>);
+/// Takes no more than a file may hold, and for no longer than a template may take.
+struct Limited {
+    bytes: Vec<u8>,
+    until: Instant,
+}
 
 impl io::Write for Limited {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > LARGEST {
+        if self.bytes.len() + bytes.len() > LARGEST {
             return Err(io::Error::other("too large"));
         }
-        self.0.extend_from_slice(bytes);
+        if Instant::now() >= self.until {
+            return Err(io::Error::other("too slow"));
+        }
+        self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -180,5 +197,13 @@ mod tests {
             "{% for i in range(9999) %}{% for j in range(9999) %}{{ i * j }}{% endfor %}{% endfor %}";
         let error = Templates::new().render(nested, &json!({})).unwrap_err();
         assert!(error.message.contains("too much") || error.message.contains("more than"), "{error:?}");
+        // Also one that writes nothing.
+        let silent = "{% for i in range(2000) %}{% for j in range(2000) %}{% endfor %}{% endfor %}";
+        let error = Templates::new().render(silent, &json!({})).unwrap_err();
+        assert!(error.message.contains("too much"), "{error:?}");
+        // What fills a large file is not too much.
+        let full = "{% for i in range(99999) %}{{ i }} {{ line }}\n{% endfor %}";
+        let rendered = Templates::new().render(full, &json!({"line": "x".repeat(100)})).unwrap();
+        assert!(rendered.len() > 10_000_000);
     }
 }

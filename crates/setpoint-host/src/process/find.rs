@@ -5,8 +5,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use setpoint_engine::ItemState;
 use setpoint_graph::Name;
@@ -14,6 +15,9 @@ use setpoint_graph::Name;
 use super::{COMMAND_TAG, TAG, file_stem};
 use crate::configure::LastingNote;
 use crate::fs::short;
+
+/// How often is looked for what a killed process has just started.
+const KILL_ROUNDS: usize = 20;
 
 /// The mark of one process of one set.
 #[derive(Clone, Debug)]
@@ -109,6 +113,29 @@ impl Alive {
     }
 }
 
+/// Kills all processes in whose environment a variable has this value, and what they start meanwhile.
+pub(crate) fn kill_marked(variable: &str, value: &str) {
+    let mark = format!("{variable}={value}");
+    // One that is starting another may be overtaken by it.
+    for _ in 0..KILL_ROUNDS {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let marked = entries.filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)?;
+            let environment = fs::read(entry.path().join("environ")).ok()?;
+            let is_marked = environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes());
+            is_marked.then(|| Alive::look(pid)).flatten()
+        });
+        let marked: Vec<Alive> = marked.collect();
+        if marked.is_empty() {
+            return;
+        }
+        for process in marked {
+            // It may have ended by itself.
+            let _ = kill_process(process.pid, Signal::KILL);
+        }
+    }
+}
+
 impl Tag {
     /// The mark of a process of a set in a root.
     pub(crate) fn new(set: &Name, root: &Path, name: &Name) -> Self {
@@ -177,6 +204,14 @@ impl Tag {
             self.digest_of(COMMAND_TAG, &environment)?;
             Alive::look(pid).filter(|alive| alive.pid == alive.group && !alive.leads_session)
         })
+    }
+
+    /// Marks that no other run of a command has, so that what this one started is told from what earlier ones did.
+    pub(crate) fn unique_value(&self) -> String {
+        static RUNS: AtomicU64 = AtomicU64::new(0);
+        let number = RUNS.fetch_add(1, Ordering::Relaxed).to_string();
+        let me = Alive::look(rustix::process::getpid()).map_or(0, |me| me.start).to_string();
+        self.value(&short(&[&std::process::id().to_string(), &me, &number]))
     }
 
     /// What an earlier version recorded of the process, in a file beside the state.

@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use super::find::{Started, Tag};
 use super::log::last_lines_since;
 use crate::host::Host;
-use crate::item::Process;
+use crate::kinds::Process;
 
 /// What a thread that only waits needs.
 const STACK: usize = 64 * 1024;

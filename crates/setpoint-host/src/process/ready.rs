@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::run::{Ended, Job, run};
 use crate::fs::untouched;
 use crate::host::Host;
-use crate::item::{Address, Process, Readiness, Ready};
+use crate::item::{Address, Readiness, Ready};
+use crate::kinds::Process;
 
 /// The pause between two attempts.
 const ASK_EVERY: Duration = Duration::from_millis(50);

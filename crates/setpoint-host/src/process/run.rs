@@ -12,16 +12,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tokio_util::sync::CancellationToken;
 
-use super::NOT_INHERITED;
+use super::find::kill_marked;
 use super::log::last_lines;
 use super::output::Lines;
+use super::{COMMAND_TAG, NOT_INHERITED};
 use crate::host::Cwd;
 
 /// How often is looked whether someone has cancelled.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long what was asked to end has before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
-/// So much of what a command says is kept.
+/// How many bytes of a command's output are kept.
 const KEPT: usize = 2000;
 
 /// A command to run.
@@ -38,7 +39,7 @@ pub(crate) struct Job {
 /// How a command ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// By itself, with the last of what it said.
+    /// By itself, with the last of what it wrote.
     Exited(ExitStatus, String),
     /// It took too long and was killed.
     TimedOut(Duration, String),
@@ -79,21 +80,29 @@ fn run_blocking(job: Job, cancel: &CancellationToken) -> io::Result<Ended> {
         .stderr(Stdio::from(input))
         .process_group(0)
         .spawn()?;
-    let mut watched = Watched { child, output, said: Vec::new(), lines: job.lines };
+    let mark = job.env.get(COMMAND_TAG).cloned();
+    let mut watched = Watched { child, output, mark, written: Vec::new(), lines: job.lines };
     let outcome = watched.wait(job.timeout, Some(cancel))?;
     if let Some(status) = outcome {
         watched.finish();
-        return Ok(Ended::Exited(status, watched.said()));
+        return Ok(Ended::Exited(status, watched.last_output()));
     }
     watched.kill()?;
     watched.finish();
-    Ok(if cancel.is_cancelled() { Ended::Cancelled } else { Ended::TimedOut(job.timeout, watched.said()) })
+    Ok(if cancel.is_cancelled() {
+        Ended::Cancelled
+    } else {
+        Ended::TimedOut(job.timeout, watched.last_output())
+    })
 }
 
 struct Watched {
     child: Child,
     output: OwnedFd,
-    said: Vec<u8>,
+    /// What all that it starts has in its environment, whichever session it is in.
+    mark: Option<String>,
+    /// The last of what it wrote.
+    written: Vec<u8>,
     lines: Option<Lines>,
 }
 
@@ -134,7 +143,7 @@ impl Watched {
         }
     }
 
-    /// Takes in what was said; false once nobody can say anything more.
+    /// Reads what was written; false once nobody can write anything more.
     fn listen(&mut self) -> io::Result<bool> {
         let mut buffer = [0; 4096];
         loop {
@@ -144,9 +153,9 @@ impl Watched {
                     if let Some(lines) = &mut self.lines {
                         lines.take(buffer.get(..read).unwrap_or_default());
                     }
-                    self.said.extend_from_slice(buffer.get(..read).unwrap_or_default());
-                    let surplus = self.said.len().saturating_sub(KEPT);
-                    self.said.drain(..surplus);
+                    self.written.extend_from_slice(buffer.get(..read).unwrap_or_default());
+                    let surplus = self.written.len().saturating_sub(KEPT);
+                    self.written.drain(..surplus);
                 }
                 Err(rustix::io::Errno::AGAIN) => return Ok(true),
                 Err(rustix::io::Errno::INTR) => {}
@@ -173,10 +182,13 @@ impl Watched {
         }
         // What it started may outlive it and be deaf to the first signal.
         let _ = kill_process_group(group, Signal::KILL);
+        if let Some(mark) = &self.mark {
+            kill_marked(COMMAND_TAG, mark);
+        }
         Ok(())
     }
 
-    fn said(&self) -> String {
-        last_lines(&self.said).join(" | ")
+    fn last_output(&self) -> String {
+        last_lines(&self.written).join(" | ")
     }
 }

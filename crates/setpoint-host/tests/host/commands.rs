@@ -173,6 +173,45 @@ fn a_command_that_takes_too_long_is_killed_with_all_it_started() {
 }
 
 #[test]
+fn what_a_command_that_takes_too_long_has_started_in_another_session_is_killed_too() {
+    let mut world = World::new();
+    // What an earlier command has left behind, such as a service, stays.
+    let yaml = "commands:
+  service: {apply: 'setsid sh -c \"echo \\$\\$ > service; exec sleep 600\" > /dev/null 2>&1 &'}
+";
+    world.apply(yaml);
+    let pid = |path: std::path::PathBuf| -> i32 {
+        loop {
+            if let Some(pid) = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok()) {
+                return pid;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    };
+    let runs = |pid: i32| {
+        fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+            !stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
+        })
+    };
+    let service = pid(world.path("service"));
+    let slow = "check: 'setsid sh -c \"echo \\$\\$ > child; exec sleep 600\" & sleep 600', check_timeout: 500ms, apply: 'true'";
+    let log = world.apply(&format!("{yaml}  slow: {{{slow}}}\n"));
+    assert!(log.iter().any(|line| line.contains("took longer than")), "{log:?}");
+    let child = pid(world.path("child"));
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while runs(child) {
+        assert!(std::time::Instant::now() < end, "process {child} still runs");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    assert!(runs(service), "it was not started by what took too long");
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(service).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+}
+
+#[test]
 fn a_cancelled_command_is_killed_at_once() {
     let world = World::new();
     let manifest = world.load("commands: {c: {apply: 'touch began; sleep 30'}}\n");

@@ -49,6 +49,50 @@ symlinks: {{l: {{path: {directory}/l, target: e}}}}
     assert_eq!(world.tree(), [""; 0]);
 }
 
+/// Lets things only be deleted.
+struct OnlyDeletions;
+
+impl Hooks for OnlyDeletions {
+    fn before(&self, operation: Operation, _: &ItemHandle) -> Result<(), OpError> {
+        if operation == Operation::Delete { Ok(()) } else { Err(OpError::untouched("interrupted")) }
+    }
+
+    fn after(&self, _: &LogEntry) {}
+}
+
+#[test]
+fn a_directory_that_was_set_aside_is_put_back_where_its_item_is_not_wanted_any_more() {
+    let mut world = World::new();
+    let with = |a: &str, b: &str| format!("directories: {{a: {{path: {a}}}, b: {{path: {b}}}}}\n");
+    world.apply(&with("one", "two"));
+    fs::write(world.path("one/mine"), "1").unwrap();
+    fs::write(world.path("two/theirs"), "2").unwrap();
+    let engine = world.engine.clone();
+    world.engine = engine.clone().with_hooks(Arc::new(OnlyDeletions));
+    let log = world.apply(&with("two", "one"));
+    assert!(log.iter().any(|line| line.contains("interrupted")), "{log:?}");
+    let (gone, stays) = if world.path("one").exists() { ("two", "one") } else { ("one", "two") };
+    assert!(!world.path(gone).exists(), "{:?}", world.tree());
+    // The item is not declared any more: what it held is where it was.
+    world.engine = engine;
+    let name = if gone == "one" { "b" } else { "a" };
+    let rest = world.load(&format!("directories: {{{name}: {{path: {stays}}}}}\n"));
+    let current = world.current.as_mut().unwrap();
+    let back = world.host.put_back_set_aside(current, Some(rest.graph())).unwrap();
+    assert!(back.len() == 1 && back[0].put_back && back[0].was.as_str() == gone, "{back:?}");
+    assert_eq!(world.tree(), ["one", "one/mine", "two", "two/theirs"]);
+    // It is known again, and as it holds something else it is not removed.
+    let log = world.apply(&format!("directories: {{{name}: {{path: {stays}}}}}\n"));
+    assert!(log.iter().any(|line| line.contains("did not put there")), "{log:?}");
+    // Where something else is in its place by then, it stays where it is, and is named.
+    world.engine = world.engine.clone().with_hooks(Arc::new(OnlyDeletions));
+    world.apply(&with("two", "one"));
+    fs::create_dir(world.path(gone)).unwrap();
+    let current = world.current.as_mut().unwrap();
+    let left = world.host.put_back_set_aside(current, None).unwrap();
+    assert!(left.len() == 1 && !left[0].put_back && left[0].place.exists(), "{left:?}");
+}
+
 #[test]
 fn a_file_is_whole_and_nothing_is_left_whenever_a_run_is_killed() {
     if let Some(directory) = std::env::var_os(DIRECTORY) {

@@ -104,7 +104,7 @@ fn another_path_is_a_rename_on_disk() {
     let log = world.apply(
         "directories: {d: }\nfiles: {f: {path: d/two, content: x}}\nsymlinks: {l: {path: d/ln, target: one}}\n",
     );
-    assert_eq!(log, ["modify symlink/l", "modify file/f"]);
+    assert_eq!(log, ["modify file/f", "modify symlink/l"]);
     assert_eq!((inode(&world, "d/two"), inode(&world, "d/ln")), (file, link), "the very same file and link");
     world.apply("directories: {d: }\nfiles: {f: {path: three, content: y, mode: '0600'}}\n");
     assert_eq!(

@@ -152,14 +152,7 @@ fn a_pipe_in_its_place_is_not_waited_for() {
 #[test]
 fn a_full_disk_changes_nothing() {
     need!(part::root("a file system of a given size"));
-    let directory = tempfile::tempdir().unwrap();
-    let root = directory.path().join("root");
-    fs::create_dir(&root).unwrap();
-    let mut mount = Command::new("mount");
-    let mounted = mount.args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"]).arg(&root).output().unwrap();
-    assert!(mounted.status.success(), "{mounted:?}");
-    let unmount = Unmount(root.clone());
-    let mut world = World::in_directory(directory);
+    let (mut world, unmount) = on_a_small_disk();
     world.apply("files: {f: {content: small}}\n");
     let large = "x".repeat(400_000);
     let log = world.apply(&format!("files: {{f: {{content: {large}}}, g: {{content: {large}}}}}\n"));
@@ -172,6 +165,41 @@ fn a_full_disk_changes_nothing() {
     drop(world.host.clone());
     world.current = None;
     drop(unmount);
+}
+
+#[test]
+fn a_move_whose_write_fails_on_a_full_disk_has_moved_and_loses_nothing() {
+    need!(part::root("a file system of a given size"));
+    let (mut world, unmount) = on_a_small_disk();
+    world.apply("files: {f: {path: a, content: small}}\n");
+    let large = "x".repeat(400_000);
+    let log = world.apply(&format!("files: {{f: {{path: b, content: {large}}}}}\n"));
+    assert!(log.iter().any(|line| line.contains("No space left")), "{log:?}");
+    assert_eq!((world.text("b"), world.tree()), ("small".to_owned(), vec!["b".to_owned()]));
+    // What is known is saved, and another process goes on: it knows where the file is.
+    world.host.settle(world.current.as_mut().unwrap());
+    world.host = World::host(world.directory.path());
+    world.host.recall(world.current.as_ref().unwrap());
+    world.engine =
+        setpoint_engine::Engine::new(setpoint_host::registry(&world.host)).verifying().retrying_now();
+    let log = world.apply("files: {f: {path: c, content: other}}\n");
+    assert!(log.iter().all(|line| !line.contains("failed")), "{log:?}");
+    assert_eq!((world.text("c"), world.tree()), ("other".to_owned(), vec!["c".to_owned()]));
+    world.destroy();
+    assert_eq!(world.tree(), [""; 0]);
+    world.current = None;
+    drop(unmount);
+}
+
+/// A world whose root has room for 256 KiB.
+fn on_a_small_disk() -> (World, Unmount) {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("root");
+    fs::create_dir(&root).unwrap();
+    let mut mount = Command::new("mount");
+    let mounted = mount.args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"]).arg(&root).output().unwrap();
+    assert!(mounted.status.success(), "{mounted:?}");
+    (World::in_directory(directory), Unmount(root))
 }
 
 struct Unmount(std::path::PathBuf);

@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
-mod births;
 mod commands;
 mod crash;
+mod creations;
 mod files;
 mod hostile;
 mod manifest;

@@ -47,8 +47,8 @@ commands:
     assert_eq!(needs(&manifest, "directory", "app"), ["directory/etc"]);
     assert_eq!(needs(&manifest, "file", "config"), ["directory/app"]);
     assert_eq!(needs(&manifest, "file", "other"), ["directory/app", "file/config"]);
-    assert_eq!(needs(&manifest, "symlink", "link"), ["file/config"]);
-    assert_eq!(needs(&manifest, "symlink", "through"), ["directory/app", "directory/etc"]);
+    assert_eq!(needs(&manifest, "symlink", "link"), ["file/config first"]);
+    assert_eq!(needs(&manifest, "symlink", "through"), ["directory/app first", "directory/etc"]);
     assert_eq!(
         needs(&manifest, "process", "web"),
         [
@@ -114,6 +114,18 @@ files:
         .map(|file| file.file_name().unwrap().to_string_lossy().into_owned())
         .collect();
     assert_eq!(files, ["copied", "page.j2", "set.yaml"], "all that a watcher must look at");
+}
+
+#[test]
+fn a_byte_order_mark_before_a_manifest_is_not_part_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("set.yaml");
+    std::fs::write(&file, "\u{feff}files: {f: {content: x}}\n").unwrap();
+    let manifest = setpoint_host::load(&file).unwrap();
+    assert_eq!(manifest.len(), 1);
+    std::fs::write(&file, "\u{feff}files: {f: {contents: x}}\n").unwrap();
+    let errors = setpoint_host::load(&file).unwrap_err();
+    assert_eq!((errors[0].line, errors[0].column), (1, 13), "places don't count it: {errors:?}");
 }
 
 #[test]

@@ -105,6 +105,34 @@ processes: {{p: {{command: 'echo $$ >> pids; cat ${{file.f.path}} >> read; exec 
 }
 
 #[test]
+fn a_process_restarts_when_a_file_that_it_refers_to_was_deleted_and_comes_back() {
+    let mut world = World::new();
+    let yaml = "files: {f: {content: x}, g: {content: x}}
+processes:
+  refers: {command: 'sleep 600 # ${file.f.path}'}
+  named: {command: sleep 600, restart_on: [file.f]}
+  other: {command: sleep 600, after: [file.f]}
+";
+    world.apply(yaml);
+    fs::remove_file(world.path("f")).unwrap();
+    world.refresh();
+    let mut log = world.apply(yaml);
+    log.sort();
+    assert_eq!(
+        log,
+        [
+            "create file/f",
+            "create process/named",
+            "create process/refers",
+            "delete process/named",
+            "delete process/refers"
+        ]
+    );
+    assert_eq!(world.apply(yaml), [""; 0]);
+    world.destroy();
+}
+
+#[test]
 fn which_process_runs_is_part_of_the_items_state_and_saved_with_it() {
     let mut world = World::new();
     world.apply(SLEEPER);

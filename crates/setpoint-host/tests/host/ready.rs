@@ -110,6 +110,22 @@ fn a_process_that_is_not_ready_in_time_is_ended_and_a_failure_with_its_last_word
 }
 
 #[test]
+fn a_process_is_not_ready_because_somebody_else_has_its_port() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let mut world = World::new();
+    let yaml = format!("processes: {{p: {{command: touch begun && sleep 600, ready: {{port: {port}}}}}}}\n");
+    let log = world.apply(&yaml);
+    assert!(
+        log.iter().any(|line| line.contains("something else accepts connections on the port of its `ready`")),
+        "{log:?}"
+    );
+    assert_eq!(world.tree(), [""; 0], "it was not started");
+    drop(taken);
+    world.destroy();
+}
+
+#[test]
 fn a_process_that_ends_before_it_is_ready_is_not_waited_for() {
     let mut world = World::new();
     let started = Instant::now();

@@ -81,6 +81,27 @@ fn a_secret_is_in_no_output() {
 }
 
 #[test]
+fn what_becomes_a_secret_is_shown_neither_as_it_was_nor_as_it_is() {
+    let sandbox = Sandbox::new("files:\n  f: {content: before1}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare("files:\n  f: {content: after2, sensitive: true}\n");
+    let shown = [
+        sandbox.ok(&["plan"]),
+        sandbox.ok(&["plan", "--json"]),
+        sandbox.ok(&["apply", "--yes"]),
+        sandbox.ok(&["show"]),
+        sandbox.ok(&["show", "--json"]),
+    ]
+    .concat();
+    assert!(shown.contains("(sensitive)"), "{shown}");
+    assert!(!shown.contains("before1") && !shown.contains("after2"), "{shown}");
+    // Nor one that is none any more.
+    sandbox.declare("files:\n  f: {content: later3}\n");
+    let shown = sandbox.ok(&["plan"]);
+    assert!(!shown.contains("after2") && !shown.contains("later3"), "{shown}");
+}
+
+#[test]
 fn without_a_terminal_apply_refuses_rather_than_guesses() {
     let sandbox = Sandbox::new(SITE);
     let refused = sandbox.run(&["apply"]);
@@ -127,7 +148,7 @@ fn only_what_is_targeted_is_changed() {
     sandbox.ok(&["apply", "--yes", "--target", "file.secret"]);
     assert_eq!(sandbox.tree(), ["secret.txt"]);
     let unknown = sandbox.run(&["apply", "--yes", "--target", "file.secert"]);
-    assert_eq!(unknown.code(), 1);
+    assert_eq!(unknown.code(), 64);
     let expected = "error: file/secert is neither declared nor remembered; did you mean file.secret?\nhint:";
     assert!(unknown.err().starts_with(expected), "{}", unknown.err());
 }
@@ -138,7 +159,7 @@ fn what_is_to_be_replaced_is_made_anew() {
     sandbox.ok(&["apply", "--yes"]);
     let output = sandbox.ok(&["apply", "--yes", "--replace", "file.index"]);
     assert!(output.contains("± file/index  it was asked for"), "{output}");
-    assert!(output.contains("  - file/index deleted\n  + file/index created"), "{output}");
+    assert!(output.contains("  - file/index taken away for now\n  + file/index made anew"), "{output}");
 }
 
 #[test]

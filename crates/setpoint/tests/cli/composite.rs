@@ -289,8 +289,8 @@ fn what_is_wrong_is_said_with_its_kind() {
     assert_eq!(ran.code(), 1);
     insta::assert_snapshot!("consul-away", ran.err());
     let ran = sandbox.run(&[&["--log-format", "json", "composite", "show", "x"][..], &consul].concat());
-    let told: Value = serde_json::from_str(&ran.err()).unwrap();
-    assert_eq!((&told["kind"], &told["level"]), (&"consul".into(), &"error".into()));
+    let error: Value = serde_json::from_str(&ran.err()).unwrap();
+    assert_eq!((&error["kind"], &error["level"]), (&"consul".into(), &"error".into()));
 
     sandbox.write("odd.yaml", &manifest("odd", &json!({ "originNamespace": "o", "peerNamespace": "p" })));
     let ran = sandbox.run(&[&["composite", "plan", "odd.yaml", "--namespace", "o"][..], &consul].concat());

@@ -77,9 +77,9 @@ fn a_file_in_the_place_of_the_directory_is_refused() {
 fn without_a_place_for_temporary_files_the_demo_says_what_to_do() {
     let output = setpoint(Path::new("/nonexistent")).arg("demo").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let told = text(&output.stderr);
-    assert!(told.starts_with("error: can't make a temporary directory"), "{told}");
-    assert!(told.contains("hint: set TMPDIR"), "{told}");
+    let message = text(&output.stderr);
+    assert!(message.starts_with("error: can't make a temporary directory"), "{message}");
+    assert!(message.contains("hint: set TMPDIR"), "{message}");
 }
 
 #[test]

@@ -160,8 +160,8 @@ fn fmt_writes_one_style_and_says_so() {
     let check = sandbox.run(&["haproxy", "fmt", "--check", "current.cfg", "desired.cfg"]);
     assert_eq!(check.code(), 1);
     assert_eq!(sandbox.read("desired.cfg"), DESIRED);
-    let told = sandbox.ok(&["haproxy", "fmt", "current.cfg", "desired.cfg"]);
-    assert_eq!(told, "current.cfg: written anew\ndesired.cfg: written anew\n");
+    let printed = sandbox.ok(&["haproxy", "fmt", "current.cfg", "desired.cfg"]);
+    assert_eq!(printed, "current.cfg: written anew\ndesired.cfg: written anew\n");
     assert_eq!(sandbox.read("desired.cfg"), DESIRED.replace("\n  ", "\n    "));
     assert_eq!(sandbox.ok(&["haproxy", "fmt", "--check", "current.cfg", "desired.cfg"]), "");
     sandbox.write("before.cfg", CURRENT);

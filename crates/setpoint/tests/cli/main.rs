@@ -9,6 +9,8 @@ mod change;
 mod composite;
 #[cfg(feature = "host")]
 mod demo;
+#[cfg(feature = "host")]
+mod full;
 #[cfg(feature = "haproxy")]
 mod haproxy;
 mod jobs;
@@ -23,6 +25,8 @@ mod manifests;
 mod memory;
 mod pages;
 #[cfg(feature = "host")]
+mod places;
+#[cfg(feature = "host")]
 mod processes;
 #[cfg(feature = "host")]
 mod progress;
@@ -34,6 +38,8 @@ mod sandbox;
 mod service;
 #[cfg(feature = "host")]
 mod transcript;
+#[cfg(feature = "host")]
+mod usage;
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -134,7 +134,7 @@ fn an_item_is_explained() {
     assert!(sandbox.ok(&["explain", "file.b"]).starts_with("file/b is in sync"));
     let json: Value = serde_json::from_str(&sandbox.ok(&["explain", "file.b", "--json"])).unwrap();
     assert_eq!(json["kind"], "file");
-    assert_eq!(sandbox.run(&["explain", "file.x"]).code(), 1);
+    assert_eq!(sandbox.run(&["explain", "file.x"]).code(), 64);
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn who_names_an_unknown_item_is_told_which_was_probably_meant() {
         (&["state", "import", "file.d"], "did you mean file.a?"),
     ] {
         let refused = sandbox.run(args);
-        assert_eq!(refused.code(), 1, "{args:?}");
+        assert_eq!(refused.code(), 64, "{args:?}");
         assert!(refused.err().contains(meant), "{args:?}: {}", refused.err());
     }
 }
@@ -225,5 +225,5 @@ fn hints_harm_nobody_who_follows_them() {
     let sandbox = Sandbox::new("commands:\n  c: {apply: 'true', undo: 'false'}\n");
     sandbox.ok(&["apply", "--yes"]);
     let failed = sandbox.run(&["destroy", "--yes"]);
-    assert!(failed.err().contains("the next `setpoint destroy` goes on"), "{}", failed.err());
+    assert!(failed.err().contains("mend what failed and run `setpoint destroy` again"), "{}", failed.err());
 }

@@ -9,18 +9,18 @@ use nix::sys::signal::Signal;
 
 use crate::sandbox::{Ended, Sandbox};
 
-/// What was told to systemd, until something that is wanted was.
-fn told_until(socket: &UnixDatagram, wanted: &str) -> Vec<String> {
-    let mut told: Vec<String> = Vec::new();
+/// The messages to systemd, up to one that contains a text.
+fn messages_until(socket: &UnixDatagram, wanted: &str) -> Vec<String> {
+    let mut messages: Vec<String> = Vec::new();
     let end = Instant::now() + Duration::from_secs(30);
     let mut buffer = [0; 4096];
-    while !told.iter().any(|message| message.contains(wanted)) {
-        assert!(Instant::now() < end, "nobody was told {wanted:?}: {told:?}");
+    while !messages.iter().any(|message| message.contains(wanted)) {
+        assert!(Instant::now() < end, "no message has {wanted:?}: {messages:?}");
         if let Ok(length) = socket.recv(&mut buffer) {
-            told.push(String::from_utf8(buffer[..length].to_vec()).unwrap());
+            messages.push(String::from_utf8(buffer[..length].to_vec()).unwrap());
         }
     }
-    told
+    messages
 }
 
 fn serve(sandbox: &Sandbox, socket: &UnixDatagram, name: &str) {
@@ -28,19 +28,19 @@ fn serve(sandbox: &Sandbox, socket: &UnixDatagram, name: &str) {
     let mut command = sandbox.command(&["watch", "--interval", "1h"]);
     command.env("NOTIFY_SOCKET", name).env("WATCHDOG_USEC", "200000").stdout(Stdio::null());
     let mut watch = Ended(command.spawn().unwrap());
-    let told = told_until(socket, "READY=1");
-    let ready = told.iter().position(|message| message.contains("READY=1")).unwrap();
-    assert_eq!(told[ready], "READY=1\nSTATUS=watching site: 2 items declared");
-    assert!(told[..ready].iter().all(|message| message == "WATCHDOG=1"), "{told:?}");
+    let messages = messages_until(socket, "READY=1");
+    let ready = messages.iter().position(|message| message.contains("READY=1")).unwrap();
+    assert_eq!(messages[ready], "READY=1\nSTATUS=watching site: 2 items declared");
+    assert!(messages[..ready].iter().all(|message| message == "WATCHDOG=1"), "{messages:?}");
     assert!(sandbox.path("a").exists(), "it is ready when the host is as declared");
     for _ in 0..3 {
-        told_until(socket, "WATCHDOG=1");
+        messages_until(socket, "WATCHDOG=1");
     }
     sandbox.declare("files:\n  a: {content: x}\n");
-    told_until(socket, "STATUS=watching site: 1 item declared");
+    messages_until(socket, "STATUS=watching site: 1 item declared");
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(i32::try_from(watch.0.id()).unwrap()), Signal::SIGTERM)
         .unwrap();
-    told_until(socket, "STOPPING=1\nSTATUS=stopping");
+    messages_until(socket, "STOPPING=1\nSTATUS=stopping");
     assert!(watch.0.wait().unwrap().success());
 }
 
@@ -74,7 +74,7 @@ fn a_watchdog_of_another_process_is_not_answered_and_nobody_has_to_listen() {
     let mut command = sandbox.command(&["watch", "--interval", "1h"]);
     command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "1000").env("WATCHDOG_PID", "1");
     let watch = Ended(command.stdout(Stdio::null()).spawn().unwrap());
-    assert_eq!(told_until(&socket, "READY=1").len(), 1);
+    assert_eq!(messages_until(&socket, "READY=1").len(), 1);
     drop((socket, directory));
     sandbox.write("a", "changed");
     crate::sandbox::eventually("it goes on", || sandbox.read("a") == "x");

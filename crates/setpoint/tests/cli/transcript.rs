@@ -27,11 +27,11 @@ impl<'a> Transcript<'a> {
     fn run(&mut self, command: &str) -> &mut Self {
         let args: Vec<&str> = command.split(' ').collect();
         let ran = self.sandbox.run(&args);
-        let _ = writeln!(self.text, "$ setpoint {command}\n{}", self.told(&ran));
+        let _ = writeln!(self.text, "$ setpoint {command}\n{}", self.printed(&ran));
         self
     }
 
-    fn told(&self, ran: &Ran) -> String {
+    fn printed(&self, ran: &Ran) -> String {
         let mut text = self.plain(&(ran.out() + &ran.err()));
         if ran.code() != 0 {
             let _ = writeln!(text, "[exit code {}]", ran.code());
@@ -68,47 +68,55 @@ symlinks:
 #[test]
 fn the_state_and_its_history() {
     let sandbox = Sandbox::new(SITE);
-    let mut told = Transcript::of(&sandbox);
-    told.run("state list").run("history").run("show");
-    told.run("apply --yes").run("state list").run("state show file.app").run("state show file.key");
-    told.run("state mv file.motd file.greeting").run("state mv file.greeting file.motd");
-    told.run("state mv file.motd directory.motd").run("state rm file.motd").run("state rm file.motd");
-    told.run("state import file.motd").run("state import file.nowhere").run("state show file.nowhere");
-    told.run("destroy --yes").run("history").run("show 1").run("show").run("show 9");
-    insta::assert_snapshot!(told.text);
+    let mut transcript = Transcript::of(&sandbox);
+    transcript.run("state list").run("history").run("show");
+    transcript.run("apply --yes").run("state list").run("state show file.app").run("state show file.key");
+    transcript.run("state mv file.motd file.greeting").run("state mv file.greeting file.motd");
+    transcript.run("state mv file.motd directory.motd").run("state rm file.motd").run("state rm file.motd");
+    transcript.run("state import file.motd").run("state import file.nowhere").run("state show file.nowhere");
+    transcript.run("destroy --yes").run("history").run("show 1").run("show").run("show 9");
+    insta::assert_snapshot!(transcript.text);
 }
 
 #[test]
 fn why_an_item_is_as_it_is() {
     let sandbox = Sandbox::new(SITE);
-    let mut told = Transcript::of(&sandbox);
-    told.run("explain file.app").run("apply --yes").run("explain file.app");
+    let mut transcript = Transcript::of(&sandbox);
+    transcript.run("explain file.app").run("apply --yes").run("explain file.app");
     sandbox.write("conf/app.conf", "port = 81\n");
-    told.note("someone changes conf/app.conf").run("explain file.app");
+    transcript.note("someone changes conf/app.conf").run("explain file.app");
     fs::remove_file(sandbox.path("conf/app.conf")).unwrap();
     fs::create_dir(sandbox.path("conf/app.conf")).unwrap();
-    told.note("someone puts a directory in its place").run("explain file.app").run("plan").run("apply --yes");
-    told.run("explain file.app").run("explain file.nowhere");
-    insta::assert_snapshot!(told.text);
+    transcript
+        .note("someone puts a directory in its place")
+        .run("explain file.app")
+        .run("plan")
+        .run("apply --yes");
+    transcript.run("explain file.app").run("explain file.nowhere");
+    insta::assert_snapshot!(transcript.text);
 }
 
 #[test]
 fn plans_of_all_kinds() {
     let sandbox = Sandbox::new(SITE);
-    let mut told = Transcript::of(&sandbox);
-    told.run("validate").run("plan --target file.app").run("plan --out first.plan").run("apply");
-    told.run("apply first.plan").run("apply first.plan").run("plan --detailed-exitcode");
+    let mut transcript = Transcript::of(&sandbox);
+    transcript.run("validate").run("plan --target file.app").run("plan --out first.plan").run("apply");
+    transcript.run("apply first.plan").run("apply first.plan").run("plan --detailed-exitcode");
     let changed = SITE.replace("port = 80", "port = 8080").replace("0750", "0755");
     let changed = changed.replace("path: conf/app.conf", "path: conf/main.conf").replace("secret", "other");
     sandbox.declare(&changed.replace("symlinks:\n  current: {target: conf}\n", "files-gone: x\n"));
-    told.note("a mistake in the manifest").run("validate").run("plan");
+    transcript.note("a mistake in the manifest").run("validate").run("plan");
     sandbox.declare(&changed.replace("symlinks:\n  current: {target: conf}\n", ""));
     sandbox.write("motd", "bye\n");
-    told.note("another manifest, and someone changes motd")
+    transcript
+        .note("another manifest, and someone changes motd")
         .run("plan --detailed-exitcode")
         .run("plan --refresh=false");
-    told.run("apply --yes --refresh-only").run("apply --yes --replace directory.conf").run("apply --yes");
-    insta::assert_snapshot!(told.text);
+    transcript
+        .run("apply --yes --refresh-only")
+        .run("apply --yes --replace directory.conf")
+        .run("apply --yes");
+    insta::assert_snapshot!(transcript.text);
 }
 
 #[test]
@@ -116,31 +124,32 @@ fn what_is_refused_and_what_to_do_about_it() {
     let sandbox =
         Sandbox::new("files:\n  motd: {content: hello}\n  kept: {content: x, prevent_destroy: true}\n");
     sandbox.write("motd", "of someone else");
-    let mut told = Transcript::of(&sandbox);
-    told.run("plan").run("apply --yes").run("destroy").run("destroy --yes");
+    let mut transcript = Transcript::of(&sandbox);
+    transcript.run("plan").run("apply --yes").run("destroy").run("destroy --yes");
     sandbox.declare("files:\n  motd: {content: hello, adopt: true}\n");
-    told.note("adopt: true, and no file kept any more").run("apply --yes");
-    told.run("state unprotect file.kept").run("apply --yes");
+    transcript.note("adopt: true, and no file kept any more").run("apply --yes");
+    transcript.run("state unprotect file.kept").run("apply --yes");
     sandbox.write("site.yaml", "name: other\nfiles:\n  a: {content: b}\n");
-    told.note("another set beside the same state").run("plan").run("apply --yes").run("state list");
+    transcript.note("another set beside the same state").run("plan").run("apply --yes").run("state list");
     sandbox.write("site.yaml", "name: site\nfiles:\n  a: {path: ../a, content: b}\n  b: {source: nowhere}\n");
-    told.note("a path that leads out, and a source that is not there").run("plan");
+    transcript.note("a path that leads out, and a source that is not there").run("plan");
     sandbox.write(
         "site.yaml",
         "name: site\nfiles:\n  a: {content: x, after: [file.b]}\n  b: {content: y, after: [file.a]}\n",
     );
-    told.note("two files that wait for each other")
+    transcript
+        .note("two files that wait for each other")
         .run("plan")
         .run("plan --target file.c")
         .run("plan -f nowhere");
-    told.run("apply nowhere.plan").run("no-such-command").run("graph --format png");
-    insta::assert_snapshot!(told.text);
+    transcript.run("apply nowhere.plan").run("no-such-command").run("graph --format png");
+    insta::assert_snapshot!(transcript.text);
 }
 
 #[test]
 fn the_help_of_every_command() {
     let sandbox = Sandbox::new("");
-    let mut told = Transcript::of(&sandbox);
+    let mut transcript = Transcript::of(&sandbox);
     for command in [
         "plan",
         "apply",
@@ -161,9 +170,9 @@ fn the_help_of_every_command() {
         "completions",
         "man",
     ] {
-        told.run(&format!("{command} --help"));
+        transcript.run(&format!("{command} --help"));
     }
-    insta::assert_snapshot!(told.text);
+    insta::assert_snapshot!(transcript.text);
 }
 
 #[test]

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use setpoint_engine::{CurrentGraph, Engine, Refreshed, Selection};
+use setpoint_engine::{CurrentGraph, Engine, Interruption, Refreshed, Selection};
 use setpoint_graph::Graph;
-use setpoint_host::Host;
+use setpoint_host::{Host, SetAside};
 use setpoint_state::{Run, Writer};
 
 use super::args::ApplyArgs;
 use super::confirm::confirm;
+use super::details::RunDetails;
 use super::error::Error;
 use super::planfile::PlanFile;
 use super::preview::{self, Preview};
@@ -19,7 +20,6 @@ use super::protect;
 use super::rename::{self, Renamed};
 use super::run::{self, Done, FailureView, Running};
 use super::set::{self, Scope, Set};
-use super::story::Story;
 use super::unreadable::{self, Readable, Unreadable};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
@@ -36,7 +36,7 @@ struct Applied<'a> {
 }
 
 /// A change that is about to be made. Where the result is wanted as data, nothing is shown along the way.
-pub(crate) struct Change<'a> {
+pub(crate) struct PendingChange<'a> {
     pub(crate) command: &'static str,
     pub(crate) set: &'a Set,
     pub(crate) engine: Engine,
@@ -73,10 +73,10 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
     let (writer, mut current) = set.lock("apply", args.write.lock)?;
     let writer = Arc::new(writer);
     let host = set.host(&current)?;
-    clean_up(&host, &writer, report)?;
+    clean_up(&host, &writer, &mut current, Some(set.intended()), report)?;
     let renamed = set.adjust(&host, &mut current)?;
     if let Some(kept) = &kept {
-        let change = Change {
+        let change = PendingChange {
             command: "apply",
             engine: set::engine(&host, &args.write.change, &kept.replace),
             set: &set,
@@ -107,7 +107,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
     }
     let Readable { selection, intended, unreadable } =
         unreadable::leave(&engine, &current, Some(intended), selection, &refreshed)?;
-    let change = Change {
+    let change = PendingChange {
         command: "apply",
         set: &set,
         engine,
@@ -125,13 +125,30 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
 }
 
 /// Removes what a run that was cut off left lying about.
-pub(crate) fn clean_up(host: &Host, writer: &Writer, report: Report) -> Result<(), CliError> {
+pub(crate) fn clean_up(
+    host: &Host,
+    writer: &Writer,
+    current: &mut CurrentGraph,
+    intended: Option<&Graph>,
+    report: Report,
+) -> Result<(), CliError> {
     if let Some(why) = writer.damaged() {
         report.warn(&set::damage(why));
     }
     let removed = host.sweep(writer.in_flight()).map_err(|error| Error::Sweep(error.to_string()))?;
     for path in removed {
         report.detail(|| format!("removed {}, which a run that was cut off had left", path.display()));
+    }
+    let aside = host.put_back_set_aside(current, intended);
+    for SetAside { item, place, was, put_back } in aside.map_err(|error| Error::Sweep(error.to_string()))? {
+        if put_back {
+            report.info(&format!("{was} is back in its place: a run that was cut off had set it aside"));
+        } else {
+            let place = place.display();
+            report.warn(&format!(
+                "what was in {was}, which was {item}, is in {place}: move it to where you want it"
+            ));
+        }
     }
     Ok(())
 }
@@ -149,12 +166,16 @@ fn check_kept(kept: &PlanFile, set: &Set) -> Result<(), CliError> {
 }
 
 /// Carries out a plan that was kept, if it is still what would be done.
-fn apply_kept(change: Change<'_>, kept: &PlanFile, mut current: CurrentGraph) -> Result<Made, CliError> {
+fn apply_kept(
+    change: PendingChange<'_>,
+    kept: &PlanFile,
+    mut current: CurrentGraph,
+) -> Result<Made, CliError> {
     if kept.serial != change.writer.found_serial() {
         return Err(Error::Stale("the state has changed since it was made".to_owned()).into());
     }
     let Scope { selection, intended } = set::scope(&kept.target, change.set.intended(), &current)?;
-    let Change { engine, host, set, .. } = &change;
+    let PendingChange { engine, host, set, .. } = &change;
     let refreshed = runtime()?.block_on(engine.refresh(&mut current, &selection));
     let Readable { selection, intended, unreadable } =
         unreadable::leave(engine, &current, Some(intended), selection, &refreshed)?;
@@ -163,7 +184,7 @@ fn apply_kept(change: Change<'_>, kept: &PlanFile, mut current: CurrentGraph) ->
     if now.plan != kept.plan {
         return Err(Error::Stale("the host has changed since it was made".to_owned()).into());
     }
-    Change { intended, selection, unreadable, ..change }.make(current, &refreshed)
+    PendingChange { intended, selection, unreadable, ..change }.make(current, &refreshed)
 }
 
 /// Takes over what was found on the host, and changes nothing there.
@@ -183,18 +204,18 @@ fn refresh_only(
         renamed: Vec::new(),
         taken_over: BTreeMap::new(),
     };
-    let say = |text: &str| if args.write.json { Ok(()) } else { print(text) };
+    let show = |text: &str| if args.write.json { Ok(()) } else { print(text) };
     if preview.drift.is_empty() {
-        say(&format!("{}: the host is as the state says.\n", set.name()))?;
+        show(&format!("{}: the host is as the state says.\n", set.name()))?;
     } else {
-        say(&super::print::drift(&preview.drift))?;
+        show(&super::print::drift(&preview.drift))?;
         if !confirm("Take this over into the state?", args.write.yes)? {
             return Err(Error::Declined.into());
         }
         writer.save(current, None)?;
         let count = preview.drift.len();
         let items = if count == 1 { "1 item".to_owned() } else { format!("{count} items") };
-        say(&format!("{}: the state of {items} was taken over; the host was not changed.\n", set.name()))?;
+        show(&format!("{}: the state of {items} was taken over; the host was not changed.\n", set.name()))?;
     }
     Ok(Made { preview, done: None })
 }
@@ -224,6 +245,9 @@ impl Made {
         if let Some(done) = &self.done
             && let Err(error) = done.status.result()
         {
+            if let Some(Interruption::Journal(why)) = error.interruption {
+                return Err(Error::Journal(why).into());
+            }
             let (why, command) = (error.to_string(), done.run.command.clone());
             return Err(Error::Incomplete { why, command }.into());
         }
@@ -231,7 +255,7 @@ impl Made {
     }
 }
 
-impl Change<'_> {
+impl PendingChange<'_> {
     /// Shows what is going to be done, asks, does it, and shows what came of it.
     pub(crate) fn make(self, mut current: CurrentGraph, refreshed: &Refreshed) -> Result<Made, CliError> {
         let Self { engine, host, set, intended, selection, .. } = &self;
@@ -278,7 +302,7 @@ impl Change<'_> {
             engine = engine.with_hooks(Progress::new(preview.plan.operations.len()));
         }
         let Preview { plan, drift, taken_over, .. } = preview;
-        let story = Story::new(plan, drift, taken_over, &current, self.intended);
+        let details = RunDetails::new(plan, drift, taken_over, &current, self.intended);
         let runtime = runtime()?;
         let mut current = Some(current);
         let running = Running {
@@ -287,7 +311,7 @@ impl Change<'_> {
             host: &self.host,
             manifest: &self.set.manifest,
             writer: &self.writer,
-            story,
+            details,
             report: self.report,
         };
         runtime.block_on(running.carry_out(&mut current, self.intended, &self.selection))

@@ -39,7 +39,7 @@ pub(crate) struct ChangeArgs {
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub(crate) refresh: bool,
     /// How many operations may run at a time.
-    #[arg(long, value_name = "N", default_value = "8")]
+    #[arg(long, value_name = "N", default_value = "8", value_parser = parse_count)]
     pub(crate) parallelism: NonZeroUsize,
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct WatchArgs {
     #[arg(long)]
     pub(crate) allow_empty: bool,
     /// How many operations may run at a time.
-    #[arg(long, value_name = "N", default_value = "8")]
+    #[arg(long, value_name = "N", default_value = "8", value_parser = parse_count)]
     pub(crate) parallelism: NonZeroUsize,
     /// Prints one JSON object a line for each thing it did.
     #[arg(long)]
@@ -206,9 +206,12 @@ pub(crate) enum StateCommand {
         item: ItemRef,
         #[command(flatten)]
         set: PlaceArgs,
-        /// Prints it as JSON, secrets included.
+        /// Prints it as JSON.
         #[arg(long)]
         json: bool,
+        /// Shows secrets too: contents and variables of items that are sensitive.
+        #[arg(long)]
+        show_secrets: bool,
     },
     /// Forgets items; they stay on the host as they are.
     Rm {
@@ -268,8 +271,8 @@ pub(crate) struct HistoryArgs {
     #[command(flatten)]
     pub(crate) set: PlaceArgs,
     /// How many runs at most.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
-    pub(crate) limit: usize,
+    #[arg(short = 'n', long, value_name = "N", default_value = "20", value_parser = parse_count)]
+    pub(crate) limit: NonZeroUsize,
     /// Prints one JSON object a line.
     #[arg(long)]
     pub(crate) json: bool,
@@ -279,6 +282,7 @@ pub(crate) struct HistoryArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
     /// The number of the run; the latest if none is given.
+    #[arg(value_parser = parse_run)]
     pub(crate) run: Option<u64>,
     #[command(flatten)]
     pub(crate) set: PlaceArgs,
@@ -322,7 +326,18 @@ fn parse_variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Reads how many of something there may be.
+fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "write a whole number that is at least 1".to_owned())
+}
+
+/// Reads the number of a run.
+fn parse_run(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "write the number of a run, as `setpoint history` lists them".to_owned())
+}
+
 fn parse_duration(text: &str) -> Result<Duration, String> {
-    let parsed: jiff::SignedDuration = text.parse().map_err(|error| format!("{error}; write 30s or 2m"))?;
+    let parsed: jiff::SignedDuration =
+        text.parse().map_err(|_| "write a time such as 30s or 2m".to_owned())?;
     Duration::try_from(parsed).map_err(|_| "a time must not be negative".to_owned())
 }

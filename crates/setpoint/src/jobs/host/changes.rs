@@ -1,18 +1,18 @@
 //! What changes about an item, attribute by attribute.
 
 use setpoint_graph::ItemHandle;
-use setpoint_host::{Attribute, attributes};
+use setpoint_host::{WholeAttribute, attributes};
 use setpoint_plan::AttributeChange;
 use similar::TextDiff;
 
 /// What is shown in place of a value that must not be.
-const MASKED: &str = "(sensitive)";
+pub(crate) const MASKED: &str = "(sensitive)";
 /// How many lines of a content are shown where all of it comes or goes.
 const LINES_SHOWN: usize = 12;
 
 /// One attribute that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct Difference {
     pub(crate) name: &'static str,
     pub(crate) old: Option<Value>,
     pub(crate) new: Option<Value>,
@@ -26,7 +26,7 @@ pub(crate) struct Value {
 }
 
 /// The attributes that differ between two values of an item, or all of the only one.
-pub(crate) fn changes(old: Option<&ItemHandle>, new: Option<&ItemHandle>) -> Vec<Change> {
+pub(crate) fn changes(old: Option<&ItemHandle>, new: Option<&ItemHandle>) -> Vec<Difference> {
     let (old, new) = (all(old), all(new));
     let mut changes = Vec::new();
     for attribute in &new {
@@ -34,29 +34,30 @@ pub(crate) fn changes(old: Option<&ItemHandle>, new: Option<&ItemHandle>) -> Vec
         if before.is_none_or(|before| before.value != attribute.value) {
             // What is a secret on one side may be one on the other.
             let sensitive = attribute.sensitive || before.is_some_and(|before| before.sensitive);
-            let hidden = |attribute: &Attribute| shown(&Attribute { sensitive, ..attribute.clone() });
+            let hidden =
+                |attribute: &WholeAttribute| shown(&WholeAttribute { sensitive, ..attribute.clone() });
             let name = attribute.name;
-            changes.push(Change { name, old: before.map(hidden), new: Some(hidden(attribute)) });
+            changes.push(Difference { name, old: before.map(hidden), new: Some(hidden(attribute)) });
         }
     }
     for attribute in old.iter().filter(|old| new.iter().all(|new| new.name != old.name)) {
-        changes.push(Change { name: attribute.name, old: Some(shown(attribute)), new: None });
+        changes.push(Difference { name: attribute.name, old: Some(shown(attribute)), new: None });
     }
     changes
 }
 
-fn all(item: Option<&ItemHandle>) -> Vec<Attribute> {
+fn all(item: Option<&ItemHandle>) -> Vec<WholeAttribute> {
     item.map(attributes).unwrap_or_default()
 }
 
-fn shown(attribute: &Attribute) -> Value {
+fn shown(attribute: &WholeAttribute) -> Value {
     if attribute.sensitive {
         return Value { text: MASKED.to_owned(), multiline: false };
     }
     Value { text: attribute.value.clone(), multiline: attribute.multiline }
 }
 
-impl Change {
+impl Difference {
     /// The lines in which it is shown, the first with the attribute's name.
     pub(crate) fn lines(&self) -> Vec<String> {
         let name = self.name;

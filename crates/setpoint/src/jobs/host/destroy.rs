@@ -6,7 +6,7 @@ use std::sync::Arc;
 use setpoint_engine::{Refreshed, Selection};
 use setpoint_graph::Graph;
 
-use super::apply::{Change, Made, clean_up};
+use super::apply::{Made, PendingChange, clean_up};
 use super::args::WriteArgs;
 use super::set::{self, Set};
 use super::unreadable::{self, Readable};
@@ -20,12 +20,13 @@ pub(crate) fn run(args: &WriteArgs, report: Report) -> Result<u8, CliError> {
 
 /// Shows what goes, asks, and deletes it. With `--json` nothing is shown yet.
 pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError> {
-    let set = Set::load(&args.set)?;
+    let set = Set::load_to_remove(&args.set)?;
     set.report_foreign(report);
     let (writer, mut current) = set.lock("destroy", args.lock)?;
     let writer = Arc::new(writer);
     let host = set.host(&current)?;
-    clean_up(&host, &writer, report)?;
+    let stays = (!args.change.target.is_empty()).then(|| set.intended());
+    clean_up(&host, &writer, &mut current, stays, report)?;
     let engine = set::engine(&host, &args.change, &[]);
     set::check_known(&args.change.target, &Graph::new(set.name()), &current)?;
     let gone = set::dependents(&current, &args.change.target);
@@ -45,7 +46,7 @@ pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError
     }
     let Readable { selection, intended, unreadable } =
         unreadable::leave(&engine, &current, rest.map(Cow::Owned), selection, &refreshed)?;
-    let change = Change {
+    let change = PendingChange {
         command: "destroy",
         set: &set,
         engine,

@@ -3,12 +3,13 @@
 use std::io;
 use std::path::PathBuf;
 
+use serde::Serialize;
 use setpoint_engine::{EngineError, ReconcileError};
 use setpoint_graph::{GraphError, ItemRef};
-use setpoint_host::{Diagnostic, HostError};
+use setpoint_host::{Diagnostic, HostError, Origin};
 use setpoint_state::StateError;
 
-use crate::error::{Reportable, reported_as};
+use crate::error::{ErrorData, Reportable, reported_as};
 
 /// Why a command of a host failed.
 #[derive(Debug, thiserror::Error)]
@@ -67,12 +68,36 @@ pub(super) enum Error {
     /// Some items could not be read.
     #[error("some items can't be read, and are left as they are:\n  {}", .0.join("\n  "))]
     Unreadable(Vec<String>),
+    /// The manifests protect an item.
+    #[error(
+        "{item} is declared with `prevent_destroy` in {place}, which protects it again with the next run"
+    )]
+    ProtectedByManifest {
+        /// The item.
+        item: ItemRef,
+        /// Where it is declared.
+        place: String,
+    },
     /// The plan deletes what must not be.
     #[error("the plan deletes what is protected by `prevent_destroy`: {}", listed(.0))]
     Protected(Vec<ItemRef>),
     /// Manifests that declare nothing of what is there.
     #[error("the manifests declare nothing any more, and there {}", were(*.0))]
     NothingLeft(usize),
+    /// A file that declared something, and does not any more.
+    #[error("{} is no manifest of Setpoint any more, and what it declared would be deleted", .0.display())]
+    Emptied(PathBuf),
+    /// Manifests that are about something else than they were.
+    #[error("the set has another name or another root now; stop and start `setpoint watch`")]
+    OtherSetNow,
+    /// The file system that everything is in is not there.
+    #[error("the file system at {} is not mounted, and what is remembered of {} is in it", .mount.display(), .root.display())]
+    NotMounted {
+        /// Where it was mounted.
+        mount: PathBuf,
+        /// The root.
+        root: PathBuf,
+    },
     /// Everything that is remembered is in another root.
     #[error("what is remembered is in {}, and the manifests say {} now", .was.display(), .now.display())]
     OtherRoot {
@@ -126,6 +151,9 @@ pub(super) enum Error {
         /// The command that made the run.
         command: String,
     },
+    /// What is about to be done could not be noted, so that it was not.
+    #[error("not all was done: the journal could not be written: {0}")]
+    Journal(String),
     /// Files can't be followed.
     #[error("can't follow the files: {0}")]
     Watch(#[from] notify::Error),
@@ -181,7 +209,7 @@ impl Reportable for Error {
             Self::Manifest(_) => "manifest",
             Self::State(StateError::Locked { .. } | StateError::Busy { .. }) => "locked",
             Self::State(StateError::OtherSet { .. }) => "other-set",
-            Self::State(_) => "state",
+            Self::State(_) | Self::Journal(_) => "state",
             Self::Unreadable(_) | Self::Host(_) | Self::Sweep(_) | Self::NotThere(_) => "host",
             Self::NoSuchItem(..)
             | Self::NotRemembered(..)
@@ -190,9 +218,9 @@ impl Reportable for Error {
             | Self::RenamedAlready { .. }
             | Self::NameTaken { .. }
             | Self::OtherKind { .. } => "item",
-            Self::Protected(_) => "protected",
+            Self::Protected(_) | Self::ProtectedByManifest { .. } => "protected",
             Self::NothingLeft(_) => "nothing-left",
-            Self::OtherRoot { .. } | Self::Running(_) | Self::NotMoved(_) => "root",
+            Self::OtherRoot { .. } | Self::NotMounted { .. } | Self::Running(_) | Self::NotMoved(_) => "root",
             Self::NobodyToAsk | Self::Declined => "declined",
             Self::PlanFile { .. } => "plan-file",
             Self::Stale(_) => "stale",
@@ -215,11 +243,11 @@ impl Reportable for Error {
             Self::State(StateError::OtherSet { .. }) => {
                 Some("name another directory with `--state`, or give the manifests their old `name` back")
             }
-            Self::State(StateError::Database { .. } | StateError::File { .. }) => Some(
+            Self::State(StateError::Database { .. } | StateError::File { .. }) | Self::Journal(_) => Some(
                 "see that the disk has room and that you may write there; nothing that was remembered is lost",
             ),
             Self::State(StateError::Broken { .. } | StateError::Damaged { .. }) => Some(
-                "move the state directory away to start anew; what is on the host can be taken over with `adopt: true`",
+                "put back `state.redb` from a backup; without one, move it and `state.last` away, leave the rest of the directory, and take over what is on the host with `adopt: true`",
             ),
             Self::NoSuchItem(..) | Self::NotDeclared(..) => Some(
                 "items are written kind.name, for instance file.motd; `setpoint graph` shows all of them",
@@ -236,11 +264,17 @@ impl Reportable for Error {
             Self::Protected(_) => Some(
                 "if they may go, declare them without `prevent_destroy` for once, or say `setpoint state unprotect ITEM`",
             ),
+            Self::ProtectedByManifest { .. } => {
+                Some("take `prevent_destroy` away there: a declaration without it ends the protection")
+            }
             Self::NothingLeft(_) => {
                 Some("say `--allow-empty` if all of it is to be deleted, or use `setpoint destroy`")
             }
             Self::OtherRoot { .. } => Some(
                 "nothing was changed; say `setpoint destroy` with the old root first, or move everything by hand and say `setpoint state relocate`",
+            ),
+            Self::NotMounted { .. } => Some(
+                "nothing was changed; mount it, or, if everything was moved to this file system, say `setpoint state relocate`",
             ),
             Self::NotMoved(_) => Some("move what is in the old root there first; nothing was changed"),
             Self::Running(_) => Some("end them, and let `setpoint state rm ITEM` forget them, first"),
@@ -248,10 +282,10 @@ impl Reportable for Error {
             Self::Stale(_) => Some("make a new one with `setpoint plan --out FILE`"),
             Self::NoSuchRun(_) => Some("`setpoint history` lists the runs"),
             Self::Incomplete { command, .. } if command == "destroy" => Some(
-                "`setpoint explain ITEM` says why an item is as it is; the next `setpoint destroy` goes on",
+                "`setpoint explain ITEM` says why an item is as it is; mend what failed and run `setpoint destroy` again",
             ),
             Self::Incomplete { .. } => Some(
-                "`setpoint explain ITEM` says why an item is as it is; the next `setpoint apply` goes on",
+                "`setpoint explain ITEM` says why an item is as it is; mend what failed and run `setpoint apply` again",
             ),
             Self::PlanFile { .. } => {
                 Some("a plan is what `setpoint plan --out FILE` wrote; manifests are named with `-f FILE`")
@@ -271,7 +305,16 @@ impl Reportable for Error {
 
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NotEmpty(_) | Self::Directory { .. } => crate::error::USAGE,
+            Self::NotEmpty(_)
+            | Self::Directory { .. }
+            | Self::NoSuchItem(..)
+            | Self::NotRemembered(..)
+            | Self::NotDeclared(..)
+            | Self::NoSuchRun(_) => crate::error::USAGE,
+            // The manifests are fine: a value was set that they do not have.
+            Self::Manifest(wrong) if wrong.iter().all(|wrong| wrong.origin == Origin::Variable) => {
+                crate::error::USAGE
+            }
             _ => 1,
         }
     }
@@ -279,6 +322,37 @@ impl Reportable for Error {
     fn has_own_heading(&self) -> bool {
         // Diagnostics say themselves that they are errors.
         matches!(self, Self::Manifest(_))
+    }
+
+    fn data(&self) -> Option<ErrorData> {
+        let Self::Manifest(wrong) = self else { return None };
+        let diagnostics = wrong.iter().map(|wrong| serde_json::json!(DiagnosticView::from(wrong)));
+        Some(ErrorData { message: errors(wrong.len()), diagnostics: diagnostics.collect() })
+    }
+}
+
+/// One error of a manifest as data.
+#[derive(Debug, Serialize)]
+pub(super) struct DiagnosticView<'a> {
+    file: String,
+    line: usize,
+    column: usize,
+    text: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+}
+
+impl<'a> From<&'a Diagnostic> for DiagnosticView<'a> {
+    fn from(diagnostic: &'a Diagnostic) -> Self {
+        Self {
+            file: diagnostic.file.display().to_string(),
+            line: diagnostic.line,
+            column: diagnostic.column,
+            text: &diagnostic.text,
+            message: &diagnostic.message,
+            hint: diagnostic.hint.as_deref(),
+        }
     }
 }
 
@@ -315,9 +389,14 @@ fn listed(items: &[ItemRef]) -> String {
 /// Diagnostics one after the other, and how many there are.
 fn diagnostics(diagnostics: &[Diagnostic]) -> String {
     let mut text: Vec<String> = diagnostics.iter().map(|diagnostic| format!("{diagnostic}\n")).collect();
-    text.push(match diagnostics.len() {
-        1 => "error: the manifest has 1 error, and nothing was changed".to_owned(),
-        count => format!("error: the manifests have {count} errors, and nothing was changed"),
-    });
+    text.push(format!("error: {}", errors(diagnostics.len())));
     text.join("\n")
+}
+
+/// How many errors manifests have, in a sentence.
+fn errors(count: usize) -> String {
+    match count {
+        1 => "the manifest has 1 error, and nothing was changed".to_owned(),
+        count => format!("the manifests have {count} errors, and nothing was changed"),
+    }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use setpoint_engine::{CurrentGraph, Engine, Operation, Selection, condition};
+use setpoint_engine::{CurrentGraph, Engine, Explanation, Operation, Selection, condition};
 use setpoint_graph::{Graph, ItemHandle, ItemRef};
 use setpoint_host::{Directory, Started, registry};
 
@@ -23,7 +23,11 @@ struct Explained {
     declared_in: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     adopted: bool,
-    explanation: Vec<String>,
+    /// Why it can't be read: what is known of it is then from when it could be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unreadable: Option<String>,
+    #[serde(flatten)]
+    explanation: Explanation,
     /// The process that runs for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<i32>,
@@ -73,7 +77,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<u8, CliError> {
     set.adjust(&host, &mut snapshot.graph)?;
     let engine = Engine::new(registry(&host));
     let item = &args.item;
-    // What is on the host now is part of why it is as it is; what can't be read is told by the rest.
+    // What is on the host now is part of the explanation; an item that can't be read is explained by what is remembered.
     let of_declared = set::requirements(set.intended(), [item]);
     let only = Selection::items(of_declared.into_iter().chain(set::requirements(&snapshot.graph, [item])));
     let refreshed = runtime()?.block_on(engine.refresh(&mut snapshot.graph, &only));
@@ -84,7 +88,9 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<u8, CliError> {
     let declared_in = declared.map(|declared| format!("{}:{}", declared.file.display(), declared.line));
     let adopted = is_adopted(&snapshot.graph, item);
     let mut text = explanation.to_string();
-    if let Some((_, why)) = refreshed.unreadable.iter().find(|(unreadable, _)| unreadable == item) {
+    let unreadable = refreshed.unreadable.iter().find(|(unreadable, _)| unreadable == item);
+    let unreadable = unreadable.map(|(_, why)| why.to_string());
+    if let Some(why) = &unreadable {
         // What is remembered may not be true any more.
         text = format!("{item} can't be read: {why}\n  when it could be read last: {text}");
     }
@@ -94,13 +100,13 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<u8, CliError> {
     let last_change = last_change(&set, item)?;
     let (needs, needed_by) = (needs(current, set.intended(), item), needed_by(current, set.intended(), item));
     if args.json {
-        let explanation = text.lines().map(ToOwned::to_owned).collect();
         let (kind, name) = (item.kind().to_string(), item.name().to_string());
         print_json(&Explained {
             kind,
             name,
             declared_in,
             adopted,
+            unreadable,
             explanation,
             pid,
             needs,

@@ -12,7 +12,7 @@ use crate::error::CliError;
 use crate::report::{print, print_json};
 
 pub(crate) fn list(args: &HistoryArgs) -> Result<u8, CliError> {
-    let runs = state_of(&args.set).runs(args.limit)?;
+    let runs = state_of(&args.set).runs(args.limit.get())?;
     if args.json {
         runs.iter().try_for_each(print_json)?;
         return Ok(0);

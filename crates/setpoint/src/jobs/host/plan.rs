@@ -62,8 +62,5 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
     }
     preview.result()?;
     let changes = args.detailed_exitcode && !preview.plan.is_empty();
-    // The process is about to end, and taking large graphs apart takes its time.
-    std::mem::forget(snapshot);
-    std::mem::forget(set);
     Ok(if changes { CHANGES } else { 0 })
 }

@@ -9,7 +9,7 @@ use setpoint_graph::{Graph, ItemHandle, ItemRef};
 use setpoint_host::{Command, Existing, Host, Manifest, RootPath, path_of};
 use setpoint_plan::{Action, AttributeChange, Plan, ReasonCode};
 
-use super::changes::{Change, changes};
+use super::changes::{Difference, changes};
 use super::error::Error;
 use super::protect;
 use super::rename::Renamed;
@@ -51,7 +51,7 @@ pub(crate) struct DriftView {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) detail: Vec<AttributeChange>,
     #[serde(skip)]
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<Difference>,
 }
 
 impl Preview {
@@ -75,7 +75,7 @@ impl From<&Drifted> for DriftView {
             name: drifted.item.name().to_string(),
             gone: found.is_none(),
             contested: drifted.contested,
-            detail: changes.iter().map(Change::data).collect(),
+            detail: changes.iter().map(Difference::data).collect(),
             changes,
         }
     }
@@ -101,8 +101,10 @@ pub(crate) fn preview(
     for operation in &mut plan.operations {
         let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
         let new = intended.and_then(|graph| graph.item(&item));
-        operation.detail =
-            operation_changes(operation.action, current.item(&item), new).iter().map(Change::data).collect();
+        operation.detail = operation_changes(operation.action, current.item(&item), new)
+            .iter()
+            .map(Difference::data)
+            .collect();
         if operation.action == Action::Delete
             && !operation.temporary
             && let Some(fate) = fate(current, &item)
@@ -139,9 +141,19 @@ pub(crate) fn preview(
         operation.code = Some(ReasonCode::TakenOver);
         operation.reason = String::from("it is there already, and is taken over; in the end it is as it was");
         if let Ok(Observed::Present(found)) = reading.observed {
-            operation.detail = changes(Some(&found), Some(&reading.was)).iter().map(Change::data).collect();
+            operation.detail =
+                changes(Some(&found), Some(&reading.was)).iter().map(Difference::data).collect();
             there.insert(reading.was.reference().clone(), found);
         }
+    }
+    let is_touched = |item: &ItemRef| {
+        plan.operations.iter().any(|operation| {
+            operation.action != Action::Delete
+                && ItemRef::new(operation.kind.as_str(), operation.name.as_str()) == *item
+        })
+    };
+    for (item, account) in manifest.unknown_accounts().into_iter().filter(|(item, _)| is_touched(item)) {
+        warnings.push(format!("{item} can't be made as declared: {account} on this host"));
     }
     protect::check(manifest, current, &plan)?;
     let drift = refreshed.drifted.iter().map(DriftView::from).collect();
@@ -153,7 +165,7 @@ pub(crate) fn operation_changes(
     action: Action,
     old: Option<&ItemHandle>,
     new: Option<&ItemHandle>,
-) -> Vec<Change> {
+) -> Vec<Difference> {
     match action {
         Action::Create => changes(None, new),
         Action::Modify | Action::Recreate => changes(old, new),
@@ -162,7 +174,7 @@ pub(crate) fn operation_changes(
 }
 
 /// What a person wants to know of an item that goes: where it is, and what is run.
-fn deletion(old: Option<&ItemHandle>) -> Vec<Change> {
+fn deletion(old: Option<&ItemHandle>) -> Vec<Difference> {
     let mut shown = changes(old, None);
     shown.retain(|change| ["path", "undo", "command"].contains(&change.name));
     shown

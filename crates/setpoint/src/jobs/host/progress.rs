@@ -16,8 +16,8 @@ use crate::report::{Report, print};
 
 /// How many operations are shown one by one; of more, only how far they are.
 const SHOWN_ONE_BY_ONE: usize = 200;
-/// When it is said of an operation that it still runs; after the last of these, every minute.
-const SAID_AFTER: [Duration; 4] =
+/// After how long an operation that still runs is named; after the last of these, every minute.
+const REMIND_AFTER: [Duration; 4] =
     [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(30), Duration::from_mins(1)];
 /// How often it is looked for operations that take long.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -50,18 +50,18 @@ struct Operations {
 struct Started {
     operation: Operation,
     at: Instant,
-    /// How often it was said that it still runs.
-    said: u32,
+    /// How often it was named as still running.
+    reminders: u32,
 }
 
 impl Started {
-    /// How long it has been running, if it is time to say so.
+    /// How long it has been running, if it is time to name it.
     fn due(&self, now: Instant) -> Option<Duration> {
         let elapsed = now.saturating_duration_since(self.at);
-        let [.., last] = SAID_AFTER;
-        let position = usize::try_from(self.said).unwrap_or(usize::MAX);
-        let due = SAID_AFTER.get(position).copied().unwrap_or_else(|| {
-            let minutes = position.saturating_sub(SAID_AFTER.len() - 1);
+        let [.., last] = REMIND_AFTER;
+        let position = usize::try_from(self.reminders).unwrap_or(usize::MAX);
+        let due = REMIND_AFTER.get(position).copied().unwrap_or_else(|| {
+            let minutes = position.saturating_sub(REMIND_AFTER.len() - 1);
             last.saturating_mul(u32::try_from(minutes + 1).unwrap_or(u32::MAX))
         });
         (elapsed >= due).then_some(elapsed)
@@ -80,7 +80,7 @@ impl Running {
             let now = Instant::now();
             for (item, started) in &mut operations.by_item {
                 if let Some(elapsed) = started.due(now) {
-                    started.said += 1;
+                    started.reminders += 1;
                     // A line that can't be written stops nothing.
                     let _ = print(&still_running(item, started.operation, elapsed));
                 }
@@ -104,7 +104,7 @@ impl Progress {
     pub(crate) fn new(total: usize) -> Arc<Self> {
         let running = Arc::new(Running::default());
         let reminded = Arc::clone(&running);
-        // Where there is no thread for it, nothing is said.
+        // Without a thread for it, no operation is named.
         let reminder = std::thread::Builder::new().spawn(move || reminded.remind()).ok();
         Arc::new(Self { total, done: AtomicUsize::new(0), running, reminder })
     }
@@ -123,7 +123,7 @@ impl Drop for Progress {
 
 impl Hooks for Progress {
     fn before(&self, operation: Operation, item: &ItemHandle) -> Result<(), OpError> {
-        let started = Started { operation, at: Instant::now(), said: 0 };
+        let started = Started { operation, at: Instant::now(), reminders: 0 };
         self.running.lock().by_item.insert(item.reference().clone(), started);
         Ok(())
     }
@@ -155,15 +155,15 @@ mod tests {
     #[test]
     fn of_what_runs_for_long_it_is_said_less_and_less_often() {
         let at = Instant::now();
-        let mut started = Started { operation: Operation::Create, at, said: 0 };
-        let mut said = Vec::new();
+        let mut started = Started { operation: Operation::Create, at, reminders: 0 };
+        let mut reminded = Vec::new();
         for second in 0..=240 {
             if let Some(elapsed) = started.due(at + Duration::from_secs(second)) {
-                started.said += 1;
-                said.push(elapsed.as_secs());
+                started.reminders += 1;
+                reminded.push(elapsed.as_secs());
             }
         }
-        assert_eq!(said, [2, 10, 30, 60, 120, 180, 240]);
+        assert_eq!(reminded, [2, 10, 30, 60, 120, 180, 240]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use setpoint_engine::{CurrentGraph, ItemState};
 use setpoint_graph::ItemRef;
-use setpoint_host::Manifest;
+use setpoint_host::{Manifest, is_activity};
 use setpoint_plan::{Action, Plan};
 
 use super::error::Error;
@@ -47,9 +47,4 @@ fn is_protected(manifest: &Manifest, current: &CurrentGraph, item: &ItemRef) -> 
         Some(declared) => declared.prevent_destroy,
         None => current.state(item).is_some_and(ItemState::is_protected),
     }
-}
-
-/// Whether items of a kind are something that runs rather than something that is kept.
-fn is_activity(kind: &str) -> bool {
-    matches!(kind, "process" | "command")
 }

@@ -1,16 +1,16 @@
 //! Items that are called differently now, and are what they were.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
 use setpoint_engine::{CurrentGraph, ItemState};
-use setpoint_graph::{Graph, ItemHandle, ItemRef};
-use setpoint_host::{Kept, item_types, path_of};
+use setpoint_graph::{Graph, Item as _, ItemHandle, ItemRef, SlotId};
+use setpoint_host::{Directory, Host, Kept, RootPath, item_types, path_of};
 use setpoint_state::Writer;
 
 use super::error::Error;
-use super::set::{not_remembered, runtime_directory};
+use super::set::{is_there, not_remembered, runtime_directory};
 use crate::error::CliError;
 
 /// An item that has another name now.
@@ -50,6 +50,50 @@ pub(crate) fn follow(current: &mut CurrentGraph, intended: &Graph) -> Result<Vec
     Ok(renamed)
 }
 
+/// Finds directories that are to move to where one is that nobody declared, and that can't make room as it holds what is not
+/// Setpoint's: that one is theirs then, and what they were is one that nobody declares any more.
+pub(crate) fn take_places(
+    current: &mut CurrentGraph,
+    intended: &Graph,
+    host: &Host,
+) -> Result<Vec<Renamed>, CliError> {
+    let undeclared: BTreeMap<&RootPath, &ItemRef> = current
+        .items()
+        .filter(|node| !intended.contains(node.reference()) && is_there(current, node.reference()))
+        .filter_map(|node| {
+            let directory = node.item().get::<Directory>().filter(|directory| directory.implicit)?;
+            Some((&directory.path, node.reference()))
+        })
+        .collect();
+    if undeclared.is_empty() {
+        return Ok(Vec::new());
+    }
+    // What is Setpoint's and stays where it is keeps a directory in use as well.
+    let leaving: BTreeSet<&str> = current
+        .items()
+        .filter_map(|node| {
+            let stays = intended.item(node.reference()).and_then(path_of);
+            path_of(node.item()).filter(|path| stays != Some(path)).map(RootPath::as_str)
+        })
+        .collect();
+    let mut renamed = Vec::new();
+    for node in intended.items() {
+        let (item, Some(new)) = (node.reference(), node.item().get::<Directory>()) else { continue };
+        let Some(old) = current.item(item).and_then(|item| item.get::<Directory>()) else { continue };
+        let Some(&there) = undeclared.get(&new.path) else { continue };
+        let was = ItemRef::of::<Directory>(format!("{}/", old.path));
+        let is_free = !current.contains(&was);
+        if old.path != new.path && is_free && host.holds_others(&new.path, &leaving) {
+            renamed.push(Renamed { from: item.clone(), to: was });
+            renamed.push(Renamed { from: there.clone(), to: item.clone() });
+        }
+    }
+    for Renamed { from, to } in &renamed {
+        rename(current, from, to)?;
+    }
+    Ok(renamed)
+}
+
 /// What kind of thing an item is, and where.
 fn key(item: &ItemHandle) -> Option<(String, String)> {
     path_of(item).map(|path| (item.kind().to_string(), path.to_string()))
@@ -61,13 +105,44 @@ pub(crate) fn rename(graph: &mut CurrentGraph, from: &ItemRef, to: &ItemRef) -> 
     let types = item_types();
     let mut value = types.item_to_value(node.item()).map_err(setpoint_state::StateError::Item)?;
     value["name"] = Value::from(to.name().as_str());
+    if *to.kind() == Directory::KIND && to.name().as_str().ends_with('/') {
+        // So only directories are called that nobody declares.
+        value["implicit"] = Value::from(true);
+    }
     let renamed = types.item_from_value(to.kind(), value).map_err(setpoint_state::StateError::Item)?;
     let (path, item_state) = (node.path(), node.state().cloned());
+    let dependents: BTreeSet<SlotId> = graph.incoming_at(node.slot()).iter().map(|edge| edge.slot).collect();
+    let dependents: Vec<ItemRef> =
+        dependents.into_iter().filter_map(|slot| graph.reference_at(slot).cloned()).collect();
     graph.del_item(from)?;
     match item_state {
         Some(item_state) => graph.put_item_with_state(&path, renamed, item_state)?,
         None => graph.put_item_into(&path, renamed)?,
     };
+    dependents.iter().try_for_each(|dependent| need_by_new_name(graph, dependent, from, to))
+}
+
+/// Lets an item need another one by its new name: what it stands on is the same.
+fn need_by_new_name(
+    graph: &mut CurrentGraph,
+    dependent: &ItemRef,
+    from: &ItemRef,
+    to: &ItemRef,
+) -> Result<(), CliError> {
+    let Some(node) = graph.node_of(dependent) else { return Ok(()) };
+    let (types, path) = (item_types(), node.path());
+    let mut value = types.item_to_value(node.item()).map_err(setpoint_state::StateError::Item)?;
+    let (old, new) = (serde_json::json!(from), serde_json::json!(to));
+    if let Some(needs) = value.get_mut("needs").and_then(Value::as_array_mut) {
+        for need in needs.iter_mut().filter_map(|need| need.get_mut("item")).filter(|need| **need == old) {
+            need.clone_from(&new);
+        }
+        // In the order in which manifests give them.
+        let text = |need: &Value, field: &str| need["item"][field].as_str().unwrap_or_default().to_owned();
+        needs.sort_by_key(|need| (text(need, "kind"), text(need, "name")));
+    }
+    let changed = types.item_from_value(dependent.kind(), value).map_err(setpoint_state::StateError::Item)?;
+    graph.put_item_into(&path, changed)?;
     Ok(())
 }
 
@@ -79,7 +154,8 @@ pub(crate) fn save(writer: &Writer, graph: &CurrentGraph, renamed: &[Renamed]) -
         kept.link(from, to).map_err(|source| Error::Kept { item: from.clone(), source })?;
     }
     writer.save(graph, None)?;
-    for Renamed { from, .. } in renamed {
+    for Renamed { from, .. } in renamed.iter().filter(|one| renamed.iter().all(|other| other.to != one.from))
+    {
         kept.remove(from);
     }
     Ok(())

@@ -17,13 +17,17 @@ pub(crate) struct Place {
     root: PathBuf,
     device: u64,
     inode: u64,
+    /// Where the file system that it is in is mounted; none of one that an earlier version remembered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mount: Option<PathBuf>,
 }
 
 impl Place {
     pub(crate) fn of(root: &Path) -> Result<Self, CliError> {
         let failed = |source| Error::Directory { dir: root.to_path_buf(), source };
         let found = fs::metadata(root).map_err(failed)?;
-        Ok(Self { root: root.to_path_buf(), device: found.dev(), inode: found.ino() })
+        let mount = mount_point(root, found.dev());
+        Ok(Self { root: root.to_path_buf(), device: found.dev(), inode: found.ino(), mount })
     }
 
     /// As it is remembered.
@@ -37,11 +41,27 @@ impl Place {
             return Ok(());
         };
         let is_moved = (before.device, before.inode) == (self.device, self.inode);
-        if current.is_empty() || before.root == self.root || is_moved {
+        if current.is_empty() || is_moved {
             return Ok(());
+        }
+        if before.root == self.root {
+            // The numbers of devices are others after a restart of the machine; where they are mounted is not.
+            let unmounted = before.mount.as_ref().zip(self.mount.as_ref());
+            return match unmounted.filter(|(before, now)| before != now && before.starts_with(now)) {
+                Some((mount, _)) => {
+                    Err(Error::NotMounted { mount: mount.clone(), root: before.root.clone() }.into())
+                }
+                None => Ok(()),
+            };
         }
         Err(Error::OtherRoot { was: before.root, now: self.root.clone() }.into())
     }
+}
+
+/// The outermost directory around a path that is on the same device: there the file system is mounted.
+fn mount_point(path: &Path, device: u64) -> Option<PathBuf> {
+    let is_same = |path: &&Path| fs::metadata(path).is_ok_and(|found| found.dev() == device);
+    path.ancestors().take_while(is_same).last().map(Path::to_path_buf)
 }
 
 #[cfg(test)]

@@ -6,13 +6,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 use setpoint_engine::{CurrentGraph, Engine, Failure, Interruption, LogEntry, Operation, Selection, Status};
-use setpoint_graph::Graph;
-use setpoint_host::{Host, Manifest};
+use setpoint_graph::{Graph, Item as _};
+use setpoint_host::{Command, Host, Manifest};
 use setpoint_state::{Outcome, Run, RunEntry, Writer};
 use tokio_util::sync::CancellationToken;
 
+use super::details::RunDetails;
 use super::protect;
-use super::story::Story;
 use crate::error::CliError;
 use crate::report::Report;
 use crate::service::Signals;
@@ -54,7 +54,7 @@ pub(crate) struct Running<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) writer: &'a Writer,
     /// What is to be remembered of it.
-    pub(crate) story: Story,
+    pub(crate) details: RunDetails,
     pub(crate) report: Report,
 }
 
@@ -67,7 +67,7 @@ impl Running<'_> {
         intended: Option<&Graph>,
         selection: &Selection,
     ) -> Result<Done, CliError> {
-        let Self { command, engine, host, manifest, writer, story, report } = self;
+        let Self { command, engine, host, manifest, writer, details, report } = self;
         let started = Timestamp::now();
         let number = writer.begin(command, started);
         let (drain, cancel) = (CancellationToken::new(), CancellationToken::new());
@@ -88,8 +88,8 @@ impl Running<'_> {
             started,
             ended: Timestamp::now(),
             outcome,
-            entries: status.log().iter().map(|entry| story.tell(RunEntry::from(entry))).collect(),
-            drift: story.drift,
+            entries: status.log().iter().map(|entry| details.complete(RunEntry::from(entry))).collect(),
+            drift: details.drift,
         };
         if let Some(current) = current {
             host.settle(current);
@@ -124,8 +124,14 @@ pub(crate) fn line(entry: &LogEntry) -> String {
     let item = entry.item().reference();
     match (entry.error(), entry.operation()) {
         (Some(error), operation) => format!("  ! {item} failed to {operation}{took}: {error}\n"),
+        (None, Operation::Create) if entry.is_anew() => format!("  + {item} made anew{took}\n"),
         (None, Operation::Create) => format!("  + {item} created{took}\n"),
         (None, Operation::Modify) => format!("  ~ {item} modified{took}\n"),
+        // Nothing is undone of a command that is about to be applied again.
+        (None, Operation::Delete) if entry.is_anew() && item.kind() == &Command::KIND => {
+            format!("  - {item} is about to be applied again{took}\n")
+        }
+        (None, Operation::Delete) if entry.is_anew() => format!("  - {item} taken away for now{took}\n"),
         (None, Operation::Delete) if entry.ownership().is_adopted() => format!("  - {item} let go{took}\n"),
         (None, Operation::Delete) => format!("  - {item} deleted{took}\n"),
     }
@@ -135,13 +141,16 @@ pub(crate) fn line(entry: &LogEntry) -> String {
 pub(crate) fn summary(done: &Done) -> String {
     let entries = done.status.log();
     let word = |entry: &LogEntry| match entry.operation() {
+        Operation::Create if entry.is_anew() => "made anew",
         Operation::Create => "created",
         Operation::Modify => "modified",
+        // What came of it is counted when it is back.
+        Operation::Delete if entry.is_anew() => "",
         Operation::Delete if entry.ownership().is_adopted() => "let go",
         Operation::Delete => "deleted",
     };
     let mut parts: Vec<String> = Vec::new();
-    for counted in ["created", "modified", "deleted", "let go"] {
+    for counted in ["created", "modified", "made anew", "deleted", "let go"] {
         let count = entries.iter().filter(|entry| entry.error().is_none() && word(entry) == counted).count();
         if count > 0 {
             parts.push(format!("{count} {counted}"));

@@ -29,7 +29,17 @@ pub(crate) struct Set {
 
 impl Set {
     pub(crate) fn load(args: &SetArgs) -> Result<Self, CliError> {
-        let (manifest, state) = (load_manifest(args)?, state_of(&args.at));
+        Self::of(load_manifest(args)?, args)
+    }
+
+    /// Loads a set of which things are only removed: what files would hold is not needed for that.
+    pub(crate) fn load_to_remove(args: &SetArgs) -> Result<Self, CliError> {
+        let manifest = setpoint_host::load_without_contents(&args.at.file, &args.var);
+        Self::of(manifest.map_err(Error::Manifest)?, args)
+    }
+
+    fn of(manifest: Manifest, args: &SetArgs) -> Result<Self, CliError> {
+        let state = state_of(&args.at);
         let wrong = manifest.inside(state.path(), "the state");
         if wrong.is_empty() {
             Ok(Self { manifest, state, digest: None })
@@ -107,7 +117,9 @@ impl Set {
         current: &mut CurrentGraph,
     ) -> Result<Vec<Renamed>, CliError> {
         add_parents(&mut self.manifest, host, current);
-        rename::follow(current, self.manifest.graph())
+        let mut renamed = rename::take_places(current, self.manifest.graph(), host)?;
+        renamed.extend(rename::follow(current, self.manifest.graph())?);
+        Ok(renamed)
     }
 
     /// Opens the host, of which this is known.
@@ -261,7 +273,7 @@ fn reach<'a, 'g, S: State, E: Iterator<Item = &'g Edge>>(
     found
 }
 
-/// What is said of a state that is not the last one.
+/// The warning for a state that is not the last one.
 pub(crate) fn damage(why: &str) -> String {
     format!("{why}; what it held when it was last copied is used instead, and the host is read all the same")
 }

@@ -11,6 +11,7 @@ use setpoint_host::{Process, Started, attributes, item_types, registry};
 use setpoint_state::Writer;
 
 use super::args::{LockArgs, PlaceArgs, SetArgs, StateCommand};
+use super::changes::MASKED;
 use super::error::{Error, nearest};
 use super::rename::{self, Renamed};
 use super::root::Place;
@@ -33,7 +34,7 @@ struct Listed<'a> {
 pub(crate) fn run(command: &StateCommand, report: Report) -> Result<u8, CliError> {
     match command {
         StateCommand::List { set, json } => list(set, *json),
-        StateCommand::Show { item, set, json } => show(item, set, *json),
+        StateCommand::Show { item, set, json, show_secrets } => show(item, set, *json, *show_secrets),
         StateCommand::Rm { items, set, lock } => remove(items, set, *lock),
         StateCommand::Mv { from, to, set, lock } => rename(from, to, set, *lock),
         StateCommand::Unprotect { items, set, lock } => unprotect(items, set, *lock),
@@ -90,7 +91,7 @@ fn remarks(node: &Node<'_, ItemState>, adopted: bool) -> String {
     if remarks.is_empty() { String::new() } else { format!("  ({})", remarks.join("; ")) }
 }
 
-fn show(item: &ItemRef, args: &PlaceArgs, json: bool) -> Result<u8, CliError> {
+fn show(item: &ItemRef, args: &PlaceArgs, json: bool, show_secrets: bool) -> Result<u8, CliError> {
     let snapshot = state_of(args).read()?.ok_or_else(|| not_remembered(item, None))?;
     let node = snapshot.graph.node_of(item).ok_or_else(|| not_remembered(item, Some(&snapshot.graph)))?;
     let adopted = is_adopted(&snapshot.graph, item);
@@ -106,7 +107,10 @@ fn show(item: &ItemRef, args: &PlaceArgs, json: bool) -> Result<u8, CliError> {
             item: Value,
             state: Option<&'a ItemState>,
         }
-        let value = item_types().item_to_value(node.item()).map_err(setpoint_state::StateError::Item)?;
+        let mut value = item_types().item_to_value(node.item()).map_err(setpoint_state::StateError::Item)?;
+        if !show_secrets {
+            mask(&mut value);
+        }
         let (kind, name) = (item.kind().as_str(), item.name().as_str());
         let pid = started.filter(Started::is_running).map(|started| started.pid());
         print_json(&Shown { kind, name, adopted, pid, item: value, state: node.state() })?;
@@ -114,7 +118,7 @@ fn show(item: &ItemRef, args: &PlaceArgs, json: bool) -> Result<u8, CliError> {
     }
     let mut text = format!("{item}{}\n", remarks(&node, adopted));
     for attribute in attributes(node.item()) {
-        let value = if attribute.sensitive { "(sensitive)" } else { &attribute.value };
+        let value = if attribute.sensitive && !show_secrets { MASKED } else { &attribute.value };
         let mut lines = value.lines();
         let _ = writeln!(text, "  {}: {}", attribute.name, lines.next().unwrap_or_default());
         for line in lines {
@@ -130,6 +134,20 @@ fn show(item: &ItemRef, args: &PlaceArgs, json: bool) -> Result<u8, CliError> {
     }
     print(&text)?;
     Ok(0)
+}
+
+/// Masks what must not be shown of an item: what a file holds, and the values of variables.
+fn mask(item: &mut Value) {
+    if item.get("sensitive") != Some(&Value::Bool(true)) {
+        return;
+    }
+    if let Some(content) = item.get_mut("content") {
+        *content = MASKED.into();
+    }
+    let variables = item.get_mut("env").and_then(Value::as_object_mut);
+    for (_, value) in variables.into_iter().flatten() {
+        *value = MASKED.into();
+    }
 }
 
 fn remove(items: &[ItemRef], args: &PlaceArgs, lock: LockArgs) -> Result<u8, CliError> {
@@ -168,6 +186,14 @@ fn rename(from: &ItemRef, to: &ItemRef, args: &PlaceArgs, lock: LockArgs) -> Res
 
 fn unprotect(items: &[ItemRef], args: &PlaceArgs, lock: LockArgs) -> Result<u8, CliError> {
     let (writer, mut graph) = lock_to_mend(args, "state unprotect", lock, items)?;
+    // Manifests that can't be loaded, or are somewhere else, protect nothing now.
+    if let Ok(manifest) = setpoint_host::load_without_contents(&args.file, &[]) {
+        let mut declared = items.iter().filter_map(|item| Some((item, manifest.declared(item)?)));
+        if let Some((item, declared)) = declared.find(|(_, declared)| declared.prevent_destroy) {
+            let (item, place) = (item.clone(), format!("{}:{}", declared.file.display(), declared.line));
+            return Err(Error::ProtectedByManifest { item, place }.into());
+        }
+    }
     for item in items {
         let slot = graph.slot_of(item).filter(|&slot| graph.item_at(slot).is_some());
         let slot = slot.ok_or_else(|| not_remembered(item, Some(&graph)))?;
@@ -178,9 +204,7 @@ fn unprotect(items: &[ItemRef], args: &PlaceArgs, lock: LockArgs) -> Result<u8, 
     }
     writer.save(&graph, None)?;
     for item in items {
-        print(&format!(
-            "{item} may be deleted from now on, unless it is declared with `prevent_destroy`.\n"
-        ))?;
+        print(&format!("{item} may be deleted from now on.\n"))?;
     }
     Ok(0)
 }

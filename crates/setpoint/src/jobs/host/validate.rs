@@ -4,36 +4,11 @@ use serde::Serialize;
 use setpoint_host::Diagnostic;
 
 use super::args::{PlaceArgs, ValidateArgs};
-use super::error::Error;
+use super::error::{DiagnosticView, Error};
 use super::print::counted;
 use super::set::state_of;
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
-
-/// One error as data.
-#[derive(Debug, Serialize)]
-struct Wrong<'a> {
-    file: String,
-    line: usize,
-    column: usize,
-    text: &'a str,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'a str>,
-}
-
-impl<'a> From<&'a Diagnostic> for Wrong<'a> {
-    fn from(diagnostic: &'a Diagnostic) -> Self {
-        Self {
-            file: diagnostic.file.display().to_string(),
-            line: diagnostic.line,
-            column: diagnostic.column,
-            text: &diagnostic.text,
-            message: &diagnostic.message,
-            hint: diagnostic.hint.as_deref(),
-        }
-    }
-}
 
 #[derive(Debug, Serialize)]
 struct Verdict<'a> {
@@ -42,7 +17,7 @@ struct Verdict<'a> {
     set: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<usize>,
-    errors: Vec<Wrong<'a>>,
+    errors: Vec<DiagnosticView<'a>>,
 }
 
 pub(crate) fn run(args: &ValidateArgs, report: Report) -> Result<u8, CliError> {
@@ -52,6 +27,9 @@ pub(crate) fn run(args: &ValidateArgs, report: Report) -> Result<u8, CliError> {
             let wrong = manifest.inside(state.path(), "the state");
             if !wrong.is_empty() {
                 return refuse(&wrong, args.json);
+            }
+            for (item, account) in manifest.unknown_accounts() {
+                report.warn(&format!("{item}: {account} on this host"));
             }
             for file in manifest.foreign() {
                 report.warn(&format!("{} is no manifest of Setpoint, and is passed over", file.display()));
@@ -72,7 +50,7 @@ fn refuse(errors: &[Diagnostic], json: bool) -> Result<u8, CliError> {
     if !json {
         return Err(Error::Manifest(errors.to_vec()).into());
     }
-    let errors = errors.iter().map(Wrong::from).collect();
+    let errors = errors.iter().map(DiagnosticView::from).collect();
     print_json(&Verdict { valid: false, set: None, items: None, errors })?;
     Ok(1)
 }

@@ -3,14 +3,14 @@
 //! ```text
 //!  events of manifests ─┐
 //!  events of the host ──┤
-//!  ends of processes ───┼─▶ what may have changed ─▶ read ─▶ reconcile ─▶ remember, say
+//!  ends of processes ───┼─▶ what may have changed ─▶ read ─▶ reconcile ─▶ remember, report
 //!  every so often ──────┘
 //! ```
 //!
 //! Nothing rests on having seen an event: everything is read again at an interval.
 
+mod events;
 mod follow;
-mod say;
 mod systemd;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +24,7 @@ use setpoint_host::{Host, Manifest, ProcessEnds, registry};
 use setpoint_state::Writer;
 
 use super::args::{SetArgs, WatchArgs};
+use super::details::RunDetails;
 use super::error::Error;
 use super::preview::DriftView;
 use super::print::counted;
@@ -31,12 +32,11 @@ use super::protect;
 use super::rename;
 use super::run::Running;
 use super::set::{Set, add_parents, load_manifest};
-use super::story::Story;
 use crate::error::CliError;
 use crate::report::Report;
 use crate::service::{Signals, runtime};
+use events::EventWriter;
 use follow::{Changed, Follower};
-use say::Say;
 use systemd::Systemd;
 
 pub(crate) fn run(args: &WatchArgs, report: Report) -> Result<u8, CliError> {
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &WatchArgs, report: Report) -> Result<u8, CliError> {
         if args.report_only {
             report_differences(set, args, report).await
         } else {
-            keep(set, args, report).await
+            reconcile(set, args, report).await
         }
     })
 }
@@ -56,19 +56,19 @@ const FIRST_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 const LONGEST_PAUSE: std::time::Duration = std::time::Duration::from_mins(1);
 
 /// Repairs what differs, for ever.
-async fn keep(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError> {
-    let (writer, current) = set.lock("watch", args.lock)?;
+async fn reconcile(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError> {
+    let (writer, mut current) = set.lock("watch", args.lock)?;
     let writer = Arc::new(writer);
     let host = set.host(&current)?;
-    super::apply::clean_up(&host, &writer, report)?;
+    super::apply::clean_up(&host, &writer, &mut current, Some(set.intended()), report)?;
     let engine = Engine::new(registry(&host)).with_concurrency(args.parallelism.get());
     super::progress::show_output(&host, report);
-    let say = Say::new(args.json);
+    let events = EventWriter::new(args.json);
     let mut signals = Signals::new()?;
     let mut systemd = Systemd::from_environment();
     let _alive = systemd.keep_alive();
     let mut follower = Follower::new(&args.set.at.file)?;
-    let mut keeper = Keeper {
+    let mut watch = WatchLoop {
         set,
         args: args.set.clone(),
         ends: ProcessEnds::new(&host),
@@ -76,32 +76,32 @@ async fn keep(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError
         engine,
         writer,
         current: Some(current),
-        say,
+        events,
         report,
         wrong: String::new(),
         allow_empty: args.allow_empty,
         refused: String::new(),
         status: String::new(),
     };
-    if let Some(error) = keeper.nothing_left(&keeper.set.manifest) {
+    if let Some(error) = watch.nothing_left(&watch.set.manifest) {
         return Err(error);
     }
-    say.started(keeper.set.name(), keeper.set.manifest.len())?;
+    events.started(watch.set.name(), watch.set.manifest.len())?;
     let mut changed = Changed::everything();
     let mut pause = FIRST_PAUSE;
     loop {
         // Before it is read, so that what changes meanwhile is seen; and after, since directories come and go.
-        follower.follow(&keeper.set.manifest, report);
-        keeper.follow_processes();
-        let retry = match keeper.pass(&changed).await {
+        follower.follow(&watch.set.manifest, report);
+        watch.follow_processes();
+        let retry = match watch.pass(&changed).await {
             Ok(retry) => {
                 pause = FIRST_PAUSE;
-                systemd.passed(&keeper.status);
+                systemd.passed(&watch.status);
                 retry
             }
             // The disk may be full, and not for ever: what was done is known, and saved when that can be.
             Err(error) if error.is_passing() => {
-                say.failed(&error.to_string(), pause)?;
+                events.failed(&error.to_string(), pause)?;
                 systemd.status(&error.to_string());
                 let at = Timestamp::now().checked_add(pause).unwrap_or(Timestamp::MAX);
                 pause = (pause * 2).min(LONGEST_PAUSE);
@@ -109,8 +109,8 @@ async fn keep(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError
             }
             Err(error) => return Err(error),
         };
-        keeper.follow_processes();
-        let unseen = follower.follow(&keeper.set.manifest, report);
+        watch.follow_processes();
+        let unseen = follower.follow(&watch.set.manifest, report);
         if !unseen.is_empty() {
             changed = Changed { manifests: false, items: Some(unseen) };
             continue;
@@ -121,19 +121,19 @@ async fn keep(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError
         });
         let wait = until_retry.map_or(args.interval, |retry| retry.min(args.interval));
         tokio::select! {
-            seen = follower.next(&keeper.set.manifest) => changed = seen,
-            ended = keeper.ends.next() => changed = Changed { manifests: false, items: Some(ended) },
+            seen = follower.next(&watch.set.manifest) => changed = seen,
+            ended = watch.ends.next() => changed = Changed { manifests: false, items: Some(ended) },
             () = tokio::time::sleep(wait) => changed = Changed::everything(),
             () = signals.next() => break,
         }
     }
     systemd.stopping();
-    say.stopped()?;
+    events.stopped()?;
     Ok(0)
 }
 
-/// What is kept, and how.
-struct Keeper {
+/// What is watched, and what is known of it.
+struct WatchLoop {
     set: Set,
     /// Where the manifests are, and what is set of their values.
     args: SetArgs,
@@ -143,7 +143,7 @@ struct Keeper {
     engine: Engine,
     writer: Arc<Writer>,
     current: Option<CurrentGraph>,
-    say: Say,
+    events: EventWriter,
     report: Report,
     /// What was wrong with the manifests when they were loaded last.
     wrong: String,
@@ -155,7 +155,7 @@ struct Keeper {
     status: String,
 }
 
-impl Keeper {
+impl WatchLoop {
     /// Follows the processes that are known to run.
     fn follow_processes(&mut self) {
         if let Some(current) = &self.current {
@@ -190,24 +190,24 @@ impl Keeper {
         // What is not asked for here ends once more for whoever waits for the next end.
         ended.extend(self.ends.take(|item| refreshed.drifted.iter().any(|drifted| drifted.item == *item)));
         for process in &ended {
-            self.say.ended(process)?;
+            self.events.ended(process)?;
         }
         for drifted in &refreshed.drifted {
             let reported = ended.iter().any(|process| process.item == drifted.item);
-            self.say.drift(drifted, reported)?;
+            self.events.drift(drifted, reported)?;
         }
         let (intended, all) = (Some(self.set.intended()), Selection::all());
         let intended_count = self.set.manifest.len();
-        let mut story = Story::default();
+        let mut details = RunDetails::default();
         let is_protected = protect::any(&self.set.manifest, current);
         if is_protected || changed.manifests || !refreshed.drifted.is_empty() {
             let plan = self.engine.plan(Some(current), intended, &all, Timestamp::now())?;
             let drift: Vec<DriftView> = refreshed.drifted.iter().map(DriftView::from).collect();
-            story = Story::new(&plan, &drift, &BTreeMap::new(), current, intended);
+            details = RunDetails::new(&plan, &drift, &BTreeMap::new(), current, intended);
             if let Err(error) = protect::check(&self.set.manifest, current, &plan) {
                 let why = error.to_string();
                 if why != self.refused {
-                    self.say.refused(&why)?;
+                    self.events.refused(&why)?;
                     self.status.clone_from(&why);
                     self.refused = why;
                 }
@@ -221,12 +221,12 @@ impl Keeper {
             host: &self.host,
             manifest: &self.set.manifest,
             writer: &self.writer,
-            story,
+            details,
             report: self.report,
         };
         let done = running.carry_out(&mut self.current, intended, &all).await?;
         for entry in done.status.log() {
-            self.say.operation(entry)?;
+            self.events.operation(entry)?;
         }
         if done.run.entries.is_empty()
             && !refreshed.drifted.is_empty()
@@ -268,19 +268,15 @@ impl Keeper {
     /// Takes over what the manifests say now; while they are wrong, what they said last stands.
     fn reload(&mut self) -> Result<(), CliError> {
         let old = &self.set.manifest;
-        let loaded = load_manifest(&self.args).map_err(|error| error.to_string()).and_then(|manifest| {
+        let loaded = load_manifest(&self.args).and_then(|manifest| {
             if let Some(error) = self.nothing_left(&manifest) {
-                Err(error.to_string())
+                Err(error)
             } else if let Some(file) = self.emptied(&manifest) {
-                let file = file.display();
-                Err(format!(
-                    "{file} is no manifest of Setpoint any more, and what it declared would be deleted"
-                ))
+                Err(Error::Emptied(file).into())
             } else if manifest.name() == old.name() && manifest.root() == old.root() {
                 Ok(manifest)
             } else {
-                Err("the set has another name or another root now; stop and start `setpoint watch`"
-                    .to_owned())
+                Err(Error::OtherSetNow.into())
             }
         });
         match loaded {
@@ -289,14 +285,15 @@ impl Keeper {
                     add_parents(&mut manifest, &self.host, current);
                 }
                 if !manifest.graph().diff(old.graph()).is_empty() || !self.wrong.is_empty() {
-                    self.say.reloaded(manifest.len())?;
+                    self.events.reloaded(manifest.len())?;
                 }
                 self.set.manifest = manifest;
                 self.wrong.clear();
             }
-            Err(wrong) => {
+            Err(error) => {
+                let wrong = error.to_string();
                 if wrong != self.wrong {
-                    self.say.wrong(&wrong)?;
+                    self.events.wrong(&error)?;
                     self.wrong = wrong;
                 }
             }
@@ -305,18 +302,18 @@ impl Keeper {
     }
 }
 
-/// Says what differs, for ever, and changes nothing.
+/// Reports what differs, for ever, and changes nothing.
 async fn report_differences(mut set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError> {
-    let say = Say::new(args.json);
+    let events = EventWriter::new(args.json);
     let mut signals = Signals::new()?;
     let mut follower = Follower::new(&args.set.at.file)?;
-    say.started(set.name(), set.manifest.len())?;
+    events.started(set.name(), set.manifest.len())?;
     let mut last = None;
     let mut ends: Option<ProcessEnds> = None;
     loop {
         match load_manifest(&args.set) {
             Ok(manifest) => set.manifest = manifest,
-            Err(error) => say.wrong(&error.to_string())?,
+            Err(error) => events.wrong(&error)?,
         }
         let mut snapshot = set.read_state()?;
         let host = set.host(&snapshot.graph)?;
@@ -326,17 +323,17 @@ async fn report_differences(mut set: Set, args: &WatchArgs, report: Report) -> R
         ends.follow(&snapshot.graph);
         let ended = ends.take(|_| true);
         for process in &ended {
-            say.ended(process)?;
+            events.ended(process)?;
         }
         let all = Selection::all();
         let refreshed = engine.refresh(&mut snapshot.graph, &all).await;
         let plan = engine.plan(Some(&snapshot.graph), Some(set.intended()), &all, Timestamp::now())?;
-        // The same differences are told once.
+        // The same differences are reported once.
         if last.as_ref() != Some(&plan) {
             for drifted in &refreshed.drifted {
-                say.drift(drifted, ended.iter().any(|process| process.item == drifted.item))?;
+                events.drift(drifted, ended.iter().any(|process| process.item == drifted.item))?;
             }
-            say.plan(&plan)?;
+            events.plan(&plan)?;
             last = Some(plan);
         }
         if !follower.follow(&set.manifest, report).is_empty() {
@@ -349,6 +346,6 @@ async fn report_differences(mut set: Set, args: &WatchArgs, report: Report) -> R
             () = signals.next() => break,
         }
     }
-    say.stopped()?;
+    events.stopped()?;
     Ok(0)
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use setpoint_graph::{GraphId, ItemHandle, ItemRef};
-use setpoint_host::{Directory, File, Manifest, Symlink};
+use setpoint_host::{File, Manifest, path_of};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::Instant;
 
 use crate::error::CliError;
 use crate::report::Report;
@@ -19,6 +20,30 @@ const BURST: Duration = Duration::from_millis(3);
 const QUIET: Duration = Duration::from_millis(200);
 /// One that is written all the while is read in the end.
 const AT_MOST: Duration = Duration::from_secs(5);
+
+/// The time in which a manifest has to be left alone before it is read.
+#[derive(Debug)]
+struct QuietPeriod {
+    quiet: Instant,
+    at_most: Instant,
+}
+
+impl QuietPeriod {
+    /// It begins with the first change that was seen.
+    fn from(first: Instant) -> Self {
+        Self { quiet: first + QUIET, at_most: first + AT_MOST }
+    }
+
+    /// It begins anew with each change.
+    fn disturbed(&mut self, at: Instant) {
+        self.quiet = at + QUIET;
+    }
+
+    /// When it is over.
+    fn end(&self) -> Instant {
+        self.quiet.min(self.at_most)
+    }
+}
 
 /// What may have changed.
 #[derive(Debug)]
@@ -44,7 +69,7 @@ pub(super) struct Follower {
     known: Option<GraphId>,
     wanted: BTreeSet<PathBuf>,
     watched: BTreeSet<PathBuf>,
-    /// Directories that could not be followed, which was said already.
+    /// Directories that could not be followed, of which a warning was written.
     unfollowed: BTreeSet<PathBuf>,
     by_path: BTreeMap<PathBuf, ItemRef>,
 }
@@ -132,7 +157,7 @@ impl Follower {
                 continue;
             }
             // A burst ends in time, also where something reads the files all the while.
-            let end = tokio::time::Instant::now() + BURST;
+            let end = Instant::now() + BURST;
             while let Ok(Some(event)) = tokio::time::timeout_at(end, self.events.recv()).await {
                 self.note(&mut seen, event, manifest);
             }
@@ -145,14 +170,13 @@ impl Follower {
 
     /// Waits until no manifest has changed for a while.
     async fn until_quiet(&mut self, seen: &mut Changed, manifest: &Manifest) {
-        let now = tokio::time::Instant::now();
-        let (mut quiet, at_most) = (now + QUIET, now + AT_MOST);
-        while let Ok(Some(event)) = tokio::time::timeout_at(quiet.min(at_most), self.events.recv()).await {
+        let mut quiet = QuietPeriod::from(Instant::now());
+        while let Ok(Some(event)) = tokio::time::timeout_at(quiet.end(), self.events.recv()).await {
             let mut more = Changed { manifests: false, items: None };
             std::mem::swap(&mut more.items, &mut seen.items);
             self.note(&mut more, event, manifest);
             if more.manifests {
-                quiet = tokio::time::Instant::now() + QUIET;
+                quiet.disturbed(Instant::now());
             }
             seen.items = more.items;
         }
@@ -194,15 +218,49 @@ fn same_file(file: &Path, path: &Path) -> bool {
 /// Where an item is, if it is anywhere.
 fn place(item: &ItemHandle, root: &Path) -> Option<PathBuf> {
     // What is added to a log is none of anybody's business.
-    let path = item.get::<File>().filter(|file| !file.log).map(|file| &file.path);
-    let path = path.or_else(|| item.get::<Directory>().map(|directory| &directory.path));
-    let path = path.or_else(|| item.get::<Symlink>().map(|link| &link.path));
+    let is_log = item.get::<File>().is_some_and(|file| file.log);
+    let path = path_of(item).filter(|_| !is_log);
     path.map(|path| path.in_root(root))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// After how long a manifest is read that is written every 100 ms, for so long.
+    fn read_after(written_for: Duration) -> Duration {
+        let began = Instant::now();
+        let mut quiet = QuietPeriod::from(began);
+        let mut written = Duration::ZERO;
+        while written <= written_for && began + written < quiet.end() {
+            quiet.disturbed(began + written);
+            written += Duration::from_millis(100);
+        }
+        quiet.end() - began
+    }
+
+    #[test]
+    fn a_manifest_is_read_when_it_was_left_alone_for_a_while_or_is_written_all_the_time() {
+        assert_eq!(read_after(Duration::ZERO), QUIET);
+        assert_eq!(read_after(Duration::from_secs(1)), Duration::from_secs(1) + QUIET);
+        assert_eq!(read_after(Duration::from_mins(1)), AT_MOST);
+    }
+
+    #[test]
+    fn an_event_of_a_manifest_is_told_after_the_quiet_period_and_not_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("site.yaml");
+        std::fs::write(&file, "files:\n  a: {content: x}\n").unwrap();
+        let manifest = setpoint_host::load(&file).unwrap_or_else(|_| panic!("it is a good manifest"));
+        let mut follower = Follower::new(&file).unwrap();
+        let (sender, events) = unbounded_channel();
+        follower.events = events;
+        sender.send(Ok(Event::new(EventKind::Any).add_path(file.canonicalize().unwrap()))).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let began = Instant::now();
+        assert!(runtime.block_on(follower.next(&manifest)).manifests);
+        assert!(began.elapsed() >= QUIET);
+    }
 
     #[test]
     fn what_is_in_a_directory_that_was_not_followed_before_is_looked_at_again() {

@@ -16,7 +16,7 @@ pub(super) struct Systemd {
     socket: Option<Arc<Socket>>,
     /// How often systemd wants to hear that all is well.
     watchdog: Option<Duration>,
-    /// The last state that was told.
+    /// The status that was sent last.
     status: String,
     ready: bool,
 }
@@ -49,20 +49,20 @@ impl Systemd {
         if !std::mem::replace(&mut self.ready, true) {
             message.push_str("READY=1\n");
         }
-        self.tell(message, status);
+        self.notify(message, status);
     }
 
     /// Says what is going on.
     pub(super) fn status(&mut self, status: &str) {
-        self.tell(String::new(), status);
+        self.notify(String::new(), status);
     }
 
     /// Says that the service ends.
     pub(super) fn stopping(&mut self) {
-        self.tell("STOPPING=1\n".to_owned(), "stopping");
+        self.notify("STOPPING=1\n".to_owned(), "stopping");
     }
 
-    fn tell(&mut self, mut message: String, status: &str) {
+    fn notify(&mut self, mut message: String, status: &str) {
         if status == self.status && message.is_empty() {
             return;
         }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation};
 use setpoint_graph::ItemRef;
 
-use super::PassingNote;
+use super::Command;
+use crate::configure::PassingNote;
 use crate::fs::untouched;
 use crate::host::Host;
-use crate::item::{Command, Run, Wait};
+use crate::item::{Run, Wait};
 use crate::process::{COMMAND_TAG, Ended, Job, Lines, Tag, run};
 
 /// How often is looked whether what was cut off has ended.
@@ -40,7 +41,7 @@ impl Commands {
     ) -> Result<Ended, OpError> {
         let tag = self.tag(item);
         let mut env = item.env.clone();
-        env.insert(COMMAND_TAG.to_owned(), tag.value(""));
+        env.insert(COMMAND_TAG.to_owned(), tag.unique_value());
         let job = Job {
             argv: what.argv().into_iter().map(ToOwned::to_owned).collect(),
             env,
@@ -84,10 +85,10 @@ impl Commands {
         let Some(check) = &item.check else { return Ok(None) };
         match self.run(cx, item, check, item.check_timeout, None).await? {
             Ended::Exited(status, _) => Ok(Some(status.success())),
-            Ended::TimedOut(after, said) => Err(OpError::untouched(words(
+            Ended::TimedOut(after, output) => Err(OpError::untouched(words(
                 "check",
                 &format!("took longer than {}s", after.as_secs_f32()),
-                shown(item, &said),
+                shown(item, &output),
             ))),
             Ended::Cancelled => Err(OpError::untouched("cancelled while checking")),
         }
@@ -114,12 +115,12 @@ impl Commands {
         let lines = self.host.0.output.of(cx.item()).filter(|_| !item.sensitive);
         match self.run(cx, item, what, within, lines).await? {
             Ended::Exited(status, _) if status.success() => Ok(()),
-            Ended::Exited(status, said) => {
-                Err(OpError::new(words(verb, &format!("failed, {status}"), shown(item, &said))))
+            Ended::Exited(status, output) => {
+                Err(OpError::new(words(verb, &format!("failed, {status}"), shown(item, &output))))
             }
-            Ended::TimedOut(after, said) => {
+            Ended::TimedOut(after, output) => {
                 let how = format!("took longer than {}s and was killed", after.as_secs_f32());
-                Err(OpError::new(words(verb, &how, shown(item, &said))))
+                Err(OpError::new(words(verb, &how, shown(item, &output))))
             }
             Ended::Cancelled => Err(OpError::new(format!("`{verb}` was cancelled and killed"))),
         }
@@ -136,8 +137,8 @@ fn shown<'a>(item: &Command, output: &'a str) -> &'a str {
     if item.sensitive && !output.is_empty() { "(its output is sensitive)" } else { output }
 }
 
-fn words(verb: &str, how: &str, said: &str) -> String {
-    if said.is_empty() { format!("`{verb}` {how}") } else { format!("`{verb}` {how}: {said}") }
+fn words(verb: &str, how: &str, output: &str) -> String {
+    if output.is_empty() { format!("`{verb}` {how}") } else { format!("`{verb}` {how}: {output}") }
 }
 
 impl Configurator<Command> for Commands {

@@ -4,11 +4,12 @@ use setpoint_engine::{Configurator, Observed, OpCx, OpError};
 
 use setpoint_graph::ItemRef;
 
-use super::Accounts;
-use super::kept::{self, Original};
+use super::File;
+use crate::configure::Accounts;
+use crate::configure::kept::{self, Original};
 use crate::fs::{FsError, Kind, Root, Temporary, Whole, Write, Written, untouched};
 use crate::host::Host;
-use crate::item::{Content, File, Mode, RootPath};
+use crate::item::{Content, Mode, RootPath};
 
 /// Writes, moves, changes, removes and reads files.
 #[derive(Debug)]

@@ -3,10 +3,11 @@
 use setpoint_engine::{Configurator, Observed, OpCx, OpError};
 use setpoint_graph::ItemRef;
 
-use super::kept::Original;
+use super::Symlink;
+use crate::configure::kept::Original;
 use crate::fs::{FsError, Kind, Temporary, untouched};
 use crate::host::Host;
-use crate::item::{RootPath, Symlink};
+use crate::item::RootPath;
 
 /// Makes, moves, points elsewhere, removes and reads symbolic links.
 #[derive(Debug)]

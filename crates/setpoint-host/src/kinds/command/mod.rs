@@ -1,12 +1,19 @@
 //! Commands that bring something into a state.
 
+mod configurator;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 
-use super::{Need, RootPath, Run, Wait, environment, need};
+use super::{HostKind, Nature};
+use crate::host::Host;
+use crate::item::{Because, Need, RootPath, Run, Tie, Wait, environment, need};
+use crate::manifest::{Build, Section, Type, field, fields};
+
+pub use configurator::Commands;
 
 /// A state that commands bring about: `check` asks for it, `apply` makes it, `undo` takes it back.
 ///
@@ -91,5 +98,72 @@ impl Item for Command {
         attributes.add("check_timeout", self.check_timeout);
         attributes.add("apply_timeout", self.apply_timeout);
         attributes.add("undo_timeout", self.undo_timeout);
+    }
+}
+
+impl HostKind for Command {
+    const SECTION: Section = Section {
+        key: "commands",
+        kind: Self::KIND_TEXT,
+        about: "States that commands bring about, by name.",
+        nature: Nature::Activity,
+        references: Tie::Follows,
+        required: &["apply"],
+        one_of: &[],
+        fields: &[
+            field("check", Type::Run, "Succeeds (exit 0) where the state is there; must change nothing."),
+            field("apply", Type::Run, "Brings the state about."),
+            field(
+                "undo",
+                Type::Run,
+                "Takes the state back when it is not wanted any more, and at no other time.",
+            ),
+            field(
+                "redo_on",
+                Type::References,
+                "Items that it comes after, and is applied again with when they change, as `kind.name`: `apply` is \
+                 run, whatever `check` says, and `undo` is not.",
+            ),
+            fields::ENV,
+            fields::SECRET_ENV,
+            fields::CWD,
+            field("check_timeout", Type::Wait, "How long `check` may take; by default 30s."),
+            field("apply_timeout", Type::Wait, "How long `apply` may take; by default 5m."),
+            field("undo_timeout", Type::Wait, "How long `undo` may take; by default 5m."),
+            fields::AFTER,
+            fields::PREVENT,
+        ],
+        referable: &["name"],
+    };
+
+    type Configurator = Commands;
+
+    fn configurator(host: &Host) -> Self::Configurator {
+        Commands::new(host)
+    }
+
+    fn declare(build: &mut Build<'_, '_, '_>, _: Option<RootPath>) -> Option<Self> {
+        let (check, apply, undo) = (build.run("check"), build.run("apply"), build.run("undo"));
+        let (env, cwd) = (build.environment(), build.path_field("cwd"));
+        if let Some(cwd) = &cwd {
+            build.needs_at(cwd, Because::Inside);
+        }
+        Some(Self {
+            name: build.name(),
+            check,
+            apply: apply?,
+            undo,
+            env,
+            sensitive: build.is_set("sensitive"),
+            cwd,
+            check_timeout: build.wait("check_timeout", Wait::from_millis(30_000)),
+            apply_timeout: build.wait("apply_timeout", Wait::from_millis(300_000)),
+            undo_timeout: build.wait("undo_timeout", Wait::from_millis(300_000)),
+            needs: build.take_needs(),
+        })
+    }
+
+    fn needs_mut(&mut self) -> &mut Vec<Need> {
+        &mut self.needs
     }
 }

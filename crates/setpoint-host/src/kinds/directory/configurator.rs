@@ -1,14 +1,15 @@
 //! Directories on the host.
 
-use setpoint_engine::{Configurator, Observed, OpCx, OpError};
+use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation};
 
 use setpoint_graph::ItemRef;
 
-use super::Accounts;
-use super::kept::Original;
+use super::Directory;
+use crate::configure::Accounts;
+use crate::configure::kept::Original;
 use crate::fs::{Found, FsError, Kind, Temporary, untouched};
 use crate::host::Host;
-use crate::item::{Directory, RootPath};
+use crate::item::RootPath;
 
 /// Makes, moves, changes, removes and reads directories.
 #[derive(Debug)]
@@ -59,6 +60,11 @@ impl Directories {
 
 impl Configurator<Directory> for Directories {
     async fn create(&self, cx: &OpCx, new: &Directory) -> Result<(), OpError> {
+        if let Some(aside) = self.host.find_aside(cx.item()).map_err(|error| untouched(&error))? {
+            let back = self.host.bring_back(cx, &aside, &new.path).await;
+            back.map_err(|error| untouched(&error))?;
+            return self.set_access(new).map_err(|error| OpError::new(error.to_string()));
+        }
         match self.make(cx, new).await {
             Ok(()) => self.set_access(new).map_err(|error| {
                 // Nothing half done: it was empty a moment ago.
@@ -101,7 +107,19 @@ impl Configurator<Directory> for Directories {
 
     async fn delete(&self, cx: &OpCx, old: &Directory) -> Result<(), OpError> {
         let place = self.host.place_of(cx, &old.path)?;
+        if let Some(aside) = self.host.find_aside(cx.item()).map_err(|error| untouched(&error))? {
+            // A run that was cut off has set it aside.
+            if cx.returns() {
+                return Ok(());
+            }
+            self.host.put_back(&aside, &place).map_err(|error| untouched(&error))?;
+        }
         if cx.ownership().is_adopted() {
+            if cx.returns() {
+                // It may come back in another place, and what is in it comes along. Where it can't be moved, it stays.
+                let _ = self.host.set_aside(cx.item(), &place);
+                return Ok(());
+            }
             let originals = &self.host.0.kept;
             if let Some(Original::Directory { mode, uid, gid }) = originals.get(cx.item())? {
                 let root = &self.host.0.root;
@@ -112,8 +130,12 @@ impl Configurator<Directory> for Directories {
             return Ok(());
         }
         match self.host.0.root.remove_directory(&place, &self.ours) {
-            // Nobody declared it: it serves what else is in it now.
-            Err(FsError::NotEmpty { .. }) if old.implicit => Ok(()),
+            // What nobody declared comes back with it.
+            Err(error @ FsError::NotEmpty { .. }) if cx.returns() => {
+                self.host.set_aside(cx.item(), &place).map_err(|_| untouched(&error))
+            }
+            // Nobody declared it: it belongs to whoever put there what else is in it.
+            Err(FsError::NotEmpty { .. }) if old.implicit => cx.adopt().await,
             removed => removed.map_err(|error| untouched(&error)),
         }
     }
@@ -125,6 +147,13 @@ impl Configurator<Directory> for Directories {
     async fn read(&self, cx: &OpCx, item: &Directory) -> Result<Observed<Directory>, OpError> {
         // Only what was there before may be a link: one that we made was replaced by it.
         let follow = item.implicit && cx.ownership().is_adopted();
+        if cx.unfinished() == Some(Operation::Delete) {
+            // It is still what it was, wherever it was set aside.
+            let aside = self.host.find_aside(cx.item()).map_err(|error| untouched(&error))?;
+            if aside.is_some() {
+                return Ok(Observed::Present(item.clone()));
+            }
+        }
         self.host.look(cx, &item.path, |path| self.read_at(item, path, follow))
     }
 }

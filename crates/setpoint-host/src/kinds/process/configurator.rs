@@ -9,10 +9,10 @@ use std::time::Duration;
 use rustix::process::Pid;
 use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation};
 
-use super::LastingNote;
+use super::Process;
+use crate::configure::LastingNote;
 use crate::fs::untouched;
 use crate::host::Host;
-use crate::item::Process;
 use crate::process::{Alive, NOT_INHERITED, Probe, Started, TAG, Tag, last_lines_since, stop};
 
 /// So long a new process is watched: one that ends at once has failed.
@@ -108,9 +108,9 @@ impl Processes {
             return Ok(());
         }
         let missing = probe.map(|probe| probe.missing()).unwrap_or_default();
-        let said = self.last_lines(item, log_from.unwrap_or(0));
+        let log = self.last_lines(item, log_from.unwrap_or(0));
         self.end_all(cx, item).await?;
-        Err(OpError::untouched(format!("{missing}; it was ended{said}")))
+        Err(OpError::untouched(format!("{missing}; it was ended{log}")))
     }
 
     /// The last lines of a log, as an error ends with them, where they may be shown.
@@ -118,7 +118,7 @@ impl Processes {
         if item.sensitive {
             return String::new();
         }
-        last_words(&last_lines_since(&self.host.log_of(item), log_from))
+        after_colon(&last_lines_since(&self.host.log_of(item), log_from))
     }
 
     /// Waits for the end of a process. Gives its exit status if it is a child of this program.
@@ -134,11 +134,11 @@ impl Processes {
 
     /// The error of a process that ended too early. What it may have started itself is ended by the clean-up.
     fn ended(&self, item: &Process, when: &str, status: Option<ExitStatus>, log_from: u64) -> OpError {
-        let said = self.last_lines(item, log_from);
+        let log = self.last_lines(item, log_from);
         let how = status.map_or(String::new(), |status| format!(", {status}"));
         let succeeded = status.is_some_and(|status| status.success());
         let hint = if succeeded { "; a process stays in the foreground" } else { "" };
-        OpError::new(format!("it ended {when}{how}{hint}{said}"))
+        OpError::new(format!("it ended {when}{how}{hint}{log}"))
     }
 
     /// Ends all that runs for the item.
@@ -268,6 +268,6 @@ async fn note(cx: &OpCx, started: Started) -> Result<(), OpError> {
 }
 
 /// The last lines of a log, as an error ends with them.
-fn last_words(lines: &[String]) -> String {
+fn after_colon(lines: &[String]) -> String {
     if lines.is_empty() { String::new() } else { format!(": {}", lines.join(" | ")) }
 }

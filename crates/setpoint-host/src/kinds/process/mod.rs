@@ -1,5 +1,8 @@
 //! Processes that are kept running.
 
+mod configurator;
+mod declare;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -7,8 +10,12 @@ use serde::{Deserialize, Serialize};
 use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 use sha2::{Digest, Sha256};
 
-use super::content::hex;
-use super::{Need, Ready, RootPath, Run, StopSignal, Wait, environment, need};
+use super::{HostKind, Nature};
+use crate::host::Host;
+use crate::item::{Because, Need, Ready, RootPath, Run, StopSignal, Tie, Wait, environment, hex, need};
+use crate::manifest::{Build, Section, Type, field, fields};
+
+pub use configurator::Processes;
 
 /// A command that is kept running.
 ///
@@ -117,5 +124,94 @@ impl Item for Process {
         if let Some(digest) = &self.runs_other {
             attributes.add("running", format_args!("another definition ({digest})"));
         }
+    }
+}
+
+impl HostKind for Process {
+    const SECTION: Section = Section {
+        key: "processes",
+        kind: Self::KIND_TEXT,
+        about: "Commands that are kept running, by name. They restart when a file or link that they refer to changes.",
+        nature: Nature::Activity,
+        references: Tie::Restarts,
+        required: &["command"],
+        one_of: &[],
+        fields: &[
+            field(
+                "command",
+                Type::Run,
+                "What runs, in the foreground: a program with its arguments, or a line for the shell.",
+            ),
+            fields::ENV,
+            fields::SECRET_ENV,
+            fields::CWD,
+            field(
+                "log",
+                Type::Text,
+                "The file its output is added to, below the root; by default one beside the state.",
+            ),
+            field(
+                "ready",
+                Type::Ready,
+                "What it must show when it was started before what comes after it may begin; by default nothing.",
+            ),
+            field("stop_signal", Type::Signal, "The signal that asks it to end; by default TERM."),
+            field(
+                "stop_timeout",
+                Type::Wait,
+                "How long it may take to end before it is killed; by default 10s.",
+            ),
+            field(
+                "restart_on",
+                Type::References,
+                "Items that it needs, and restarts with when they change, as `kind.name`.",
+            ),
+            fields::AFTER,
+            fields::PREVENT,
+        ],
+        referable: &["name", "log"],
+    };
+
+    type Configurator = Processes;
+
+    fn configurator(host: &Host) -> Self::Configurator {
+        Processes::new(host)
+    }
+
+    fn declare(build: &mut Build<'_, '_, '_>, _: Option<RootPath>) -> Option<Self> {
+        let (command, env) = (build.run("command"), build.environment());
+        let (cwd, log) = (build.path_field("cwd"), build.path_field("log"));
+        if let Some(cwd) = &cwd {
+            build.needs_at(cwd, Because::Inside);
+        }
+        if let Some(log) = &log {
+            build.needs_what_is_around(log, Because::Inside);
+            if let Some(declared) = build.declared_at(log) {
+                let message = format!("its log is at {log}, which is declared as {declared}");
+                build.report("log", &message, Some("choose another path"));
+            }
+        }
+        let ready = declare::ready(build);
+        let stop_signal = build.plain("stop_signal").and_then(StopSignal::by_name).unwrap_or_default();
+        let stop_timeout = build.wait("stop_timeout", Wait::from_millis(10_000));
+        let (name, sensitive, needs) = (build.name(), build.is_set("sensitive"), build.take_needs());
+        let (command, runs_other) = (command?, None);
+        Some(Self {
+            name,
+            command,
+            env,
+            sensitive,
+            cwd,
+            log,
+            ready,
+            stop_signal,
+            stop_timeout,
+            runs_other,
+            needs,
+        })
+    }
+
+    fn needs_mut(&mut self) -> &mut Vec<Need> {
+        &mut self.needs
     }
 }

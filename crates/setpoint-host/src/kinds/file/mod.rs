@@ -1,11 +1,20 @@
 //! Regular files.
 
+mod configurator;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
+use setpoint_engine::OpError;
+use setpoint_graph::{Attributes, Deps, Item, ItemRef, Kind, Name};
 
-use super::{Access, Content, Need, RootPath, need};
+use super::{HostKind, Nature, Place};
+use crate::fs;
+use crate::host::Host;
+use crate::item::{Access, Content, Need, RootPath, Tie, need};
+use crate::manifest::{Build, Section, Type, field, fields};
+
+pub use configurator::Files;
 
 /// A regular file with its content.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,5 +92,64 @@ impl Item for File {
         if self.adopt {
             attributes.add("adopt", true);
         }
+    }
+}
+
+impl HostKind for File {
+    const SECTION: Section = Section {
+        key: "files",
+        kind: Self::KIND_TEXT,
+        about: "Regular files by name.",
+        nature: Nature::Content,
+        references: Tie::Exists,
+        required: &[],
+        one_of: &["content", "source", "template", "template_source"],
+        fields: &[
+            fields::PATH,
+            field("content", Type::Content, "What it holds, as it is; base64 with the tag `!!binary`."),
+            field("source", Type::Text, "A file that it is a copy of, seen from the manifest."),
+            field("template", Type::Text, "A template (Jinja) that gives what it holds."),
+            field("template_source", Type::Text, "A file with the template, seen from the manifest."),
+            field("values", Type::Values, "Values for the template, over those of the whole set."),
+            field("sensitive", Type::Boolean, "Never shows what it holds."),
+            fields::FILE_MODE,
+            fields::OWNER,
+            fields::GROUP,
+            fields::AFTER,
+            fields::PREVENT,
+            fields::ADOPT,
+        ],
+        referable: &["name", "path", "sha256"],
+    };
+
+    type Configurator = Files;
+
+    fn configurator(host: &Host) -> Self::Configurator {
+        Files::new(host)
+    }
+
+    fn declare(build: &mut Build<'_, '_, '_>, path: Option<RootPath>) -> Option<Self> {
+        let (content, access) = (build.content(), build.access());
+        let (name, needs) = (build.name(), build.take_needs());
+        let (sensitive, adopt) = (build.is_set("sensitive"), build.is_set("adopt"));
+        Some(Self { name, path: path?, content: content?, sensitive, access, adopt, log: false, needs })
+    }
+
+    fn needs_mut(&mut self) -> &mut Vec<Need> {
+        &mut self.needs
+    }
+
+    fn long_text(&self) -> Option<(&'static str, &str)> {
+        self.content.text().map(|text| ("content", text))
+    }
+
+    fn place(&self) -> Option<Place<'_>> {
+        let (path, kind, access) = (&self.path, fs::Kind::File, Some(&self.access));
+        Some(Place { path, kind, access, adopt: self.adopt })
+    }
+
+    fn keep_original(&self, host: &Host) -> Result<(), OpError> {
+        let item = ItemRef::of::<Self>(self.name.clone());
+        Files::new(host).keep_original(&item, &self.path)
     }
 }

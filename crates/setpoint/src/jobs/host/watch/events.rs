@@ -1,4 +1,4 @@
-//! A line for each thing that `watch` saw or did.
+//! The events of `watch`: a line for each thing that it saw or did.
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use setpoint_host::EndedProcess;
 use setpoint_plan::Plan;
 use setpoint_state::RunEntry;
 
-use crate::error::CliError;
+use crate::error::{CliError, ErrorData};
 use crate::jobs::host::preview::DriftView;
 use crate::jobs::host::print::counted;
 use crate::report::{print, print_json};
 
 /// Writes lines, or JSON objects one a line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Say {
+pub(super) struct EventWriter {
     json: bool,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Said<'a> {
+enum Event<'a> {
     Started {
         set: &'a str,
         items: usize,
@@ -34,6 +34,8 @@ enum Said<'a> {
     },
     Wrong {
         message: &'a str,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        diagnostics: &'a [serde_json::Value],
     },
     Refused {
         message: &'a str,
@@ -63,39 +65,40 @@ enum Said<'a> {
 struct Line<'a> {
     at: Timestamp,
     #[serde(flatten)]
-    said: Said<'a>,
+    event: Event<'a>,
 }
 
-impl Say {
+impl EventWriter {
     pub(super) fn new(json: bool) -> Self {
         Self { json }
     }
 
     pub(super) fn started(self, set: &str, items: usize) -> Result<(), CliError> {
-        self.write(Said::Started { set, items }, || format!("watching {set}: {} declared", counted(items)))
+        self.write(Event::Started { set, items }, || format!("watching {set}: {} declared", counted(items)))
     }
 
     pub(super) fn reloaded(self, items: usize) -> Result<(), CliError> {
-        self.write(Said::Reloaded { items }, || {
+        self.write(Event::Reloaded { items }, || {
             format!("the manifests have changed: {} declared", counted(items))
         })
     }
 
-    pub(super) fn wrong(self, message: &str) -> Result<(), CliError> {
-        self.write(Said::Wrong { message }, || {
-            format!("{message}\nthe last good manifests stand until this is mended")
+    pub(super) fn wrong(self, error: &CliError) -> Result<(), CliError> {
+        let ErrorData { message, diagnostics } = &error.data();
+        self.write(Event::Wrong { message, diagnostics }, || {
+            format!("{error}\nthe last good manifests stand until this is mended")
         })
     }
 
     pub(super) fn refused(self, message: &str) -> Result<(), CliError> {
-        self.write(Said::Refused { message }, || {
+        self.write(Event::Refused { message }, || {
             format!("{message}\nnothing is changed until this is mended")
         })
     }
 
     pub(super) fn failed(self, message: &str, again: Duration) -> Result<(), CliError> {
         let again_in_seconds = again.as_secs();
-        self.write(Said::Failed { message, again_in_seconds }, || {
+        self.write(Event::Failed { message, again_in_seconds }, || {
             format!("{message}\nit is tried again in {again_in_seconds} s")
         })
     }
@@ -104,7 +107,7 @@ impl Say {
         let EndedProcess { item, pid, status, log } = process;
         let (exit_code, signal) = (status.and_then(|s| s.code()), status.and_then(|s| s.signal()));
         let (kind, name) = (item.kind().as_str(), item.name().as_str());
-        self.write(Said::ProcessEnded { kind, name, pid: *pid, exit_code, signal, log }, || {
+        self.write(Event::ProcessEnded { kind, name, pid: *pid, exit_code, signal, log }, || {
             let how = match (exit_code, signal) {
                 (Some(code), _) => format!(": exit status {code}"),
                 (None, Some(signal)) => format!(": signal {signal}"),
@@ -118,7 +121,7 @@ impl Say {
         })
     }
 
-    /// Says what something else changed. That a process is gone is said once, where its end was reported.
+    /// Writes what something else changed. That a process is gone is written once, where its end was reported.
     pub(super) fn drift(self, drifted: &Drifted, reported: bool) -> Result<(), CliError> {
         if reported && drifted.found.is_none() && !drifted.contested && !self.json {
             return Ok(());
@@ -129,16 +132,16 @@ impl Say {
         };
         let often =
             if drifted.contested { "; it is contested, and put right less and less often" } else { "" };
-        self.write(Said::Drift(drifted.into()), || format!("! {} {what}{often}", drifted.item))
+        self.write(Event::Drift(drifted.into()), || format!("! {} {what}{often}", drifted.item))
     }
 
     pub(super) fn operation(self, entry: &LogEntry) -> Result<(), CliError> {
         let line = || crate::jobs::host::run::line(entry).trim().to_owned();
-        self.write(Said::Operation(entry.into()), line)
+        self.write(Event::Operation(entry.into()), line)
     }
 
     pub(super) fn plan(self, plan: &Plan) -> Result<(), CliError> {
-        self.write(Said::Plan { plan }, || {
+        self.write(Event::Plan { plan }, || {
             let mut lines = vec![plan.summary().to_string()];
             for operation in &plan.operations {
                 let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
@@ -149,11 +152,11 @@ impl Say {
     }
 
     pub(super) fn stopped(self) -> Result<(), CliError> {
-        self.write(Said::Stopped, || "stopped".to_owned())
+        self.write(Event::Stopped, || "stopped".to_owned())
     }
 
-    fn write(self, said: Said<'_>, text: impl FnOnce() -> String) -> Result<(), CliError> {
+    fn write(self, event: Event<'_>, text: impl FnOnce() -> String) -> Result<(), CliError> {
         let at = Timestamp::now();
-        if self.json { print_json(&Line { at, said }) } else { print(&format!("{at:.3} {}\n", text())) }
+        if self.json { print_json(&Line { at, event }) } else { print(&format!("{at:.3} {}\n", text())) }
     }
 }

@@ -7,7 +7,7 @@ use setpoint_graph::{Graph, ItemHandle, ItemRef};
 use setpoint_plan::{Action, Plan};
 use setpoint_state::{RunDrift, RunEntry};
 
-use super::changes::{Change, changes};
+use super::changes::{Difference, changes};
 use super::preview::{DriftView, operation_changes};
 
 /// How much of it is kept: the history has many runs.
@@ -17,13 +17,13 @@ const LONGEST_LINE: usize = 200;
 
 /// What is to be remembered of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Story {
+pub(crate) struct RunDetails {
     operations: BTreeMap<(ItemRef, Operation), (String, Vec<String>)>,
     pub(crate) drift: Vec<RunDrift>,
 }
 
-impl Story {
-    /// The story of a plan that is about to be carried out. `taken_over` is what is there in the place of items.
+impl RunDetails {
+    /// The details of a plan that is about to be carried out. `taken_over` is what is there in the place of items.
     pub(crate) fn new(
         plan: &Plan,
         drift: &[DriftView],
@@ -57,7 +57,7 @@ impl Story {
     }
 
     /// Adds to an operation why it was done, and what it changed.
-    pub(crate) fn tell(&self, mut entry: RunEntry) -> RunEntry {
+    pub(crate) fn complete(&self, mut entry: RunEntry) -> RunEntry {
         let item = ItemRef::new(entry.kind.as_str(), entry.name.as_str());
         if let Some((reason, changes)) = self.operations.get(&(item, entry.operation)) {
             entry.reason = Some(reason.clone());
@@ -68,8 +68,8 @@ impl Story {
 }
 
 /// The lines that people read, as far as they are kept.
-fn lines(changes: &[Change]) -> Vec<String> {
-    let all: Vec<String> = changes.iter().flat_map(Change::lines).collect();
+fn lines(changes: &[Difference]) -> Vec<String> {
+    let all: Vec<String> = changes.iter().flat_map(Difference::lines).collect();
     let mut kept: Vec<String> = all.iter().take(MOST_LINES).map(|line| cut(line)).collect();
     if all.len() > MOST_LINES {
         kept.push(format!("… {} more lines", all.len() - MOST_LINES));

@@ -1,0 +1,68 @@
+//! A disk without room for the state.
+
+use std::fs;
+
+use nix::sys::signal::Signal;
+use setpoint_testutils::{need, part};
+
+use crate::places::Mounted;
+use crate::sandbox::{Sandbox, eventually};
+
+/// A sandbox with a small file system for its state.
+fn with_small_state(manifest: &str) -> (Sandbox, Mounted) {
+    let sandbox = Sandbox::new(manifest);
+    fs::create_dir(sandbox.path("small")).unwrap();
+    let mounted = Mounted::new(sandbox.path("small"), "16m");
+    (sandbox, mounted)
+}
+
+#[test]
+fn watch_saves_later_what_it_could_not_save_on_a_full_disk() {
+    need!(part::root("a file system of a given size"));
+    let (sandbox, _mounted) = with_small_state("files:\n  f: {content: x}\n");
+    let state = &["--state", "small/state"][..];
+    let mut watching = sandbox.start(&[&["watch"], state].concat());
+    eventually("it is applied", || sandbox.path("f").exists());
+    eventually("that is saved", || sandbox.ok(&[&["history"], state].concat()).contains("1 operation"));
+    // The disk is filled while an operation runs, so that it is done and can't be saved.
+    sandbox.declare(
+        "files:\n  f: {content: x}\ncommands:\n  fill: {check: test -e done, \
+         apply: 'dd if=/dev/zero of=small/filler bs=64k 2> /dev/null; touch done'}\n",
+    );
+    watching.until("it is tried again in");
+    assert!(sandbox.path("done").exists());
+    let list = || sandbox.run(&[&["state", "list"], state].concat()).out();
+    fs::remove_file(sandbox.path("small/filler")).unwrap();
+    eventually("what was done is saved", || {
+        let shown = sandbox.run(&[&["history", "--json"], state].concat()).out();
+        shown.lines().any(|line| line.contains("\"fill\"")) && list().contains("command/fill")
+    });
+    watching.signal(Signal::SIGTERM);
+    assert_eq!(watching.wait(), 0, "{}", watching.log());
+    assert!(!list().contains("cut off"), "{}", list());
+    let plan = sandbox.ok(&[&["plan"], state].concat());
+    assert!(plan.contains("nothing to do"), "{plan}");
+}
+
+#[test]
+fn a_state_that_can_not_be_written_says_what_to_look_at_and_not_to_move_it_away() {
+    need!(part::root("a file system of a given size"));
+    let (sandbox, _mounted) = with_small_state("files:\n  f: {content: x}\n");
+    let state = &["--state", "small/state"][..];
+    sandbox.ok(&[&["apply", "--yes"], state].concat());
+    sandbox.declare("files:\n  f: {content: y}\n");
+    // As long as there is room, in smaller and smaller pieces.
+    let mut filler = fs::File::create(sandbox.path("small/filler")).unwrap();
+    for size in [65536, 4096, 1] {
+        while std::io::Write::write_all(&mut filler, &vec![0; size]).is_ok() {}
+    }
+    drop(filler);
+    let failed = sandbox.run(&[&["apply", "--yes"], state].concat());
+    assert_eq!(failed.code(), 1, "{}", failed.out());
+    assert!(failed.err().contains("see that the disk has room"), "{}{}", failed.out(), failed.err());
+    assert!(!failed.err().contains("move the state"), "{}", failed.err());
+    // It heals by itself.
+    fs::remove_file(sandbox.path("small/filler")).unwrap();
+    sandbox.ok(&[&["apply", "--yes"], state].concat());
+    assert_eq!(sandbox.read("f"), "y");
+}

@@ -1,0 +1,210 @@
+//! Directories that change places with others, links whose target has another name, and roots that are not there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use setpoint_testutils::{need, part};
+
+use crate::sandbox::Sandbox;
+
+/// Two directories in these places, with a file in the first.
+fn two(a: &str, b: &str) -> String {
+    format!(
+        "directories:\n  a: {{path: {a}}}\n  b: {{path: {b}}}\nfiles:\n  f: {{path: {a}/f, content: x}}\n"
+    )
+}
+
+#[test]
+fn directories_change_places_with_what_nobody_declared_in_them() {
+    let sandbox = Sandbox::new(&two("one", "two"));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.write("one/mine", "1");
+    sandbox.write("two/theirs", "2");
+    sandbox.declare(&two("two", "one"));
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.tree(), ["one", "one/theirs", "two", "two/f", "two/mine"]);
+    assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
+    // What holds something else is not removed.
+    let refused = sandbox.run(&["destroy", "--yes"]);
+    assert_eq!(refused.code(), 1);
+    fs::remove_file(sandbox.path("one/theirs")).unwrap();
+    fs::remove_file(sandbox.path("two/mine")).unwrap();
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.tree(), [""; 0]);
+}
+
+#[test]
+fn directories_that_were_taken_over_change_places_and_stay_in_the_end() {
+    let with = |a: &str, b: &str| {
+        format!(
+            "directories:\n  a: {{path: {a}, adopt: true, mode: '0700'}}\n  b: {{path: {b}, adopt: true}}\n"
+        )
+    };
+    let sandbox = Sandbox::new(&with("one", "two"));
+    for directory in ["one", "two"] {
+        fs::create_dir(sandbox.path(directory)).unwrap();
+        sandbox.write(&format!("{directory}/was-{directory}"), "");
+    }
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&with("two", "one"));
+    sandbox.ok(&["apply", "--yes"]);
+    let swapped = ["one", "one/was-two", "two", "two/was-one"];
+    assert_eq!(sandbox.tree(), swapped);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.tree(), swapped, "they were not Setpoint's");
+}
+
+/// Killed at any instant, the next run goes on with what was set aside.
+#[test]
+fn directories_that_change_places_lose_nothing_when_runs_are_killed() {
+    let sandbox = Sandbox::new(&two("one", "two"));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.write("one/a", "a");
+    sandbox.write("two/b", "b");
+    let mut killed = 0;
+    for round in 0_u64..400 {
+        let (a, b) = if round % 2 == 0 { ("two", "one") } else { ("one", "two") };
+        sandbox.declare(&two(a, b));
+        let mut command = sandbox.command(&["apply", "--yes"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros((round * 7919) % 60_000));
+        killed += u64::from(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if round % 3 == 0 {
+            sandbox.ok(&["apply", "--yes"]);
+            let mut wanted =
+                [a.to_owned(), format!("{a}/a"), format!("{a}/f"), b.to_owned(), format!("{b}/b")];
+            wanted.sort();
+            assert_eq!(sandbox.tree(), wanted, "round {round}");
+            assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
+        }
+        if killed == 40 {
+            break;
+        }
+    }
+    assert_eq!(killed, 40, "so many runs were killed in time");
+}
+
+fn entries(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn a_directory_takes_the_place_of_an_undeclared_one_that_is_in_use() {
+    let sandbox = Sandbox::new("directories:\n  d: {path: old}\nfiles:\n  f: {path: new/f, content: x}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.write("new/mine", "1");
+    sandbox.declare("directories:\n  d: {path: new, mode: '0750'}\nfiles:\n  f: {path: new/f, content: x}\n");
+    let done = sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.tree(), ["new", "new/f", "new/mine"], "{done}");
+    assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&fs::metadata(sandbox.path("new")).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o750);
+    sandbox.declare("directories:\n  d: {path: new}\nfiles:\n  f: {path: other/f, content: x}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.write("new/more", "2");
+    sandbox.declare("directories:\n  d: {path: other}\nfiles:\n  f: {path: other/f, content: x}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    // Two directories that hold something can't become one: the old one is left to whoever uses it.
+    assert_eq!(sandbox.tree(), ["new", "new/mine", "new/more", "other", "other/f"]);
+    assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
+}
+
+#[test]
+fn an_undeclared_directory_that_is_not_empty_is_let_go_and_not_reported_as_deleted() {
+    let sandbox = Sandbox::new("files:\n  f: {path: d/f, content: x}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.write("d/mine", "1");
+    sandbox.declare("");
+    let done = sandbox.ok(&["apply", "--yes"]);
+    assert!(done.contains("directory/d/ let go") && done.contains("1 deleted, 1 let go"), "{done}");
+    assert_eq!(sandbox.tree(), ["d", "d/mine"]);
+}
+
+#[test]
+fn a_link_stays_as_it_is_when_its_target_has_another_name_or_fails() {
+    let with = |name: &str, rest: &str| {
+        format!(
+            "directories:\n  {name}: {{path: releases/2{rest}}}\nsymlinks:\n  current: {{target: releases/2}}\n"
+        )
+    };
+    let sandbox = Sandbox::new(&with("two", ""));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&with("second", ""));
+    let plan = sandbox.ok(&["plan"]);
+    assert!(!plan.contains("symlink/current"), "{plan}");
+    sandbox.ok(&["apply", "--yes"]);
+    assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
+    // The new item fails: the link points to what is there.
+    sandbox.write("other", "in the way");
+    sandbox.declare(
+        "directories:\n  other:\nfiles:\n  third: {path: releases/2, content: x}\nsymlinks:\n  current: {target: releases/2}\n",
+    );
+    sandbox.write("releases/2/mine", "");
+    let failed = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(failed.code(), 1, "{}", failed.out());
+    assert!(sandbox.path("current").is_symlink(), "{}", failed.out());
+}
+
+/// A file system of its own, for as long as this lives.
+pub(crate) struct Mounted(PathBuf);
+
+impl Mounted {
+    pub(crate) fn new(at: PathBuf, size: &str) -> Self {
+        let options = format!("size={size}");
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(&at).output().unwrap();
+        assert!(mounted.status.success(), "{mounted:?}");
+        Self(at)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_root_whose_file_system_is_not_mounted_is_not_filled() {
+    need!(part::root("a file system of its own"));
+    let sandbox = Sandbox::new("");
+    fs::create_dir_all(sandbox.path("disk")).unwrap();
+    let mounted = Mounted::new(sandbox.path("disk"), "1m");
+    sandbox.declare("root: disk\nfiles:\n  f: {content: x}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    drop(mounted);
+    for args in [&["plan"][..], &["apply", "--yes"], &["destroy", "--yes"], &["watch"]] {
+        let refused = sandbox.run(args);
+        assert_eq!(refused.code(), 1, "{args:?}: {}", refused.out());
+        assert!(refused.err().contains("disk is not mounted"), "{}", refused.err());
+        assert!(refused.err().contains("hint: nothing was changed; mount it"), "{}", refused.err());
+    }
+    assert_eq!(entries(&sandbox.path("disk")), [""; 0]);
+    // What was moved off the file system by hand is taken over, after having been looked at.
+    assert_eq!(sandbox.run(&["state", "relocate"]).code(), 1);
+    sandbox.write("disk/f", "x");
+    sandbox.ok(&["state", "relocate"]);
+    assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
+}
+
+#[test]
+fn what_can_not_move_to_another_file_system_is_made_anew_there_on_demand() {
+    need!(part::root("a file system of its own"));
+    let sandbox = Sandbox::new("files:\n  f: {content: x}\n");
+    fs::create_dir_all(sandbox.path("disk")).unwrap();
+    let _mounted = Mounted::new(sandbox.path("disk"), "1m");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare("files:\n  f: {path: disk/f, content: x}\n");
+    let failed = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(failed.code(), 1);
+    assert!(failed.out().contains("on another file system; `--replace` with this item"), "{}", failed.out());
+    assert_eq!(sandbox.read("f"), "x");
+    sandbox.ok(&["apply", "--yes", "--replace", "file.f"]);
+    assert_eq!((sandbox.read("disk/f").as_str(), sandbox.path("f").exists()), ("x", false));
+}
