@@ -31,14 +31,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut build = workspace::cargo();
     build.args(["build", "--release", "--message-format=json-render-diagnostics", "--package", BENCH]);
-    if matches!(args.name.as_str(), "host" | "composite") {
-        // What is measured is the command itself. Built together, they share what they are made of.
-        build.args(["--package", "setpoint"]);
-    }
-    if args.name != "composite" {
-        // Without Consul and Kubernetes, it is built in a fraction of the time.
-        build.arg("--no-default-features");
-    }
+    build.args(packages(&args.name));
     let built = build.stderr(Stdio::inherit()).output().context("can't build the measurements")?;
     if !built.status.success() {
         return Ok(exit::like(built.status));
@@ -46,6 +39,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let program = program(&built.stdout).context("cargo does not say where it put the measurements")?;
     let status = Command::new(&program).args(arguments(args)).current_dir(workspace::root()).status();
     Ok(exit::like(status.with_context(|| format!("can't run {}", program.display()))?))
+}
+
+/// What is built beside the measurements. Where the command itself is measured, they are built together, and share what they
+/// are made of; without Consul and Kubernetes that takes a fraction of the time.
+fn packages(name: &str) -> &'static [&'static str] {
+    match name {
+        "composite" => &["--package", "setpoint"],
+        // Without default features counts for both packages: the job has to be named.
+        "host" => &["--package", "setpoint", "--no-default-features", "--features", "setpoint/host"],
+        _ => &["--no-default-features"],
+    }
 }
 
 /// Where cargo put the measurements, as its messages say.
@@ -68,6 +72,19 @@ fn arguments(args: &Args) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_that_is_measured_has_the_job_that_is_measured() {
+        let tree = |name: &str| {
+            let mut cargo = workspace::cargo();
+            cargo.args(["tree", "--offline", "--prefix", "none", "--edges", "normal", "--package", BENCH]);
+            let output = cargo.args(packages(name)).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        assert!(tree("host").contains("setpoint-host v") && !tree("host").contains("setpoint-composite v"));
+        assert!(!tree("engine").contains("setpoint-host v"));
+    }
 
     #[test]
     fn the_program_is_where_cargo_says_it_put_it() {
