@@ -12,6 +12,7 @@ mod error;
 mod explain;
 mod graph;
 mod history;
+mod moves;
 mod plan;
 mod planfile;
 mod preview;

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use setpoint_testutils::{need, part};
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, eventually};
 
 /// Two directories in these places, with a file in the first.
 fn two(a: &str, b: &str) -> String {
@@ -207,4 +208,114 @@ fn what_can_not_move_to_another_file_system_is_made_anew_there_on_demand() {
     assert_eq!(sandbox.read("f"), "x");
     sandbox.ok(&["apply", "--yes", "--replace", "file.f"]);
     assert_eq!((sandbox.read("disk/f").as_str(), sandbox.path("f").exists()), ("x", false));
+}
+
+/// Applies, puts something else's file there, declares something else, and expects to be refused without any change.
+fn refused(first: &str, theirs: &[(&str, &str)], second: &str, why: &str) {
+    let sandbox = Sandbox::new(first);
+    sandbox.ok(&["apply", "--yes"]);
+    for (path, text) in theirs {
+        sandbox.write(path, text);
+    }
+    let before = sandbox.tree();
+    sandbox.declare(second);
+    for command in [&["plan"][..], &["apply", "--yes"], &["apply", "--yes"]] {
+        let refused = sandbox.run(command);
+        assert_eq!(refused.code(), 1, "{command:?}: {}", refused.out());
+        assert!(refused.err().contains(why), "{command:?}: {}", refused.err());
+        assert!(refused.err().contains("two steps"), "{}", refused.err());
+    }
+    assert_eq!(sandbox.tree(), before);
+    for (path, text) in theirs {
+        assert_eq!(sandbox.read(path), *text);
+    }
+}
+
+#[test]
+fn a_file_that_stays_where_its_directory_leaves_is_refused() {
+    let file = "files: {f: {path: p1/f, content: x}}\n";
+    let declared = |d: &str, e: &str| format!("directories: {{d: {{path: {d}}}, e: {{path: {e}}}}}\n{file}");
+    let why = "file/f is inside of directory/d, which moves, and would come to p2/f; it is declared as p1/f";
+    refused(&declared("p1", "p2"), &[("p2/f", "precious")], &declared("p2", "p1"), why);
+    refused(&declared("p1", "p3"), &[], &declared("p2", "p3"), why);
+}
+
+#[test]
+fn a_file_that_has_another_name_in_a_directory_that_moves_is_refused() {
+    let declared = |d: &str, f: &str| {
+        format!("directories: {{d: {{path: {d}}}}}\nfiles: {{f: {{path: {f}, content: x}}}}\n")
+    };
+    let why = "would come to p2/a; it is declared as p2/b";
+    refused(&declared("p1", "p1/a"), &[("p1/b", "precious")], &declared("p2", "p2/b"), why);
+}
+
+#[test]
+fn the_log_of_a_process_in_a_directory_that_moves_is_no_exception() {
+    let declared = |d: &str| {
+        format!(
+            "directories: {{d: {{path: {d}}}}}\nprocesses: {{p: {{command: 'sleep 1000', log: p1/log}}}}\n"
+        )
+    };
+    let sandbox = Sandbox::new(&declared("p1"));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&declared("p2"));
+    let refused = sandbox.run(&["apply", "--yes"]);
+    assert!(refused.err().contains("is inside of directory/d"), "{}", refused.err());
+    sandbox.declare(&declared("p1"));
+    sandbox.ok(&["destroy", "--yes"]);
+}
+
+#[test]
+fn what_is_reached_through_a_link_that_is_to_point_elsewhere_is_refused() {
+    let declared = |target: &str| {
+        format!(
+            "symlinks: {{current: {{target: {target}}}}}\nfiles: {{conf: {{path: current/conf, content: x}}}}\n"
+        )
+    };
+    let sandbox = Sandbox::new(&declared("r1"));
+    for release in ["r1", "r2"] {
+        fs::create_dir(sandbox.path(release)).unwrap();
+    }
+    sandbox.write("r2/conf", "precious");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&declared("r2"));
+    for _ in 0..2 {
+        let refused = sandbox.run(&["apply", "--yes"]);
+        assert_eq!(refused.code(), 1);
+        let why = "file/conf is reached through symlink/current, which is to point elsewhere";
+        assert!(refused.err().contains(why), "{}", refused.err());
+    }
+    assert_eq!(sandbox.read("r2/conf"), "precious");
+    assert_eq!(fs::read_link(sandbox.path("current")).unwrap(), Path::new("r1"));
+}
+
+#[test]
+fn three_directories_that_take_each_others_places_are_refused() {
+    let declared = |x: &str, y: &str, z: &str| {
+        let file = |name: &str, path: &str| format!("{name}: {{path: {path}/f, content: {name}}}");
+        format!(
+            "directories: {{x: {{path: {x}}}, y: {{path: {y}}}, z: {{path: {z}}}}}\nfiles: {{{}, {}, {}}}\n",
+            file("a", x),
+            file("b", y),
+            file("c", z)
+        )
+    };
+    let why = "directory/x, directory/y, directory/z take each other's places in a circle";
+    refused(&declared("x", "y", "z"), &[], &declared("y", "z", "x"), why);
+}
+
+#[test]
+fn watch_goes_on_with_what_stood_before_where_moves_are_refused() {
+    let declared =
+        |d: &str| format!("directories: {{d: {{path: {d}}}}}\nfiles: {{f: {{path: p1/f, content: x}}}}\n");
+    let sandbox = Sandbox::new(&declared("p1"));
+    let mut watching = sandbox.start(&["watch"]);
+    eventually("it is there", || sandbox.path("p1/f").exists());
+    sandbox.declare(&declared("p2"));
+    watching.until("this can't be done at once");
+    assert_eq!(sandbox.tree(), [".log", "p1", "p1/f"]);
+    sandbox.declare("directories: {d: {path: p2}}\nfiles: {f: {path: p2/f, content: x}}\n");
+    eventually("it moved along", || sandbox.path("p2/f").exists());
+    watching.signal(Signal::SIGTERM);
+    assert_eq!(watching.wait(), 0);
 }

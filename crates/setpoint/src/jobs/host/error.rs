@@ -9,6 +9,7 @@ use setpoint_graph::{GraphError, ItemRef};
 use setpoint_host::{Diagnostic, HostError, Origin};
 use setpoint_state::StateError;
 
+use super::moves::Tangle;
 use crate::error::{ErrorData, Reportable, reported_as};
 
 /// Why a command of a host failed.
@@ -81,6 +82,9 @@ pub(super) enum Error {
     /// The plan deletes what must not be.
     #[error("the plan deletes what is protected by `prevent_destroy`: {}", listed(.0))]
     Protected(Vec<ItemRef>),
+    /// Moves that can't be made at once.
+    #[error("this can't be done at once: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Tangled(Vec<Tangle>),
     /// Manifests that declare nothing of what is there.
     #[error("the manifests declare nothing any more, and there {}", were(*.0))]
     NothingLeft(usize),
@@ -220,6 +224,7 @@ impl Reportable for Error {
             | Self::OtherKind { .. } => "item",
             Self::Protected(_) | Self::ProtectedByManifest { .. } => "protected",
             Self::NothingLeft(_) => "nothing-left",
+            Self::Tangled(_) => "moves",
             Self::OtherRoot { .. } | Self::NotMounted { .. } | Self::Running(_) | Self::NotMoved(_) => "root",
             Self::NobodyToAsk | Self::Declined => "declined",
             Self::PlanFile { .. } => "plan-file",
@@ -263,6 +268,9 @@ impl Reportable for Error {
             ),
             Self::Protected(_) => Some(
                 "if they may go, declare them without `prevent_destroy` for once, or say `setpoint state unprotect ITEM`",
+            ),
+            Self::Tangled(_) => Some(
+                "nothing was changed; do it in two steps: first the directories with all that is in them, then the rest; declare what is behind a link by the directory that it is in",
             ),
             Self::ProtectedByManifest { .. } => {
                 Some("take `prevent_destroy` away there: a declaration without it ends the protection")

@@ -11,10 +11,10 @@ use setpoint_plan::{Action, AttributeChange, Plan, ReasonCode};
 
 use super::changes::{Difference, changes};
 use super::error::Error;
-use super::protect;
 use super::rename::Renamed;
 use super::set::is_adopted;
 use super::unreadable::Unreadable;
+use super::{moves, protect};
 use crate::error::CliError;
 use crate::service::runtime;
 
@@ -156,6 +156,9 @@ pub(crate) fn preview(
         warnings.push(format!("{item} can't be made as declared: {account} on this host"));
     }
     protect::check(manifest, current, &plan)?;
+    if let Some(intended) = intended {
+        moves::check(current, intended)?;
+    }
     let drift = refreshed.drifted.iter().map(DriftView::from).collect();
     Ok(Preview { drift, warnings, plan, unreadable: Vec::new(), renamed: Vec::new(), taken_over: there })
 }

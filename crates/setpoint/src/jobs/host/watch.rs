@@ -28,10 +28,10 @@ use super::details::RunDetails;
 use super::error::Error;
 use super::preview::DriftView;
 use super::print::counted;
-use super::protect;
 use super::rename;
 use super::run::Running;
 use super::set::{Set, add_parents, load_manifest};
+use super::{moves, protect};
 use crate::error::CliError;
 use crate::report::Report;
 use crate::service::{Signals, runtime};
@@ -204,7 +204,9 @@ impl WatchLoop {
             let plan = self.engine.plan(Some(current), intended, &all, Timestamp::now())?;
             let drift: Vec<DriftView> = refreshed.drifted.iter().map(DriftView::from).collect();
             details = RunDetails::new(&plan, &drift, &BTreeMap::new(), current, intended);
-            if let Err(error) = protect::check(&self.set.manifest, current, &plan) {
+            let checked = protect::check(&self.set.manifest, current, &plan)
+                .and_then(|()| moves::check(current, self.set.intended()));
+            if let Err(error) = checked {
                 let why = error.to_string();
                 if why != self.refused {
                     self.events.refused(&why)?;
