@@ -31,6 +31,7 @@ mod content;
 mod lcs;
 mod operation;
 mod patch;
+mod places;
 mod runtime;
 mod sections;
 mod summary;
@@ -142,8 +143,14 @@ pub fn compare<'a>(
         return Err(CompareError::EmptyDesired);
     }
     let (prefix, suffix) = sections::alike(current, desired);
-    let side = |document: &'a Document| Side::new(document, prefix, document.sections().len() - suffix);
-    let (old, new) = (side(current), side(desired));
+    let side = |document: &'a Document, suffix| {
+        Side::new(document, prefix, document.sections().len().saturating_sub(suffix))
+    };
+    let (mut old, mut new) = (side(current, suffix), side(desired, suffix));
+    if old.reaches_beyond || new.reaches_beyond {
+        // Which of several sections is which is decided among all of them.
+        (old, new) = (side(current, 0), side(desired, 0));
+    }
     let mut comparison = Comparison { old: &old, new: &new, cx, operations: Vec::new() };
     comparison.run();
     let mut operations = comparison.operations;
@@ -161,8 +168,11 @@ enum AsText {
     Broken,
     Unmodelled,
     DefaultServer,
+    Sequence,
+    ServerOrder,
     Governor,
     Repeated,
+    SectionRepeated,
     Anonymous,
 }
 
@@ -175,8 +185,11 @@ impl AsText {
             Self::Broken => "some of it can't be read",
             Self::Unmodelled => "lines that the model does not cover differ",
             Self::DefaultServer => "`default-server` lines differ in more than one place",
+            Self::Sequence => "lines of which the order counts stand in another one",
+            Self::ServerOrder => "its servers stand in another order, which counts here",
             Self::Governor => "another `defaults` section governs it by its place",
             Self::Repeated => "a name in it is used more than once",
+            Self::SectionRepeated => "several sections share its kind and name",
             Self::Anonymous => "a `defaults` section without a name comes or goes",
         }
     }
@@ -214,16 +227,22 @@ impl<'a> Comparison<'a> {
         }
     }
 
+    /// Why a section is text only by itself, or for others that share its kind and name.
+    fn text_only(&self, model: &SectionModel, entry: &Entry<'_>) -> Option<AsText> {
+        let repeated = self.old.is_repeated(&entry.key) || self.new.is_repeated(&entry.key);
+        text_only(model, entry).or(repeated.then_some(AsText::SectionRepeated))
+    }
+
     fn delete(&mut self, entry: &Entry<'_>) {
         if is_silent(entry.section) {
             return;
         }
         let model = section_model(entry.section, self.cx);
-        let Some(old) = model.object.clone().filter(|_| text_only(&model, entry).is_none()) else {
-            let why = text_only(&model, entry).unwrap_or(AsText::NoModel);
+        let Some(old) = model.object.clone().filter(|_| self.text_only(&model, entry).is_none()) else {
+            let why = self.text_only(&model, entry).unwrap_or(AsText::NoModel);
             return self.text(why, Some(entry), None, None);
         };
-        let runtime = runtime::section(Action::Delete, entry.key.kind);
+        let runtime = runtime::section(Action::Delete, entry.key.kind, &[]);
         let subject = Subject::Section { old: Some(old), new: None };
         self.push(Action::Delete, entry, subject, Vec::new(), None, runtime);
     }
@@ -235,7 +254,7 @@ impl<'a> Comparison<'a> {
         let governor = self.new.governor(entry);
         let placed = governor.key.clone().filter(|_| !governor.named);
         let model = section_model(entry.section, self.cx);
-        let textual = text_only(&model, entry).or_else(|| unlike_the_model(entry.section, &model));
+        let textual = self.text_only(&model, entry).or_else(|| unlike_the_model(entry.section, &model));
         let Some(new) = model.object.as_ref().filter(|_| textual.is_none()) else {
             return self.text(textual.unwrap_or(AsText::NoModel), None, Some(entry), placed);
         };
@@ -251,11 +270,11 @@ impl<'a> Comparison<'a> {
             } else {
                 Runtime::no("its section is new, and comes with a reload")
             };
-            self.child(entry, &change, &|_, _| None, runtime);
+            self.child(entry, &change, &|_, _| None, (runtime, surroundings.added(&change)));
         }
     }
 
-    fn update(&mut self, held: &Entry<'_>, wanted: &Entry<'_>) {
+    fn update(&mut self, held: &Entry<'a>, wanted: &Entry<'a>) {
         let (from, to) = (self.old.governor(held), self.new.governor(wanted));
         let placed = to.key.clone().filter(|_| !to.named);
         let governed_anew = from.key != to.key && !to.named;
@@ -266,7 +285,7 @@ impl<'a> Comparison<'a> {
             return;
         }
         let (old, new) = (section_model(held.section, self.cx), section_model(wanted.section, self.cx));
-        let textual = text_only(&old, held).or_else(|| text_only(&new, wanted));
+        let textual = self.text_only(&old, held).or_else(|| self.text_only(&new, wanted));
         if textual.is_some_and(|why| why != AsText::Anonymous) || old.object.is_none() || new.object.is_none()
         {
             let why = textual.unwrap_or(AsText::NoModel);
@@ -276,7 +295,14 @@ impl<'a> Comparison<'a> {
             }
             return;
         }
-        if let Some(why) = only_as_text((held, &old), (wanted, &new), governed_anew) {
+        let defaults = self.defaults_of(&to);
+        let placement = |entry: &Entry<'a>, model| places::Placement {
+            section: entry.section,
+            model,
+            defaults: &defaults,
+        };
+        let moved = || places::differ(placement(held, &old), placement(wanted, &new));
+        if let Some(why) = only_as_text((held, &old), (wanted, &new), governed_anew).or_else(moved) {
             return self.text(why, Some(held), Some(wanted), placed);
         }
         let surroundings = self.surroundings(Some((held, &old)), Some((wanted, &new)), &to);
@@ -287,7 +313,7 @@ impl<'a> Comparison<'a> {
             changes.retain(|change| change.attribute != "from");
         }
         if !changes.is_empty() {
-            let runtime = runtime::section(Action::Modify, wanted.key.kind);
+            let runtime = runtime::section(Action::Modify, wanted.key.kind, &changes);
             let subject = Subject::Section { old: old.object.clone(), new: new.object.clone() };
             self.push(Action::Modify, wanted, subject, changes, placed, runtime);
         }
@@ -295,7 +321,7 @@ impl<'a> Comparison<'a> {
         for change in content::children(&old, &new, &equal) {
             let changes = content::attributes(change.old, change.new, &assumed);
             let runtime = surroundings.child(&change, &changes);
-            self.child(wanted, &change, &assumed, runtime);
+            self.child(wanted, &change, &assumed, (runtime, surroundings.added(&change)));
         }
     }
 
@@ -330,6 +356,7 @@ impl<'a> Comparison<'a> {
             changes,
             reason,
             runtime,
+            effective: None,
             order,
         });
     }
@@ -339,7 +366,7 @@ impl<'a> Comparison<'a> {
         entry: &Entry<'_>,
         change: &ChildChange<'_>,
         assumed: &dyn Fn(ObjectKind, Field) -> Option<Value>,
-        runtime: Runtime,
+        (runtime, effective): (Runtime, Option<Object>),
     ) {
         let action = match (change.old, change.new) {
             (None, _) => Action::Create,
@@ -357,6 +384,9 @@ impl<'a> Comparison<'a> {
             new: change.new.cloned(),
         };
         self.push(action, entry, subject, changes, None, runtime);
+        if let Some(operation) = self.operations.last_mut() {
+            operation.effective = effective;
+        }
     }
 
     fn push(
@@ -388,6 +418,7 @@ impl<'a> Comparison<'a> {
             changes,
             reason,
             runtime,
+            effective: None,
             order,
         });
     }
@@ -445,12 +476,6 @@ fn only_as_text(
     if unmodelled(old.0.section, old.1) != unmodelled(new.0.section, new.1) {
         return Some(AsText::Unmodelled);
     }
-    let default_servers = |section: &Section| keyword_lines(section, b"default-server");
-    let (before, after) = (default_servers(old.0.section), default_servers(new.0.section));
-    let scattered = misplaced_default_server(old.0.section) || misplaced_default_server(new.0.section);
-    if scattered && (before != after || old.1.children != new.1.children) {
-        return Some(AsText::DefaultServer);
-    }
     if content::repeats_a_name(old.1) || content::repeats_a_name(new.1) {
         let differ = old.1.children != new.1.children || old.1.object != new.1.object;
         return differ.then_some(AsText::Repeated);
@@ -474,7 +499,6 @@ fn text_only(model: &SectionModel, entry: &Entry<'_>) -> Option<AsText> {
         None if entry.key.kind == SectionKind::Defaults && entry.key.name.is_none() => {
             Some(AsText::Anonymous)
         }
-        None if entry.key.nth > 0 => Some(AsText::Repeated),
         None => None,
     }
 }
@@ -483,12 +507,10 @@ fn text_only(model: &SectionModel, entry: &Entry<'_>) -> Option<AsText> {
 fn unlike_the_model(section: &Section, model: &SectionModel) -> Option<AsText> {
     if !model.unmodelled.is_empty() {
         Some(AsText::Unmodelled)
-    } else if misplaced_default_server(section) {
-        Some(AsText::DefaultServer)
     } else if content::repeats_a_name(model) {
         Some(AsText::Repeated)
     } else {
-        None
+        places::unlike_the_model(section, model)
     }
 }
 
@@ -516,29 +538,6 @@ fn unmodelled(section: &Section, model: &SectionModel) -> Vec<(usize, Vec<Vec<u8
     // Lines about different things may stand in any order.
     found.sort_by(|(_, a), (_, b)| a.first().cmp(&b.first()));
     found
-}
-
-fn keyword_lines(section: &Section, keyword: &[u8]) -> Vec<Vec<Vec<u8>>> {
-    let lines = section.lines().filter(|line| line.keyword().as_deref() == Some(keyword));
-    lines.map(|line| line.words().map(|word| word.text.into_owned()).collect()).collect()
-}
-
-/// Whether `default-server` is written more than once, or after a server, which it then does not speak of.
-fn misplaced_default_server(section: &Section) -> bool {
-    let (mut servers, mut defaults) = (0, 0);
-    for line in section.lines() {
-        match line.keyword().as_deref() {
-            Some(b"server" | b"server-template") => servers += 1,
-            Some(b"default-server") => {
-                defaults += 1;
-                if servers > 0 || defaults > 1 {
-                    return true;
-                }
-            }
-            _ => {}
-        }
-    }
-    false
 }
 
 fn order(action: Action, rank: i32, section: usize, kind: Option<ObjectKind>, place: i64) -> OrderKey {

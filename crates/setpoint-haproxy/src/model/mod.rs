@@ -67,6 +67,18 @@ pub struct SectionModel {
     pub children: Vec<Object>,
     /// The lines that the model does not cover, by their number within the section.
     pub unmodelled: Vec<u32>,
+    /// The lines of the section's own whose order counts, in the order of the text.
+    pub(crate) sequences: Vec<Placed>,
     /// Why this section is text only, if it is.
     pub text_only: Option<TextOnly>,
+}
+
+/// A line whose place among others of its sequence counts: the last of them wins, or each works on what the one before left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Placed {
+    pub(crate) sequence: &'static str,
+    /// The word that lines must share for their order to count; none if it counts among all.
+    pub(crate) key: Option<SmolStr>,
+    /// The directive.
+    pub(crate) family: usize,
 }

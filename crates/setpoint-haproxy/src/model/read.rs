@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::{Context, Fields, Model, Object, ObjectKind, SectionModel, TextOnly, Value};
+use super::{Context, Fields, Model, Object, ObjectKind, Placed, SectionModel, TextOnly, Value};
 use crate::table::limits::Complaint;
 use crate::table::read::{Token, element_value, read_row};
 use crate::table::write::{Site, complaint};
-use crate::table::{Repeat, Row, directives};
+use crate::table::{Repeat, Row, Sequence, directives};
 use crate::text::{Document, Line, MAX_WORDS, Section, SectionKind, Word};
 
 /// Reads what a document says.
@@ -39,6 +39,7 @@ pub fn section_model(section: &Section, cx: &Context) -> SectionModel {
         object: None,
         children: Vec::new(),
         unmodelled: Vec::new(),
+        sequences: Vec::new(),
         text_only: None,
     };
     let Some(kind) = section_object(section.kind()) else {
@@ -63,6 +64,7 @@ pub fn section_model(section: &Section, cx: &Context) -> SectionModel {
     read.object = Some(reader.object);
     read.children = reader.children;
     read.unmodelled = reader.unmodelled;
+    read.sequences = reader.sequences;
     read
 }
 
@@ -141,6 +143,7 @@ struct SectionReader<'s> {
     object: Object,
     children: Vec<Object>,
     unmodelled: Vec<u32>,
+    sequences: Vec<Placed>,
     /// The words of the line at hand; kept so that its memory is used again.
     tokens: Vec<Token<'s>>,
 }
@@ -154,6 +157,7 @@ impl<'s> SectionReader<'s> {
             object: Object::new(kind),
             children: Vec::new(),
             unmodelled: Vec::new(),
+            sequences: Vec::new(),
             tokens: Vec::with_capacity(16),
         }
     }
@@ -252,7 +256,7 @@ impl<'s> SectionReader<'s> {
         for row in directives().candidates(self.kind, &first.text, second, version) {
             let Some(fields) = read_row(row, tokens, negated, version) else { continue };
             if row.owners.contains(&self.kind) {
-                return self.own(row, line, fields);
+                return self.own(row, line, tokens, fields);
             }
             let Some(kind) = row.owners.first().copied() else { continue };
             let mut child = Object { kind, fields, line: line.number() };
@@ -274,8 +278,12 @@ impl<'s> SectionReader<'s> {
 
     /// Takes a line of the section's own: it replaces an earlier one of the same family, or adds to it or to a list.
     /// Says whether the model has a place for it.
-    fn own(&mut self, row: &Row, line: &Line<'_>, fields: super::Fields) -> bool {
+    fn own(&mut self, row: &Row, line: &Line<'_>, tokens: &[Token<'_>], fields: super::Fields) -> bool {
         let table = directives();
+        if let Some(Sequence { name, key }) = row.sequence {
+            let key = key.and_then(|key| tokens.get(key)).map(|word| SmolStr::new(&word.text));
+            self.sequences.push(Placed { sequence: name, key, family: row.family });
+        }
         if let Some(list) = row.list {
             let mut fields = fields;
             if let Some((field, value)) = row.metadata.zip(comment_metadata(line)) {
@@ -291,19 +299,23 @@ impl<'s> SectionReader<'s> {
             self.object.fields.push(list, element_value(fields));
             return true;
         }
+        let family = table.family(row.family);
+        let is_there = family.iter().any(|field| self.object.fields.get(*field).is_some());
         match row.repeat {
-            Repeat::Merge => {}
-            Repeat::Once if fields.iter().any(|(field, _)| self.object.fields.get(*field).is_some()) => {
-                return false;
-            }
-            Repeat::Once | Repeat::Replace => {
-                for field in table.family(row.family) {
+            Repeat::First if is_there => return true,
+            Repeat::Beside if is_there => return false,
+            Repeat::Merge | Repeat::Add => {}
+            Repeat::First | Repeat::Beside | Repeat::Last | Repeat::Refused => {
+                for field in family {
                     self.object.fields.remove(*field);
                 }
             }
         }
         for (field, value) in fields {
-            self.object.fields.set(field, value);
+            let before = if row.repeat == Repeat::Add { self.object.fields.remove(field) } else { None };
+            self.object
+                .fields
+                .set(field, before.map_or_else(|| value.clone(), |before| added(before, &value)));
         }
         if let Some((field, value)) = row.metadata.zip(comment_metadata(line)) {
             self.object.fields.set(field, value);
@@ -315,6 +327,17 @@ impl<'s> SectionReader<'s> {
     fn metadata(&self, row: &Row, line: &Line<'_>) -> Option<Value> {
         let kind = if row.is_header { self.kind } else { *row.owners.first()? };
         super::json::keeps_metadata(kind, self.cx.version).then(|| comment_metadata(line)).flatten()
+    }
+}
+
+/// Puts the words of a second line after those of the first.
+fn added(first: Value, second: &Value) -> Value {
+    match (first, second) {
+        (Value::Text(first), Value::Text(second)) => Value::Text(format!("{first} {second}").into()),
+        (Value::List(first), Value::List(second)) => {
+            Value::List(first.into_vec().into_iter().chain(second.iter().cloned()).collect())
+        }
+        (_, second) => second.clone(),
     }
 }
 

@@ -6,6 +6,7 @@ mod check;
 mod compare;
 mod configurations;
 mod conformance;
+mod differences;
 mod fuzz;
 mod keywords;
 mod model;
