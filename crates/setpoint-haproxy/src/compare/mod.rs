@@ -28,9 +28,8 @@
 
 mod apply;
 mod content;
-mod lcs;
+pub(crate) mod lcs;
 mod operation;
-mod patch;
 mod places;
 mod runtime;
 mod sections;
@@ -40,13 +39,13 @@ use std::sync::Arc;
 
 use setpoint_plan::{Action, AttributeChange, Plan, Runtime};
 
-use crate::model::{Context, Field, Object, ObjectKind, SectionModel, Value, section_model};
+use crate::model::{Context, Field, Object, ObjectKind, SectionModel, TextOnly, Value, section_model};
 use crate::text::{Document, Section, SectionKind};
 use content::ChildChange;
 use sections::{Entry, Governor, Side};
 
-pub use apply::ApplyError;
-pub use operation::{ChildKey, Operation, OrderKey, SectionKey, Subject};
+pub use crate::edit::{ChildKey, SectionKey};
+pub use operation::{Operation, OrderKey, Subject};
 pub use summary::{DiffSummary, Names, Servers};
 
 /// Why two configurations can't be compared.
@@ -142,30 +141,64 @@ pub fn compare<'a>(
     if desired.sections().iter().all(|section| section.kind() == SectionKind::Preamble) {
         return Err(CompareError::EmptyDesired);
     }
+    let mut operations = differences(current, desired, cx);
+    if operations.iter().any(|operation| is_fragile(operation, current)) {
+        let result = apply::applied(current, &operations, cx);
+        if !result.is_ok_and(|result| differences(&result, desired, cx).is_empty()) {
+            operations = vec![whole(current, desired)];
+        }
+    }
+    let summary = DiffSummary::of(&operations);
+    Ok(Diff { operations, summary })
+}
+
+/// The operations between two configurations, section by section.
+fn differences(current: &Document, desired: &Document, cx: &Context) -> Vec<Operation> {
     let (prefix, suffix) = sections::alike(current, desired);
-    let side = |document: &'a Document, suffix| {
-        Side::new(document, prefix, document.sections().len().saturating_sub(suffix))
-    };
-    let (mut old, mut new) = (side(current, suffix), side(desired, suffix));
+    let (mut old, mut new) = (Side::between(current, prefix, suffix), Side::between(desired, prefix, suffix));
     if old.reaches_beyond || new.reaches_beyond {
         // Which of several sections is which is decided among all of them.
-        (old, new) = (side(current, 0), side(desired, 0));
+        (old, new) = (Side::between(current, prefix, 0), Side::between(desired, prefix, 0));
     }
     let mut comparison = Comparison { old: &old, new: &new, cx, operations: Vec::new() };
     comparison.run();
     let mut operations = comparison.operations;
     operations.sort_by_key(|operation| operation.order);
-    let summary = DiffSummary::of(&operations);
-    Ok(Diff { operations, summary })
+    operations
+}
+
+/// Whether an operation might not lead where it should: text may end elsewhere than it seems to, and a backslash may join
+/// what stands beside it.
+fn is_fragile(operation: &Operation, current: &Document) -> bool {
+    let has_backslash = || {
+        let section = crate::edit::find(current, &operation.section);
+        let section = section.and_then(|index| current.sections().get(index));
+        section.is_some_and(|section| section.lines().any(|line| line.raw().contains(&b'\\')))
+    };
+    operation.is_text() || has_backslash()
+}
+
+/// The operation that pushes the whole text.
+fn whole(current: &Document, desired: &Document) -> Operation {
+    let reason = "sections can't be told apart one by one";
+    Operation {
+        action: Action::Modify,
+        section: SectionKey::unnamed(SectionKind::Preamble),
+        subject: Subject::Configuration { old: current.clone(), new: desired.clone() },
+        governor: None,
+        changes: content::lines(current.sections(), desired.sections()),
+        reason: reason.to_owned(),
+        runtime: Runtime::no(format!("text is pushed: {reason}")),
+        effective: None,
+        order: order(Action::Modify, 0, 0, None, 0),
+    }
 }
 
 /// Why a section is compared as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AsText {
-    NoModel,
-    Conditional,
-    Variable,
-    Broken,
+    /// By itself.
+    Own(TextOnly),
     Unmodelled,
     DefaultServer,
     Sequence,
@@ -179,10 +212,7 @@ enum AsText {
 impl AsText {
     fn reason(self) -> &'static str {
         match self {
-            Self::NoModel => "there is no model of such a section",
-            Self::Conditional => "a conditional stands in it or around it",
-            Self::Variable => "it expands a variable that is not known",
-            Self::Broken => "some of it can't be read",
+            Self::Own(why) => why.reason(),
             Self::Unmodelled => "lines that the model does not cover differ",
             Self::DefaultServer => "`default-server` lines differ in more than one place",
             Self::Sequence => "lines of which the order counts stand in another one",
@@ -239,7 +269,7 @@ impl<'a> Comparison<'a> {
         }
         let model = section_model(entry.section, self.cx);
         let Some(old) = model.object.clone().filter(|_| self.text_only(&model, entry).is_none()) else {
-            let why = self.text_only(&model, entry).unwrap_or(AsText::NoModel);
+            let why = self.text_only(&model, entry).unwrap_or(AsText::Own(TextOnly::NoModel));
             return self.text(why, Some(entry), None, None);
         };
         let runtime = runtime::section(Action::Delete, entry.key.kind, &[]);
@@ -256,14 +286,14 @@ impl<'a> Comparison<'a> {
         let model = section_model(entry.section, self.cx);
         let textual = self.text_only(&model, entry).or_else(|| unlike_the_model(entry.section, &model));
         let Some(new) = model.object.as_ref().filter(|_| textual.is_none()) else {
-            return self.text(textual.unwrap_or(AsText::NoModel), None, Some(entry), placed);
+            return self.text(textual.unwrap_or(AsText::Own(TextOnly::NoModel)), None, Some(entry), placed);
         };
         let surroundings = self.surroundings(None, Some((entry, &model)), &governor);
         let runtime = surroundings.new_section(entry.key.kind, new);
         let changes = content::attributes(None, Some(new), &|_, _| None);
         let subject = Subject::Section { old: None, new: Some(new.clone()) };
         self.push(Action::Create, entry, subject, changes, placed, runtime.clone());
-        let empty = SectionModel { children: Vec::new(), ..model.clone() };
+        let empty = SectionModel { children: Vec::new(), ..(*model).clone() };
         for change in content::children(&empty, &model, &|_, _| false) {
             let runtime = if runtime.is_possible() {
                 surroundings.child(&change, &[])
@@ -288,8 +318,8 @@ impl<'a> Comparison<'a> {
         let textual = self.text_only(&old, held).or_else(|| self.text_only(&new, wanted));
         if textual.is_some_and(|why| why != AsText::Anonymous) || old.object.is_none() || new.object.is_none()
         {
-            let why = textual.unwrap_or(AsText::NoModel);
-            let all = content::lines(Some(held.section), Some(wanted.section), &|_, _| true);
+            let why = textual.unwrap_or(AsText::Own(TextOnly::NoModel));
+            let all = content::lines(of(held), of(wanted));
             if !all.is_empty() || governed_anew {
                 self.text(why, Some(held), Some(wanted), placed);
             }
@@ -340,10 +370,7 @@ impl<'a> Comparison<'a> {
         };
         let section = |entry: Option<&Entry<'_>>| entry.map(|entry| Arc::clone(entry.section));
         let subject = Subject::Text { old: section(old), new: section(new) };
-        let changes =
-            content::lines(old.map(|entry| &**entry.section), new.map(|entry| &**entry.section), &|_, _| {
-                true
-            });
+        let changes = content::lines(old.map(of).unwrap_or_default(), new.map(of).unwrap_or_default());
         let runtime = Runtime::no(format!("text is pushed: {}", why.reason()));
         let order = order(action, section_rank(entry.key.kind), entry.index, None, 0);
         let reason = why.reason().to_owned();
@@ -434,7 +461,7 @@ impl<'a> Comparison<'a> {
     {
         let backend = new.or(old).and_then(|(entry, _)| entry.key.name.clone());
         runtime::Surroundings {
-            version: self.cx.version,
+            version: self.cx.haproxy,
             backend,
             old: old.map(|(_, model)| model),
             new: new.map(|(_, model)| model),
@@ -453,7 +480,7 @@ impl<'a> Comparison<'a> {
             && left > 0
         {
             left -= 1;
-            found.extend(section_model(section, self.cx).object);
+            found.extend(section_model(section, self.cx).object.clone());
             next = section.from().map(|name| SectionKey {
                 kind: SectionKind::Defaults,
                 name: Some(String::from_utf8_lossy(&name).into()),
@@ -462,6 +489,11 @@ impl<'a> Comparison<'a> {
         }
         found
     }
+}
+
+/// The section of an entry, as a slice.
+fn of<'e>(entry: &'e Entry<'_>) -> &'e [Arc<Section>] {
+    std::slice::from_ref(entry.section)
 }
 
 /// Why a difference between two sections that have models is one of text all the same.
@@ -490,12 +522,8 @@ fn is_silent(section: &Section) -> bool {
 
 /// Why a section is text only by itself.
 fn text_only(model: &SectionModel, entry: &Entry<'_>) -> Option<AsText> {
-    use crate::model::TextOnly;
     match model.text_only {
-        Some(TextOnly::NoModel) => Some(AsText::NoModel),
-        Some(TextOnly::Conditional) => Some(AsText::Conditional),
-        Some(TextOnly::Variable) => Some(AsText::Variable),
-        Some(TextOnly::Broken) => Some(AsText::Broken),
+        Some(why) => Some(AsText::Own(why)),
         None if entry.key.kind == SectionKind::Defaults && entry.key.name.is_none() => {
             Some(AsText::Anonymous)
         }

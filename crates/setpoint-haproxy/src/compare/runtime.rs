@@ -186,7 +186,7 @@ impl Surroundings<'_> {
         let own = self.backend.as_deref().map(str::as_bytes);
         let finder = memmem::Finder::new(b"srv_");
         self.documents.iter().flat_map(|document| document.sections()).any(|section| {
-            finder.find(section.bytes()).is_some() && {
+            finder.find(&section.bytes()).is_some() && {
                 let here = section.name().as_deref() == own;
                 let is_it = |argument: &str| argument == path || here && argument == name;
                 section.lines().any(|line| {
@@ -210,7 +210,7 @@ impl Surroundings<'_> {
         let own = self.backend.as_deref().map(str::as_bytes);
         let finder = memmem::Finder::new(b"track");
         self.documents.iter().flat_map(|document| document.sections()).any(|section| {
-            finder.find(section.bytes()).is_some() && {
+            finder.find(&section.bytes()).is_some() && {
                 let here = section.name().as_deref() == own;
                 section.lines().any(|line| {
                     let words: Vec<_> = line.words().collect();
@@ -279,6 +279,7 @@ impl Surroundings<'_> {
                 section.kind() == SectionKind::Global
                     && section_model(section, &Context::new(self.version))
                         .object
+                        .as_ref()
                         .is_none_or(|global| global.get(unless.path).is_some())
             });
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 
-use super::operation::SectionKey;
+use crate::edit::SectionKey;
 use crate::text::{Document, Governed, Section, SectionKind};
 
 /// A section of one side.
@@ -43,8 +43,13 @@ pub(super) struct Governor {
 }
 
 impl<'a> Side<'a> {
+    /// Looks at the sections of a document without so many at its beginning and its end.
+    pub(super) fn between(document: &'a Document, prefix: usize, suffix: usize) -> Self {
+        Self::new(document, prefix, document.sections().len().saturating_sub(suffix))
+    }
+
     /// Looks at the sections of a document from `from` to `to`. Their keys hold over the whole document.
-    pub(super) fn new(document: &'a Document, from: usize, to: usize) -> Self {
+    fn new(document: &'a Document, from: usize, to: usize) -> Self {
         let sections = document.sections();
         let compared = sections.get(from..to).unwrap_or_default();
         // Names are decoded only of sections that could be one of those that are compared.
@@ -107,11 +112,6 @@ impl<'a> Side<'a> {
         Governor { key, named: false }
     }
 
-    /// The last `defaults` before a place of the document.
-    pub(super) fn governor_before(&self, index: usize) -> Option<SectionKey> {
-        self.defaults.iter().rev().find(|(place, _)| *place < index).map(|(_, key)| key.clone())
-    }
-
     /// A `defaults` section of the document.
     pub(super) fn defaults(&self, key: &SectionKey) -> Option<&'a Arc<Section>> {
         let (index, _) = self.defaults.iter().find(|(_, held)| held == key)?;
@@ -121,34 +121,11 @@ impl<'a> Side<'a> {
 
 /// The key of a section that comes after those that were counted.
 fn key_of(section: &Section, counts: &mut FxHashMap<(SectionKind, Option<SmolStr>), u32>) -> SectionKey {
-    let name = name_of(section);
+    let name = section.key_name().cloned();
     let count = counts.entry((section.kind(), name.clone())).or_default();
     let nth = *count;
     *count += 1;
     SectionKey { kind: section.kind(), name, nth }
-}
-
-fn name_of(section: &Section) -> Option<SmolStr> {
-    if section.kind() == SectionKind::Unknown {
-        let words: Vec<String> =
-            section.header()?.words().map(|word| word.to_str_lossy().into_owned()).collect();
-        return Some(words.join(" ").into());
-    }
-    section.name().map(|name| SmolStr::new(String::from_utf8_lossy(&name)))
-}
-
-/// The place of a section in a document.
-pub(super) fn find(document: &Document, key: &SectionKey) -> Option<usize> {
-    let mut before = 0;
-    for (index, section) in document.sections().iter().enumerate() {
-        if section.kind() == key.kind && name_of(section) == key.name {
-            if before == key.nth {
-                return Some(index);
-            }
-            before += 1;
-        }
-    }
-    None
 }
 
 /// How many sections at the beginning and at the end are written alike on both sides.

@@ -313,8 +313,8 @@ fn read_child(
     lines: &[String],
     cx: &Context,
 ) -> Option<Json> {
-    let keyword = section_keyword(section);
-    let text = format!("{keyword} x\n{}\n", lines.join("\n"));
+    let name = if section.name_path().is_some() { " x" } else { "" };
+    let text = format!("{}{name}\n{}\n", section_keyword(section), lines.join("\n"));
     let document = Document::parse(text.as_bytes());
     let model = section_model(
         document.sections().iter().find(|section| section.kind() != SectionKind::Preamble)?,
@@ -333,8 +333,8 @@ fn read_section(kind: ObjectKind, lines: &[String], full: bool, cx: &Context) ->
         cx,
     );
     // Up to 3.1 a store holds what it loads, full or not.
-    let full = full || (kind == ObjectKind::CrtStore && cx.version <= Version::V3_1);
-    if full { Some(model.to_json(cx)) } else { model.object.map(|object| object.to_json()) }
+    let full = full || (kind == ObjectKind::CrtStore && cx.api <= Version::V3_1);
+    if full { Some(model.to_json(cx)) } else { model.object.as_ref().map(crate::model::Object::to_json) }
 }
 
 /// Returns the keyword that opens a section.
@@ -399,7 +399,7 @@ impl TextCase {
         }
         let cx = Context::new(version);
         let document = Document::parse(self.config.as_bytes());
-        let models: Vec<SectionModel> =
+        let models: Vec<std::sync::Arc<SectionModel>> =
             document.sections().iter().map(|section| section_model(section, &cx)).collect();
         let mut theirs = serde_json::Map::new();
         let mut ours = serde_json::Map::new();
@@ -409,6 +409,7 @@ impl TextCase {
                 .filter(|model| {
                     model.object.as_ref().is_some_and(|object| object.kind.collection() == collection)
                 })
+                .map(|model| &**model)
                 .collect();
             let read_by_us = match read {
                 Json::Array(_) => {

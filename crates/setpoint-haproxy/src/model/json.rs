@@ -110,10 +110,10 @@ impl Object {
         };
         let (mut object, mut unknown) = (Self::new(kind), Vec::new());
         if let Some(shape) = directives().shape(kind) {
-            let mut reader = Properties { kind, version: cx.version, unknown: &mut unknown };
+            let mut reader = Properties { kind, version: cx.api, unknown: &mut unknown };
             reader.read(shape, properties, ("", ""), &mut object.fields)?;
         }
-        if !keeps_metadata(kind, cx.version)
+        if !keeps_metadata(kind, cx.api)
             && let Some(field) = directives().metadata_field()
         {
             object.fields.remove(field);
@@ -124,7 +124,7 @@ impl Object {
 
     /// Sets what the API sets by itself where it is sent an object that says nothing of it.
     fn imply(&mut self, cx: &Context) {
-        for row in directives().rows(self.kind, cx.version) {
+        for row in directives().rows(self.kind, cx.api) {
             let Some((field, value)) = &row.implied else { continue };
             let applies = if self.kind.is_section() {
                 // A value in a structure comes with the structure.
@@ -154,7 +154,7 @@ impl SectionModel {
         let Some(object) = &self.object else { return Json::Object(Map::new()) };
         let mut properties = write_properties(&object.fields);
         for child in &self.children {
-            let collection = child.kind.collection_in(object.kind, cx.version).to_owned();
+            let collection = child.kind.collection_in(object.kind, cx.api).to_owned();
             if let Some(name) = child.name().filter(|_| !child.kind.is_ordered() && collection != "loads") {
                 let named = properties.entry(collection).or_insert_with(|| Json::Object(Map::new()));
                 if let Some(named) = named.as_object_mut() {
@@ -175,8 +175,8 @@ impl SectionModel {
     pub fn from_json(kind: ObjectKind, json: &Json, cx: &Context) -> Result<(Self, Vec<String>), ModelError> {
         let (object, mut unknown) = Object::from_json(kind, json, cx)?;
         let mut children = Vec::new();
-        for child in directives().written(kind, cx.version).filter_map(|row| row.child) {
-            let collection = child.collection_in(kind, cx.version);
+        for child in directives().written(kind, cx.api).filter_map(|row| row.child) {
+            let collection = child.collection_in(kind, cx.api);
             let inside = format!("{collection}.");
             unknown.retain(|path| path != collection && !path.starts_with(&inside));
             let listed = |(index, json)| (format!("{collection}.{index}"), json);
@@ -196,9 +196,7 @@ impl SectionModel {
         }
         let name = object.name().map(SmolStr::new);
         let kind = super::read::section_kind(kind);
-        let (unmodelled, sequences) = (Vec::new(), Vec::new());
-        let section =
-            Self { kind, name, object: Some(object), children, unmodelled, sequences, text_only: None };
+        let section = Self { children, ..Self::of(kind, name, object) };
         Ok((section, unknown))
     }
 }

@@ -46,7 +46,7 @@ impl Object {
         if self.kind.is_section() {
             let mut own = OwnLines::new(self, Site { section: Some(self.kind), ..site }, cx);
             let mut lines = Vec::new();
-            for row in directives().written(self.kind, cx.version).filter(|row| row.child.is_none()) {
+            for row in directives().written(self.kind, cx.api).filter(|row| row.child.is_none()) {
                 lines.append(&mut own.of(row)?);
             }
             own.finish()?;
@@ -61,7 +61,7 @@ impl Object {
 
     /// Writes the line that opens a section.
     pub fn header(&self, cx: &Context) -> Result<String, ModelError> {
-        let rows = directives().headers(self.kind, cx.version);
+        let rows = directives().headers(self.kind, cx.api);
         Ok(self.first(rows, Site::new(cx, None), cx)?.0)
     }
 
@@ -73,7 +73,7 @@ impl Object {
             // A name that is only the address is not written: it was made of it.
             let mut nameless = self.clone();
             nameless.fields.remove(field);
-            if let Ok((line, _)) = nameless.first(directives().rows(self.kind, cx.version), site, cx)
+            if let Ok((line, _)) = nameless.first(directives().rows(self.kind, cx.api), site, cx)
                 && line.split(' ').nth(1) == Some(name)
             {
                 return nameless.complete(site, cx);
@@ -84,10 +84,10 @@ impl Object {
 
     /// Writes the line of a child, in which all is that the child says.
     fn complete(&self, site: Site, cx: &Context) -> Result<String, ModelError> {
-        let (line, written) = self.first(directives().rows(self.kind, cx.version), site, cx)?;
+        let (line, written) = self.first(directives().rows(self.kind, cx.api), site, cx)?;
         let mut lost = unwritten(Some(self.kind), &self.fields, &written.used);
         lost.extend(written.lost);
-        if lost.is_empty() { Ok(line) } else { Err(ModelError::unwritten(self.kind, cx.version, lost)) }
+        if lost.is_empty() { Ok(line) } else { Err(ModelError::unwritten(self.kind, cx.api, lost)) }
     }
 
     /// Writes by the first row that can, with the comment that the object keeps.
@@ -104,12 +104,12 @@ impl Object {
             .map_err(|complaint| ModelError::refused(self.kind, complaint))?;
         let written = line.ok_or_else(|| ModelError::Incomplete {
             kind: self.kind,
-            version: cx.version,
+            version: cx.api,
             object: self.to_json().to_string(),
         })?;
         let metadata = directives().metadata_field().and_then(|field| self.fields.get(field));
         let mut line = written.line.clone();
-        if keeps_metadata(self.kind, cx.version) {
+        if keeps_metadata(self.kind, cx.api) {
             append_comment(&mut line, metadata);
         }
         Ok((line, written))
@@ -139,7 +139,7 @@ impl SectionModel {
         push(out, "", &object.header(cx)?, object.kind)?;
         let site = Site::new(cx, Some(object.kind));
         let mut own = OwnLines::new(object, site, cx);
-        for row in directives().written(object.kind, cx.version) {
+        for row in directives().written(object.kind, cx.api) {
             match row.child {
                 Some(kind) => {
                     let mut names: Vec<Option<&str>> = Vec::new();
@@ -234,7 +234,7 @@ impl<'o> OwnLines<'o> {
     ) -> Result<Option<(String, Vec<(String, String)>)>, Complaint> {
         with_element(element, |fields| {
             let mut rows = directives()
-                .rows(self.object.kind, self.cx.version)
+                .rows(self.object.kind, self.cx.api)
                 .filter(|row| row.list == Some(list) && row.direction != Direction::Read);
             let written = rows.find_map(|row| {
                 let line = write_row(row, fields, self.site).transpose()?;
@@ -255,13 +255,13 @@ impl<'o> OwnLines<'o> {
         let kind = self.object.kind;
         // The line that opens the section is written for itself.
         if let Ok((_, header)) =
-            self.object.first(directives().headers(kind, self.cx.version), self.site, self.cx)
+            self.object.first(directives().headers(kind, self.cx.api), self.site, self.cx)
         {
             self.used.extend(header.used);
         }
         let mut lost = unwritten(Some(kind), &self.object.fields, &self.used);
         lost.append(&mut self.lost);
-        if lost.is_empty() { Ok(()) } else { Err(ModelError::unwritten(kind, self.cx.version, lost)) }
+        if lost.is_empty() { Ok(()) } else { Err(ModelError::unwritten(kind, self.cx.api, lost)) }
     }
 }
 

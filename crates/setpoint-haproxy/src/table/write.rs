@@ -93,7 +93,9 @@ fn write_values(row: &Row, fields: &Fields, site: Site) -> Result<Option<Written
 /// What something is written for: a version, and the section it will stand in where that is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site {
+    /// The version of the API's schema.
     pub(crate) version: Version,
+    pub(crate) haproxy: Version,
     pub(crate) edition: Edition,
     pub(crate) section: Option<ObjectKind>,
     /// Whether what HAProxy would refuse is refused.
@@ -102,7 +104,7 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) fn new(cx: &Context, section: Option<ObjectKind>) -> Self {
-        Self { version: cx.version, edition: cx.edition, section, judges: true }
+        Self { version: cx.api, haproxy: cx.haproxy, edition: cx.edition, section, judges: true }
     }
 
     /// Returns the section it is in, if that is none of some places.
@@ -134,7 +136,7 @@ struct Writer<'f> {
 
 impl<'f> Writer<'f> {
     fn new(fields: &'f Fields, site: Site) -> Self {
-        let scene = Scene { version: site.version, edition: site.edition, stages: ALL_STAGES };
+        let scene = Scene { version: site.haproxy, edition: site.edition, stages: ALL_STAGES };
         Self {
             fields,
             site,
@@ -237,7 +239,7 @@ impl<'f> Writer<'f> {
                             };
                             self.refused = word.map(why);
                         }
-                        if !entry.dynamic.is_some_and(|dynamic| dynamic.contains(self.site.version)) {
+                        if !entry.dynamic.is_some_and(|dynamic| dynamic.contains(self.site.haproxy)) {
                             self.static_option = self.static_option.or(word);
                         }
                         written = word;

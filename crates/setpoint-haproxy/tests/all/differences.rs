@@ -57,7 +57,8 @@ fn accepted_lines(version: Version) -> BTreeMap<(ObjectKind, usize), BTreeSet<St
     for line in recording(version, "text").lines() {
         let case: setpoint_haproxy::conformance::TextCase = serde_json::from_str(line).unwrap();
         for section in Document::parse(case.config.as_bytes()).sections() {
-            let Some(object) = section_model(section, &cx).object else { continue };
+            let model = section_model(section, &cx);
+            let Some(object) = &model.object else { continue };
             for line in section.lines() {
                 let text = String::from_utf8_lossy(line.raw().trim_ascii()).into_owned();
                 let Some(directive) = directives().directive(object.kind, &text, version) else { continue };

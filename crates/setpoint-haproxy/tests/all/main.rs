@@ -7,6 +7,7 @@ mod compare;
 mod configurations;
 mod conformance;
 mod differences;
+mod edit;
 mod fuzz;
 mod keywords;
 mod model;

@@ -6,7 +6,7 @@ use setpoint_haproxy::text::Document;
 
 fn read_in(text: &str, cx: &Context) -> SectionModel {
     let document = Document::parse(text.as_bytes());
-    section_model(document.sections().last().unwrap(), cx)
+    SectionModel::clone(&section_model(document.sections().last().unwrap(), cx))
 }
 
 fn read(text: &str) -> SectionModel {

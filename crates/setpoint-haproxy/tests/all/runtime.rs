@@ -99,7 +99,7 @@ async fn every_option_of_a_server_can_be_added_at_runtime_exactly_where_its_row_
         let haproxy = need!(haproxy);
         let (mut asked, mut failures) = (0, Vec::new());
         let options = setpoint_haproxy::table::directives()
-            .options(model::ObjectKind::Server, context(version).version);
+            .options(model::ObjectKind::Server, context(version).haproxy);
         for (option, dynamic) in options {
             if let Some(accepted) = accepts_option(&haproxy, option).await {
                 asked += 1;
