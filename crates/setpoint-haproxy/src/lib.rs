@@ -26,5 +26,6 @@ pub mod conformance;
 pub mod edit;
 pub mod keywords;
 pub mod model;
+pub mod schema;
 pub mod table;
 pub mod text;

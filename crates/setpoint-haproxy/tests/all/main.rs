@@ -15,5 +15,6 @@ mod printer;
 mod refused;
 mod runtime;
 mod samples;
+mod schema;
 mod text;
 mod words;
