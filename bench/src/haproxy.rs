@@ -101,8 +101,7 @@ impl HaproxyCase {
             | Self::CompareEdit5k
             | Self::EditBackends
             | Self::EditSections => (5_000, false),
-            Self::EditRules | Self::EditServers | Self::EditSettings => (20_000, false),
-            Self::Typed20k => (20_000, false),
+            Self::Typed20k | Self::EditRules | Self::EditServers | Self::EditSettings => (20_000, false),
             Self::Lossless50k | Self::Typed50k | Self::Compare50k | Self::Edits50k => (50_000, false),
             Self::LosslessMixed | Self::TypedMixed | Self::CompareMixed => (1_000, true),
         }
