@@ -21,7 +21,8 @@
 //!   `default=value`, or `default@3.1+=value`; `runtime` where HAProxy can change the value without a reload;
 //!   `meta=path` where the comment of the line is kept in that field; `read` for a form that is read but written as another,
 //!   `write` for one that is read as another; `mirror=prefix.` where the API shows the first element of a list a second time;
-//!   `repeat=…` where a second line does something else to the first than take its place: see [`Repeat`]; `sequence=name` for
+//!   `repeat=…` where a second line does something else to the first than take its place (`first`, `refused`, `add`, `merge`,
+//!   `beside`); `sequence=name` for
 //!   lines of which the order counts among all lines of that name, `sequence=name:1` where it does only among those that have
 //!   the same second word; `dynamic`, or `dynamic@3.0+`, for what a running HAProxy accepts when something is added to it, with
 //!   `dynamic-yes` and `dynamic-no` where it accepts only one of `word` and `no-word`;

@@ -5,28 +5,31 @@ use setpoint_haproxy::model::{Context, Object, ObjectKind, SectionModel, TextOnl
 use setpoint_haproxy::text::{Document, SectionKind};
 use setpoint_testutils::{Haproxy, Version, need};
 
-fn object(kind: ObjectKind, json: serde_json::Value) -> Object {
-    Object::from_json(kind, &json, &Context::default()).unwrap().0
+fn object(kind: ObjectKind, json: &serde_json::Value) -> Object {
+    Object::from_json(kind, json, &Context::default()).unwrap().0
 }
 
 fn server(name: &str, address: &str) -> Object {
-    object(ObjectKind::Server, serde_json::json!({ "name": name, "address": address, "port": 80 }))
+    object(ObjectKind::Server, &serde_json::json!({ "name": name, "address": address, "port": 80 }))
 }
 
 fn rule(name: &str) -> Object {
     object(
         ObjectKind::HttpRequestRule,
-        serde_json::json!({ "type": "set-header", "hdr_name": name, "hdr_format": "y" }),
+        &serde_json::json!({ "type": "set-header", "hdr_name": name, "hdr_format": "y" }),
     )
 }
 
 fn deny_if(acl: &str) -> Object {
-    object(ObjectKind::HttpRequestRule, serde_json::json!({ "type": "deny", "cond": "if", "cond_test": acl }))
+    object(
+        ObjectKind::HttpRequestRule,
+        &serde_json::json!({ "type": "deny", "cond": "if", "cond_test": acl }),
+    )
 }
 
 fn acl(name: &str) -> Object {
     let json = serde_json::json!({ "acl_name": name, "criterion": "src", "value": "10.0.0.1" });
-    object(ObjectKind::Acl, json)
+    object(ObjectKind::Acl, &json)
 }
 
 fn edited(
@@ -128,7 +131,7 @@ fn what_does_not_fit_is_refused_with_its_reason() {
         Err(EditError::WrongPlace { kind: ObjectKind::Server, section: ObjectKind::Frontend })
     );
     let json = serde_json::json!({ "name": "s3", "address": "10.0.0.1", "check": "bogus" });
-    let invalid = edited(TEXT, |editor| editor.create(&backend(), &object(ObjectKind::Server, json), None));
+    let invalid = edited(TEXT, |editor| editor.create(&backend(), &object(ObjectKind::Server, &json), None));
     assert!(matches!(&invalid, Err(EditError::Invalid { field, .. }) if field == "check"), "{invalid:?}");
 }
 
