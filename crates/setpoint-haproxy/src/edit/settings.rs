@@ -30,12 +30,12 @@ impl Editor<'_> {
         }
         let view = self.view(index, key)?;
         let edits = self.settings(&view, new)?;
-        let all = self.all_settings(&view, new)?;
         let before = self.document.clone();
         self.edit_lines(index, &edits);
         if self.view(index, key).map(|view| view.settings().0).as_ref() != Ok(new) {
             // A setting that is spread over several lines: all of them are written anew.
-            self.document = before;
+            self.replace_document(before);
+            let all = self.all_settings(&self.view(index, key)?, new)?;
             self.edit_lines(index, &all);
         }
         if renamed.name != key.name {

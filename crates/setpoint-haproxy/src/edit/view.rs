@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::error::EditError;
 use super::key::{ChildKey, SectionKey};
 use crate::model::{
-    ChunkModel, Context, Fold, Object, ObjectKind, OwnLine, TextOnly, chunk_model, modelled_kind,
+    ChunkModel, Context, Fold, Object, ObjectKind, OwnLine, TextOnly, chunk_model, modelled_kind, name_hash,
 };
 use crate::text::Section;
 
@@ -71,7 +71,8 @@ impl<'s> View<'s> {
         kind: ObjectKind,
         name: &'v str,
     ) -> impl Iterator<Item = (u32, &'v Object)> {
-        let chunks = self.chunks.iter().filter(move |(_, chunk)| chunk.may_have(kind, name));
+        let hash = name_hash(kind, name);
+        let chunks = self.chunks.iter().filter(move |(_, chunk)| chunk.may_have(hash));
         chunks.flat_map(move |(base, chunk)| {
             let of_name = move |child: &&Object| child.kind == kind && child.name() == Some(name);
             chunk.children.iter().filter(of_name).map(move |child| (base + child.line, child))

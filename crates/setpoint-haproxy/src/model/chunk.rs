@@ -29,13 +29,14 @@ impl ChunkModel {
         self.counts.iter().find(|(held, _)| *held == kind).map_or(0, |(_, count)| *count)
     }
 
-    /// Whether a child of a kind and name may be among them.
-    pub(crate) fn may_have(&self, kind: ObjectKind, name: &str) -> bool {
-        self.names.binary_search(&name_hash(kind, name)).is_ok()
+    /// Whether a child may be among them whose kind and name have a hash.
+    pub(crate) fn may_have(&self, hash: u64) -> bool {
+        self.names.binary_search(&hash).is_ok()
     }
 }
 
-fn name_hash(kind: ObjectKind, name: &str) -> u64 {
+/// Returns a hash of a kind and a name.
+pub(crate) fn name_hash(kind: ObjectKind, name: &str) -> u64 {
     let mut hasher = FxHasher::default();
     (kind, name).hash(&mut hasher);
     hasher.finish()

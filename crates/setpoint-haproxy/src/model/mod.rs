@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-pub(crate) use chunk::{ChunkModel, chunk_model};
+pub(crate) use chunk::{ChunkModel, chunk_model, name_hash};
 pub use context::{Context, Edition, UnknownVersion, Version};
 pub use json::ModelError;
 pub(crate) use json::keeps_metadata;

@@ -12,9 +12,9 @@ use super::line::Lines;
 use crate::model::ChunkModel;
 
 /// A section of more bytes is divided.
-const LARGEST: usize = 6 << 10;
+const LARGEST: usize = 3 << 10;
 /// How many bytes a chunk has, but for the rest of its last line.
-const SIZE: usize = 3 << 10;
+const SIZE: usize = 1 << 10;
 
 /// Some lines of a section.
 #[derive(Clone, Debug)]
