@@ -23,7 +23,9 @@
 pub mod check;
 pub mod compare;
 pub mod conformance;
+pub mod edit;
 pub mod keywords;
 pub mod model;
+pub mod schema;
 pub mod table;
 pub mod text;

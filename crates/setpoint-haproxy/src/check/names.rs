@@ -23,6 +23,11 @@ pub(super) enum Name {
 }
 
 impl Name {
+    /// Whether HAProxy only warns of, or passes over, such a name that is not given.
+    pub(super) fn is_tolerated(self) -> bool {
+        matches!(self, Self::Ring | Self::Mailers | Self::LogProfile)
+    }
+
     /// What it is called in a message.
     pub(super) fn noun(self) -> &'static str {
         match self {

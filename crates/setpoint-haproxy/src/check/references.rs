@@ -1,29 +1,31 @@
 //! Names that are used, and files.
 
 use super::names::{Name, Names};
-use crate::text::{Diagnostic, Document, Line, Problem, Section, SectionKind, Word, nearest};
+use crate::text::{Diagnostic, Document, Line, Problem, Section, SectionKind, Severity, Word, nearest};
 
 /// Where a line names something: after its keyword, or after a word further on.
 enum Place {
     /// The n-th word.
     Nth(usize),
-    /// The word after this one.
-    After(&'static str),
+    /// The word after this one, which is sought from the n-th word on.
+    After(&'static str, usize),
+    /// The word after `table` of a rule that tracks something: elsewhere that is a word as any other.
+    Tracked,
 }
 
 /// Keyword (with its second word, if that matters), where the name stands, and what it is the name of.
 const PLACES: &[(&str, &str, Place, Name)] = &[
     ("use_backend", "", Place::Nth(1), Name::Backend),
     ("default_backend", "", Place::Nth(1), Name::Backend),
-    ("server", "", Place::After("resolvers"), Name::Resolvers),
-    ("server-template", "", Place::After("resolvers"), Name::Resolvers),
-    ("default-server", "", Place::After("resolvers"), Name::Resolvers),
+    ("server", "", Place::After("resolvers", 3), Name::Resolvers),
+    ("server-template", "", Place::After("resolvers", 4), Name::Resolvers),
+    ("default-server", "", Place::After("resolvers", 1), Name::Resolvers),
     ("httpclient.resolvers.id", "", Place::Nth(1), Name::Resolvers),
-    ("stick-table", "", Place::After("peers"), Name::Peers),
-    ("stick", "", Place::After("table"), Name::Table),
-    ("tcp-request", "", Place::After("table"), Name::Table),
-    ("http-request", "", Place::After("table"), Name::Table),
-    ("http-response", "", Place::After("table"), Name::Table),
+    ("stick-table", "", Place::After("peers", 1), Name::Peers),
+    ("stick", "", Place::After("table", 3), Name::Table),
+    ("tcp-request", "", Place::Tracked, Name::Table),
+    ("http-request", "", Place::Tracked, Name::Table),
+    ("http-response", "", Place::Tracked, Name::Table),
     ("email-alert", "mailers", Place::Nth(2), Name::Mailers),
     ("errorfiles", "", Place::Nth(1), Name::HttpErrors),
     ("filter", "cache", Place::Nth(2), Name::Cache),
@@ -31,8 +33,11 @@ const PLACES: &[(&str, &str, Place, Name)] = &[
     ("http-request", "cache-use", Place::Nth(2), Name::Cache),
     ("http-response", "cache-store", Place::Nth(2), Name::Cache),
     ("use-fcgi-app", "", Place::Nth(1), Name::FcgiApp),
-    ("log", "", Place::After("profile"), Name::LogProfile),
+    ("log", "", Place::After("profile", 2), Name::LogProfile),
 ];
+
+/// How many errors of a file come with what could be meant.
+const HINTED: usize = 100;
 
 /// The keywords of lines that may end with a condition.
 const CONDITIONED: &[&str] = &[
@@ -86,7 +91,8 @@ pub(super) fn check(document: &Document, found: &mut Vec<Diagnostic>) {
     let names = Names::of(document);
     let mut first_line = 1_u32;
     for section in document.sections() {
-        let mut checker = Checker { names: &names, section, first_line, acls: Vec::new(), found };
+        let mut checker =
+            Checker { names: &names, section, first_line, acls: rustc_hash::FxHashSet::default(), found };
         checker.run();
         first_line = first_line.saturating_add(section.line_count());
     }
@@ -97,7 +103,7 @@ struct Checker<'a> {
     section: &'a Section,
     first_line: u32,
     /// The ACLs so far.
-    acls: Vec<String>,
+    acls: rustc_hash::FxHashSet<String>,
     found: &'a mut Vec<Diagnostic>,
 }
 
@@ -115,7 +121,7 @@ impl Checker<'_> {
             if first.is("acl")
                 && let Some(name) = words.get(1)
             {
-                self.acls.push(name.to_str_lossy().into_owned());
+                self.acls.insert(name.to_str_lossy().into_owned());
             }
             self.places(&line, &words);
             self.servers(&line, &words);
@@ -145,8 +151,14 @@ impl Checker<'_> {
             }
             let word = match place {
                 Place::Nth(place) => words.get(*place),
-                Place::After(before) => {
-                    words.iter().skip(1).position(|word| word.is(before)).and_then(|at| words.get(at + 2))
+                Place::After(before, from) => after(words, before, *from),
+                Place::Tracked => {
+                    let tracks = |word: &Word<'_>| word.text.starts_with(b"track-sc");
+                    let rule = words.iter().take(3).position(tracks);
+                    // The key is one word, or more until `table`; what a condition says is no table.
+                    let end = words.iter().position(|word| word.is("if") || word.is("unless"));
+                    let words = words.get(..end.unwrap_or(words.len())).unwrap_or_default();
+                    rule.and_then(|rule| after(words, "table", rule + 2))
                 }
             };
             if let Some(word) = word.filter(|word| is_plain(word)) {
@@ -167,7 +179,8 @@ impl Checker<'_> {
         let named = match words {
             [first, name, ..] if first.is("use-server") => Some(name),
             [first, rest @ ..] if first.is("server") || first.is("default-server") => {
-                rest.iter().position(|word| word.is("track")).and_then(|at| rest.get(at + 1))
+                let options = if first.is("server") { 2 } else { 0 };
+                after(rest, "track", options)
             }
             _ => None,
         };
@@ -192,14 +205,13 @@ impl Checker<'_> {
             match text.trim_start_matches('!') {
                 "{" => nested = true,
                 "}" => nested = false,
-                "or" | "||" | "" => {}
+                "" | "||" => {}
+                word if word.eq_ignore_ascii_case("or") => {}
                 _ if nested || word.variable => {}
                 name => {
-                    if !PREDEFINED.contains(&name) && !self.acls.iter().any(|acl| acl == name) {
+                    if !PREDEFINED.contains(&name) && !self.acls.contains(name) {
                         let message = format!("no ACL is called `{name}` above this line");
-                        let acls = self.acls.clone();
-                        let hint = nearest(name, acls.iter().map(String::as_str))
-                            .map(|best| format!("did you mean `{best}`?"));
+                        let hint = self.hint(name, self.acls.iter().map(String::as_str));
                         self.say(line, word.column, name, message, hint);
                     }
                 }
@@ -229,9 +241,21 @@ impl Checker<'_> {
         if self.names.has(kind, name) {
             return;
         }
-        let hint = nearest(name, self.names.all(kind)).map(|best| format!("did you mean `{best}`?"));
+        let hint = self.hint(name, self.names.all(kind));
         let message = format!("no {} is called `{name}`", kind.noun());
+        let before = self.found.len();
         self.say(line, column, name, message, hint);
+        if kind.is_tolerated() {
+            for diagnostic in self.found.iter_mut().skip(before) {
+                diagnostic.severity = Severity::Warning;
+            }
+        }
+    }
+
+    /// What could be meant. Comparing with all names takes long, so that only the first errors get it.
+    fn hint<'n>(&self, name: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
+        let few = self.found.len() < HINTED;
+        few.then(|| nearest(name, names)).flatten().map(|best| format!("did you mean `{best}`?"))
     }
 
     fn say(&mut self, line: &Line<'_>, column: u32, text: &str, message: String, hint: Option<String>) {
@@ -239,6 +263,12 @@ impl Checker<'_> {
         let diagnostic = Diagnostic::new(Problem::UnknownReference, self.first_line, line, place, message);
         self.found.push(Diagnostic { hint: hint.map(Into::into), ..diagnostic });
     }
+}
+
+/// The word after another, which is sought from the n-th word on.
+fn after<'w, 'l>(words: &'w [Word<'l>], before: &str, from: usize) -> Option<&'w Word<'l>> {
+    let at = words.iter().skip(from).position(|word| word.is(before))?;
+    words.get(from + at + 1)
 }
 
 /// Whether a word is a name as it stands, and not made at run time.

@@ -16,7 +16,7 @@ pub(super) fn check(document: &Document, version: Option<Version>, found: &mut V
     for section in document.sections() {
         let (kinds, place) = kinds(section.kind());
         for line in section.lines().filter(|line| line.directive().is_none() && line.error().is_none()) {
-            if let Some(complaint) = complaint(section, &line, kinds, place, &contexts) {
+            if let Some(complaint) = complaint(&line, kinds, place, &contexts) {
                 found.push(diagnostic(section, first_line, &line, complaint));
             }
         }
@@ -37,7 +37,6 @@ fn kinds(section: SectionKind) -> (&'static [ObjectKind], Option<ObjectKind>) {
 
 /// What is wrong with a line in all versions, if something is.
 fn complaint(
-    section: &Section,
     line: &Line<'_>,
     kinds: &[ObjectKind],
     place: Option<ObjectKind>,
@@ -45,7 +44,7 @@ fn complaint(
 ) -> Option<Complaint> {
     let mut first = None;
     for cx in contexts {
-        let reader = LineReader::new(section, cx);
+        let reader = LineReader::new(ObjectKind::Global, cx);
         match kinds.iter().find_map(|kind| reader.complaint(line, *kind, place)) {
             Some(Err(complaint)) => first = first.or(Some(complaint)),
             Some(Ok(())) | None => return None,
