@@ -25,5 +25,6 @@ pub mod compare;
 pub mod conformance;
 pub mod keywords;
 pub mod model;
+pub mod secrets;
 pub mod table;
 pub mod text;

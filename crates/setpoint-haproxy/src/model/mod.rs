@@ -29,7 +29,7 @@ pub use context::{Context, Edition, UnknownVersion, Version};
 pub use json::ModelError;
 pub use kind::{ObjectKind, Order};
 pub use object::{Field, Fields, Object, Value};
-pub(crate) use read::{LineReader, section_object};
+pub(crate) use read::section_object;
 pub use read::{model, section_model};
 
 use crate::text::SectionKind;

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::{Context, Fields, Model, Object, ObjectKind, SectionModel, TextOnly, Value};
-use crate::table::limits::Complaint;
 use crate::table::read::{Token, element_value, read_row};
-use crate::table::write::{Site, complaint};
 use crate::table::{Repeat, Row, directives};
 use crate::text::{Document, Line, MAX_WORDS, Section, SectionKind, Word};
 
@@ -97,40 +95,6 @@ pub(crate) fn section_object(kind: SectionKind) -> Option<ObjectKind> {
 /// Returns the kind of section that an object is.
 pub(crate) fn section_kind(kind: ObjectKind) -> SectionKind {
     SECTIONS.iter().find(|(_, object)| *object == kind).map_or(SectionKind::Unknown, |(section, _)| *section)
-}
-
-/// Reads lines one by one, to say what HAProxy would refuse of them.
-pub(crate) struct LineReader<'s> {
-    reader: SectionReader<'s>,
-}
-
-impl<'s> LineReader<'s> {
-    pub(crate) fn new(section: &'s Section, cx: &'s Context) -> Self {
-        Self { reader: SectionReader::new(ObjectKind::Global, section, cx) }
-    }
-
-    /// Says whether HAProxy accepts a line of an object of a kind; `None` where the table does not describe the line.
-    pub(crate) fn complaint(
-        &self,
-        line: &Line<'s>,
-        kind: ObjectKind,
-        place: Option<ObjectKind>,
-    ) -> Option<Result<(), Complaint>> {
-        let mut tokens = Vec::new();
-        self.reader.tokens_of(line, &mut tokens).ok().filter(|is_text| *is_text)?;
-        let cx = self.reader.cx;
-        let of = |words: &[Token<'_>], negated: bool| {
-            let (first, second) = (words.first()?, words.get(1).map(|word| word.text.as_ref()));
-            directives().candidates(kind, &first.text, second, cx.version).find_map(|row| {
-                let fields = read_row(row, words, negated, cx.version)?;
-                Some(complaint(row, &fields, Site::new(cx, place)).map_or(Ok(()), Err))
-            })
-        };
-        of(&tokens, false).or_else(|| match tokens.as_slice() {
-            [no, rest @ ..] if no.text == "no" => of(rest, true),
-            _ => None,
-        })
-    }
 }
 
 struct SectionReader<'s> {

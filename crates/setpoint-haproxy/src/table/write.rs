@@ -22,14 +22,6 @@ pub(crate) fn write_row(row: &Row, fields: &Fields, site: Site) -> Result<Option
     }
 }
 
-/// Says what HAProxy would refuse of a line that a row has read, if something.
-pub(crate) fn complaint(row: &Row, fields: &Fields, site: Site) -> Option<Complaint> {
-    // What a section says of itself is spread over lines.
-    let is_whole = row.list.is_some() || row.owners.iter().all(|owner| !owner.is_section());
-    let by_rule = || row.rule.filter(|_| is_whole).and_then(|rule| rule.complain(fields, site.section));
-    write_values(row, fields, site).err().or_else(by_rule)
-}
-
 /// Writes a line whose values HAProxy accepts, each by itself.
 fn write_values(row: &Row, fields: &Fields, site: Site) -> Result<Option<String>, Complaint> {
     let mut writer = Writer::new(fields, site);

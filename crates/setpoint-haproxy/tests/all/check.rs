@@ -12,7 +12,7 @@ use crate::configurations::MIXED;
 use crate::conformance::recording;
 
 fn found(text: &str, version: Option<model::Version>) -> Vec<Diagnostic> {
-    check(&Document::parse(text.as_bytes()), &Checks { version })
+    check(&Document::parse(text.as_bytes()), &Checks { version, ..Checks::default() })
 }
 
 pub(crate) fn same(version: Version) -> model::Version {

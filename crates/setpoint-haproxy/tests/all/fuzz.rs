@@ -157,7 +157,7 @@ fn exercise(bytes: &[u8], seed: u64) {
 fn exercise_both(bytes: &[u8], seed: u64) {
     let cx = Context::new(Version::ALL[Random(seed ^ 7).below(Version::ALL.len())]);
     let document = Document::parse(bytes);
-    let _ = check(&document, &Checks { version: Some(cx.version) });
+    let _ = check(&document, &Checks { version: Some(cx.version), ..Checks::default() });
     let formatted = document.formatted();
     assert_eq!(Document::parse(&formatted.print()).print(), formatted.print());
     for section in &model(&document, &cx).sections {
