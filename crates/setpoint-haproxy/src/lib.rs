@@ -23,6 +23,7 @@
 pub mod check;
 pub mod compare;
 pub mod conformance;
+pub mod edit;
 pub mod keywords;
 pub mod model;
 pub mod secrets;

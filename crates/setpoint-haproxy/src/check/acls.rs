@@ -76,16 +76,12 @@ pub(super) fn elements(words: &[Cow<'_, str>], from: usize) -> Vec<Element> {
             word if word.eq_ignore_ascii_case("or") => {}
             "{" => {
                 let rest = words.get(at + 1..).unwrap_or_default();
-                match rest.iter().position(|word| word == "}") {
-                    Some(length) => {
-                        elements.push(Element::Inline(at + 1, at + 1 + length));
-                        at += length + 1;
-                    }
-                    None => {
-                        elements.push(Element::Unclosed(at));
-                        return elements;
-                    }
-                }
+                let Some(length) = rest.iter().position(|word| word == "}") else {
+                    elements.push(Element::Unclosed(at));
+                    return elements;
+                };
+                elements.push(Element::Inline(at + 1, at + 1 + length));
+                at += length + 1;
             }
             _ => elements.push(Element::Named(at)),
         }

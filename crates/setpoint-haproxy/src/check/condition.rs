@@ -91,7 +91,7 @@ struct Reader<'t> {
     env: &'t BTreeMap<String, String>,
 }
 
-impl<'t> Reader<'t> {
+impl Reader<'_> {
     fn take(&mut self, token: &str) -> bool {
         match self.rest.trim_start().strip_prefix(token) {
             Some(rest) => {

@@ -33,7 +33,7 @@ pub struct Covered {
 /// assert_eq!((listen.lines, listen.described), (3, 2));
 /// ```
 pub fn covered(document: &Document, cx: &Context) -> BTreeMap<SectionKind, Covered> {
-    let checks = Checks { version: Some(cx.version), env: cx.env.clone() };
+    let checks = Checks { version: Some(cx.haproxy), env: cx.env.clone() };
     let configuration = Configuration::read(&[document], &checks, &mut []);
     let mut covered: BTreeMap<SectionKind, Covered> = BTreeMap::new();
     for part in configuration.parts.iter().filter(|part| part.header.is_some()) {
@@ -41,7 +41,7 @@ pub fn covered(document: &Document, cx: &Context) -> BTreeMap<SectionKind, Cover
         let entry = covered.entry(part.kind).or_default();
         for line in &part.lines {
             entry.lines += 1;
-            entry.described += usize::from(is_described(line, kinds, cx.version));
+            entry.described += usize::from(is_described(line, kinds, cx.api));
         }
     }
     covered
@@ -56,10 +56,10 @@ fn is_described(line: &CheckedLine<'_>, kinds: &[ObjectKind], version: Version) 
         .words
         .iter()
         .map(|word| Token { raw: String::from_utf8_lossy(word.raw), text: word.to_str_lossy() })
-        .map(|token| match token.raw.contains("${") {
+        .map(|token| {
             // What a variable stood for is spelled as its value, not as its name.
-            true => Token { raw: Cow::Owned(token.text.clone().into_owned()), ..token },
-            false => token,
+            let raw = if token.raw.contains("${") { Cow::Owned(token.text.to_string()) } else { token.raw };
+            Token { raw, ..token }
         })
         .collect();
     let reads = |words: &[Token<'_>], negated: bool| {

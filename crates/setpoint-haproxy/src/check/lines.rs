@@ -185,11 +185,10 @@ impl Checker<'_> {
                         criterion(&words, Scene { version, edition: Edition::Community, stages })
                     };
                     let mut complaints = self.versions.iter().map(|version| wrong(*version));
-                    let complaint = match words.is_empty() {
-                        true => Some(Complaint::new("nothing stands between the braces")),
-                        false => {
-                            complaints.next().flatten().filter(|_| complaints.all(|other| other.is_some()))
-                        }
+                    let complaint = if words.is_empty() {
+                        Some(Complaint::new("nothing stands between the braces"))
+                    } else {
+                        complaints.next().flatten().filter(|_| complaints.all(|other| other.is_some()))
                     };
                     if let Some(complaint) = complaint {
                         let misfit = Misfit { at: first, complaint: Some(complaint) };

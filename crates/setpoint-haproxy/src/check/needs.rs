@@ -39,6 +39,7 @@ const COUNTERS: u32 = 3;
 
 /// What the whole configuration gives.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Given {
     has_lua: bool,
     is_experimental: bool,
@@ -54,7 +55,11 @@ impl Given {
         let mut given = Self::default();
         for part in &configuration.parts {
             match part.kind {
-                SectionKind::Global => part.lines.iter().for_each(|line| given.global(line)),
+                SectionKind::Global => {
+                    for line in &part.lines {
+                        given.global(line);
+                    }
+                }
                 SectionKind::Defaults => {
                     given.verifies_by_default |= part.lines.iter().any(is_verifying_default)
                 }
@@ -116,6 +121,7 @@ pub(super) fn check(
 
 /// What a section gives to its own lines.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Own {
     has_table: bool,
     /// Whether a line that can't be read may give anything.
@@ -171,11 +177,11 @@ impl Checker<'_> {
             "server" | "server-template" => self.server(line, found),
             "default-server" | "default-bind" => self.experimental(line, 1, Kind::Option, found),
             "bind" => self.bind(line, found),
-            "ssl-f-use" => self.must_have(line, "crt", found),
-            "load" if self.part.kind == SectionKind::CrtStore => self.must_have(line, "crt", found),
-            "stick-table" | "table" => self.must_have(line, "size", found),
+            "ssl-f-use" => Self::must_have(line, "crt", found),
+            "load" if self.part.kind == SectionKind::CrtStore => Self::must_have(line, "crt", found),
+            "stick-table" | "table" => Self::must_have(line, "size", found),
             "filter" if line.words.get(1).is_some_and(|kind| kind.is("spoe") || kind.is("opentracing")) => {
-                self.must_have(line, "config", found);
+                Self::must_have(line, "config", found);
             }
             "user" if self.part.kind == SectionKind::Userlist => self.user(line, found),
             _ => {}
@@ -183,7 +189,7 @@ impl Checker<'_> {
     }
 
     /// Looks for an option that such lines can't be without.
-    fn must_have(&self, line: &CheckedLine<'_>, option: &str, found: &mut Vec<Diagnostic>) {
+    fn must_have(line: &CheckedLine<'_>, option: &str, found: &mut Vec<Diagnostic>) {
         if let Some(first) = line.words.first().filter(|_| !has_any(line, &[option])) {
             found.push(say(line, first, format!("`{}` can't be without `{option}`", first.to_str_lossy())));
         }
@@ -284,8 +290,8 @@ impl Checker<'_> {
         let before = if line.words.first().is_some_and(|word| word.is("server")) { 3 } else { 4 };
         let options = options(line, before);
         let last = |on: &str, off: &str| {
-            let found = options.iter().copied().filter(|word| word.is(on) || word.is(off));
-            found.last().filter(|word| word.is(on))
+            let mut found = options.iter().copied().filter(|word| word.is(on) || word.is(off));
+            found.next_back().filter(|word| word.is(on))
         };
         let Some(word) = last("ssl", "no-ssl").or_else(|| last("check-ssl", "no-check-ssl")) else { return };
         if is_proxy && !verified && !has_any(line, &["verify", "ca-file"]) {

@@ -97,6 +97,7 @@ fn address_of(row: &Row) -> usize {
 }
 
 /// Looks up the names that the lines of one section use.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct References<'n> {
     names: &'n Names,
     own: String,
@@ -114,7 +115,7 @@ pub(super) const LOOKS_AT_DEFAULTS: Version = Version::V3_3;
 
 impl<'n> References<'n> {
     pub(super) fn new(names: &'n Names, part: &Part<'_>, is_unused: bool, version: Option<Version>) -> Self {
-        let own = part.name().map(|name| name.into_owned()).unwrap_or_default();
+        let own = part.name().map(std::borrow::Cow::into_owned).unwrap_or_default();
         let is_default = part.kind == SectionKind::Defaults;
         let looks_at_rules = is_default && version.is_some_and(|version| version >= LOOKS_AT_DEFAULTS);
         let begins =

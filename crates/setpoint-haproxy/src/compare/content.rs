@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use rustc_hash::FxHasher;
 use setpoint_plan::AttributeChange;
 use smol_str::SmolStr;
 
 use super::lcs::{Stretch, align};
-use super::operation::ChildKey;
+use crate::edit::ChildKey;
 use crate::model::{Field, Fields, Object, ObjectKind, SectionModel, Value};
 use crate::text::{Line, Section};
 
@@ -203,19 +204,12 @@ fn hash_words(words: &[Vec<u8>]) -> u64 {
     hasher.finish()
 }
 
-/// The lines that differ, as text: all of a section, or those that `counts`.
-pub(super) fn lines(
-    old: Option<&Section>,
-    new: Option<&Section>,
-    counts: &dyn Fn(&Section, &Line<'_>) -> bool,
-) -> Vec<AttributeChange> {
-    let read = |section: Option<&Section>| -> Vec<(Vec<Vec<u8>>, String)> {
-        let all =
-            section.into_iter().flat_map(|section| section.all_lines().map(move |line| (section, line)));
-        all.filter(|(section, line)| !line.is_blank() && counts(section, line))
-            .map(|(_, line)| {
-                (line_words(&line), String::from_utf8_lossy(line.raw().trim_ascii()).into_owned())
-            })
+/// The lines of sections that differ, as text.
+pub(super) fn lines(old: &[Arc<Section>], new: &[Arc<Section>]) -> Vec<AttributeChange> {
+    let read = |sections: &[Arc<Section>]| -> Vec<(Vec<Vec<u8>>, String)> {
+        let all = sections.iter().flat_map(|section| section.all_lines());
+        all.filter(|line| !line.is_blank())
+            .map(|line| (line_words(&line), String::from_utf8_lossy(line.raw().trim_ascii()).into_owned()))
             .collect()
     };
     let (old, new) = (read(old), read(new));

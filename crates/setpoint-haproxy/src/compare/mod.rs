@@ -28,9 +28,9 @@
 
 mod apply;
 mod content;
-mod lcs;
+pub(crate) mod lcs;
 mod operation;
-mod patch;
+mod places;
 mod runtime;
 mod sections;
 mod summary;
@@ -39,13 +39,13 @@ use std::sync::Arc;
 
 use setpoint_plan::{Action, AttributeChange, Plan, Runtime};
 
-use crate::model::{Context, Field, Object, ObjectKind, SectionModel, Value, section_model};
+use crate::model::{Context, Field, Object, ObjectKind, SectionModel, TextOnly, Value, section_model};
 use crate::text::{Document, Section, SectionKind};
 use content::ChildChange;
 use sections::{Entry, Governor, Side};
 
-pub use apply::ApplyError;
-pub use operation::{ChildKey, Operation, OrderKey, SectionKey, Subject};
+pub use crate::edit::{ChildKey, SectionKey};
+pub use operation::{Operation, OrderKey, Subject};
 pub use summary::{DiffSummary, Names, Servers};
 
 /// Why two configurations can't be compared.
@@ -141,42 +141,85 @@ pub fn compare<'a>(
     if desired.sections().iter().all(|section| section.kind() == SectionKind::Preamble) {
         return Err(CompareError::EmptyDesired);
     }
+    let mut operations = differences(current, desired, cx);
+    if operations.iter().any(|operation| is_fragile(operation, current)) {
+        let result = apply::applied(current, &operations, cx);
+        if !result.is_ok_and(|result| differences(&result, desired, cx).is_empty()) {
+            operations = vec![whole(current, desired)];
+        }
+    }
+    let summary = DiffSummary::of(&operations);
+    Ok(Diff { operations, summary })
+}
+
+/// The operations between two configurations, section by section.
+fn differences(current: &Document, desired: &Document, cx: &Context) -> Vec<Operation> {
     let (prefix, suffix) = sections::alike(current, desired);
-    let side = |document: &'a Document| Side::new(document, prefix, document.sections().len() - suffix);
-    let (old, new) = (side(current), side(desired));
+    let (mut old, mut new) = (Side::between(current, prefix, suffix), Side::between(desired, prefix, suffix));
+    if old.reaches_beyond || new.reaches_beyond {
+        // Which of several sections is which is decided among all of them.
+        (old, new) = (Side::between(current, prefix, 0), Side::between(desired, prefix, 0));
+    }
     let mut comparison = Comparison { old: &old, new: &new, cx, operations: Vec::new() };
     comparison.run();
     let mut operations = comparison.operations;
     operations.sort_by_key(|operation| operation.order);
-    let summary = DiffSummary::of(&operations);
-    Ok(Diff { operations, summary })
+    operations
+}
+
+/// Whether an operation might not lead where it should: text may end elsewhere than it seems to, and a backslash may join
+/// what stands beside it.
+fn is_fragile(operation: &Operation, current: &Document) -> bool {
+    let has_backslash = || {
+        let section = crate::edit::find(current, &operation.section);
+        let section = section.and_then(|index| current.sections().get(index));
+        section.is_some_and(|section| section.lines().any(|line| line.raw().contains(&b'\\')))
+    };
+    operation.is_text() || has_backslash()
+}
+
+/// The operation that pushes the whole text.
+fn whole(current: &Document, desired: &Document) -> Operation {
+    let reason = "sections can't be told apart one by one";
+    Operation {
+        action: Action::Modify,
+        section: SectionKey::unnamed(SectionKind::Preamble),
+        subject: Subject::Configuration { old: current.clone(), new: desired.clone() },
+        governor: None,
+        changes: content::lines(current.sections(), desired.sections()),
+        reason: reason.to_owned(),
+        runtime: Runtime::no(format!("text is pushed: {reason}")),
+        effective: None,
+        order: order(Action::Modify, 0, 0, None, 0),
+    }
 }
 
 /// Why a section is compared as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AsText {
-    NoModel,
-    Conditional,
-    Variable,
-    Broken,
+    /// By itself.
+    Own(TextOnly),
     Unmodelled,
     DefaultServer,
+    Sequence,
+    ServerOrder,
     Governor,
     Repeated,
+    SectionRepeated,
     Anonymous,
 }
 
 impl AsText {
     fn reason(self) -> &'static str {
         match self {
-            Self::NoModel => "there is no model of such a section",
-            Self::Conditional => "a conditional stands in it or around it",
-            Self::Variable => "it expands a variable that is not known",
-            Self::Broken => "some of it can't be read",
+            Self::Own(why) => why.reason(),
             Self::Unmodelled => "lines that the model does not cover differ",
             Self::DefaultServer => "`default-server` lines differ in more than one place",
+            Self::Sequence => "lines of which the order counts stand in another one",
+            Self::ServerOrder => "its servers stand in another order, which counts here",
             Self::Governor => "another `defaults` section governs it by its place",
             Self::Repeated => "a name in it is used more than once",
+            Self::SectionRepeated => "several sections share its kind and name",
             Self::Anonymous => "a `defaults` section without a name comes or goes",
         }
     }
@@ -214,16 +257,22 @@ impl<'a> Comparison<'a> {
         }
     }
 
+    /// Why a section is text only by itself, or for others that share its kind and name.
+    fn text_only(&self, model: &SectionModel, entry: &Entry<'_>) -> Option<AsText> {
+        let repeated = self.old.is_repeated(&entry.key) || self.new.is_repeated(&entry.key);
+        text_only(model, entry).or(repeated.then_some(AsText::SectionRepeated))
+    }
+
     fn delete(&mut self, entry: &Entry<'_>) {
         if is_silent(entry.section) {
             return;
         }
         let model = section_model(entry.section, self.cx);
-        let Some(old) = model.object.clone().filter(|_| text_only(&model, entry).is_none()) else {
-            let why = text_only(&model, entry).unwrap_or(AsText::NoModel);
+        let Some(old) = model.object.clone().filter(|_| self.text_only(&model, entry).is_none()) else {
+            let why = self.text_only(&model, entry).unwrap_or(AsText::Own(TextOnly::NoModel));
             return self.text(why, Some(entry), None, None);
         };
-        let runtime = runtime::section(Action::Delete, entry.key.kind);
+        let runtime = runtime::section(Action::Delete, entry.key.kind, &[]);
         let subject = Subject::Section { old: Some(old), new: None };
         self.push(Action::Delete, entry, subject, Vec::new(), None, runtime);
     }
@@ -235,27 +284,27 @@ impl<'a> Comparison<'a> {
         let governor = self.new.governor(entry);
         let placed = governor.key.clone().filter(|_| !governor.named);
         let model = section_model(entry.section, self.cx);
-        let textual = text_only(&model, entry).or_else(|| unlike_the_model(entry.section, &model));
+        let textual = self.text_only(&model, entry).or_else(|| unlike_the_model(entry.section, &model));
         let Some(new) = model.object.as_ref().filter(|_| textual.is_none()) else {
-            return self.text(textual.unwrap_or(AsText::NoModel), None, Some(entry), placed);
+            return self.text(textual.unwrap_or(AsText::Own(TextOnly::NoModel)), None, Some(entry), placed);
         };
         let surroundings = self.surroundings(None, Some((entry, &model)), &governor);
         let runtime = surroundings.new_section(entry.key.kind, new);
         let changes = content::attributes(None, Some(new), &|_, _| None);
         let subject = Subject::Section { old: None, new: Some(new.clone()) };
         self.push(Action::Create, entry, subject, changes, placed, runtime.clone());
-        let empty = SectionModel { children: Vec::new(), ..model.clone() };
+        let empty = SectionModel { children: Vec::new(), ..(*model).clone() };
         for change in content::children(&empty, &model, &|_, _| false) {
             let runtime = if runtime.is_possible() {
                 surroundings.child(&change, &[])
             } else {
                 Runtime::no("its section is new, and comes with a reload")
             };
-            self.child(entry, &change, &|_, _| None, runtime);
+            self.child(entry, &change, &|_, _| None, (runtime, surroundings.added(&change)));
         }
     }
 
-    fn update(&mut self, held: &Entry<'_>, wanted: &Entry<'_>) {
+    fn update(&mut self, held: &Entry<'a>, wanted: &Entry<'a>) {
         let (from, to) = (self.old.governor(held), self.new.governor(wanted));
         let placed = to.key.clone().filter(|_| !to.named);
         let governed_anew = from.key != to.key && !to.named;
@@ -266,17 +315,24 @@ impl<'a> Comparison<'a> {
             return;
         }
         let (old, new) = (section_model(held.section, self.cx), section_model(wanted.section, self.cx));
-        let textual = text_only(&old, held).or_else(|| text_only(&new, wanted));
+        let textual = self.text_only(&old, held).or_else(|| self.text_only(&new, wanted));
         if textual.is_some_and(|why| why != AsText::Anonymous) || old.object.is_none() || new.object.is_none()
         {
-            let why = textual.unwrap_or(AsText::NoModel);
-            let all = content::lines(Some(held.section), Some(wanted.section), &|_, _| true);
+            let why = textual.unwrap_or(AsText::Own(TextOnly::NoModel));
+            let all = content::lines(of(held), of(wanted));
             if !all.is_empty() || governed_anew {
                 self.text(why, Some(held), Some(wanted), placed);
             }
             return;
         }
-        if let Some(why) = only_as_text((held, &old), (wanted, &new), governed_anew) {
+        let defaults = self.defaults_of(&to);
+        let placement = |entry: &Entry<'a>, model| places::Placement {
+            section: entry.section,
+            model,
+            defaults: &defaults,
+        };
+        let moved = || places::differ(placement(held, &old), placement(wanted, &new));
+        if let Some(why) = only_as_text((held, &old), (wanted, &new), governed_anew).or_else(moved) {
             return self.text(why, Some(held), Some(wanted), placed);
         }
         let surroundings = self.surroundings(Some((held, &old)), Some((wanted, &new)), &to);
@@ -287,7 +343,7 @@ impl<'a> Comparison<'a> {
             changes.retain(|change| change.attribute != "from");
         }
         if !changes.is_empty() {
-            let runtime = runtime::section(Action::Modify, wanted.key.kind);
+            let runtime = runtime::section(Action::Modify, wanted.key.kind, &changes);
             let subject = Subject::Section { old: old.object.clone(), new: new.object.clone() };
             self.push(Action::Modify, wanted, subject, changes, placed, runtime);
         }
@@ -295,7 +351,7 @@ impl<'a> Comparison<'a> {
         for change in content::children(&old, &new, &equal) {
             let changes = content::attributes(change.old, change.new, &assumed);
             let runtime = surroundings.child(&change, &changes);
-            self.child(wanted, &change, &assumed, runtime);
+            self.child(wanted, &change, &assumed, (runtime, surroundings.added(&change)));
         }
     }
 
@@ -314,10 +370,7 @@ impl<'a> Comparison<'a> {
         };
         let section = |entry: Option<&Entry<'_>>| entry.map(|entry| Arc::clone(entry.section));
         let subject = Subject::Text { old: section(old), new: section(new) };
-        let changes =
-            content::lines(old.map(|entry| &**entry.section), new.map(|entry| &**entry.section), &|_, _| {
-                true
-            });
+        let changes = content::lines(old.map(of).unwrap_or_default(), new.map(of).unwrap_or_default());
         let runtime = Runtime::no(format!("text is pushed: {}", why.reason()));
         let order = order(action, section_rank(entry.key.kind), entry.index, None, 0);
         let reason = why.reason().to_owned();
@@ -330,6 +383,7 @@ impl<'a> Comparison<'a> {
             changes,
             reason,
             runtime,
+            effective: None,
             order,
         });
     }
@@ -339,7 +393,7 @@ impl<'a> Comparison<'a> {
         entry: &Entry<'_>,
         change: &ChildChange<'_>,
         assumed: &dyn Fn(ObjectKind, Field) -> Option<Value>,
-        runtime: Runtime,
+        (runtime, effective): (Runtime, Option<Object>),
     ) {
         let action = match (change.old, change.new) {
             (None, _) => Action::Create,
@@ -357,6 +411,9 @@ impl<'a> Comparison<'a> {
             new: change.new.cloned(),
         };
         self.push(action, entry, subject, changes, None, runtime);
+        if let Some(operation) = self.operations.last_mut() {
+            operation.effective = effective;
+        }
     }
 
     fn push(
@@ -388,6 +445,7 @@ impl<'a> Comparison<'a> {
             changes,
             reason,
             runtime,
+            effective: None,
             order,
         });
     }
@@ -403,7 +461,7 @@ impl<'a> Comparison<'a> {
     {
         let backend = new.or(old).and_then(|(entry, _)| entry.key.name.clone());
         runtime::Surroundings {
-            version: self.cx.version,
+            version: self.cx.haproxy,
             backend,
             old: old.map(|(_, model)| model),
             new: new.map(|(_, model)| model),
@@ -422,7 +480,7 @@ impl<'a> Comparison<'a> {
             && left > 0
         {
             left -= 1;
-            found.extend(section_model(section, self.cx).object);
+            found.extend(section_model(section, self.cx).object.clone());
             next = section.from().map(|name| SectionKey {
                 kind: SectionKind::Defaults,
                 name: Some(String::from_utf8_lossy(&name).into()),
@@ -431,6 +489,11 @@ impl<'a> Comparison<'a> {
         }
         found
     }
+}
+
+/// The section of an entry, as a slice.
+fn of<'e>(entry: &'e Entry<'_>) -> &'e [Arc<Section>] {
+    std::slice::from_ref(entry.section)
 }
 
 /// Why a difference between two sections that have models is one of text all the same.
@@ -444,12 +507,6 @@ fn only_as_text(
     }
     if unmodelled(old.0.section, old.1) != unmodelled(new.0.section, new.1) {
         return Some(AsText::Unmodelled);
-    }
-    let default_servers = |section: &Section| keyword_lines(section, b"default-server");
-    let (before, after) = (default_servers(old.0.section), default_servers(new.0.section));
-    let scattered = misplaced_default_server(old.0.section) || misplaced_default_server(new.0.section);
-    if scattered && (before != after || old.1.children != new.1.children) {
-        return Some(AsText::DefaultServer);
     }
     if content::repeats_a_name(old.1) || content::repeats_a_name(new.1) {
         let differ = old.1.children != new.1.children || old.1.object != new.1.object;
@@ -465,16 +522,11 @@ fn is_silent(section: &Section) -> bool {
 
 /// Why a section is text only by itself.
 fn text_only(model: &SectionModel, entry: &Entry<'_>) -> Option<AsText> {
-    use crate::model::TextOnly;
     match model.text_only {
-        Some(TextOnly::NoModel) => Some(AsText::NoModel),
-        Some(TextOnly::Conditional) => Some(AsText::Conditional),
-        Some(TextOnly::Variable) => Some(AsText::Variable),
-        Some(TextOnly::Broken) => Some(AsText::Broken),
+        Some(why) => Some(AsText::Own(why)),
         None if entry.key.kind == SectionKind::Defaults && entry.key.name.is_none() => {
             Some(AsText::Anonymous)
         }
-        None if entry.key.nth > 0 => Some(AsText::Repeated),
         None => None,
     }
 }
@@ -483,12 +535,10 @@ fn text_only(model: &SectionModel, entry: &Entry<'_>) -> Option<AsText> {
 fn unlike_the_model(section: &Section, model: &SectionModel) -> Option<AsText> {
     if !model.unmodelled.is_empty() {
         Some(AsText::Unmodelled)
-    } else if misplaced_default_server(section) {
-        Some(AsText::DefaultServer)
     } else if content::repeats_a_name(model) {
         Some(AsText::Repeated)
     } else {
-        None
+        places::unlike_the_model(section, model)
     }
 }
 
@@ -516,29 +566,6 @@ fn unmodelled(section: &Section, model: &SectionModel) -> Vec<(usize, Vec<Vec<u8
     // Lines about different things may stand in any order.
     found.sort_by(|(_, a), (_, b)| a.first().cmp(&b.first()));
     found
-}
-
-fn keyword_lines(section: &Section, keyword: &[u8]) -> Vec<Vec<Vec<u8>>> {
-    let lines = section.lines().filter(|line| line.keyword().as_deref() == Some(keyword));
-    lines.map(|line| line.words().map(|word| word.text.into_owned()).collect()).collect()
-}
-
-/// Whether `default-server` is written more than once, or after a server, which it then does not speak of.
-fn misplaced_default_server(section: &Section) -> bool {
-    let (mut servers, mut defaults) = (0, 0);
-    for line in section.lines() {
-        match line.keyword().as_deref() {
-            Some(b"server" | b"server-template") => servers += 1,
-            Some(b"default-server") => {
-                defaults += 1;
-                if servers > 0 || defaults > 1 {
-                    return true;
-                }
-            }
-            _ => {}
-        }
-    }
-    false
 }
 
 fn order(action: Action, rank: i32, section: usize, kind: Option<ObjectKind>, place: i64) -> OrderKey {

@@ -4,52 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use setpoint_plan::{Action, AttributeChange, Runtime};
-use smol_str::SmolStr;
 
+use crate::edit::{ChildKey, SectionKey};
 use crate::model::{Object, ObjectKind};
-use crate::text::{Section, SectionKind};
-
-/// Which section of a document.
-///
-/// The n-th of several that share kind and name is told by `nth`, counted from 0: anonymous `defaults`, above all.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SectionKey {
-    /// What it is.
-    pub kind: SectionKind,
-    /// Its name, if it has one. Of a section that nobody knows, the words of its header.
-    pub name: Option<SmolStr>,
-    /// How many of the same kind and name stand before it.
-    pub nth: u32,
-}
-
-impl fmt::Display for SectionKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.kind, &self.name) {
-            (SectionKind::Unknown, Some(name)) => write!(f, "{name}")?,
-            (kind, Some(name)) => write!(f, "{kind} {name}")?,
-            (kind, None) => write!(f, "{kind}")?,
-        }
-        if self.nth > 0 { write!(f, " #{}", self.nth + 1) } else { Ok(()) }
-    }
-}
-
-/// Which child of a section.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ChildKey {
-    /// The one of this name.
-    Name(SmolStr),
-    /// The one at this place among those of its kind.
-    Index(u32),
-}
-
-impl fmt::Display for ChildKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name(name) => name.fmt(f),
-            Self::Index(index) => index.fmt(f),
-        }
-    }
-}
+use crate::text::{Document, Section};
 
 /// What an operation is about.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,6 +38,14 @@ pub enum Subject {
         /// What is to be written.
         new: Option<Arc<Section>>,
     },
+    /// The text of the whole configuration, because no operations on its sections lead there: what conditionals, unknown
+    /// sections and broken lines belong to depends on all that stands before them.
+    Configuration {
+        /// What is written now.
+        old: Document,
+        /// What is to be written.
+        new: Document,
+    },
 }
 
 /// Where an operation stands among all others: phase, rank of its kind, section, kind, place. Ascending.
@@ -105,6 +71,9 @@ pub struct Operation {
     pub reason: String,
     /// Whether a running HAProxy can be told, and if not, why.
     pub runtime: Runtime,
+    /// For a new server: the server with what `default-server` lines say. A running HAProxy ignores these for a server that is
+    /// added to it, so that it has to be told all of this.
+    pub effective: Option<Object>,
     /// Where it stands among all others.
     pub order: OrderKey,
 }
@@ -115,13 +84,13 @@ impl Operation {
         match &self.subject {
             Subject::Section { .. } => self.section.kind.keyword(),
             Subject::Child { kind, .. } => kind.model(),
-            Subject::Text { .. } => "text",
+            Subject::Text { .. } | Subject::Configuration { .. } => "text",
         }
     }
 
     /// Whether the difference can be carried over only by pushing text.
     pub fn is_text(&self) -> bool {
-        matches!(self.subject, Subject::Text { .. })
+        matches!(self.subject, Subject::Text { .. } | Subject::Configuration { .. })
     }
 
     /// Whether it changes a server that stays: what a running HAProxy can often be told.
@@ -151,6 +120,7 @@ impl Operation {
                 (key.to_string(), vec![self.section.kind.keyword().to_owned(), section_name()])
             }
             Subject::Text { .. } => (self.section.to_string(), Vec::new()),
+            Subject::Configuration { .. } => ("configuration".to_owned(), Vec::new()),
         };
         setpoint_plan::PlannedOperation {
             path,
@@ -170,6 +140,7 @@ impl fmt::Display for Operation {
             Subject::Section { .. } => write!(f, "{}", self.section),
             Subject::Child { kind, key, .. } => write!(f, "{}: {kind} {key}", self.section),
             Subject::Text { .. } => write!(f, "text of {}", self.section),
+            Subject::Configuration { .. } => f.write_str("text of the configuration"),
         }
     }
 }

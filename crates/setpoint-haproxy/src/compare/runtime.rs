@@ -8,8 +8,9 @@ use setpoint_plan::{Action, AttributeChange, Runtime};
 use smol_str::SmolStr;
 
 use super::content::ChildChange;
-use crate::model::{Field, Object, ObjectKind, SectionModel, Value, Version};
-use crate::table::directives;
+use crate::model::{Context, Field, Object, ObjectKind, SectionModel, Value, Version, section_model};
+use crate::table::write::{Site, static_option};
+use crate::table::{Unless, directives};
 use crate::text::{Document, SectionKind};
 
 /// What is around an operation and decides over it.
@@ -26,11 +27,11 @@ pub(super) struct Surroundings<'a> {
     pub(super) documents: [&'a Document; 2],
 }
 
-/// The fields that a backend made with `add backend` may have.
-const ADDABLE_BACKEND: [&str; 4] = ["name", "from", "mode", "guid"];
-
 /// What is said of a section as a whole.
-pub(super) fn section(action: Action, kind: SectionKind) -> Runtime {
+pub(super) fn section(action: Action, kind: SectionKind, changes: &[AttributeChange]) -> Runtime {
+    if action == Action::Modify && only_a_comment(changes) {
+        return Runtime::Yes;
+    }
     match (action, kind) {
         (Action::Delete, SectionKind::Backend) => {
             Runtime::no("what may still be served by it is told by a reload")
@@ -49,20 +50,34 @@ impl Surroundings<'_> {
         if self.version < Version::V3_4 {
             return Runtime::no("a backend can be added at runtime only from 3.4 on");
         }
-        let more =
-            object.fields.iter().map(|(field, _)| field.path()).find(|path| !ADDABLE_BACKEND.contains(path));
-        match more {
-            Some(path) => Runtime::no(format!("a backend that is added at runtime can't have `{path}`")),
-            None if object.get("from").is_none() => {
-                Runtime::no("a backend that is added at runtime must name its `defaults` with `from`")
-            }
-            None => Runtime::Yes,
+        let is_static = |field: Field| {
+            Some(field) != directives().metadata_field()
+                && !directives().is_dynamic(ObjectKind::Backend, field, self.version)
+        };
+        if let Some((field, _)) = object.fields.iter().find(|(field, _)| is_static(*field)) {
+            return Runtime::no(format!("a backend that is added at runtime can't have `{field}`"));
         }
+        if object.get("from").is_none() {
+            return Runtime::no("a backend that is added at runtime must name its `defaults` with `from`");
+        }
+        let stated = |object: &Object| object.get("mode").and_then(Value::as_str).map(ToOwned::to_owned);
+        let governing = self.defaults.iter().find_map(stated);
+        if stated(object).is_none() && governing.is_none() {
+            return Runtime::no(
+                "neither the backend nor its `defaults` say its mode, which is needed at runtime",
+            );
+        }
+        let modes = stated(object).into_iter().chain(governing);
+        let mut others = modes.filter(|mode| !matches!(mode.as_str(), "tcp" | "http"));
+        others.next().map_or(Runtime::Yes, |mode| {
+            Runtime::no(format!("a backend in `mode {mode}` can't be added at runtime"))
+        })
     }
 
     /// What is said of a child.
     pub(super) fn child(&self, change: &ChildChange<'_>, changes: &[AttributeChange]) -> Runtime {
         let refused = match (change.kind, change.old, change.new) {
+            (_, Some(_), Some(_)) if only_a_comment(changes) => None,
             (ObjectKind::Server, Some(_), Some(new)) => self.set_server(new, changes),
             (ObjectKind::Server, None, Some(new)) => self.add_server(new),
             (ObjectKind::Server, Some(old), None) => self.delete_server(old),
@@ -72,7 +87,8 @@ impl Surroundings<'_> {
     }
 
     fn set_server(&self, new: &Object, changes: &[AttributeChange]) -> Option<String> {
-        if let Some(change) = changes.iter().find(|change| !can_be_set(&change.attribute)) {
+        let told = |change: &&AttributeChange| change.attribute != COMMENT && !can_be_set(&change.attribute);
+        if let Some(change) = changes.iter().find(told) {
             return Some(format!("`{}` of a server can't be changed at runtime", change.attribute));
         }
         let touches = |attribute: &str| changes.iter().any(|change| change.attribute == attribute);
@@ -100,18 +116,55 @@ impl Surroundings<'_> {
         if let Some(refused) = self.static_balance() {
             return Some(refused);
         }
-        for (path, word) in [("resolvers", "resolvers"), ("init-addr", "init-addr")] {
-            if self.of_server(new, path).is_some() {
+        let whole = self.effective(new);
+        let rows = directives().rows(ObjectKind::Server, self.version);
+        let site = Site { judges: false, ..Site::new(&Context::new(self.version), None) };
+        for row in rows {
+            if let Some(word) = static_option(row, &whole.fields, site) {
                 return Some(format!("a server with `{word}` can't be added at runtime"));
             }
         }
         if !has_ip_address(new) {
             return Some("a server whose address is a name can't be added at runtime".to_owned());
         }
-        if self.version < Version::V3_0 && self.of_server(new, "cookie").is_some() {
-            return Some("a server with `cookie` can be added at runtime only from 3.0 on".to_owned());
+        let tracked = whole.get("track").and_then(Value::as_str).filter(|tracked| !self.is_there(tracked));
+        tracked.map(|tracked| format!("it tracks `{tracked}`, which is not there when HAProxy starts"))
+    }
+
+    /// A server that comes, with what `default-server` lines say.
+    pub(super) fn added(&self, change: &ChildChange<'_>) -> Option<Object> {
+        let new = change.new.filter(|_| change.old.is_none() && change.kind == ObjectKind::Server)?;
+        Some(self.effective(new))
+    }
+
+    /// A server with what `default-server` lines say, which a running HAProxy has to be told as well.
+    fn effective(&self, server: &Object) -> Object {
+        let mut whole = server.clone();
+        // What a section says wins over what its `defaults` say.
+        let own = self.new.or(self.old).and_then(|model| model.object.as_ref());
+        for (field, value) in own.into_iter().chain(&self.defaults).flat_map(|object| &object.fields) {
+            let path = field.path().strip_prefix("default_server.");
+            let own = path.and_then(|path| directives().field(server.kind, path));
+            if let Some(own) = own.filter(|own| whole.fields.get(*own).is_none()) {
+                whole.fields.set(own, value.clone());
+            }
         }
-        None
+        whole
+    }
+
+    /// Whether the current configuration has a server, by its name or `backend/name`.
+    fn is_there(&self, path: &str) -> bool {
+        let own = self.backend.as_deref().unwrap_or_default();
+        let (backend, server) = path.split_once('/').unwrap_or((own, path));
+        let sections = self.documents[0].sections().iter();
+        let mut sections = sections.filter(|section| section.name().as_deref() == Some(backend.as_bytes()));
+        sections.any(|section| {
+            section.lines().any(|line| {
+                let mut words = line.words();
+                words.next().is_some_and(|word| word.is("server"))
+                    && words.next().is_some_and(|word| word.is(server))
+            })
+        })
     }
 
     fn delete_server(&self, old: &Object) -> Option<String> {
@@ -122,7 +175,34 @@ impl Surroundings<'_> {
             return Some("a `use-server` rule names it".to_owned());
         }
         let tracked = format!("{}/{name}", self.backend.as_deref().unwrap_or_default());
-        self.is_tracked(&tracked, name).then(|| "another server tracks it".to_owned())
+        if self.is_tracked(&tracked, name) {
+            return Some("another server tracks it".to_owned());
+        }
+        self.is_in_an_expression(&tracked, name).then(|| "an expression names it".to_owned())
+    }
+
+    /// Whether a fetch such as `srv_is_up(backend/server)` of either side names a server.
+    fn is_in_an_expression(&self, path: &str, name: &str) -> bool {
+        let own = self.backend.as_deref().map(str::as_bytes);
+        let finder = memmem::Finder::new(b"srv_");
+        self.documents.iter().flat_map(|document| document.sections()).any(|section| {
+            finder.find(&section.bytes()).is_some() && {
+                let here = section.name().as_deref() == own;
+                let is_it = |argument: &str| argument == path || here && argument == name;
+                section.lines().any(|line| {
+                    line.words().any(|word| {
+                        let text = word.to_str_lossy();
+                        let mut calls = text.match_indices("srv_").filter_map(|(at, _)| text.get(at..));
+                        calls.any(|call| {
+                            let arguments = call.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+                            arguments.is_some_and(|(arguments, _)| {
+                                arguments.split(',').any(|argument| is_it(argument.trim()))
+                            })
+                        })
+                    })
+                })
+            }
+        })
     }
 
     /// Whether a server of either side tracks one, which it names alone if both are in the same backend.
@@ -130,7 +210,7 @@ impl Surroundings<'_> {
         let own = self.backend.as_deref().map(str::as_bytes);
         let finder = memmem::Finder::new(b"track");
         self.documents.iter().flat_map(|document| document.sections()).any(|section| {
-            finder.find(section.bytes()).is_some() && {
+            finder.find(&section.bytes()).is_some() && {
                 let here = section.name().as_deref() == own;
                 section.lines().any(|line| {
                     let words: Vec<_> = line.words().collect();
@@ -175,6 +255,10 @@ impl Surroundings<'_> {
     pub(super) fn assumed(&self, kind: ObjectKind, field: Field) -> Option<Value> {
         let default = directives().default(kind, field, self.version)?;
         let path = field.path();
+        let unless = directives().default_unless(kind, field, self.version);
+        if unless.iter().any(|unless| self.may_hold(kind, unless)) {
+            return None;
+        }
         let governed = match kind {
             ObjectKind::Server | ObjectKind::ServerTemplate => {
                 let path = format!("default_server.{path}");
@@ -186,6 +270,32 @@ impl Surroundings<'_> {
         };
         (!governed).then_some(default)
     }
+
+    /// Whether what takes a default away may be so, on either side. What holds for a `defaults` section is for those to say
+    /// that it governs.
+    fn may_hold(&self, kind: ObjectKind, unless: &Unless) -> bool {
+        if unless.is_global {
+            return self.documents.iter().flat_map(|document| document.sections()).any(|section| {
+                section.kind() == SectionKind::Global
+                    && section_model(section, &Context::new(self.version))
+                        .object
+                        .as_ref()
+                        .is_none_or(|global| global.get(unless.path).is_some())
+            });
+        }
+        let own = self.old.into_iter().chain(self.new).filter_map(|model| model.object.as_ref());
+        let mut stated = own.chain(&self.defaults).filter_map(|object| object.get(unless.path));
+        kind == ObjectKind::Defaults
+            || stated.any(|value| unless.value.is_none_or(|expected| value.as_str() == Some(expected)))
+    }
+}
+
+/// The attribute that HAProxy has not to be told: the comment of a line.
+const COMMENT: &str = "metadata";
+
+/// Whether nothing but the comments of lines differ.
+fn only_a_comment(changes: &[AttributeChange]) -> bool {
+    changes.iter().all(|change| change.attribute == COMMENT)
 }
 
 /// Whether the table says of a field of a server that `set server` changes it.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 
-use super::operation::SectionKey;
+use crate::edit::SectionKey;
 use crate::text::{Document, Governed, Section, SectionKind};
 
 /// A section of one side.
@@ -27,6 +27,10 @@ pub(super) struct Side<'a> {
     by_key: FxHashMap<SectionKey, usize>,
     /// All `defaults` of the document by place, also those that need not be compared.
     defaults: Vec<(usize, SectionKey)>,
+    /// The kinds and names that several sections of the document share.
+    repeated: FxHashSet<(SectionKind, Option<SmolStr>)>,
+    /// Whether a section after those that are compared shares the kind and name of one of them.
+    pub(super) reaches_beyond: bool,
 }
 
 /// What governs a section.
@@ -39,28 +43,53 @@ pub(super) struct Governor {
 }
 
 impl<'a> Side<'a> {
-    /// Looks at the sections of a document from `from` to `to`.
-    pub(super) fn new(document: &'a Document, from: usize, to: usize) -> Self {
+    /// Looks at the sections of a document without so many at its beginning and its end.
+    pub(super) fn between(document: &'a Document, prefix: usize, suffix: usize) -> Self {
+        Self::new(document, prefix, document.sections().len().saturating_sub(suffix))
+    }
+
+    /// Looks at the sections of a document from `from` to `to`. Their keys hold over the whole document.
+    fn new(document: &'a Document, from: usize, to: usize) -> Self {
+        let sections = document.sections();
+        let compared = sections.get(from..to).unwrap_or_default();
+        // Names are decoded only of sections that could be one of those that are compared.
+        let kinds: FxHashSet<SectionKind> = compared.iter().map(|section| section.kind()).collect();
         let mut counts: FxHashMap<(SectionKind, Option<SmolStr>), u32> = FxHashMap::default();
-        let mut side =
-            Self { document, entries: Vec::new(), by_key: FxHashMap::default(), defaults: Vec::new() };
-        for (index, section) in document.sections().iter().enumerate() {
-            let compared = (from..to).contains(&index);
-            // Names are decoded only where they are needed.
-            if !compared && section.kind() != SectionKind::Defaults {
+        let mut side = Self {
+            document,
+            entries: Vec::with_capacity(compared.len()),
+            by_key: FxHashMap::default(),
+            defaults: Vec::new(),
+            repeated: FxHashSet::default(),
+            reaches_beyond: false,
+        };
+        for (index, section) in sections.iter().enumerate() {
+            let kind = section.kind();
+            if !kinds.contains(&kind) && kind != SectionKind::Defaults {
                 continue;
             }
             let key = key_of(section, &mut counts);
+            if key.nth > 0 {
+                side.repeated.insert((kind, key.name.clone()));
+            }
             let before = side.defaults.len().checked_sub(1);
-            if section.kind() == SectionKind::Defaults {
+            if kind == SectionKind::Defaults {
                 side.defaults.push((index, key.clone()));
             }
-            if compared {
+            if (from..to).contains(&index) {
                 side.by_key.insert(key.clone(), side.entries.len());
                 side.entries.push(Entry { key, section, index, before });
+            } else if index >= to && key.nth > 0 {
+                let first = SectionKey { nth: key.nth - 1, ..key };
+                side.reaches_beyond |= side.by_key.contains_key(&first);
             }
         }
         side
+    }
+
+    /// Whether several sections of the document share the kind and name of a key.
+    pub(super) fn is_repeated(&self, key: &SectionKey) -> bool {
+        self.repeated.contains(&(key.kind, key.name.clone()))
     }
 
     pub(super) fn get(&self, key: &SectionKey) -> Option<&Entry<'a>> {
@@ -83,11 +112,6 @@ impl<'a> Side<'a> {
         Governor { key, named: false }
     }
 
-    /// The last `defaults` before a place of the document.
-    pub(super) fn governor_before(&self, index: usize) -> Option<SectionKey> {
-        self.defaults.iter().rev().find(|(place, _)| *place < index).map(|(_, key)| key.clone())
-    }
-
     /// A `defaults` section of the document.
     pub(super) fn defaults(&self, key: &SectionKey) -> Option<&'a Arc<Section>> {
         let (index, _) = self.defaults.iter().find(|(_, held)| held == key)?;
@@ -97,34 +121,11 @@ impl<'a> Side<'a> {
 
 /// The key of a section that comes after those that were counted.
 fn key_of(section: &Section, counts: &mut FxHashMap<(SectionKind, Option<SmolStr>), u32>) -> SectionKey {
-    let name = name_of(section);
+    let name = section.key_name().cloned();
     let count = counts.entry((section.kind(), name.clone())).or_default();
     let nth = *count;
     *count += 1;
     SectionKey { kind: section.kind(), name, nth }
-}
-
-fn name_of(section: &Section) -> Option<SmolStr> {
-    if section.kind() == SectionKind::Unknown {
-        let words: Vec<String> =
-            section.header()?.words().map(|word| word.to_str_lossy().into_owned()).collect();
-        return Some(words.join(" ").into());
-    }
-    section.name().map(|name| SmolStr::new(String::from_utf8_lossy(&name)))
-}
-
-/// The place of a section in a document.
-pub(super) fn find(document: &Document, key: &SectionKey) -> Option<usize> {
-    let mut before = 0;
-    for (index, section) in document.sections().iter().enumerate() {
-        if section.kind() == key.kind && name_of(section) == key.name {
-            if before == key.nth {
-                return Some(index);
-            }
-            before += 1;
-        }
-    }
-    None
 }
 
 /// How many sections at the beginning and at the end are written alike on both sides.

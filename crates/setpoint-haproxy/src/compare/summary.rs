@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use setpoint_plan::Action;
 
-use super::operation::{ChildKey, Operation, Subject};
+use super::operation::{Operation, Subject};
+use crate::edit::ChildKey;
 use crate::model::ObjectKind;
 use crate::text::SectionKind;
 
@@ -81,6 +82,10 @@ impl DiffSummary {
         self.texts += usize::from(operation.is_text());
         self.global_changed |= key.kind == SectionKind::Global;
         self.defaults_changed |= key.kind == SectionKind::Defaults;
+        if matches!(operation.subject, Subject::Configuration { .. }) {
+            self.others.modified.insert("configuration".to_owned());
+            return;
+        }
         let (names, name) = match (key.kind, &key.name) {
             (SectionKind::Frontend, Some(name)) => (&mut self.frontends, name.to_string()),
             (SectionKind::Backend, Some(name)) => (&mut self.backends, name.to_string()),

@@ -97,6 +97,8 @@ pub struct Difference {
     pub recorded: Vec<String>,
     /// What was recorded as read and what we read, where they differ.
     pub read: Option<(Json, Json)>,
+    /// What the model reads from the recorded text, of a case that was sent as JSON.
+    pub reread: Json,
     /// The lines of the recorded text that the model keeps as text.
     pub unmodelled: Vec<String>,
     /// Whether the original reads back something else than what was sent, and the model just that.
@@ -232,16 +234,15 @@ impl ModelCase {
             Err(_) => true,
         };
         let own = written.as_deref().unwrap_or_default();
-        let read = self.read.as_ref().map(|read| {
-            let header = own.first().filter(|_| changed).cloned();
-            let all: Vec<String> = header.into_iter().chain(recorded.iter().cloned()).collect();
-            let lines = if changed && !text_differs { own } else { all.as_slice() };
-            let ours = match self.child.as_deref() {
-                Some(child) => read_child(section, child_by_name(child), lines, &cx),
-                None => read_section(section, lines, self.full_section, &cx),
-            };
-            (tidied(read), ours.as_ref().map_or(Json::Null, tidied))
-        });
+        let header = own.first().filter(|_| changed).cloned();
+        let all: Vec<String> = header.into_iter().chain(recorded.iter().cloned()).collect();
+        let lines = if changed && !text_differs { own } else { all.as_slice() };
+        let reread = match self.child.as_deref() {
+            Some(child) => read_child(section, child_by_name(child), lines, &cx),
+            None => read_section(section, lines, self.full_section, &cx),
+        };
+        let reread = reread.as_ref().map_or(Json::Null, tidied);
+        let read = self.read.as_ref().map(|read| (tidied(read), reread.clone()));
         let kept =
             |json: Option<Json>| json.is_some_and(|json| without_zeros(&json) == without_zeros(&self.sent));
         let lost = !kept(self.read.clone()) && {
@@ -262,6 +263,7 @@ impl ModelCase {
             text: text_differs.then(|| (recorded.clone(), ours)),
             recorded,
             read: read.filter(|(theirs, ours)| theirs != ours),
+            reread,
             unmodelled: Vec::new(),
             lost,
             verdict: self.verdict(version),
@@ -272,7 +274,7 @@ impl ModelCase {
 
 /// Writes a child as the recordings show it: indented.
 fn write_child(section: ObjectKind, kind: ObjectKind, sent: &Json, cx: &Context) -> Written {
-    let object = Object::from_json(kind, sent, cx)?;
+    let (object, _) = Object::from_json(kind, sent, cx)?;
     let mut text = Vec::new();
     object.write_in(section, cx, &mut text)?;
     Ok(String::from_utf8_lossy(&text).lines().map(|line| format!("  {line}")).collect())
@@ -280,7 +282,7 @@ fn write_child(section: ObjectKind, kind: ObjectKind, sent: &Json, cx: &Context)
 
 /// Writes a section.
 fn write_section(kind: ObjectKind, sent: &Json, cx: &Context) -> Written {
-    let section = SectionModel::from_json(kind, sent, cx)?;
+    let (section, _) = SectionModel::from_json(kind, sent, cx)?;
     let mut text = Vec::new();
     section.write(cx, &mut text)?;
     Ok(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
@@ -311,8 +313,8 @@ fn read_child(
     lines: &[String],
     cx: &Context,
 ) -> Option<Json> {
-    let keyword = section_keyword(section);
-    let text = format!("{keyword} x\n{}\n", lines.join("\n"));
+    let name = if section.name_path().is_some() { " x" } else { "" };
+    let text = format!("{}{name}\n{}\n", section_keyword(section), lines.join("\n"));
     let document = Document::parse(text.as_bytes());
     let model = section_model(
         document.sections().iter().find(|section| section.kind() != SectionKind::Preamble)?,
@@ -331,8 +333,8 @@ fn read_section(kind: ObjectKind, lines: &[String], full: bool, cx: &Context) ->
         cx,
     );
     // Up to 3.1 a store holds what it loads, full or not.
-    let full = full || (kind == ObjectKind::CrtStore && cx.version <= Version::V3_1);
-    if full { Some(model.to_json(cx)) } else { model.object.map(|object| object.to_json()) }
+    let full = full || (kind == ObjectKind::CrtStore && cx.api <= Version::V3_1);
+    if full { Some(model.to_json(cx)) } else { model.object.as_ref().map(crate::model::Object::to_json) }
 }
 
 /// Returns the keyword that opens a section.
@@ -397,7 +399,7 @@ impl TextCase {
         }
         let cx = Context::new(version);
         let document = Document::parse(self.config.as_bytes());
-        let models: Vec<SectionModel> =
+        let models: Vec<std::sync::Arc<SectionModel>> =
             document.sections().iter().map(|section| section_model(section, &cx)).collect();
         let mut theirs = serde_json::Map::new();
         let mut ours = serde_json::Map::new();
@@ -407,6 +409,7 @@ impl TextCase {
                 .filter(|model| {
                     model.object.as_ref().is_some_and(|object| object.kind.collection() == collection)
                 })
+                .map(|model| &**model)
                 .collect();
             let read_by_us = match read {
                 Json::Array(_) => {
@@ -437,6 +440,7 @@ impl TextCase {
                 .map_or_else(|| Json::Object(serde_json::Map::new()), |written| written.sent.clone()),
             text: None,
             recorded: self.config.lines().map(str::to_owned).collect(),
+            reread: Json::Null,
             unmodelled: unmodelled.collect(),
             lost: written.is_some_and(|written| written.reads_as_sent(version)),
             verdict: None,

@@ -90,6 +90,16 @@ pub const REASONS: &[Reason] = &[
         applies: |difference| difference.recorded.iter().any(|line| line.contains("${")),
     },
     Reason {
+        name: "vanished",
+        why: "The original accepts a value and writes nothing of it; the model says that there is no line for it.",
+        applies: |difference| match &difference.text {
+            Some((_, Err(ModelError::Unwritten { fields, .. }))) => fields.iter().any(|(path, _)| {
+                difference.reread.pointer(&format!("/{}", path.replace('.', "/"))).is_none()
+            }),
+            _ => false,
+        },
+    },
+    Reason {
         name: "type",
         why: "The original ignores a value of the wrong type; the model refuses it.",
         applies: |difference| matches!(&difference.text, Some((_, Err(ModelError::WrongType { .. })))),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 /// Names a version of HAProxy, and with it the version of the Dataplane API that goes with it.
@@ -111,10 +112,12 @@ pub enum Edition {
 /// let context = Context::new(Version::V3_2).with_env("PORT", "8080");
 /// assert_eq!(context.env.get("PORT").map(String::as_str), Some("8080"));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Context {
-    /// The version of HAProxy and of the API's schema.
-    pub version: Version,
+    /// The version of the API's schema: what properties objects have.
+    pub api: Version,
+    /// The version of HAProxy: what it accepts, assumes, and can be told while it runs.
+    pub haproxy: Version,
     /// The edition of HAProxy.
     pub edition: Edition,
     /// Variables that are known. A section that expands any other is kept as text.
@@ -122,9 +125,24 @@ pub struct Context {
 }
 
 impl Context {
-    /// Makes a context of the community edition, in which no variable is known.
+    /// Makes a context of the community edition, in which no variable is known: a version of HAProxy, and of the API that goes
+    /// with it.
     pub fn new(version: Version) -> Self {
-        Self { version, edition: Edition::default(), env: BTreeMap::new() }
+        Self { api: version, haproxy: version, edition: Edition::default(), env: BTreeMap::new() }
+    }
+
+    /// Takes another version of HAProxy than the one that goes with the API.
+    #[must_use]
+    pub fn with_haproxy(mut self, version: Version) -> Self {
+        self.haproxy = version;
+        self
+    }
+
+    /// Returns a number that tells contexts apart in which a text may say different things.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hasher = rustc_hash::FxHasher::default();
+        self.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Adds a variable of the environment.

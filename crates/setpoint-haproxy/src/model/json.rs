@@ -44,6 +44,16 @@ pub enum ModelError {
         /// What could be meant.
         hint: Option<String>,
     },
+    /// A field of it is known, and HAProxy has no word for its value, or none beside what else is said.
+    #[error("{kind}: HAProxy {version} has no line for {}", fields.iter().map(|(field, value)| format!("{field} `{value}`")).collect::<Vec<_>>().join(", "))]
+    Unwritten {
+        /// The kind of object.
+        kind: ObjectKind,
+        /// The version it was written for.
+        version: Version,
+        /// The fields, each with its value.
+        fields: Vec<(String, String)>,
+    },
     /// No row of the table can write the object: something is missing, or a value is none that HAProxy knows.
     #[error("{kind}: HAProxy {version} has no line for {object}")]
     Incomplete {
@@ -57,6 +67,10 @@ pub enum ModelError {
 }
 
 impl ModelError {
+    pub(crate) fn unwritten(kind: ObjectKind, version: Version, fields: Vec<(String, String)>) -> Self {
+        Self::Unwritten { kind, version, fields }
+    }
+
     pub(crate) fn refused(kind: ObjectKind, complaint: Complaint) -> Self {
         let Complaint { why, word, hint } = complaint;
         Self::Refused { kind, why, word, hint }
@@ -74,40 +88,43 @@ pub(crate) fn keeps_metadata(kind: ObjectKind, version: Version) -> bool {
 }
 
 impl Object {
-    /// Makes an object of the API's JSON. Properties that the model does not know are ignored, as the API does.
+    /// Makes an object of the API's JSON. The paths of properties that the model does not know are returned beside it: whether
+    /// they are ignored, as the API does, is for the caller to decide.
     ///
     /// ```
     /// use setpoint_haproxy::model::{Context, Object, ObjectKind};
     ///
     /// let json = serde_json::json!({ "name": "s1", "address": "192.0.2.1", "port": 80, "check": "enabled" });
-    /// let server = Object::from_json(ObjectKind::Server, &json, &Context::default())?;
+    /// let (server, unknown) = Object::from_json(ObjectKind::Server, &json, &Context::default())?;
     /// assert_eq!(server.to_json(), json);
+    /// assert!(unknown.is_empty());
     ///
     /// let mut text = Vec::new();
     /// server.write(&Context::default(), &mut text)?;
     /// assert_eq!(text, b"server s1 192.0.2.1:80 check\n");
     /// # Ok::<(), setpoint_haproxy::model::ModelError>(())
     /// ```
-    pub fn from_json(kind: ObjectKind, json: &Json, cx: &Context) -> Result<Self, ModelError> {
+    pub fn from_json(kind: ObjectKind, json: &Json, cx: &Context) -> Result<(Self, Vec<String>), ModelError> {
         let Some(properties) = json.as_object() else {
             return Err(ModelError::NotAnObject { kind, found: json.to_string() });
         };
-        let mut object = Self::new(kind);
+        let (mut object, mut unknown) = (Self::new(kind), Vec::new());
         if let Some(shape) = directives().shape(kind) {
-            read_properties(kind, cx.version, shape, properties, "", &mut object.fields)?;
+            let mut reader = Properties { kind, version: cx.api, unknown: &mut unknown };
+            reader.read(shape, properties, ("", ""), &mut object.fields)?;
         }
-        if !keeps_metadata(kind, cx.version)
+        if !keeps_metadata(kind, cx.api)
             && let Some(field) = directives().metadata_field()
         {
             object.fields.remove(field);
         }
         object.imply(cx);
-        Ok(object)
+        Ok((object, unknown))
     }
 
     /// Sets what the API sets by itself where it is sent an object that says nothing of it.
     fn imply(&mut self, cx: &Context) {
-        for row in directives().rows(self.kind, cx.version) {
+        for row in directives().rows(self.kind, cx.api) {
             let Some((field, value)) = &row.implied else { continue };
             let applies = if self.kind.is_section() {
                 // A value in a structure comes with the structure.
@@ -137,7 +154,7 @@ impl SectionModel {
         let Some(object) = &self.object else { return Json::Object(Map::new()) };
         let mut properties = write_properties(&object.fields);
         for child in &self.children {
-            let collection = child.kind.collection_in(object.kind, cx.version).to_owned();
+            let collection = child.kind.collection_in(object.kind, cx.api).to_owned();
             if let Some(name) = child.name().filter(|_| !child.kind.is_ordered() && collection != "loads") {
                 let named = properties.entry(collection).or_insert_with(|| Json::Object(Map::new()));
                 if let Some(named) = named.as_object_mut() {
@@ -153,92 +170,109 @@ impl SectionModel {
         Json::Object(properties)
     }
 
-    /// Makes a section of the API's JSON, with the children that stand in it.
-    pub fn from_json(kind: ObjectKind, json: &Json, cx: &Context) -> Result<Self, ModelError> {
-        let object = Object::from_json(kind, json, cx)?;
+    /// Makes a section of the API's JSON, with the children that stand in it, and beside it the paths of properties that the
+    /// model does not know.
+    pub fn from_json(kind: ObjectKind, json: &Json, cx: &Context) -> Result<(Self, Vec<String>), ModelError> {
+        let (object, mut unknown) = Object::from_json(kind, json, cx)?;
         let mut children = Vec::new();
-        for child in directives().written(kind, cx.version).filter_map(|row| row.child) {
-            match json.get(child.collection_in(kind, cx.version)) {
-                Some(Json::Array(listed)) => {
-                    for json in listed {
-                        children.push(Object::from_json(child, json, cx)?);
-                    }
-                }
+        for child in directives().written(kind, cx.api).filter_map(|row| row.child) {
+            let collection = child.collection_in(kind, cx.api);
+            let inside = format!("{collection}.");
+            unknown.retain(|path| path != collection && !path.starts_with(&inside));
+            let listed = |(index, json)| (format!("{collection}.{index}"), json);
+            let elements: Vec<(String, &Json)> = match json.get(collection) {
+                Some(Json::Array(elements)) => elements.iter().enumerate().map(listed).collect(),
                 Some(Json::Object(named)) => {
-                    for json in named.values() {
-                        children.push(Object::from_json(child, json, cx)?);
-                    }
+                    named.iter().map(|(name, json)| (format!("{collection}.{name}"), json)).collect()
                 }
-                _ => {}
+                Some(other) if !other.is_null() => return Err(wrong(kind, collection, "a list", other)),
+                _ => Vec::new(),
+            };
+            for (path, json) in elements {
+                let (object, more) = Object::from_json(child, json, cx)?;
+                children.push(object);
+                unknown.extend(more.into_iter().map(|property| format!("{path}.{property}")));
             }
         }
         let name = object.name().map(SmolStr::new);
         let kind = super::read::section_kind(kind);
-        Ok(Self { kind, name, object: Some(object), children, unmodelled: Vec::new(), text_only: None })
+        let section = Self { children, ..Self::of(kind, name, object) };
+        Ok((section, unknown))
     }
 }
 
-/// Sets the fields that some properties stand for.
-fn read_properties(
+/// Reads the properties of one object.
+struct Properties<'u> {
     kind: ObjectKind,
     version: Version,
-    shape: &Shape,
-    properties: &Map<String, Json>,
-    prefix: &str,
-    into: &mut Fields,
-) -> Result<(), ModelError> {
-    for (name, json) in properties {
-        let path = format!("{prefix}{name}");
-        match (shape.slots.get(path.as_str()), json) {
-            (_, Json::Null) => {}
-            (Some(Slot::Json(field)), json) => {
-                if json.as_object().is_none_or(|object| !object.is_empty()) {
-                    into.set(*field, Value::Json(Box::new(json.clone())));
+    /// The paths of those that the model does not know.
+    unknown: &'u mut Vec<String>,
+}
+
+impl Properties<'_> {
+    /// Sets the fields that some properties stand for; `outer` is the path of the element of a list that they belong to.
+    fn read(
+        &mut self,
+        shape: &Shape,
+        properties: &Map<String, Json>,
+        (outer, prefix): (&str, &str),
+        into: &mut Fields,
+    ) -> Result<(), ModelError> {
+        let (kind, version) = (self.kind, self.version);
+        for (name, json) in properties {
+            let path = format!("{prefix}{name}");
+            match (shape.slots.get(path.as_str()), json) {
+                (_, Json::Null) => {}
+                (Some(Slot::Json(field)), json) => {
+                    if json.as_object().is_none_or(|object| !object.is_empty()) {
+                        into.set(*field, Value::Json(Box::new(json.clone())));
+                    }
                 }
-            }
-            (Some(Slot::Value(field, ty)), json) => {
-                let value = read_value(kind, &path, ty, json)?;
-                let dropped = match &value {
-                    Value::Int(0) | Value::Bool(false) => !directives().zero(*field).is_kept(version),
-                    Value::Text(text) => text.is_empty(),
-                    _ => false,
-                };
-                if !dropped {
-                    into.set(*field, value);
-                }
-            }
-            (Some(Slot::Values(field)), Json::Array(values)) => {
-                let values: Result<Vec<Value>, ModelError> =
-                    values.iter().map(|json| read_any(kind, &path, json)).collect();
-                let values = values?;
-                if !values.is_empty() {
-                    into.set(*field, Value::List(values.into_boxed_slice()));
-                }
-            }
-            (Some(Slot::Objects(field, element)), Json::Array(values)) => {
-                let mut elements = Vec::with_capacity(values.len());
-                for json in values {
-                    let Some(properties) = json.as_object() else {
-                        return Err(wrong(kind, &path, "a list of objects", json));
+                (Some(Slot::Value(field, ty)), json) => {
+                    let value = read_value(kind, &path, ty, json)?;
+                    let dropped = match &value {
+                        Value::Int(0) | Value::Bool(false) => !directives().zero(*field).is_kept(version),
+                        Value::Text(text) => text.is_empty(),
+                        _ => false,
                     };
-                    let mut fields = Fields::new();
-                    read_properties(kind, version, element, properties, "", &mut fields)?;
-                    elements.push(Value::Object(Box::new(fields)));
+                    if !dropped {
+                        into.set(*field, value);
+                    }
                 }
-                if !elements.is_empty() {
-                    into.set(*field, Value::List(elements.into_boxed_slice()));
+                (Some(Slot::Values(field)), Json::Array(values)) => {
+                    let values: Result<Vec<Value>, ModelError> =
+                        values.iter().map(|json| read_any(kind, &path, json)).collect();
+                    let values = values?;
+                    if !values.is_empty() {
+                        into.set(*field, Value::List(values.into_boxed_slice()));
+                    }
                 }
+                (Some(Slot::Objects(field, element)), Json::Array(values)) => {
+                    let mut elements = Vec::with_capacity(values.len());
+                    for (index, json) in values.iter().enumerate() {
+                        let Some(properties) = json.as_object() else {
+                            return Err(wrong(kind, &path, "a list of objects", json));
+                        };
+                        let mut fields = Fields::new();
+                        let here = format!("{outer}{path}.{index}.");
+                        self.read(element, properties, (&here, ""), &mut fields)?;
+                        elements.push(Value::Object(Box::new(fields)));
+                    }
+                    if !elements.is_empty() {
+                        into.set(*field, Value::List(elements.into_boxed_slice()));
+                    }
+                }
+                (Some(Slot::Values(_) | Slot::Objects(..)), json) => {
+                    return Err(wrong(kind, &path, "a list", json));
+                }
+                (None, Json::Object(nested)) => {
+                    self.read(shape, nested, (outer, &format!("{path}.")), into)?;
+                }
+                (None, _) => self.unknown.push(format!("{outer}{path}")),
             }
-            (Some(Slot::Values(_) | Slot::Objects(..)), json) => {
-                return Err(wrong(kind, &path, "a list", json));
-            }
-            (None, Json::Object(nested)) => {
-                read_properties(kind, version, shape, nested, &format!("{path}."), into)?;
-            }
-            (None, _) => {}
         }
+        Ok(())
     }
-    Ok(())
 }
 
 fn wrong(kind: ObjectKind, path: &str, needed: &'static str, found: &Json) -> ModelError {

@@ -13,6 +13,7 @@
 //! An [`Object`] is a sparse list of fields with values; JSON is made only when someone asks for it. What a section
 //! contains and the table does not know is never lost: its lines are [`unmodelled`](SectionModel::unmodelled).
 
+mod chunk;
 mod context;
 mod json;
 mod kind;
@@ -25,11 +26,13 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
+pub(crate) use chunk::{ChunkModel, chunk_model};
 pub use context::{Context, Edition, UnknownVersion, Version};
 pub use json::ModelError;
+pub(crate) use json::keeps_metadata;
 pub use kind::{ObjectKind, Order};
 pub use object::{Field, Fields, Object, Value};
-pub(crate) use read::section_object;
+pub(crate) use read::{Fold, OwnLine, modelled_kind, section_object};
 pub use read::{model, section_model};
 
 use crate::text::SectionKind;
@@ -45,6 +48,18 @@ pub enum TextOnly {
     Variable,
     /// It can't be read: a word is broken, or a line is too long.
     Broken,
+}
+
+impl TextOnly {
+    /// Returns the reason as a part of a sentence.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::NoModel => "there is no model of such a section",
+            Self::Conditional => "a conditional stands in it or around it",
+            Self::Variable => "it expands a variable that is not known",
+            Self::Broken => "some of it can't be read",
+        }
+    }
 }
 
 /// Holds what a whole document says, section by section in the order of the text.
@@ -67,6 +82,37 @@ pub struct SectionModel {
     pub children: Vec<Object>,
     /// The lines that the model does not cover, by their number within the section.
     pub unmodelled: Vec<u32>,
+    /// The lines of the section's own whose order counts, in the order of the text.
+    pub(crate) sequences: Vec<Placed>,
     /// Why this section is text only, if it is.
     pub text_only: Option<TextOnly>,
+    /// What it was read for: see [`Context`].
+    pub(crate) fingerprint: u64,
+}
+
+impl SectionModel {
+    /// Makes the model of a section in which nothing stands.
+    pub(crate) fn of(kind: SectionKind, name: Option<SmolStr>, object: Object) -> Self {
+        let (children, unmodelled, sequences) = (Vec::new(), Vec::new(), Vec::new());
+        Self {
+            kind,
+            name,
+            object: Some(object),
+            children,
+            unmodelled,
+            sequences,
+            text_only: None,
+            fingerprint: 0,
+        }
+    }
+}
+
+/// A line whose place among others of its sequence counts: the last of them wins, or each works on what the one before left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Placed {
+    pub(crate) sequence: &'static str,
+    /// The word that lines must share for their order to count; none if it counts among all.
+    pub(crate) key: Option<SmolStr>,
+    /// The directive.
+    pub(crate) family: usize,
 }

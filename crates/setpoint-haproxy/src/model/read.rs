@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::{Context, Fields, Model, Object, ObjectKind, SectionModel, TextOnly, Value};
+use super::{Context, Fields, Model, Object, ObjectKind, Placed, SectionModel, TextOnly, Value};
 use crate::table::read::{Token, element_value, read_row};
-use crate::table::{Repeat, Row, directives};
+use crate::table::{Repeat, Row, Sequence, directives};
 use crate::text::{Document, Line, MAX_WORDS, Section, SectionKind, Word};
 
 /// Reads what a document says.
@@ -23,45 +23,75 @@ use crate::text::{Document, Line, MAX_WORDS, Section, SectionKind, Word};
 /// assert!(section.unmodelled.is_empty());
 /// ```
 pub fn model(document: &Document, cx: &Context) -> Model {
-    Model {
-        sections: document.sections().iter().map(|section| Arc::new(section_model(section, cx))).collect(),
-    }
+    Model { sections: document.sections().iter().map(|section| section_model(section, cx)).collect() }
 }
 
-/// Reads what one section says.
-pub fn section_model(section: &Section, cx: &Context) -> SectionModel {
-    let name = section.name().map(|name| SmolStr::new(String::from_utf8_lossy(&name)));
+/// Reads what one section says. It is read once: the section keeps it for the context that was asked for first.
+pub fn section_model(section: &Section, cx: &Context) -> Arc<SectionModel> {
+    let fingerprint = cx.fingerprint();
+    let kept = section.model().get_or_init(|| Arc::new(read_section(section, cx, fingerprint)));
+    if kept.fingerprint == fingerprint {
+        return Arc::clone(kept);
+    }
+    Arc::new(read_section(section, cx, fingerprint))
+}
+
+fn read_section(section: &Section, cx: &Context, fingerprint: u64) -> SectionModel {
     let mut read = SectionModel {
         kind: section.kind(),
-        name,
+        name: section.name().map(|name| SmolStr::new(String::from_utf8_lossy(&name))),
         object: None,
         children: Vec::new(),
         unmodelled: Vec::new(),
+        sequences: Vec::new(),
         text_only: None,
+        fingerprint,
     };
-    let Some(kind) = section_object(section.kind()) else {
-        read.text_only = Some(TextOnly::NoModel);
-        return read;
-    };
-    if section.is_conditional() {
-        read.text_only = Some(TextOnly::Conditional);
-        return read;
-    }
-    let mut reader = SectionReader::new(kind, section, cx);
-    reader.object.fields = Fields::with_capacity(4);
-    reader.children.reserve(usize::try_from(section.line_count()).unwrap_or_default().min(64));
-    let mut is_header = section.header().is_some();
-    for line in section.header().into_iter().chain(section.lines()) {
-        if let Err(reason) = reader.line(&line, is_header) {
+    let kind = match modelled_kind(section) {
+        Ok(kind) => kind,
+        Err(reason) => {
             read.text_only = Some(reason);
             return read;
         }
+    };
+    let reader = LineReader::new(kind, cx);
+    let mut fold = Fold::new(kind);
+    fold.children.reserve(usize::try_from(section.line_count()).unwrap_or_default().min(64));
+    let mut tokens = Vec::with_capacity(16);
+    let mut is_header = section.header().is_some();
+    for line in section.header().into_iter().chain(section.lines()) {
+        tokens.clear();
+        match reader.line(&line, is_header, &mut tokens) {
+            Ok(Said::Nothing) => {}
+            Ok(Said::Child(child)) => fold.children.push(child),
+            Ok(Said::Own(own)) => {
+                if !fold.own(own) {
+                    read.unmodelled.push(line.number());
+                }
+            }
+            // What is not known by its name can't be told from others.
+            Ok(Said::Unmodelled) if is_header => {
+                read.text_only = Some(TextOnly::Broken);
+                return read;
+            }
+            Ok(Said::Unmodelled) => read.unmodelled.push(line.number()),
+            Err(reason) => {
+                read.text_only = Some(reason);
+                return SectionModel { children: Vec::new(), unmodelled: Vec::new(), ..read };
+            }
+        }
         is_header = false;
     }
-    read.object = Some(reader.object);
-    read.children = reader.children;
-    read.unmodelled = reader.unmodelled;
+    read.object = Some(fold.object);
+    read.children = fold.children;
+    read.sequences = fold.sequences;
     read
+}
+
+/// Returns the kind of object that a section is, or why it is text only.
+pub(crate) fn modelled_kind(section: &Section) -> Result<ObjectKind, TextOnly> {
+    let kind = section_object(section.kind()).ok_or(TextOnly::NoModel)?;
+    if section.is_conditional() { Err(TextOnly::Conditional) } else { Ok(kind) }
 }
 
 /// The sections that have a model.
@@ -97,64 +127,84 @@ pub(crate) fn section_kind(kind: ObjectKind) -> SectionKind {
     SECTIONS.iter().find(|(_, object)| *object == kind).map_or(SectionKind::Unknown, |(section, _)| *section)
 }
 
-struct SectionReader<'s> {
-    kind: ObjectKind,
-    cx: &'s Context,
-    /// All of the section, if it is UTF-8.
-    text: Option<&'s str>,
-    object: Object,
-    children: Vec<Object>,
-    unmodelled: Vec<u32>,
-    /// The words of the line at hand; kept so that its memory is used again.
-    tokens: Vec<Token<'s>>,
+/// What a line says.
+#[derive(Clone, Debug)]
+pub(crate) enum Said {
+    /// It is blank.
+    Nothing,
+    /// Something of the section itself.
+    Own(OwnLine),
+    /// A child.
+    Child(Object),
+    /// What the model does not cover.
+    Unmodelled,
 }
 
-impl<'s> SectionReader<'s> {
-    fn new(kind: ObjectKind, section: &'s Section, cx: &'s Context) -> Self {
-        Self {
-            kind,
-            cx,
-            text: std::str::from_utf8(section.bytes()).ok(),
-            object: Object::new(kind),
-            children: Vec::new(),
-            unmodelled: Vec::new(),
-            tokens: Vec::with_capacity(16),
-        }
+/// What a line says of the section itself.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnLine {
+    pub(crate) line: u32,
+    pub(crate) row: &'static Row,
+    pub(crate) fields: Fields,
+    /// The comment that the model keeps.
+    pub(crate) metadata: Option<Value>,
+    /// The word that decides whether its place counts.
+    pub(crate) key: Option<SmolStr>,
+}
+
+/// What the lines of a section say of it together.
+pub(crate) struct Fold {
+    pub(crate) object: Object,
+    children: Vec<Object>,
+    sequences: Vec<Placed>,
+}
+
+/// Reads lines one by one.
+pub(crate) struct LineReader<'s> {
+    kind: ObjectKind,
+    cx: &'s Context,
+}
+
+impl<'s> LineReader<'s> {
+    pub(crate) fn new(kind: ObjectKind, cx: &'s Context) -> Self {
+        Self { kind, cx }
     }
 
-    fn line(&mut self, line: &Line<'s>, is_header: bool) -> Result<(), TextOnly> {
-        let mut tokens = std::mem::take(&mut self.tokens);
-        tokens.clear();
-        let is_text = self.tokens_of(line, &mut tokens)?;
-        let read = tokens.is_empty()
-            || (is_text
-                && if is_header { self.header(line, &tokens) } else { self.directive(line, &tokens) });
-        self.tokens = tokens;
-        if !read {
-            self.unmodelled.push(line.number());
+    /// Reads a line. `tokens` is empty, and given so that its memory is used again.
+    pub(crate) fn line<'l>(
+        &self,
+        line: &Line<'l>,
+        is_header: bool,
+        tokens: &mut Vec<Token<'l>>,
+    ) -> Result<Said, TextOnly> {
+        let is_text = self.tokens_of(line, tokens)?;
+        if tokens.is_empty() {
+            return Ok(Said::Nothing);
         }
-        Ok(())
+        if !is_text {
+            return Ok(Said::Unmodelled);
+        }
+        let said = if is_header { self.header(line, tokens) } else { self.directive(line, tokens) };
+        Ok(said.unwrap_or(Said::Unmodelled))
     }
 
     /// Collects the words of a line; says whether all of them are text.
-    fn tokens_of(&self, line: &Line<'s>, tokens: &mut Vec<Token<'s>>) -> Result<bool, TextOnly> {
+    fn tokens_of<'l>(&self, line: &Line<'l>, tokens: &mut Vec<Token<'l>>) -> Result<bool, TextOnly> {
         let push = |word| tokens.push(Token { raw: Cow::Borrowed(word), text: Cow::Borrowed(word) });
-        if self.text.is_some_and(|text| line.plain_words(text, push)) && tokens.len() <= MAX_WORDS {
+        if line.plain_words(push) && tokens.len() <= MAX_WORDS {
             return Ok(true);
         }
         tokens.clear();
         let mut is_text = true;
         let mut variable = false;
-        let mut quoted = false;
         for word in line.words() {
             variable |= word.variable;
-            quoted |= word.quoted;
             match token(word) {
                 Some(token) => tokens.push(token),
                 None => is_text = false,
             }
         }
-        if (quoted || tokens.len() > MAX_WORDS) && line.error().is_some() {
+        if line.error().is_some() {
             return Err(TextOnly::Broken);
         }
         if variable {
@@ -179,106 +229,126 @@ impl<'s> SectionReader<'s> {
         if unknown.get() { Err(TextOnly::Variable) } else { Ok(words) }
     }
 
-    fn header(&mut self, line: &Line<'_>, tokens: &[Token<'_>]) -> bool {
-        let version = self.cx.version;
-        let Some((row, fields)) = directives()
+    fn header(&self, line: &Line<'_>, tokens: &[Token<'_>]) -> Option<Said> {
+        let version = self.cx.api;
+        let (row, fields) = directives()
             .headers(self.kind, version)
-            .find_map(|row| read_row(row, tokens, false, version).map(|fields| (row, fields)))
-        else {
-            return false;
-        };
-        for (field, value) in fields {
-            self.object.fields.set(field, value);
-        }
-        self.object.line = line.number();
+            .find_map(|row| read_row(row, tokens, false, version).map(|fields| (row, fields)))?;
         let metadata = self.metadata(row, line);
-        if let Some((field, value)) = directives().metadata_field().zip(metadata) {
-            self.object.fields.set(field, value);
-        }
-        true
+        Some(Said::Own(OwnLine { line: line.number(), row, fields, metadata, key: None }))
     }
 
-    fn directive(&mut self, line: &Line<'_>, tokens: &[Token<'_>]) -> bool {
-        let Some(first) = tokens.first() else { return true };
-        if self.read(line, tokens, false) {
-            return true;
-        }
-        match tokens.get(1..) {
-            Some(rest) if first.text == "no" && !rest.is_empty() => self.read(line, rest, true),
-            _ => false,
-        }
+    fn directive(&self, line: &Line<'_>, tokens: &[Token<'_>]) -> Option<Said> {
+        self.read(line, tokens, false).or_else(|| match tokens {
+            [first, rest @ ..] if first.text == "no" && !rest.is_empty() => self.read(line, rest, true),
+            _ => None,
+        })
     }
 
-    fn read(&mut self, line: &Line<'_>, tokens: &[Token<'_>], negated: bool) -> bool {
-        let version = self.cx.version;
-        let (Some(first), second) = (tokens.first(), tokens.get(1)) else { return false };
-        let second = second.map(|word| word.text.as_ref());
-        for row in directives().candidates(self.kind, &first.text, second, version) {
+    fn read(&self, line: &Line<'_>, tokens: &[Token<'_>], negated: bool) -> Option<Said> {
+        let version = self.cx.api;
+        let (first, second) = (tokens.first()?, tokens.get(1));
+        let second_text = second.map(|word| word.text.as_ref());
+        for row in directives().candidates(self.kind, &first.text, second_text, version) {
             let Some(fields) = read_row(row, tokens, negated, version) else { continue };
             if row.owners.contains(&self.kind) {
-                return self.own(row, line, fields);
+                let metadata = row.metadata.and_then(|_| comment_metadata(line));
+                let key = row.sequence.and_then(|sequence| sequence.key).and_then(|key| tokens.get(key));
+                let key = key.map(|word| SmolStr::new(&word.text));
+                return Some(Said::Own(OwnLine { line: line.number(), row, fields, metadata, key }));
             }
             let Some(kind) = row.owners.first().copied() else { continue };
             let mut child = Object { kind, fields, line: line.number() };
             if let Some((field, value)) = directives().metadata_field().zip(self.metadata(row, line)) {
                 child.fields.set(field, value);
             }
-            if let Some((field, address)) = directives().name_field(kind).zip(tokens.get(1))
+            if let Some((field, address)) = directives().name_field(kind).zip(second)
                 && matches!(kind, ObjectKind::Bind | ObjectKind::DgramBind)
                 && child.fields.get(field).is_none()
             {
                 // What is listened on without a name is called by its address.
                 child.fields.set(field, Value::Text(SmolStr::new(&address.text)));
             }
-            self.children.push(child);
-            return true;
+            return Some(Said::Child(child));
         }
-        false
-    }
-
-    /// Takes a line of the section's own: it replaces an earlier one of the same family, or adds to it or to a list.
-    /// Says whether the model has a place for it.
-    fn own(&mut self, row: &Row, line: &Line<'_>, fields: super::Fields) -> bool {
-        let table = directives();
-        if let Some(list) = row.list {
-            let mut fields = fields;
-            if let Some((field, value)) = row.metadata.zip(comment_metadata(line)) {
-                fields.set(field, value);
-            }
-            for (field, double) in &row.mirror {
-                if self.object.fields.get(list).is_none()
-                    && let Some(value) = fields.get(*field)
-                {
-                    self.object.fields.set(*double, value.clone());
-                }
-            }
-            self.object.fields.push(list, element_value(fields));
-            return true;
-        }
-        match row.repeat {
-            Repeat::Merge => {}
-            Repeat::Once if fields.iter().any(|(field, _)| self.object.fields.get(*field).is_some()) => {
-                return false;
-            }
-            Repeat::Once | Repeat::Replace => {
-                for field in table.family(row.family) {
-                    self.object.fields.remove(*field);
-                }
-            }
-        }
-        for (field, value) in fields {
-            self.object.fields.set(field, value);
-        }
-        if let Some((field, value)) = row.metadata.zip(comment_metadata(line)) {
-            self.object.fields.set(field, value);
-        }
-        true
+        None
     }
 
     /// Reads the comment at the end of a line, where this version keeps it with the object.
     fn metadata(&self, row: &Row, line: &Line<'_>) -> Option<Value> {
         let kind = if row.is_header { self.kind } else { *row.owners.first()? };
-        super::json::keeps_metadata(kind, self.cx.version).then(|| comment_metadata(line)).flatten()
+        super::json::keeps_metadata(kind, self.cx.api).then(|| comment_metadata(line)).flatten()
+    }
+}
+
+impl Fold {
+    pub(crate) fn new(kind: ObjectKind) -> Self {
+        let mut object = Object::new(kind);
+        object.fields = Fields::with_capacity(4);
+        Self { object, children: Vec::new(), sequences: Vec::new() }
+    }
+
+    /// Takes a line of the section's own: it replaces an earlier one of the same family, or adds to it or to a list.
+    /// Says whether the model has a place for it.
+    pub(crate) fn own(&mut self, own: OwnLine) -> bool {
+        let OwnLine { line, row, mut fields, metadata, key } = own;
+        let object = &mut self.object;
+        if row.is_header {
+            object.fields = fields;
+            object.line = line;
+            if let Some((field, value)) = directives().metadata_field().zip(metadata) {
+                object.fields.set(field, value);
+            }
+            return true;
+        }
+        if let Some(Sequence { name, .. }) = row.sequence {
+            self.sequences.push(Placed { sequence: name, key, family: row.family });
+        }
+        if let Some(list) = row.list {
+            if let Some((field, value)) = row.metadata.zip(metadata) {
+                fields.set(field, value);
+            }
+            for (field, double) in &row.mirror {
+                if object.fields.get(list).is_none()
+                    && let Some(value) = fields.get(*field)
+                {
+                    object.fields.set(*double, value.clone());
+                }
+            }
+            object.fields.push(list, element_value(fields));
+            return true;
+        }
+        let family = directives().family(row.family);
+        let is_there = family.iter().any(|field| object.fields.get(*field).is_some());
+        match row.repeat {
+            Repeat::First if is_there => return true,
+            Repeat::Beside if is_there => return false,
+            Repeat::Merge | Repeat::Add => {}
+            Repeat::First | Repeat::Beside | Repeat::Last | Repeat::Refused => {
+                for field in family {
+                    object.fields.remove(*field);
+                }
+            }
+        }
+        for (field, value) in fields {
+            let before = if row.repeat == Repeat::Add { object.fields.remove(field) } else { None };
+            object.fields.set(field, before.map_or_else(|| value.clone(), |before| added(before, &value)));
+        }
+        if let Some((field, value)) = row.metadata.zip(metadata) {
+            object.fields.set(field, value);
+        }
+        true
+    }
+}
+
+/// Puts the words of a second line after those of the first.
+fn added(first: Value, second: &Value) -> Value {
+    match (first, second) {
+        (Value::Text(first), Value::Text(second)) => Value::Text(format!("{first} {second}").into()),
+        (Value::List(first), Value::List(second)) => {
+            Value::List(first.into_vec().into_iter().chain(second.iter().cloned()).collect())
+        }
+        (_, second) => second.clone(),
     }
 }
 

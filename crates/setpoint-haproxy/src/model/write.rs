@@ -4,7 +4,7 @@ use super::json::{ModelError, keeps_metadata};
 use super::{Context, Object, ObjectKind, SectionModel, Value};
 use crate::table::grammar::Direction;
 use crate::table::limits::Complaint;
-use crate::table::write::{Site, with_element, write_row};
+use crate::table::write::{Site, Written, unwritten, with_element, write_row};
 use crate::table::{Row, Several, directives};
 use crate::text::{Line, MAX_WORDS};
 
@@ -24,7 +24,7 @@ impl Object {
     ///
     /// let json = serde_json::json!({ "type": "connection", "action": "accept" });
     /// let cx = Context::default();
-    /// let rule = Object::from_json(ObjectKind::TcpRequestRule, &json, &cx)?;
+    /// let (rule, _) = Object::from_json(ObjectKind::TcpRequestRule, &json, &cx)?;
     /// assert!(rule.write_in(ObjectKind::Frontend, &cx, &mut Vec::new()).is_ok());
     /// let error = rule.write_in(ObjectKind::Backend, &cx, &mut Vec::new()).unwrap_err();
     /// assert_eq!(
@@ -44,7 +44,13 @@ impl Object {
 
     fn write_at(&self, site: Site, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
         if self.kind.is_section() {
-            for line in own_lines(self, Site { section: Some(self.kind), ..site }, cx)? {
+            let mut own = OwnLines::new(self, Site { section: Some(self.kind), ..site }, cx);
+            let mut lines = Vec::new();
+            for row in directives().written(self.kind, cx.api).filter(|row| row.child.is_none()) {
+                lines.append(&mut own.of(row)?);
+            }
+            own.finish()?;
+            for line in lines {
                 push(out, "", &line, self.kind)?;
             }
             return Ok(());
@@ -55,8 +61,8 @@ impl Object {
 
     /// Writes the line that opens a section.
     pub fn header(&self, cx: &Context) -> Result<String, ModelError> {
-        let rows = directives().headers(self.kind, cx.version);
-        self.first(rows, Site::new(cx, None), cx)
+        let rows = directives().headers(self.kind, cx.api);
+        Ok(self.first(rows, Site::new(cx, None), cx)?.0)
     }
 
     /// Writes the line of a child.
@@ -67,13 +73,21 @@ impl Object {
             // A name that is only the address is not written: it was made of it.
             let mut nameless = self.clone();
             nameless.fields.remove(field);
-            if let Ok(line) = nameless.first(directives().rows(self.kind, cx.version), site, cx)
+            if let Ok((line, _)) = nameless.first(directives().rows(self.kind, cx.api), site, cx)
                 && line.split(' ').nth(1) == Some(name)
             {
-                return Ok(line);
+                return nameless.complete(site, cx);
             }
         }
-        self.first(directives().rows(self.kind, cx.version), site, cx)
+        self.complete(site, cx)
+    }
+
+    /// Writes the line of a child, in which all is that the child says.
+    fn complete(&self, site: Site, cx: &Context) -> Result<String, ModelError> {
+        let (line, written) = self.first(directives().rows(self.kind, cx.api), site, cx)?;
+        let mut lost = unwritten(Some(self.kind), &self.fields, &written.used);
+        lost.extend(written.lost);
+        if lost.is_empty() { Ok(line) } else { Err(ModelError::unwritten(self.kind, cx.api, lost)) }
     }
 
     /// Writes by the first row that can, with the comment that the object keeps.
@@ -82,22 +96,23 @@ impl Object {
         rows: impl Iterator<Item = &'t Row>,
         site: Site,
         cx: &Context,
-    ) -> Result<String, ModelError> {
+    ) -> Result<(String, Written), ModelError> {
         let line = rows
             .filter(|row| row.direction != Direction::Read)
             .find_map(|row| write_row(row, &self.fields, site).transpose())
             .transpose()
             .map_err(|complaint| ModelError::refused(self.kind, complaint))?;
-        let mut line = line.ok_or_else(|| ModelError::Incomplete {
+        let written = line.ok_or_else(|| ModelError::Incomplete {
             kind: self.kind,
-            version: cx.version,
+            version: cx.api,
             object: self.to_json().to_string(),
         })?;
         let metadata = directives().metadata_field().and_then(|field| self.fields.get(field));
-        if keeps_metadata(self.kind, cx.version) {
+        let mut line = written.line.clone();
+        if keeps_metadata(self.kind, cx.api) {
             append_comment(&mut line, metadata);
         }
-        Ok(line)
+        Ok((line, written))
     }
 }
 
@@ -114,7 +129,8 @@ impl SectionModel {
     /// });
     /// let cx = Context::default();
     /// let mut text = Vec::new();
-    /// SectionModel::from_json(ObjectKind::Backend, &json, &cx)?.write(&cx, &mut text)?;
+    /// let (section, _) = SectionModel::from_json(ObjectKind::Backend, &json, &cx)?;
+    /// section.write(&cx, &mut text)?;
     /// assert_eq!(text, b"backend web\n  mode http\n  timeout connect 5s\n  server s1 192.0.2.1:80\n");
     /// # Ok::<(), setpoint_haproxy::model::ModelError>(())
     /// ```
@@ -122,9 +138,8 @@ impl SectionModel {
         let Some(object) = &self.object else { return Ok(()) };
         push(out, "", &object.header(cx)?, object.kind)?;
         let site = Site::new(cx, Some(object.kind));
-        let mut families = Vec::new();
-        let mut lists = Vec::new();
-        for row in directives().written(object.kind, cx.version) {
+        let mut own = OwnLines::new(object, site, cx);
+        for row in directives().written(object.kind, cx.api) {
             match row.child {
                 Some(kind) => {
                     let mut names: Vec<Option<&str>> = Vec::new();
@@ -145,68 +160,109 @@ impl SectionModel {
                     }
                 }
                 None => {
-                    for line in row_lines(row, object, site, cx, &mut families, &mut lists)? {
+                    for line in own.of(row)? {
                         push(out, "  ", &line, object.kind)?;
                     }
                 }
             }
         }
-        Ok(())
+        own.finish()
     }
 }
 
-/// Writes all lines of a section's own.
-fn own_lines(object: &Object, site: Site, cx: &Context) -> Result<Vec<String>, ModelError> {
-    let (mut families, mut lists, mut lines) = (Vec::new(), Vec::new(), Vec::new());
-    for row in directives().written(object.kind, cx.version).filter(|row| row.child.is_none()) {
-        lines.append(&mut row_lines(row, object, site, cx, &mut families, &mut lists)?);
-    }
-    Ok(lines)
-}
-
-/// Writes what one row says of a section. Of a family one row is written, and of a list all elements at once.
-fn row_lines(
-    row: &Row,
-    object: &Object,
+/// Writes the lines of a section's own, row by row. Of a family one row is written, and of a list all elements at once.
+struct OwnLines<'o> {
+    object: &'o Object,
     site: Site,
-    cx: &Context,
-    families: &mut Vec<usize>,
-    lists: &mut Vec<super::Field>,
-) -> Result<Vec<String>, ModelError> {
-    let refused = |complaint| ModelError::refused(object.kind, complaint);
-    if row.direction == Direction::Read || (row.list.is_none() && families.contains(&row.family)) {
-        return Ok(Vec::new());
+    cx: &'o Context,
+    families: Vec<usize>,
+    lists: Vec<super::Field>,
+    used: Vec<super::Field>,
+    lost: Vec<(String, String)>,
+}
+
+impl<'o> OwnLines<'o> {
+    fn new(object: &'o Object, site: Site, cx: &'o Context) -> Self {
+        let (families, lists) = (Vec::new(), Vec::new());
+        Self { object, site, cx, families, lists, used: Vec::new(), lost: Vec::new() }
     }
-    let Some(list) = row.list else {
-        let Some(mut line) = write_row(row, &object.fields, site).map_err(refused)? else {
+
+    /// Writes what one row says of the section.
+    fn of(&mut self, row: &Row) -> Result<Vec<String>, ModelError> {
+        let refused = |complaint| ModelError::refused(self.object.kind, complaint);
+        if row.direction == Direction::Read || (row.list.is_none() && self.families.contains(&row.family)) {
             return Ok(Vec::new());
+        }
+        let Some(list) = row.list else {
+            let written = write_row(row, &self.object.fields, self.site).map_err(refused)?;
+            let Some(Written { mut line, used, lost }) = written else { return Ok(Vec::new()) };
+            append_comment(&mut line, row.metadata.and_then(|field| self.object.fields.get(field)));
+            self.used.extend(used);
+            self.used.extend(row.metadata);
+            self.lost.extend(lost);
+            self.families.push(row.family);
+            return Ok(vec![line]);
         };
-        append_comment(&mut line, row.metadata.and_then(|field| object.fields.get(field)));
-        families.push(row.family);
-        return Ok(vec![line]);
-    };
-    if lists.contains(&list) {
-        return Ok(Vec::new());
+        if self.lists.contains(&list) {
+            return Ok(Vec::new());
+        }
+        self.lists.push(list);
+        let Some(Value::List(elements)) = self.object.fields.get(list) else { return Ok(Vec::new()) };
+        self.families.push(row.family);
+        self.used.push(list);
+        self.used.extend(row.mirror.iter().map(|(_, double)| *double));
+        let mut lines = Vec::with_capacity(elements.len());
+        for (index, element) in elements.iter().enumerate() {
+            match self.element(list, element).map_err(refused)? {
+                Some((line, lost)) => {
+                    lines.push(line);
+                    let path = |path: String| format!("{}.{index}.{path}", list.path());
+                    self.lost.extend(lost.into_iter().map(|(field, value)| (path(field), value)));
+                }
+                None => self.lost.push((format!("{}.{index}", list.path()), element.to_string())),
+            }
+        }
+        Ok(lines)
     }
-    lists.push(list);
-    let Some(Value::List(elements)) = object.fields.get(list) else { return Ok(Vec::new()) };
-    families.push(row.family);
-    let write_element = |element: &Value| {
+
+    /// Writes an element of a list by the first row that can, with what of it is not in the line.
+    #[expect(clippy::type_complexity, reason = "a line and what is lost, used once")]
+    fn element(
+        &self,
+        list: super::Field,
+        element: &Value,
+    ) -> Result<Option<(String, Vec<(String, String)>)>, Complaint> {
         with_element(element, |fields| {
-            let rows = directives()
-                .rows(object.kind, cx.version)
+            let mut rows = directives()
+                .rows(self.object.kind, self.cx.api)
                 .filter(|row| row.list == Some(list) && row.direction != Direction::Read);
-            let mut rows = rows;
-            rows.find_map(|row| {
-                let line = write_row(row, fields, site).transpose()?;
-                Some(line.map(|mut line| {
-                    append_comment(&mut line, row.metadata.and_then(|field| fields.get(field)));
-                    line
+            let written = rows.find_map(|row| {
+                let line = write_row(row, fields, self.site).transpose()?;
+                Some(line.map(|mut written| {
+                    append_comment(&mut written.line, row.metadata.and_then(|field| fields.get(field)));
+                    written.used.extend(row.metadata);
+                    let mut lost = unwritten(None, fields, &written.used);
+                    lost.append(&mut written.lost);
+                    (written.line, lost)
                 }))
-            })
+            });
+            written.transpose()
         })
-    };
-    elements.iter().filter_map(write_element).collect::<Result<_, _>>().map_err(refused)
+    }
+
+    /// Says whether all that the section says is written.
+    fn finish(mut self) -> Result<(), ModelError> {
+        let kind = self.object.kind;
+        // The line that opens the section is written for itself.
+        if let Ok((_, header)) =
+            self.object.first(directives().headers(kind, self.cx.api), self.site, self.cx)
+        {
+            self.used.extend(header.used);
+        }
+        let mut lost = unwritten(Some(kind), &self.object.fields, &self.used);
+        lost.append(&mut self.lost);
+        if lost.is_empty() { Ok(()) } else { Err(ModelError::unwritten(kind, self.cx.api, lost)) }
+    }
 }
 
 /// Appends what an object keeps of its comment.

@@ -6,7 +6,7 @@ use super::forms::form;
 use super::grammar::{Direction, Entry, Item, Options, Piece, Type, Versions, resolve_stops};
 use super::limits::Limit;
 use super::rules::Rule;
-use super::{FieldInfo, Repeat, Row, Several, Text, Zero};
+use super::{FieldInfo, Repeat, Row, Sequence, Several, Text, Unless, Zero};
 use crate::model::{Field, ObjectKind, Version};
 
 /// What the blocks of the table hold, in the order in which they stand there.
@@ -164,9 +164,15 @@ impl Compiler {
             match attribute.split_once('=') {
                 Some(("list", path)) => row.list = Some(self.field(path, Zero::Dropped)),
                 Some(("meta", path)) => row.metadata = Some(self.field(path, Zero::Dropped)),
+                Some(("default-unless", text)) => row.default_unless.push(unless(text)),
                 Some((key, value)) if key.starts_with("default") => {
                     row.defaults.extend(self.default_of(key, value, line));
                 }
+                Some(("repeat", name)) => match Repeat::by_name(name) {
+                    Some(repeat) => row.repeat = repeat,
+                    None => self.error(line, "nothing repeats so"),
+                },
+                Some(("sequence", text)) => row.sequence = Some(sequence(text)),
                 Some(("mirror", prefix)) => row.mirror = self.mirror(&row.items, prefix),
                 Some(("implied", value)) => row.implied = self.implied(&row.items, value),
                 Some(("in", kinds)) => row.places = self.places(kinds, line),
@@ -178,9 +184,10 @@ impl Compiler {
                 }
                 None if attribute == "read" => row.direction = Direction::Read,
                 None if attribute == "write" => row.direction = Direction::Write,
-                None if attribute == "merge" => row.repeat = Repeat::Merge,
-                None if attribute == "once" => row.repeat = Repeat::Once,
                 None if attribute == "runtime" => row.runtime = true,
+                None if attribute.split('@').next() == Some("dynamic") => {
+                    row.dynamic = Some(self.versions_of(attribute, line));
+                }
                 None if attribute == "refused" => row.refused = true,
                 None if attribute == "instead" => row.text = Some(Text::Instead),
                 _ => self.error(line, "an attribute is not understood"),
@@ -249,6 +256,11 @@ impl Compiler {
 
     fn error(&mut self, line: &str, what: &str) {
         self.out.errors.push(format!("{what}: {line}"));
+    }
+
+    /// Reads the versions of an attribute: all for `name`, some for `name@3.0+`.
+    fn versions_of(&mut self, attribute: &str, line: &str) -> Versions {
+        attribute.split_once('@').map_or(Versions::ALL, |(_, range)| self.versions(range, line))
     }
 
     /// Reads a range of versions: `*`, `3.1+`, `-3.2`, `3.1-3.3`, `3.1`.
@@ -375,6 +387,16 @@ impl Compiler {
                     None if attribute == "read" => entry.direction = Direction::Read,
                     None if attribute == "write" => entry.direction = Direction::Write,
                     None if attribute == "runtime" => entry.runtime = true,
+                    None if attribute.starts_with("dynamic") => {
+                        let versions = Some(self.versions_of(attribute, row));
+                        match attribute.split('@').next() {
+                            Some("dynamic") => (entry.dynamic, entry.dynamic_no) = (versions, versions),
+                            Some("dynamic-yes") => entry.dynamic = versions,
+                            Some("dynamic-no") => entry.dynamic_no = versions,
+                            _ => self.error(row, "an attribute is not understood"),
+                        }
+                    }
+                    Some(("default-unless", text)) => entry.default_unless.push(unless(text)),
                     None if attribute == "refused" => entry.refused = true,
                     Some(("in", kinds)) => entry.places = self.places(kinds, row),
                     Some((key, value)) if key.starts_with("default") => {
@@ -520,6 +542,21 @@ impl Compiler {
     }
 }
 
+/// Reads `name` or `name:1`: the lines among which the place of one matters.
+fn sequence(text: &'static str) -> Sequence {
+    let (name, key) = text.split_once(':').unwrap_or((text, ""));
+    Sequence { name, key: key.parse().ok() }
+}
+
+/// Reads `path:value`, `path` or `global:path`: where a default does not hold.
+fn unless(text: &'static str) -> Unless {
+    if let Some(path) = text.strip_prefix("global:") {
+        return Unless { is_global: true, path, value: None };
+    }
+    let (path, value) = text.split_once(':').map_or((text, None), |(path, value)| (path, Some(value)));
+    Unless { is_global: false, path, value }
+}
+
 /// What stands between angle brackets.
 struct Typed {
     path: &'static str,
@@ -537,7 +574,8 @@ fn add_option(options: &mut Options, mut entry: Entry) {
         let ty_disabled = Type::Always("disabled");
         let disabled = Item::Value { field: *field, ty: ty_disabled, stops: Vec::new(), limit: None };
         *ty = Type::Always("enabled");
-        let opposite = Entry { items: vec![Item::Literal(opposite), disabled], ..entry.clone() };
+        let dynamic = entry.dynamic_no;
+        let opposite = Entry { items: vec![Item::Literal(opposite), disabled], dynamic, ..entry.clone() };
         options.add(entry);
         options.add(opposite);
         return;

@@ -170,6 +170,12 @@ pub(crate) struct Entry {
     pub(crate) direction: Direction,
     /// Whether HAProxy can change it without a reload.
     pub(crate) runtime: bool,
+    /// The versions that accept it of something that is added to a running HAProxy.
+    pub(crate) dynamic: Option<Versions>,
+    /// The same of the opposite of an option that toggles.
+    pub(crate) dynamic_no: Option<Versions>,
+    /// Where its default does not hold.
+    pub(crate) default_unless: Vec<super::Unless>,
     /// Whether no HAProxy has it, although the schema has a property for it.
     pub(crate) refused: bool,
     /// The sections in which HAProxy accepts it, if not in all.

@@ -21,7 +21,12 @@
 //!   `default=value`, or `default@3.1+=value`; `runtime` where HAProxy can change the value without a reload;
 //!   `meta=path` where the comment of the line is kept in that field; `read` for a form that is read but written as another,
 //!   `write` for one that is read as another; `mirror=prefix.` where the API shows the first element of a list a second time;
-//!   `merge` where a second line adds to the first instead of replacing it, `once` where the schema has no place for it;
+//!   `repeat=…` where a second line does something else to the first than take its place: see [`Repeat`]; `sequence=name` for
+//!   lines of which the order counts among all lines of that name, `sequence=name:1` where it does only among those that have
+//!   the same second word; `dynamic`, or `dynamic@3.0+`, for what a running HAProxy accepts when something is added to it, with
+//!   `dynamic-yes` and `dynamic-no` where it accepts only one of `word` and `no-word`;
+//!   `default-unless=path:value` where a default does not hold: where the section, or with `global:path` the `global` section,
+//!   has that value, or where no value is given, any;
 //!   `implied=value` for what the API adds to what it is sent where nothing is said of it; `refused` for what the schema has
 //!   and no HAProxy: it is an error to write it, and it is not read; `in=frontend,defaults` for what HAProxy accepts only in
 //!   some of the sections that could hold it: it is an error to write it elsewhere; `if=rule` for what has to hold between the
@@ -125,6 +130,12 @@ pub(crate) struct Row {
     /// What the API adds to what it is sent where nothing is said of a field, but of what it belongs to.
     pub(crate) implied: Option<(Field, crate::model::Value)>,
     pub(crate) runtime: bool,
+    /// The versions that accept it of something that is added to a running HAProxy.
+    pub(crate) dynamic: Option<Versions>,
+    /// The lines among which its place matters.
+    pub(crate) sequence: Option<Sequence>,
+    /// Where its default does not hold.
+    pub(crate) default_unless: Vec<Unless>,
     /// Whether no HAProxy has such a line here, although the schema has a property for it.
     pub(crate) refused: bool,
     /// The sections in which HAProxy accepts such a line, if not in all that can hold it.
@@ -155,11 +166,62 @@ pub(crate) enum Several {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
     /// It takes its place.
-    Replace,
-    /// It adds to it: `default-server`.
+    Last,
+    /// `repeat=first`: HAProxy ignores it, with a warning.
+    First,
+    /// `repeat=refused`: HAProxy refuses it.
+    Refused,
+    /// `repeat=add`: its words come after those of the first, as if all stood in one line.
+    Add,
+    /// `repeat=merge`: its options come beside those of the first, and win over the same ones: `default-server`.
     Merge,
-    /// It stands beside it, which the schema can't say: it is not modelled.
-    Once,
+    /// `repeat=beside`: both hold, which the schema can't say: from the second on, such lines are not modelled.
+    Beside,
+}
+
+impl Repeat {
+    /// Finds what a row calls by a name.
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "first" => Self::First,
+            "refused" => Self::Refused,
+            "add" => Self::Add,
+            "merge" => Self::Merge,
+            "beside" => Self::Beside,
+            _ => return None,
+        })
+    }
+}
+
+/// What becomes of a second line of a directive, as a caller may want to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Repetition {
+    /// It takes the place of the first.
+    Replaces,
+    /// HAProxy ignores it.
+    Ignored,
+    /// HAProxy refuses it.
+    Refused,
+    /// It counts beside the first.
+    Counts,
+}
+
+/// Lines of which the order counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sequence {
+    pub(crate) name: &'static str,
+    /// The word of the line that has to be the same for the order to count.
+    pub(crate) key: Option<usize>,
+}
+
+/// Where a default does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unless {
+    /// Whether the `global` section is meant, not the section itself.
+    pub(crate) is_global: bool,
+    pub(crate) path: &'static str,
+    /// The value that the field has there; any, if there is none.
+    pub(crate) value: Option<&'static str>,
 }
 
 impl Row {
@@ -173,10 +235,13 @@ impl Row {
             list: None,
             metadata: None,
             direction: Direction::Both,
-            repeat: Repeat::Replace,
+            repeat: Repeat::Last,
             mirror: Vec::new(),
             implied: None,
             runtime: false,
+            dynamic: None,
+            sequence: None,
+            default_unless: Vec::new(),
             refused: false,
             places: Vec::new(),
             rule: None,
@@ -425,6 +490,13 @@ impl Directives {
         self.families.get(family).map(Vec::as_slice).unwrap_or_default()
     }
 
+    /// Says whether HAProxy has a word that switches a field on, and none that switches it off.
+    pub(crate) fn is_only_switched_on(&self, kind: Option<ObjectKind>, field: Field) -> bool {
+        let slot =
+            kind.and_then(|kind| self.shape(kind)).and_then(|shape| shape.slots.get(self.field_path(field)));
+        matches!(slot, Some(Slot::Value(_, Type::On | Type::Always(_) | Type::Otherwise(_))))
+    }
+
     /// Says whether HAProxy can change this field of such an object without a reload.
     pub fn is_runtime(&self, kind: ObjectKind, field: Field) -> bool {
         let rows = self.kinds.get(kind as usize).map(|kind| kind.rows.as_slice()).unwrap_or_default();
@@ -438,6 +510,77 @@ impl Directives {
             (row.runtime && own.into_iter().any(|item| mentions(std::slice::from_ref(item), field)))
                 || options.flatten().any(|entry| entry.runtime && mentions(&entry.items, field))
         })
+    }
+
+    /// Finds the directive of a section's own that a line is, by a number that says nothing else; lines of several forms may
+    /// be the same directive.
+    pub fn directive(&self, section: ObjectKind, line: &str, version: Version) -> Option<usize> {
+        let words = crate::model::spelling::split(line)?;
+        let tokens: Vec<read::Token<'_>> = words
+            .iter()
+            .map(|word| read::Token { raw: word.as_str().into(), text: word.as_str().into() })
+            .collect();
+        let (first, second) = (words.first()?, words.get(1).map(String::as_str));
+        let mut rows = self.candidates(section, first, second, version);
+        let row = rows.find(|row| {
+            row.owners.contains(&section) && read::read_row(row, &tokens, false, version).is_some()
+        })?;
+        Some(row.family)
+    }
+
+    /// Says what a second line of a directive does to the first.
+    pub fn repetition(&self, directive: usize) -> Repetition {
+        let row = self.rows.iter().find(|row| row.family == directive);
+        match row.map(|row| (row.list.is_some(), row.repeat)) {
+            Some((true, _) | (false, Repeat::Add | Repeat::Merge | Repeat::Beside)) => Repetition::Counts,
+            Some((false, Repeat::First)) => Repetition::Ignored,
+            Some((false, Repeat::Refused)) => Repetition::Refused,
+            Some((false, Repeat::Last)) | None => Repetition::Replaces,
+        }
+    }
+
+    /// Lists the words of the options that lines of a kind have in a version, each with whether a running HAProxy accepts it
+    /// of an object that is added to it.
+    pub fn options(&self, kind: ObjectKind, version: Version) -> Vec<(&'static str, bool)> {
+        let sets = self.rows(kind, version).flat_map(|row| &row.items).filter_map(|item| match item {
+            Item::Options(options) => Some(&options.entries),
+            _ => None,
+        });
+        let entries = sets.flatten().filter(|entry| entry.versions.contains(version) && !entry.refused);
+        let mut words: Vec<(&'static str, bool)> = entries
+            .filter_map(|entry| {
+                let word = cut(entry.items.first().and_then(first_word)?);
+                Some((word, entry.dynamic.is_some_and(|dynamic| dynamic.contains(version))))
+            })
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        words
+    }
+
+    /// Says whether a section that is added to a running HAProxy can have a field.
+    pub(crate) fn is_dynamic(&self, kind: ObjectKind, field: Field, version: Version) -> bool {
+        let header = self.headers(kind, version).any(|row| mentions(&row.items, field));
+        let dynamic = |row: &&Row| row.dynamic.is_some_and(|dynamic| dynamic.contains(version));
+        header || self.rows(kind, version).filter(dynamic).any(|row| mentions(&row.items, field))
+    }
+
+    /// Returns where the default of a field does not hold.
+    pub(crate) fn default_unless(&self, kind: ObjectKind, field: Field, version: Version) -> &[Unless] {
+        let found = self.rows(kind, version).find_map(|row| {
+            if !row.default_unless.is_empty() && mentions(&row.items, field) {
+                return Some(row.default_unless.as_slice());
+            }
+            let options = row.items.iter().filter_map(|item| match item {
+                Item::Options(options) => Some(&options.entries),
+                _ => None,
+            });
+            let mut options = options.flatten().filter(|entry| entry.versions.contains(version));
+            let entry =
+                options.find(|entry| !entry.default_unless.is_empty() && mentions(&entry.items, field))?;
+            Some(entry.default_unless.as_slice())
+        });
+        found.unwrap_or_default()
     }
 
     /// Returns the value that a field has in a version where no line sets it, if the table says.

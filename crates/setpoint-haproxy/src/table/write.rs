@@ -14,7 +14,7 @@ use crate::model::{Context, Edition, Field, Fields, ObjectKind, Value, Version};
 /// # Errors
 ///
 /// What HAProxy would refuse.
-pub(crate) fn write_row(row: &Row, fields: &Fields, site: Site) -> Result<Option<String>, Complaint> {
+pub(crate) fn write_row(row: &Row, fields: &Fields, site: Site) -> Result<Option<Written>, Complaint> {
     let Some(line) = write_values(row, fields, site)? else { return Ok(None) };
     match row.rule.filter(|_| site.judges).and_then(|rule| rule.complain(fields, site.section)) {
         Some(complaint) => Err(complaint),
@@ -22,8 +22,42 @@ pub(crate) fn write_row(row: &Row, fields: &Fields, site: Site) -> Result<Option
     }
 }
 
+/// Returns the first option of what a row writes that a running HAProxy does not accept of an object that is added to it.
+pub(crate) fn static_option(row: &Row, fields: &Fields, site: Site) -> Option<&'static str> {
+    let mut writer = Writer::new(fields, site);
+    writer.items(&row.items);
+    writer.static_option
+}
+
+/// A line, and the fields that are in it.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) line: String,
+    pub(crate) used: Vec<Field>,
+    /// The fields of elements of its lists that are not in it, by path and value.
+    pub(crate) lost: Vec<(String, String)>,
+}
+
+/// Lists the fields that say something and are not among those that are written, by path and value.
+pub(crate) fn unwritten(kind: Option<ObjectKind>, fields: &Fields, used: &[Field]) -> Vec<(String, String)> {
+    let table = super::directives();
+    let says_nothing = |field: Field, value: &Value| match value {
+        // What is not set, and what HAProxy has no word for.
+        Value::Bool(false) | Value::Int(0) => true,
+        Value::Text(text) => {
+            text.is_empty() || (text == "disabled" && table.is_only_switched_on(kind, field))
+        }
+        Value::List(values) => values.is_empty(),
+        Value::Json(_) | Value::Bool(_) | Value::Int(_) | Value::Object(_) => false,
+    };
+    let is_lost = |(field, value): &&(Field, Value)| {
+        !used.contains(field) && Some(*field) != table.metadata_field() && !says_nothing(*field, value)
+    };
+    fields.iter().filter(is_lost).map(|(field, value)| (field.path().to_owned(), value.to_string())).collect()
+}
+
 /// Writes a line whose values HAProxy accepts, each by itself.
-fn write_values(row: &Row, fields: &Fields, site: Site) -> Result<Option<String>, Complaint> {
+fn write_values(row: &Row, fields: &Fields, site: Site) -> Result<Option<Written>, Complaint> {
     let mut writer = Writer::new(fields, site);
     writer.is_default = row.repeat == Repeat::Merge;
     writer.scene.stages = stages(&row.start(), site.section);
@@ -32,25 +66,28 @@ fn write_values(row: &Row, fields: &Fields, site: Site) -> Result<Option<String>
         return Ok(None);
     }
     let line = if writer.negated { format!("no {}", writer.out) } else { writer.out };
+    let written = Written { line, used: writer.used, lost: writer.lost };
     if row.refused {
-        return Err(Complaint::new(format!("HAProxy has no `{line}` here")));
+        return Err(Complaint::new(format!("HAProxy has no `{}` here", written.line)));
     }
     if !site.judges {
-        return Ok(Some(line));
+        return Ok(Some(written));
     }
     if let Some(section) = site.outside(&row.places) {
         return Err(Complaint::new(format!("HAProxy accepts no `{}` in a {section}", row.start())));
     }
     match writer.refused {
         Some(complaint) => Err(complaint),
-        None => Ok(Some(line)),
+        None => Ok(Some(written)),
     }
 }
 
 /// What something is written for: a version, and the section it will stand in where that is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site {
+    /// The version of the API's schema.
     pub(crate) version: Version,
+    pub(crate) haproxy: Version,
     pub(crate) edition: Edition,
     pub(crate) section: Option<ObjectKind>,
     /// Whether what HAProxy would refuse is refused.
@@ -59,7 +96,7 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) fn new(cx: &Context, section: Option<ObjectKind>) -> Self {
-        Self { version: cx.version, edition: cx.edition, section, judges: true }
+        Self { version: cx.api, haproxy: cx.haproxy, edition: cx.edition, section, judges: true }
     }
 
     /// Returns the section it is in, if that is none of some places.
@@ -80,12 +117,18 @@ struct Writer<'f> {
     said: usize,
     /// What HAProxy would refuse of what is written so far.
     refused: Option<Complaint>,
+    /// The fields that are in what is written so far.
+    used: Vec<Field>,
+    /// The fields of elements of lists that are not in it.
+    lost: Vec<(String, String)>,
+    /// The first option so far that can't be given to a running HAProxy.
+    static_option: Option<&'static str>,
     out: String,
 }
 
 impl<'f> Writer<'f> {
     fn new(fields: &'f Fields, site: Site) -> Self {
-        let scene = Scene { version: site.version, edition: site.edition, stages: ALL_STAGES };
+        let scene = Scene { version: site.haproxy, edition: site.edition, stages: ALL_STAGES };
         Self {
             fields,
             site,
@@ -94,6 +137,9 @@ impl<'f> Writer<'f> {
             negated: false,
             said: 0,
             refused: None,
+            used: Vec::new(),
+            lost: Vec::new(),
+            static_option: None,
             out: String::new(),
         }
     }
@@ -120,6 +166,7 @@ impl<'f> Writer<'f> {
                 true
             }
             Item::Constant { field, value, word } => {
+                self.used.push(*field);
                 self.said += 1;
                 self.word(word);
                 self.has(*field, value)
@@ -131,8 +178,11 @@ impl<'f> Writer<'f> {
                     return false;
                 }
                 let Some(word) = self.pieces(pieces) else { return false };
+                self.used.extend(constant.map(|(field, _)| field));
                 for piece in pieces {
-                    if let Piece::Value { field, limit: Some(limit), .. } = piece {
+                    let Piece::Value { field, limit, .. } = piece else { continue };
+                    self.used.push(*field);
+                    if let Some(limit) = limit {
                         self.hold(*field, limit, false);
                     }
                 }
@@ -142,6 +192,7 @@ impl<'f> Writer<'f> {
             }
             Item::Value { field, ty, limit, .. } => {
                 let written = self.value(*field, ty);
+                self.used.push(*field);
                 if written && let Some(limit) = limit {
                     self.hold(*field, limit, matches!(ty, Type::Rest | Type::Expr));
                 }
@@ -149,6 +200,9 @@ impl<'f> Writer<'f> {
             }
             Item::Address { address, port, range_end, brackets, ported } => {
                 self.refuse(self.bad_port(*address, *port, *range_end, *ported));
+                self.used.push(*address);
+                self.used.extend(port);
+                self.used.extend(range_end);
                 self.address(*address, *port, *range_end, *brackets)
             }
             Item::Optional(items) => {
@@ -162,7 +216,13 @@ impl<'f> Writer<'f> {
                     let word = entry.items.first().and_then(first_word);
                     let counts =
                         entry.versions.contains(self.site.version) && entry.direction != Direction::Read;
-                    if counts && (word.is_none() || word != written) && self.entry(entry) {
+                    if counts && word.is_some() && word == written {
+                        // The word is there: what else it stands for is said with it.
+                        let (length, said, refused) = (self.out.len(), self.said, self.refused.clone());
+                        self.entry(entry);
+                        self.out.truncate(length);
+                        (self.said, self.refused) = (said, refused);
+                    } else if counts && self.entry(entry) {
                         if entry.refused || self.site.outside(&entry.places).is_some() {
                             let why = |word: &str| Complaint {
                                 why: format!("HAProxy has no option `{word}` here"),
@@ -171,20 +231,24 @@ impl<'f> Writer<'f> {
                             };
                             self.refused = word.map(why);
                         }
+                        if !entry.dynamic.is_some_and(|dynamic| dynamic.contains(self.site.haproxy)) {
+                            self.static_option = self.static_option.or(word);
+                        }
                         written = word;
                     }
                 }
                 true
             }
             Item::Repeat { field, items } => self.elements(*field, items).is_some(),
-            Item::Condition { cond, test, required } => {
+            Item::Condition { cond: cond_field, test: test_field, required } => {
                 let (Some(cond), Some(test)) = (
-                    self.fields.get(*cond).and_then(Value::as_str),
-                    self.fields.get(*test).and_then(Value::as_str),
+                    self.fields.get(*cond_field).and_then(Value::as_str),
+                    self.fields.get(*test_field).and_then(Value::as_str),
                 ) else {
                     return !required;
                 };
                 // A condition that is not made of whole words can't be quoted: it would be another one.
+                self.used.extend([*cond_field, *test_field]);
                 self.said += 1;
                 let whole = split(test).is_some_and(|words| !words.is_empty());
                 let (cond, test) = (cond.to_owned(), test.to_owned());
@@ -215,9 +279,12 @@ impl<'f> Writer<'f> {
     fn attempt(&mut self, items: &[Item]) -> bool {
         let (length, negated, said, refused) =
             (self.out.len(), self.negated, self.said, self.refused.clone());
+        let (used, lost) = (self.used.len(), self.lost.len());
         let written = self.items(items);
         if !written {
             self.out.truncate(length);
+            self.used.truncate(used);
+            self.lost.truncate(lost);
             (self.negated, self.said, self.refused) = (negated, said, refused);
         }
         written
@@ -234,12 +301,18 @@ impl<'f> Writer<'f> {
     /// Writes the elements of a list one after the other, and says how many; `None` if one of them is incomplete.
     fn elements(&mut self, list: Field, items: &[Item]) -> Option<usize> {
         let Some(Value::List(values)) = self.fields.get(list) else { return Some(0) };
+        self.used.push(list);
         for value in values {
             let text = with_element(value, |element| {
                 let mut writer = Writer { scene: self.scene, ..Writer::new(element, self.site) };
-                writer.items(items).then_some((writer.out, writer.refused))
+                writer.items(items).then(|| {
+                    let lost = unwritten(None, element, &writer.used);
+                    (writer.out, writer.refused, lost.into_iter().chain(writer.lost).collect::<Vec<_>>())
+                })
             })?;
-            let (text, refused) = text;
+            let (text, refused, lost) = text;
+            self.lost
+                .extend(lost.into_iter().map(|(path, value)| (format!("{}.{path}", list.path()), value)));
             self.refuse(refused);
             self.said += 1;
             self.word(&text);

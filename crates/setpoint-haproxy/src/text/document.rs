@@ -8,8 +8,7 @@ use super::diagnostic::{self, Diagnostic};
 use super::directive::Directive;
 use super::kind::SectionKind;
 use super::lex::{self, Words};
-use super::line::Line;
-use super::section::{Section, Shape};
+use super::section::{Section, Shape, State};
 use crate::keywords::is_keyword;
 
 /// A configuration: its sections, in the order in which they are written.
@@ -32,7 +31,7 @@ pub struct Document {
 impl Document {
     /// Divides bytes into sections.
     pub fn parse(bytes: &[u8]) -> Self {
-        Self { sections: Parser::new(None).run(bytes) }
+        Self { sections: Parser::new(State::default(), false).run(bytes).sections }
     }
 
     /// Makes a document of sections that are there already.
@@ -47,7 +46,7 @@ impl Document {
 
     /// How many bytes it prints.
     pub fn len(&self) -> usize {
-        self.sections.iter().map(|section| section.bytes().len()).sum()
+        self.sections.iter().map(|section| section.len()).sum()
     }
 
     /// Whether it prints nothing.
@@ -59,7 +58,7 @@ impl Document {
     pub fn print(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.len());
         for section in &self.sections {
-            out.extend_from_slice(section.bytes());
+            section.write_to(&mut out);
         }
         out
     }
@@ -101,28 +100,53 @@ impl Document {
     }
 
     fn spliced(&self, index: usize, removed: usize, bytes: &[u8]) -> Self {
+        let mut edited = self.clone();
+        edited.splice(index, removed, bytes);
+        edited
+    }
+
+    /// Puts bytes in the place of sections. What comes out is what parsing the whole text would give: only the bytes are
+    /// parsed where the parser knows the same before and after them as it did, and all of the text elsewhere.
+    /// Returns whether all other sections stayed as they were.
+    pub(crate) fn splice(&mut self, index: usize, removed: usize, bytes: &[u8]) -> bool {
         let start = index.min(self.sections.len());
         let end = (start + removed).min(self.sections.len());
-        let old = self.sections.get(start..end).unwrap_or_default();
         let before = start.checked_sub(1).and_then(|index| self.sections.get(index));
-        let surroundings = Surroundings {
-            depth: self.sections.get(start).map_or(0, |section| section.depth()),
-            indented: old.iter().any(|section| section.kind() == SectionKind::Unknown)
-                || self
-                    .sections
-                    .iter()
-                    .take(start)
-                    .rev()
-                    .find_map(|section| indented(section))
-                    .unwrap_or_default(),
+        if let Some(section) = before.filter(|section| section.exit().leads || !section.is_ended()) {
+            // Comments at its end belong to the header that follows now, and an open line goes on.
+            let bytes = [&section.bytes(), bytes].concat();
+            self.splice(start - 1, end - start + 1, &bytes);
+            return false;
+        }
+        let entry = before.map_or(State::default(), |section| section.exit());
+        let parsed = Parser::new(entry, start > 0).run(bytes);
+        let is_ended = bytes.last().is_none_or(|&byte| byte == b'\n');
+        let fits = match self.sections.get(end) {
+            None => true,
+            Some(next) => is_ended && parsed.exit == next.entry() && next.header().is_some(),
         };
-        let new = Parser::new(before.map(|_| surroundings)).run(bytes);
-        // An `.if` reaches beyond its section.
-        let reaches = old.iter().chain(&new).any(|section| section.is_conditional());
-        let mut sections = self.sections.clone();
-        sections.splice(start..end, new);
-        let edited = Self { sections };
-        if reaches { Self::parse(&edited.print()) } else { edited }
+        if fits && !parsed.continues {
+            let local = parsed.sections.len() == removed.max(1) || removed == parsed.sections.len() + 1;
+            self.sections.splice(start..end, parsed.sections);
+            return local;
+        }
+        let mut text = Vec::with_capacity(self.len() + bytes.len());
+        for section in self.sections.get(..start).unwrap_or_default() {
+            section.write_to(&mut text);
+        }
+        text.extend_from_slice(bytes);
+        for section in self.sections.get(end..).unwrap_or_default() {
+            section.write_to(&mut text);
+        }
+        *self = Self::parse(&text);
+        false
+    }
+
+    /// Puts a section in the place of one that has the same header and leaves the parser in the same state.
+    pub(crate) fn set_section(&mut self, index: usize, section: Section) {
+        if let Some(held) = self.sections.get_mut(index) {
+            *held = Arc::new(section);
+        }
     }
 }
 
@@ -137,24 +161,6 @@ impl PartialEq for Document {
 
 impl Eq for Document {}
 
-/// Whether all lines of a section that say something to HAProxy are indented; none if there is no such line.
-fn indented(section: &Section) -> Option<bool> {
-    let says = |line: &Line<'_>| {
-        line.directive().is_none()
-            && line.words().next().is_some_and(|word| word.variable || !word.text.is_empty())
-    };
-    let mut lines = section.lines().filter(says).peekable();
-    lines.peek()?;
-    Some(lines.all(|line| !line.indentation().is_empty()))
-}
-
-/// What is around bytes that are put into a document.
-#[derive(Clone, Copy)]
-struct Surroundings {
-    depth: u32,
-    indented: bool,
-}
-
 /// Divides bytes into sections, looking at the first word of each line and nothing more.
 struct Parser {
     sections: Vec<Arc<Section>>,
@@ -163,12 +169,21 @@ struct Parser {
     /// Whether all lines of this section so far, or of the last one that had any, are indented.
     indented: bool,
     open: Open,
-    /// Whether the bytes are a file from its beginning.
-    from_start: bool,
+    /// Whether the bytes go on after a section, which lines before the first header would belong to.
+    follows: bool,
     /// Whether a line that is not blank has been read.
     begun: bool,
     /// Where the comments begin that belong to the next header, if one comes.
     lead: Option<Lead>,
+}
+
+/// What came of some bytes.
+struct Parsed {
+    sections: Vec<Arc<Section>>,
+    /// What the parser knows after them.
+    exit: State,
+    /// Whether they begin with lines that belong to what stands before them.
+    continues: bool,
 }
 
 /// The section under way.
@@ -176,7 +191,7 @@ struct Parser {
 struct Open {
     start: usize,
     first_line: u32,
-    depth: u32,
+    entry: State,
     kind: SectionKind,
     header: usize,
     header_line: u32,
@@ -194,8 +209,8 @@ struct Lead {
     /// Whether a conditional is among them, and whether the section before was under one already.
     conditional: bool,
     before: bool,
-    /// Whether nothing but blank lines stands before it in the file.
-    opens_file: bool,
+    /// Whether something but blank lines stands before it in the file.
+    begun: bool,
 }
 
 /// What a line is to the parser.
@@ -212,25 +227,25 @@ enum Class {
 }
 
 impl Parser {
-    fn new(surroundings: Option<Surroundings>) -> Self {
-        let Surroundings { depth, indented } =
-            surroundings.unwrap_or(Surroundings { depth: 0, indented: false });
+    /// Makes a parser that knows something; `follows` says that a section stands before the bytes.
+    fn new(entry: State, follows: bool) -> Self {
+        let kind = if entry.in_section { SectionKind::Unknown } else { SectionKind::Preamble };
         let open = Open {
             start: 0,
             first_line: 0,
-            depth,
-            kind: SectionKind::Preamble,
+            entry,
+            kind,
             header: 0,
             header_line: 0,
             body: 0,
-            conditional: depth > 0,
+            conditional: entry.depth > 0,
             has_lines: false,
         };
-        let from_start = surroundings.is_none();
-        Self { sections: Vec::new(), depth, indented, open, from_start, begun: false, lead: None }
+        let State { depth, indented, begun, .. } = entry;
+        Self { sections: Vec::new(), depth, indented, open, follows, begun, lead: None }
     }
 
-    fn run(mut self, bytes: &[u8]) -> Vec<Arc<Section>> {
+    fn run(mut self, bytes: &[u8]) -> Parsed {
         let (mut at, mut number) = (0, 0_u32);
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let feed = memchr(b'\n', rest);
@@ -240,8 +255,18 @@ impl Parser {
             at = next;
             number = number.saturating_add(1);
         }
-        self.close(bytes, at, number);
-        self.sections
+        let exit = State { leads: self.lead.is_some(), ..self.state(self.depth, self.begun) };
+        self.close(bytes, at, number, exit);
+        // What stood before the first header was closed first, and began at the first byte without one.
+        let continues =
+            self.follows && self.sections.first().is_some_and(|section| section.header().is_none());
+        Parsed { sections: self.sections, exit, continues }
+    }
+
+    /// What is known between two lines.
+    fn state(&self, depth: u32, begun: bool) -> State {
+        let in_section = self.open.kind != SectionKind::Preamble;
+        State { depth, indented: self.indented, in_section, begun, leads: false }
     }
 
     fn line(&mut self, bytes: &[u8], raw: &[u8], at: usize, next: usize, number: u32) {
@@ -275,17 +300,17 @@ impl Parser {
                     depth: self.depth,
                     conditional: false,
                     before: self.open.conditional,
-                    opens_file: false,
+                    begun: self.begun,
                 };
                 // What a file begins with speaks of the file, not of its first section.
-                let lead =
-                    self.lead.take().filter(|lead| lead.conditional || !lead.opens_file).unwrap_or(own);
+                let lead = self.lead.take().filter(|lead| lead.conditional || lead.begun).unwrap_or(own);
                 self.open.conditional = lead.before;
-                self.close(bytes, lead.start, lead.line);
+                let entry = self.state(lead.depth, lead.begun);
+                self.close(bytes, lead.start, lead.line, entry);
                 self.open = Open {
                     start: lead.start,
                     first_line: lead.line,
-                    depth: lead.depth,
+                    entry,
                     kind,
                     header: at,
                     header_line: number,
@@ -305,8 +330,8 @@ impl Parser {
 
     fn begin_lead(&mut self, start: usize, line: u32) -> &mut Lead {
         let (depth, before) = (self.depth, self.open.conditional);
-        let opens_file = self.from_start && !self.begun;
-        self.lead.get_or_insert(Lead { start, line, depth, conditional: false, before, opens_file })
+        let begun = self.begun;
+        self.lead.get_or_insert(Lead { start, line, depth, conditional: false, before, begun })
     }
 
     fn classify(&self, raw: &[u8]) -> Class {
@@ -332,8 +357,7 @@ impl Parser {
         if let Some(directive) = Directive::from_word(&word.text) {
             return Class::Directive(directive);
         }
-        let stands_out =
-            !indented && self.indented && (self.open.kind != SectionKind::Preamble || !self.from_start);
+        let stands_out = !indented && self.indented && self.open.kind != SectionKind::Preamble;
         if stands_out && !word.quoted && is_name(&word.text) && !is_keyword(&word.text) {
             return Class::Header(SectionKind::Unknown);
         }
@@ -341,7 +365,7 @@ impl Parser {
     }
 
     /// Ends the section under way before the byte at `end`, which is in line `number`.
-    fn close(&mut self, bytes: &[u8], end: usize, number: u32) {
+    fn close(&mut self, bytes: &[u8], end: usize, number: u32, exit: State) {
         let open = self.open;
         let Some(own) = bytes.get(open.start..end).filter(|own| !own.is_empty()) else { return };
         let shape = Shape {
@@ -350,7 +374,8 @@ impl Parser {
             body: open.body - open.start,
             lead_lines: open.header_line - open.first_line,
             line_count: number - open.first_line,
-            depth: open.depth,
+            entry: open.entry,
+            exit,
             conditional: open.conditional,
         };
         self.sections.push(Arc::new(Section::new(own, shape)));

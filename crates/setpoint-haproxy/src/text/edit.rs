@@ -1,5 +1,8 @@
 //! Edits of single lines, in the style of the section around them.
 
+use std::sync::Arc;
+
+use super::chunk::{Chunk, divide_lines};
 use super::document::Document;
 use super::line::Line;
 use super::section::Section;
@@ -36,6 +39,16 @@ pub enum LineEdit {
 }
 
 impl LineEdit {
+    /// The line that it writes.
+    fn text(&self) -> Option<&[u8]> {
+        match self {
+            Self::Insert { text, .. } | Self::Replace { text, .. } | Self::ReplaceAll { text, .. } => {
+                Some(text)
+            }
+            Self::Delete { .. } => None,
+        }
+    }
+
     fn line(&self) -> u32 {
         match self {
             Self::Insert { before, .. } => *before,
@@ -93,9 +106,125 @@ impl Document {
     /// ```
     #[must_use]
     pub fn with_lines(&self, index: usize, edits: &[LineEdit]) -> Self {
-        let Some(section) = self.sections().get(index) else { return self.clone() };
+        let mut document = self.clone();
+        document.edit_lines(index, edits);
+        document
+    }
+
+    /// Edits lines of a section; returns whether all other sections stayed as they were.
+    pub(crate) fn edit_lines(&mut self, index: usize, edits: &[LineEdit]) -> bool {
+        let Some(section) = self.sections().get(index) else { return true };
         let style = Style::around(self, index);
-        self.with_section(index, &edited(section, &style, edits))
+        if let Some(edited) = edited_in_place(section, &style, edits) {
+            self.set_section(index, edited);
+            return true;
+        }
+        let bytes = edited(section, &style, edits);
+        self.splice(index, 1, &bytes)
+    }
+}
+
+/// A long section after edits of some of its lines, of which only the chunks with these are made anew. None where the edits
+/// might change where the section ends, or what the parser knows after it.
+fn edited_in_place(section: &Section, style: &Style, edits: &[LineEdit]) -> Option<Section> {
+    let exit = section.exit();
+    let is_plain = !section.is_conditional() && exit.indented && !exit.leads && section.is_ended();
+    if section.tail().is_empty() || !is_plain || style.indentation.is_empty() {
+        return None;
+    }
+    let first = section.first_own_line();
+    if !edits.iter().all(|edit| edit.line() >= first && edit.text().is_none_or(is_content)) {
+        return None;
+    }
+    let end = last_with_words(section) + 1;
+    let mut placed: Vec<(u32, &LineEdit)> = edits
+        .iter()
+        .map(|edit| (if edit.line() >= section.line_count() { end } else { edit.line() }, edit))
+        .collect();
+    placed.sort_by_key(|(line, _)| *line);
+    let mut placed = placed.as_slice();
+    let mut base = 0;
+    let chunks: Vec<&Chunk> = section.chunks().collect();
+    let mut head = section.head().clone();
+    let mut tail: Vec<Arc<Chunk>> = Vec::with_capacity(section.tail().len() + 1);
+    for (position, chunk) in chunks.iter().enumerate() {
+        let next = base + chunk.line_count();
+        let is_last = position + 1 == chunks.len();
+        let here = placed.iter().take_while(|(line, _)| *line < next || is_last).count();
+        let (own, rest) = placed.split_at(here);
+        placed = rest;
+        match (position.checked_sub(1).and_then(|position| section.tail().get(position)), own.is_empty()) {
+            (None, true) => {}
+            (Some(shared), true) => tail.push(Arc::clone(shared)),
+            (None, false) => {
+                let bytes = edited_chunk(chunk, base, style, own);
+                let lines = u32::try_from(memchr::memchr_iter(b'\n', &bytes).count()).ok()?;
+                head = Chunk::new(&bytes, lines);
+            }
+            (Some(_), false) => tail.extend(divide_lines(&edited_chunk(chunk, base, style, own))),
+        }
+        base = next;
+    }
+    let edited = section.with_chunks(head, tail);
+    let leads = edited.last_line().is_some_and(|line| line.raw().first() == Some(&b'#'));
+    let has_content = edited.lines().any(|line| !line.is_blank());
+    (has_content && !leads).then_some(edited)
+}
+
+/// Whether a line says something to the section it is put into, and neither opens another nor is a directive.
+fn is_content(text: &[u8]) -> bool {
+    let word = Line::of(text).words().next();
+    !text.contains(&b'\n')
+        && word.is_some_and(|word| {
+            !word.text.is_empty()
+                && super::SectionKind::from_keyword(&word.text).is_none()
+                && super::Directive::from_word(&word.text).is_none()
+        })
+}
+
+/// The bytes of a chunk after edits, whose first line has a number.
+fn edited_chunk(chunk: &Chunk, base: u32, style: &Style, edits: &[(u32, &LineEdit)]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(chunk.bytes().len() + 128);
+    let mut edits = edits.iter().peekable();
+    for line in chunk.lines(base) {
+        let mut outcome = Outcome::Keep;
+        while let Some((_, edit)) = edits.next_if(|(number, _)| *number == line.number()) {
+            outcome.take(edit, style, &mut out);
+        }
+        outcome.write(style, &line, &mut out);
+    }
+    for (_, edit) in edits {
+        if let LineEdit::Insert { text, .. } = edit {
+            write_line(&mut out, style, text);
+        }
+    }
+    out
+}
+
+/// What becomes of a line.
+enum Outcome<'e> {
+    Keep,
+    Replace { text: &'e [u8], keeps_comment: bool },
+    Delete,
+}
+
+impl<'e> Outcome<'e> {
+    /// Takes an edit of the line; one that puts another before it is written at once.
+    fn take(&mut self, edit: &'e LineEdit, style: &Style, out: &mut Vec<u8>) {
+        match edit {
+            LineEdit::Insert { text, .. } => write_line(out, style, text),
+            LineEdit::Replace { text, .. } => *self = Self::Replace { text, keeps_comment: true },
+            LineEdit::ReplaceAll { text, .. } => *self = Self::Replace { text, keeps_comment: false },
+            LineEdit::Delete { .. } => *self = Self::Delete,
+        }
+    }
+
+    fn write(&self, style: &Style, line: &Line<'_>, out: &mut Vec<u8>) {
+        match self {
+            Self::Keep => line.write_whole(out),
+            Self::Replace { text, keeps_comment } => replace(out, style, line, text, *keeps_comment),
+            Self::Delete => {}
+        }
     }
 }
 
@@ -107,22 +236,13 @@ fn edited(section: &Section, style: &Style, edits: &[LineEdit]) -> Vec<u8> {
     placed.sort_by_key(|edit| edit.line());
     let last = last_with_words(section);
     let mut placed = placed.into_iter().peekable();
-    let mut out = Vec::with_capacity(section.bytes().len() + 128);
+    let mut out = Vec::with_capacity(section.len() + 128);
     for line in section.all_lines() {
-        let mut outcome = Some(None);
+        let mut outcome = Outcome::Keep;
         while let Some(edit) = placed.next_if(|edit| edit.line() == line.number()) {
-            match edit {
-                LineEdit::Insert { text, .. } => write_line(&mut out, style, text),
-                LineEdit::Replace { text, .. } => outcome = Some(Some((text, true))),
-                LineEdit::ReplaceAll { text, .. } => outcome = Some(Some((text, false))),
-                LineEdit::Delete { .. } => outcome = None,
-            }
+            outcome.take(edit, style, &mut out);
         }
-        match outcome {
-            Some(Some((text, keep))) => replace(&mut out, style, &line, text, keep),
-            Some(None) => out.extend_from_slice(with_end(section, &line)),
-            None => {}
-        }
+        outcome.write(style, &line, &mut out);
         // Blank lines and comments between this section and the next stay between them.
         if line.number() == last {
             for edit in &appended {
@@ -137,12 +257,18 @@ fn edited(section: &Section, style: &Style, edits: &[LineEdit]) -> Vec<u8> {
 
 /// The number of the last line with words: what is appended comes after it.
 fn last_with_words(section: &Section) -> u32 {
-    let lines = section.header().into_iter().chain(section.lines());
-    lines.filter(|line| !line.is_blank()).last().map_or(0, |line| line.number())
-}
-
-fn with_end<'a>(section: &'a Section, line: &Line<'_>) -> &'a [u8] {
-    section.bytes().get(line.offset()..line.offset() + line.len_with_end()).unwrap_or_default()
+    let chunks: Vec<&Chunk> = section.chunks().collect();
+    let mut end = section.line_count();
+    for (position, chunk) in chunks.iter().enumerate().rev() {
+        let base = end.saturating_sub(chunk.line_count());
+        let first = if position == 0 { section.first_own_line().saturating_sub(1) } else { 0 };
+        let last = chunk.lines(base).filter(|line| line.number() >= first && !line.is_blank()).last();
+        if let Some(line) = last {
+            return line.number();
+        }
+        end = base;
+    }
+    0
 }
 
 fn write_line(out: &mut Vec<u8>, style: &Style, text: &[u8]) {

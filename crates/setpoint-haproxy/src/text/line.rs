@@ -1,9 +1,11 @@
 //! Lines of a section.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use memchr::memchr;
 
+use super::chunk::Chunk;
 use super::directive::Directive;
 use super::lex::{self, LexError, Word, Words};
 
@@ -15,13 +17,12 @@ pub struct Line<'a> {
     /// Whether a line feed follows.
     ended: bool,
     number: u32,
-    offset: usize,
 }
 
 impl<'a> Line<'a> {
     /// A text without line feed, as a line of its own.
     pub(crate) fn of(raw: &'a [u8]) -> Self {
-        Self { raw, ended: false, number: 0, offset: 0 }
+        Self { raw, ended: false, number: 0 }
     }
 
     /// Where it stands in its section, counted from 0.
@@ -29,11 +30,6 @@ impl<'a> Line<'a> {
     /// Together with [`Document::first_line`](super::Document::first_line) this is its place in the file.
     pub fn number(&self) -> u32 {
         self.number
-    }
-
-    /// How many bytes of its section stand before it.
-    pub fn offset(&self) -> usize {
-        self.offset
     }
 
     /// The line without what ends it, `\n` or `\r\n`.
@@ -83,10 +79,17 @@ impl<'a> Line<'a> {
         Words::new(self.raw)
     }
 
+    /// Writes it as it is, with what ends it.
+    pub(crate) fn write_whole(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.raw);
+        if self.ended {
+            out.push(b'\n');
+        }
+    }
+
     /// Gives the words of a plain line, see [`lex::plain`].
-    pub(crate) fn plain_words(&self, section: &'a str, give: impl FnMut(&'a str)) -> bool {
-        let end = self.offset + lex::trimmed_end(self.raw);
-        section.get(self.offset..end).is_some_and(|line| lex::plain(line, give))
+    pub(crate) fn plain_words(&self, give: impl FnMut(&'a str)) -> bool {
+        std::str::from_utf8(self.raw()).is_ok_and(|line| lex::plain(line, give))
     }
 
     /// The first word, decoded.
@@ -134,15 +137,15 @@ impl<'a> Line<'a> {
 #[derive(Clone, Debug)]
 pub struct Lines<'a> {
     bytes: &'a [u8],
-    offset: usize,
-    end: usize,
+    /// What comes after these bytes.
+    more: &'a [Arc<Chunk>],
     number: u32,
 }
 
 impl<'a> Lines<'a> {
-    /// The lines between two places of a section, the first of which is line `number`.
-    pub(crate) fn new(bytes: &'a [u8], from: usize, to: usize, number: u32) -> Self {
-        Self { bytes, offset: from, end: to, number }
+    /// The lines of some bytes, the first of which is line `number`, and those of the chunks after them.
+    pub(crate) fn new(bytes: &'a [u8], more: &'a [Arc<Chunk>], number: u32) -> Self {
+        Self { bytes, more, number }
     }
 }
 
@@ -150,11 +153,14 @@ impl<'a> Iterator for Lines<'a> {
     type Item = Line<'a>;
 
     fn next(&mut self) -> Option<Line<'a>> {
-        let rest = self.bytes.get(self.offset..self.end).filter(|rest| !rest.is_empty())?;
-        let feed = memchr(b'\n', rest);
-        let raw = rest.get(..feed.unwrap_or(rest.len())).unwrap_or_default();
-        let line = Line { raw, ended: feed.is_some(), number: self.number, offset: self.offset };
-        self.offset += line.len_with_end();
+        while self.bytes.is_empty() {
+            let (chunk, more) = self.more.split_first()?;
+            (self.bytes, self.more) = (chunk.bytes(), more);
+        }
+        let feed = memchr(b'\n', self.bytes);
+        let (raw, rest) = self.bytes.split_at_checked(feed.unwrap_or(self.bytes.len()))?;
+        self.bytes = rest.get(usize::from(feed.is_some())..).unwrap_or_default();
+        let line = Line { raw, ended: feed.is_some(), number: self.number };
         self.number = self.number.saturating_add(1);
         Some(line)
     }

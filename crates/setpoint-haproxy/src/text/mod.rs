@@ -11,6 +11,7 @@
 //! sections one after the other, and an edit replaces one of them. A section is divided into [`Line`]s, and a line
 //! into [`Word`]s, only where someone looks. The rules for words are HAProxy's own: see [`Words`].
 
+mod chunk;
 mod diagnostic;
 mod directive;
 mod document;
@@ -21,6 +22,7 @@ pub(crate) mod lex;
 mod line;
 mod section;
 
+pub(crate) use chunk::Chunk;
 pub(crate) use diagnostic::nearest;
 pub use diagnostic::{Diagnostic, Problem, Severity};
 pub use directive::Directive;

@@ -110,7 +110,7 @@ fn meaning(text: &str) -> Vec<String> {
                 // Stated or not, a default is the same; where `defaults` govern, `compare` itself tells.
                 let mut object = object.clone();
                 for (field, value) in &object.clone().fields {
-                    if table::directives().default(object.kind, *field, cx.version).as_ref() == Some(value) {
+                    if table::directives().default(object.kind, *field, cx.haproxy).as_ref() == Some(value) {
                         object.fields.remove(*field);
                     }
                 }

@@ -147,17 +147,37 @@ fn exercise(bytes: &[u8], seed: u64) {
         let index = random.below(document.sections().len());
         let line = u32::try_from(random.below(40)).unwrap();
         let text = TOKENS[random.below(TOKENS.len())].to_vec();
-        let edited =
-            document.with_lines(index, &[LineEdit::Insert { before: line, text }, LineEdit::Delete { line }]);
-        assert_eq!(Document::parse(&edited.print()).print(), edited.print());
+        let edited = document.with_lines(
+            index,
+            &[LineEdit::Insert { before: line, text: text.clone() }, LineEdit::Delete { line }],
+        );
+        same_as_parsed(&edited, "lines");
+        same_as_parsed(&document.without_section(index), "without a section");
+        same_as_parsed(&document.with_inserted(index, &text), "with something inserted");
+        let other = document.sections()[random.below(document.sections().len())].bytes().into_owned();
+        same_as_parsed(&document.with_section(index, &other), "with another section");
+        same_as_parsed(&document.with_inserted(index, &other), "with a section inserted");
     }
+}
+
+/// Whatever was edited is what parsing the result gives.
+fn same_as_parsed(document: &Document, what: &str) {
+    let describe = |document: &Document| -> Vec<_> {
+        let sections = document.sections().iter();
+        sections
+            .map(|section| {
+                (section.kind(), section.bytes().into_owned(), section.is_conditional(), section.line_count())
+            })
+            .collect()
+    };
+    assert_eq!(describe(document), describe(&Document::parse(&document.print())), "{what}");
 }
 
 /// Everything that can be done with two texts.
 fn exercise_both(bytes: &[u8], seed: u64) {
     let cx = Context::new(Version::ALL[Random(seed ^ 7).below(Version::ALL.len())]);
     let document = Document::parse(bytes);
-    let _ = check(&document, &Checks { version: Some(cx.version), ..Checks::default() });
+    let _ = check(&document, &Checks { version: Some(cx.haproxy), ..Checks::default() });
     let formatted = document.formatted();
     assert_eq!(Document::parse(&formatted.print()).print(), formatted.print());
     for section in &model(&document, &cx).sections {
@@ -170,13 +190,19 @@ fn exercise_both(bytes: &[u8], seed: u64) {
     let other = Document::parse(&mutated(bytes.to_vec(), &mut Random(seed ^ 0x5555)));
     let Ok(diff) = compare(&document, &other, &cx) else { return };
     let _ = diff.plan("fuzz").to_string();
-    let mut result = document;
-    for operation in diff.operations().iter().take(200) {
-        if let Ok(next) = result.apply(operation, &cx) {
-            result = next;
-        }
-    }
-    assert_eq!(Document::parse(&result.print()).print(), result.print());
+    let result = document
+        .apply_all(&diff, &cx)
+        .unwrap_or_else(|error| panic!("apply: {error}\n{}", String::from_utf8_lossy(&other.print())));
+    same_as_parsed(&result, "applied");
+    let left = compare(&result, &other, &cx).unwrap();
+    assert!(
+        left.is_empty(),
+        "it did not converge: {:?}\n--- from\n{}\n--- to\n{}\n--- result\n{}",
+        left.operations().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        String::from_utf8_lossy(bytes),
+        String::from_utf8_lossy(&other.print()),
+        String::from_utf8_lossy(&result.print()),
+    );
 }
 
 fn seconds() -> Option<Duration> {

@@ -6,7 +6,7 @@ use setpoint_haproxy::text::Document;
 
 fn read_in(text: &str, cx: &Context) -> SectionModel {
     let document = Document::parse(text.as_bytes());
-    section_model(document.sections().last().unwrap(), cx)
+    SectionModel::clone(&section_model(document.sections().last().unwrap(), cx))
 }
 
 fn read(text: &str) -> SectionModel {
@@ -91,7 +91,8 @@ fn an_object_of_the_wrong_type_or_without_what_it_needs_is_refused() {
     assert_eq!(wrong.unwrap_err().to_string(), "server: port can't be \"80\": a number is needed");
     let rule =
         Object::from_json(ObjectKind::HttpRequestRule, &serde_json::json!({ "type": "set-header" }), &cx)
-            .unwrap();
+            .unwrap()
+            .0;
     assert!(rule.write(&cx, &mut Vec::new()).unwrap_err().to_string().contains("has no line for"));
 }
 
@@ -118,7 +119,7 @@ fn what_haproxy_would_refuse_is_refused_before_it_is_written() {
         (ObjectKind::Global, json!({"warn_blocked_traffic_after": 5000}), "from 1 to 1000"),
     ] {
         let cx = Context::default();
-        let object = Object::from_json(kind, &json, &cx).unwrap();
+        let (object, _) = Object::from_json(kind, &json, &cx).unwrap();
         let error = object.write(&cx, &mut Vec::new()).unwrap_err().to_string();
         assert!(error.contains(said), "{json}: {error}");
     }
@@ -129,7 +130,7 @@ fn what_haproxy_has_no_word_for_is_left_unsaid() {
     let cx = Context::default();
     let json = json!({"name": "b", "tcpka": "disabled", "srvtcpka": "disabled"});
     let mut text = Vec::new();
-    Object::from_json(ObjectKind::Backend, &json, &cx).unwrap().write(&cx, &mut text).unwrap();
+    Object::from_json(ObjectKind::Backend, &json, &cx).unwrap().0.write(&cx, &mut text).unwrap();
     assert_eq!(text, b"no option srvtcpka\n");
 }
 
@@ -141,7 +142,7 @@ fn an_address_without_a_port_has_brackets_where_a_part_of_it_would_be_taken_for_
         (ObjectKind::Backend, json!({"name": "b", "source": {"address": "::1"}}), "source [::1]\n"),
     ] {
         let mut text = Vec::new();
-        Object::from_json(kind, &json, &cx).unwrap().write(&cx, &mut text).unwrap();
+        Object::from_json(kind, &json, &cx).unwrap().0.write(&cx, &mut text).unwrap();
         assert_eq!(String::from_utf8(text).unwrap(), expected);
     }
     let server = &read("backend b\n  server s [::1]\n").children[0];
@@ -153,7 +154,7 @@ fn a_line_of_more_words_than_haproxy_reads_is_refused() {
     let cx = Context::default();
     let words = vec!["x"; 70].join(" ");
     let json = json!({"name": "b", "force_persist_list": [{"cond": "if", "cond_test": words}]});
-    let object = Object::from_json(ObjectKind::Backend, &json, &cx).unwrap();
+    let (object, _) = Object::from_json(ObjectKind::Backend, &json, &cx).unwrap();
     let error = object.write(&cx, &mut Vec::new()).unwrap_err().to_string();
     assert!(error.contains("more than 64 words"), "{error}");
 }
@@ -164,4 +165,62 @@ fn quotes_that_nothing_needs_are_not_part_of_a_value() {
     let object = section.object.unwrap();
     assert_eq!(object.get("mode").unwrap().as_str(), Some("http"));
     assert_eq!(object.get("log_tag").unwrap().as_str(), Some("'a b'"));
+}
+
+#[test]
+fn a_value_that_is_set_and_that_haproxy_has_no_word_for_is_an_error() {
+    let cx = Context::default();
+    for (kind, json, said) in [
+        (
+            ObjectKind::Server,
+            serde_json::json!({ "name": "s", "address": "10.0.0.1", "check": "bogus" }),
+            "server: HAProxy 3.4 has no line for check `bogus`",
+        ),
+        (
+            ObjectKind::Server,
+            serde_json::json!({ "name": "s", "address": "10.0.0.1", "check": "bogus", "backup": "maybe" }),
+            "server: HAProxy 3.4 has no line for backup `maybe`, check `bogus`",
+        ),
+        (
+            ObjectKind::HttpRequestRule,
+            serde_json::json!({ "type": "deny", "hdr_name": "X-A" }),
+            "http_request_rule: HAProxy 3.4 has no line for hdr_name `X-A`",
+        ),
+        (
+            ObjectKind::Backend,
+            serde_json::json!({ "name": "b", "redispatch": { "enabled": "bogus" }, "srvtcpka": "perhaps" }),
+            "backend: HAProxy 3.4 has no line for redispatch.enabled `bogus`, srvtcpka `perhaps`",
+        ),
+        (
+            ObjectKind::Backend,
+            serde_json::json!({ "name": "b", "force_persist_list": [{ "cond": "if" }] }),
+            "backend: HAProxy 3.4 has no line for force_persist_list.0 `cond=if`",
+        ),
+    ] {
+        let (object, _) = Object::from_json(kind, &json, &cx).unwrap();
+        let error = object.write(&cx, &mut Vec::new()).unwrap_err();
+        assert_eq!(error.to_string(), said);
+    }
+}
+
+#[test]
+fn what_is_switched_off_and_has_no_word_for_it_is_no_error() {
+    let cx = Context::default();
+    let json = serde_json::json!({ "name": "s", "address": "10.0.0.1", "check_via_socks4": "disabled" });
+    let mut text = Vec::new();
+    Object::from_json(ObjectKind::Server, &json, &cx).unwrap().0.write(&cx, &mut text).unwrap();
+    assert_eq!(text, b"server s 10.0.0.1\n");
+}
+
+#[test]
+fn properties_that_the_schema_does_not_know_are_returned_beside_the_object() {
+    let cx = Context::default();
+    let json = serde_json::json!({
+        "name": "b", "colour": "red", "balance": { "algorithm": "first", "taste": 1 },
+        "servers": { "s": { "name": "s", "address": "10.0.0.1", "smell": true } },
+        "http_request_rule_list": [{ "type": "deny", "sound": "loud" }],
+    });
+    let (section, unknown) = SectionModel::from_json(ObjectKind::Backend, &json, &cx).unwrap();
+    assert_eq!(unknown, ["balance.taste", "colour", "http_request_rule_list.0.sound", "servers.s.smell"]);
+    assert_eq!(section.children.len(), 2);
 }

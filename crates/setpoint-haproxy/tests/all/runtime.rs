@@ -82,6 +82,148 @@ async fn servers_change_and_come_at_runtime_exactly_where_the_comparator_says_so
     }
 }
 
+/// Whether HAProxy knows an option of a server, and accepts it of one that is added: it says so before it looks for values.
+async fn accepts_option(haproxy: &Haproxy, option: &str) -> Option<bool> {
+    let add = format!("experimental-mode on; add server b/x-{option} 127.0.0.1:1 {option}");
+    let answer = haproxy.runtime(&add).await.unwrap();
+    (!answer.contains("unknown keyword")).then(|| !answer.contains("not accepted for dynamic"))
+}
+
+#[tokio::test]
+async fn every_option_of_a_server_can_be_added_at_runtime_exactly_where_its_row_says_so() {
+    for version in Version::ALL {
+        let haproxy = Haproxy::start_with(version, |port| {
+            format!("frontend main\n  bind {}\nbackend b\n  balance roundrobin\n", port.address())
+        })
+        .await;
+        let haproxy = need!(haproxy);
+        let (mut asked, mut failures) = (0, Vec::new());
+        let options = setpoint_haproxy::table::directives()
+            .options(model::ObjectKind::Server, context(version).haproxy);
+        for (option, dynamic) in options {
+            if let Some(accepted) = accepts_option(&haproxy, option).await {
+                asked += 1;
+                if accepted != dynamic {
+                    failures.push(format!("{version:?} {option}: HAProxy {accepted}, its row {dynamic}"));
+                }
+            }
+        }
+        assert!(asked > 80, "{version:?}: only {asked}");
+        assert!(failures.is_empty(), "{failures:#?}");
+    }
+}
+
+#[test]
+fn a_server_with_an_option_that_can_not_be_added_comes_with_a_reload() {
+    let base = "defaults d\n  mode http\nbackend b from d\n  balance roundrobin\n  server s1 127.0.0.1:1\n";
+    for option in [
+        "redir /x",
+        "stick",
+        "non-stick",
+        "namespace n",
+        "enabled",
+        "tcp-ut 1s",
+        "socks4 10.0.0.1:1",
+        "max-reuse 3",
+        "resolve-prefer ipv4",
+        "init-addr none",
+        "no-check",
+        "track b/s3",
+    ] {
+        for text in
+            [format!("{base}  server s2 127.0.0.1:2 {option}\n"), format!("{base}  server s2 127.0.0.1:2\n")]
+        {
+            // What `default-server` says has to be told as well.
+            let given = text.contains(option);
+            let default = if given { String::new() } else { format!("  default-server {option}\n") };
+            let (current, desired) = (
+                base.replace("  server s1", &format!("{default}  server s1")),
+                text.replace("  server s1", &format!("{default}  server s1")),
+            );
+            assert!(!verdict(Version::V3_4, &current, &desired), "{desired}");
+        }
+    }
+    assert!(verdict(Version::V3_4, base, &format!("{base}  server s2 127.0.0.1:2 track b/s1\n")));
+}
+
+#[test]
+fn what_is_to_be_added_comes_with_what_default_server_says() {
+    let base = "defaults d\n  default-server inter 3s weight 7\nbackend b from d\n  default-server weight 5 check\n  server s1 127.0.0.1:1\n";
+    let (current, desired) =
+        (Document::parse(base.as_bytes()), format!("{base}  server s2 127.0.0.1:2 rise 4\n"));
+    let diff = compare(&current, &Document::parse(desired.as_bytes()), &Context::default()).unwrap();
+    let effective = diff.operations()[0].effective.as_ref().unwrap().to_json();
+    let expected = serde_json::json!({
+        "name": "s2", "address": "127.0.0.1", "port": 2, "rise": 4, "weight": 5, "check": "enabled", "inter": 3000,
+    });
+    assert_eq!(effective, expected);
+}
+
+#[tokio::test]
+async fn a_server_that_an_expression_names_is_deleted_with_a_reload_as_haproxy_says() {
+    for version in Version::ALL {
+        let text = |server: &str, path: &str| {
+            format!(
+                "backend b\n  balance roundrobin\n  server s1 127.0.0.1:1\n{server}backend c\n  http-request deny if {{ srv_is_up({path}) }}\n"
+            )
+        };
+        let named = "  server s2 127.0.0.1:2\n";
+        let haproxy = Haproxy::start_with(version, |port| {
+            let frontend = format!("frontend main\n  mode http\n  bind {}\n", port.address());
+            format!("{frontend}{}", text(named, "b/s2").replace("backend c\n", "backend c\n  mode http\n"))
+        })
+        .await;
+        let haproxy = need!(haproxy);
+        haproxy.runtime("set server b/s2 state maint").await.unwrap();
+        let answer = haproxy.runtime("experimental-mode on; del server b/s2").await.unwrap();
+        assert!(!answer.contains("deleted"), "{version:?}: {answer}");
+        assert!(!verdict(version, &text(named, "b/s2"), &text("", "b/s2")));
+        assert!(verdict(version, &text(named, "b/s1"), &text("", "b/s1")));
+        let own = "backend b\n  balance roundrobin\n  http-request deny if { srv_is_up(s2) }\n";
+        assert!(!verdict(version, &format!("{own}{named}"), own));
+    }
+}
+
+#[tokio::test]
+async fn a_backend_is_added_at_runtime_exactly_in_the_modes_that_haproxy_accepts() {
+    let version = Version::V3_4;
+    let defaults = |mode: &str| if mode.is_empty() { String::new() } else { format!("  mode {mode}\n") };
+    let cases: Vec<(&str, &str)> = ["", "tcp", "http", "log", "spop"]
+        .into_iter()
+        .flat_map(|a| ["", "tcp", "http", "log"].map(|b| (a, b)))
+        .collect();
+    let named: String = ["", "tcp", "http", "log", "spop"]
+        .iter()
+        .map(|mode| format!("defaults d{mode}\n{}", defaults(mode)))
+        .collect();
+    let haproxy = Haproxy::start_with(version, |port| {
+        format!("frontend main\n  bind {}\n{named}backend x\n  mode http\n", port.address())
+    })
+    .await;
+    let haproxy = need!(haproxy);
+    for (index, (governing, own)) in cases.into_iter().enumerate() {
+        let mode = if own.is_empty() { String::new() } else { format!(" mode {own}") };
+        let add = format!("experimental-mode on; add backend n{index} from d{governing}{mode}");
+        let answer = haproxy.runtime(&add).await.unwrap();
+        let done = answer.contains("New backend");
+        let desired = format!("{named}backend n{index} from d{governing}\n{}", defaults(own));
+        assert_eq!(verdict(version, &named, &desired), done, "{governing:?} {own:?}: {answer}");
+    }
+}
+
+#[test]
+fn a_changed_comment_needs_no_reload() {
+    for (section, line) in [
+        ("backend b", "server s1 127.0.0.1:1"),
+        ("frontend f", "bind :80 name a"),
+        ("frontend f", "http-request deny"),
+    ] {
+        let text = |comment: &str| format!("{section}\n  {line} # {comment}\n");
+        assert!(verdict(Version::V3_4, &text("one"), &text("two")), "{line}");
+    }
+    assert!(verdict(Version::V3_4, "backend b # one\n", "backend b # two\n"));
+}
+
 #[tokio::test]
 async fn what_is_printed_after_any_operation_is_accepted_by_haproxy() {
     let current = "defaults\n  mode http\n  timeout connect 5s\n  timeout client 5s\n  timeout server 5s\nfrontend f\n  bind 127.0.0.1:8080 name a\n  acl a src 10.0.0.1\n  http-request deny if a\n  default_backend b\nbackend b\n  balance roundrobin\n  server s1 127.0.0.1:1 check\n";

@@ -36,7 +36,7 @@ proptest! {
     fn a_section_written_again_as_it_is_changes_nothing(text in any::text()) {
         let document = Document::parse(&text);
         for (index, section) in document.sections().iter().enumerate() {
-            let again = document.with_section(index, section.bytes());
+            let again = document.with_section(index, &section.bytes());
             prop_assert_eq!(again.print(), text.clone());
             prop_assert_eq!(shape(&again), shape(&document));
         }
@@ -114,14 +114,14 @@ fn an_unknown_word_that_stands_out_opens_a_section_and_any_other_is_a_keyword() 
 #[test]
 fn a_directive_says_nothing_of_how_lines_are_indented() {
     let document = Document::parse(b" .else\n backend\nfrom\n");
-    assert_eq!(shape(&document.with_section(1, document.sections()[1].bytes())), shape(&document));
+    assert_eq!(shape(&document.with_section(1, &document.sections()[1].bytes())), shape(&document));
 }
 
 #[test]
 fn an_unknown_section_is_never_taken_for_a_part_of_its_neighbour() {
     let text = "backend b\n  mode http\nnovelty echo\n  mode tcp\nbackend c\n";
     let document = Document::parse(text.as_bytes());
-    assert_eq!(document.sections()[0].bytes(), b"backend b\n  mode http\n");
+    assert_eq!(*document.sections()[0].bytes(), *b"backend b\n  mode http\n");
     let found = document.diagnostics();
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].line, found[0].column, &*found[0].text), (3, 1, "novelty"));

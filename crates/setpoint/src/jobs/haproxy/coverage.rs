@@ -89,7 +89,7 @@ fn cell(part: usize, whole: usize) -> String {
 fn count(file: &str, document: &Document, cx: &Context) -> Vec<Counted> {
     let line = |(section, Covered { lines, described }): (SectionKind, Covered)| Counted {
         file: file.to_owned(),
-        version: cx.version.to_string(),
+        version: cx.haproxy.to_string(),
         section: section.to_string(),
         lines,
         modelled: described,

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHasher;
 
-use super::lcs::{Stretch, align};
+use crate::compare::lcs::{Stretch, align};
 use crate::model::{Context, Object, section_model};
 use crate::text::{Document, Line, Section, Word};
 

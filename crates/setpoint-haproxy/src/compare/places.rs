@@ -1,0 +1,165 @@
+//! Places that matter: lines and servers of which HAProxy looks at the order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use smol_str::SmolStr;
+
+use super::AsText;
+use crate::model::{Object, ObjectKind, SectionModel, Value};
+use crate::text::Section;
+
+/// One side of a section that is compared.
+#[derive(Clone, Copy)]
+pub(super) struct Placement<'a> {
+    pub(super) section: &'a Section,
+    pub(super) model: &'a SectionModel,
+    /// The `defaults` that govern it, nearest first.
+    pub(super) defaults: &'a [Object],
+}
+
+/// Why a difference between two sections is one of places that the model does not show.
+pub(super) fn differ(old: Placement<'_>, new: Placement<'_>) -> Option<AsText> {
+    let (before, after) = (DefaultServers::of(old.section), DefaultServers::of(new.section));
+    if (before.are_scattered() || after.are_scattered())
+        && (before != after || old.model.children != new.model.children)
+    {
+        return Some(AsText::DefaultServer);
+    }
+    if servers_move(old, new) {
+        return Some(AsText::ServerOrder);
+    }
+    lines_move(old.model, new.model).then_some(AsText::Sequence)
+}
+
+/// Why a section can't be made of its model: the model does not show places.
+pub(super) fn unlike_the_model(section: &Section, model: &SectionModel) -> Option<AsText> {
+    if DefaultServers::of(section).are_scattered() {
+        return Some(AsText::DefaultServer);
+    }
+    let mixed = sequences(model).values().any(|families| is_mixed(families));
+    mixed.then_some(AsText::Sequence)
+}
+
+/// The `default-server` lines of a section, and how many of them stand before each server: those are the ones that it
+/// starts from.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct DefaultServers {
+    lines: Vec<Vec<Vec<u8>>>,
+    before: BTreeMap<Vec<u8>, usize>,
+}
+
+impl DefaultServers {
+    fn of(section: &Section) -> Self {
+        let mut found = Self::default();
+        for line in section.lines() {
+            match line.keyword().as_deref() {
+                Some(b"server" | b"server-template") => {
+                    let name = line.words().nth(1).map(|word| word.text.into_owned()).unwrap_or_default();
+                    found.before.insert(name, found.lines.len());
+                }
+                Some(b"default-server") => {
+                    found.lines.push(line.words().map(|word| word.text.into_owned()).collect());
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Whether one line before all servers does not say the same.
+    fn are_scattered(&self) -> bool {
+        self.lines.len() > 1 || (self.lines.len() == 1 && self.before.values().any(|count| *count == 0))
+    }
+}
+
+/// The directives of each sequence, in their order; where a key decides, for each key.
+fn sequences(model: &SectionModel) -> BTreeMap<(&'static str, Option<&SmolStr>), Vec<usize>> {
+    let mut found: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    let keys: BTreeSet<_> = model.sequences.iter().map(|line| (line.sequence, line.key.as_ref())).collect();
+    for (sequence, key) in &keys {
+        let is_keyed = keys.iter().any(|(other, key)| other == sequence && key.is_some());
+        if is_keyed && key.is_none() {
+            // What has no key of its own counts for each.
+            continue;
+        }
+        let here = |line: &&crate::model::Placed| {
+            line.sequence == *sequence && (line.key.is_none() || line.key.as_ref() == *key)
+        };
+        let families = model.sequences.iter().filter(here).map(|line| line.family).collect();
+        found.insert((*sequence, *key), families);
+    }
+    found
+}
+
+fn is_mixed(families: &[usize]) -> bool {
+    families.first().is_some_and(|first| families.iter().any(|family| family != first))
+}
+
+/// Whether lines of different directives stand in another order, and it counts.
+fn lines_move(old: &SectionModel, new: &SectionModel) -> bool {
+    let (held, wanted) = (sequences(old), sequences(new));
+    wanted.iter().any(|(key, families)| is_mixed(families) && held.get(key) != Some(families))
+}
+
+/// Which servers of a section have a place that matters.
+enum Ordered {
+    All,
+    Backups,
+    None,
+}
+
+/// Whether servers would stand in another order than they should, and it counts: what is new comes after those of its kind.
+fn servers_move(old: Placement<'_>, new: Placement<'_>) -> bool {
+    let ordered = match (ordered(old), ordered(new)) {
+        (Ordered::All, _) | (_, Ordered::All) => Ordered::All,
+        (Ordered::Backups, _) | (_, Ordered::Backups) => Ordered::Backups,
+        _ => return false,
+    };
+    let (held, wanted) = (servers(old.model), servers(new.model));
+    let mut result: Vec<(ObjectKind, &str)> =
+        held.iter().copied().filter(|server| wanted.contains(server)).collect();
+    for server in &wanted {
+        if !held.contains(server) {
+            let last = result.iter().rposition(|(kind, _)| *kind == server.0);
+            result.insert(last.map_or(result.len(), |last| last + 1), *server);
+        }
+    }
+    let backups: BTreeSet<&str> = [old, new].iter().flat_map(|side| backups(*side)).collect();
+    let counts = |server: &&(ObjectKind, &str)| matches!(ordered, Ordered::All) || backups.contains(server.1);
+    result.iter().filter(counts).ne(wanted.iter().filter(counts))
+}
+
+fn servers(model: &SectionModel) -> Vec<(ObjectKind, &str)> {
+    let is_server = |child: &&Object| matches!(child.kind, ObjectKind::Server | ObjectKind::ServerTemplate);
+    model.children.iter().filter(is_server).filter_map(|child| Some((child.kind, child.name()?))).collect()
+}
+
+fn backups(side: Placement<'_>) -> impl Iterator<Item = &str> {
+    let all = setting(side, "default_server.backup") == Some("enabled");
+    let is_backup = move |child: &&Object| {
+        let own = child.get("backup").and_then(Value::as_str);
+        own == Some("enabled") || (all && own.is_none())
+    };
+    side.model.children.iter().filter(is_backup).filter_map(|child| child.name())
+}
+
+/// What the algorithm of a section makes of the order of its servers.
+fn ordered(side: Placement<'_>) -> Ordered {
+    match setting(side, "balance.algorithm") {
+        Some("first" | "static-rr") => Ordered::All,
+        Some("source" | "uri" | "url_param" | "hdr" | "rdp-cookie" | "hash") => {
+            match setting(side, "hash_type.method") {
+                Some("consistent") => Ordered::Backups,
+                _ => Ordered::All,
+            }
+        }
+        _ if setting(side, "allbackups") == Some("enabled") => Ordered::None,
+        _ => Ordered::Backups,
+    }
+}
+
+/// A setting of a section, or of the `defaults` that govern it.
+fn setting<'a>(side: Placement<'a>, path: &str) -> Option<&'a str> {
+    let own = side.model.object.iter();
+    own.chain(side.defaults).find_map(|object| object.get(path).and_then(Value::as_str))
+}

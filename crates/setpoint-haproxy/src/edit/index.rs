@@ -1,0 +1,106 @@
+//! Where sections stand, by kind and name.
+
+use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
+
+use super::key::SectionKey;
+use crate::text::{Document, SectionKind};
+
+/// After so many sections that came or went, the index is made anew.
+const LOG: usize = 1024;
+
+/// The places of sections, made when one is first asked for.
+///
+/// A section that comes or goes moves all after it. That is noted, and counted when a place is asked for.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    places: Option<FxHashMap<(SectionKind, Option<SmolStr>), Vec<Place>>>,
+    /// From which place on sections moved, and how far.
+    moves: Vec<(usize, isize)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    index: usize,
+    /// How many moves there had been when it was noted.
+    since: usize,
+}
+
+impl Index {
+    /// Finds a section.
+    pub(super) fn find(&mut self, document: &Document, key: &SectionKey) -> Option<usize> {
+        let moves = &self.moves;
+        let places = self.places.get_or_insert_with(|| places(document));
+        let found = places.get(&(key.kind, key.name.clone()))?;
+        let now = |place: &Place| {
+            let moves = moves.get(place.since..).unwrap_or_default().iter();
+            moves.fold(
+                place.index,
+                |index, (from, by)| if index >= *from { index.saturating_add_signed(*by) } else { index },
+            )
+        };
+        let mut indices: Vec<usize> = found.iter().map(now).collect();
+        indices.sort_unstable();
+        indices.get(usize::try_from(key.nth).ok()?).copied()
+    }
+
+    /// Notes that a section came to a place.
+    pub(super) fn came(&mut self, document: &Document, index: usize) {
+        self.moved(index, 1);
+        let since = self.moves.len();
+        if let (Some(places), Some(section)) = (&mut self.places, document.sections().get(index)) {
+            let key = (section.kind(), section.key_name().cloned());
+            places.entry(key).or_default().push(Place { index, since });
+        }
+    }
+
+    /// Notes that the section at a place went.
+    pub(super) fn went(&mut self, key: &SectionKey, index: usize) {
+        let moves = &self.moves;
+        let now = |place: &Place| {
+            let moves = moves.get(place.since..).unwrap_or_default().iter();
+            moves.fold(
+                place.index,
+                |index, (from, by)| if index >= *from { index.saturating_add_signed(*by) } else { index },
+            )
+        };
+        if let Some(places) = &mut self.places
+            && let Some(found) = places.get_mut(&(key.kind, key.name.clone()))
+        {
+            found.retain(|place| now(place) != index);
+        }
+        self.moved(index, -1);
+    }
+
+    /// Forgets all places: the document was parsed anew.
+    pub(super) fn forget(&mut self) {
+        self.places = None;
+        self.moves.clear();
+    }
+
+    fn moved(&mut self, from: usize, by: isize) {
+        if self.moves.len() >= LOG {
+            self.forget();
+        } else {
+            self.moves.push((from, by));
+        }
+    }
+}
+
+fn places(document: &Document) -> FxHashMap<(SectionKind, Option<SmolStr>), Vec<Place>> {
+    let mut places: FxHashMap<_, Vec<Place>> = FxHashMap::default();
+    for (index, section) in document.sections().iter().enumerate() {
+        let key = (section.kind(), section.key_name().cloned());
+        places.entry(key).or_default().push(Place { index, since: 0 });
+    }
+    places
+}
+
+/// The place of a section in a document, without an index.
+pub(crate) fn find(document: &Document, key: &SectionKey) -> Option<usize> {
+    let fits = |section: &crate::text::Section| {
+        section.kind() == key.kind && section.key_name() == key.name.as_ref()
+    };
+    let sections = document.sections().iter().enumerate().filter(|(_, section)| fits(section));
+    sections.map(|(index, _)| index).nth(usize::try_from(key.nth).ok()?)
+}

@@ -1,0 +1,98 @@
+//! Edits of a configuration in the API's own terms: objects are read, listed, created, replaced and deleted.
+//!
+//! ```text
+//!  Object, SectionModel ──Editor──▶ LineEdit ──▶ Document        all other lines stay byte for byte
+//!                           │
+//!                           └─ errors: Exists, NotFound, OutOfRange, TextOnly, WrongPlace, Invalid
+//! ```
+//!
+//! What an edit costs follows the change: a long section is kept in chunks of a few lines, each with what it says, and an edit
+//! reads and writes one of them. A section is found by its kind and name in an index that is made once.
+//!
+//! ```
+//! use setpoint_haproxy::edit::{ChildKey, EditError, Editor, SectionKey};
+//! use setpoint_haproxy::model::{Context, Object, ObjectKind};
+//! use setpoint_haproxy::text::{Document, SectionKind};
+//!
+//! let cx = Context::default();
+//! let mut editor = Editor::new(Document::parse(b"backend web\n    server s1 192.0.2.1:80 # old\n"), &cx);
+//! let web = SectionKey::named(SectionKind::Backend, "web");
+//! let json = serde_json::json!({ "name": "s2", "address": "192.0.2.2", "port": 80 });
+//! let (server, _) = Object::from_json(ObjectKind::Server, &json, &cx)?;
+//! editor.create(&web, &server, None)?;
+//! assert!(matches!(editor.create(&web, &server, None), Err(EditError::Exists { .. })));
+//! editor.delete(&web, ObjectKind::Server, &ChildKey::Name("s1".into()))?;
+//! assert_eq!(editor.finish().print(), b"backend web\n    server s2 192.0.2.2:80\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod children;
+mod error;
+mod index;
+mod key;
+mod patch;
+mod place;
+mod sections;
+mod settings;
+mod view;
+
+use crate::model::{Context, Object, ObjectKind};
+use crate::text::Document;
+
+pub use error::EditError;
+pub(crate) use index::find;
+pub use key::{ChildKey, SectionKey};
+
+/// Edits a document.
+#[derive(Debug)]
+pub struct Editor<'c> {
+    document: Document,
+    cx: &'c Context,
+    /// Whether what HAProxy would refuse is refused.
+    judges: bool,
+    index: index::Index,
+}
+
+impl<'c> Editor<'c> {
+    /// Begins to edit a document.
+    pub fn new(document: Document, cx: &'c Context) -> Self {
+        Self { document, cx, judges: true, index: index::Index::default() }
+    }
+
+    /// Begins to edit a document with what another text says, whether HAProxy accepts it or not.
+    pub(crate) fn unjudged(document: Document, cx: &'c Context) -> Self {
+        Self { judges: false, ..Self::new(document, cx) }
+    }
+
+    /// Returns the document as it is now.
+    pub fn document(&self) -> &Document {
+        &self.document
+    }
+
+    /// Returns the document after all edits.
+    pub fn finish(self) -> Document {
+        self.document
+    }
+
+    /// Puts another document in the place of this one.
+    pub(crate) fn replace_document(&mut self, document: Document) {
+        self.document = document;
+        self.index.forget();
+    }
+
+    /// Returns the place of a section.
+    fn at(&mut self, key: &SectionKey) -> Result<usize, EditError> {
+        self.index.find(&self.document, key).ok_or_else(|| EditError::no_section(key))
+    }
+
+    /// Writes an object as the line of a child, without the line feed at its end.
+    fn line_of(&self, object: &Object, section: ObjectKind) -> Result<Vec<u8>, EditError> {
+        let mut text = Vec::new();
+        if self.judges {
+            object.write_in(section, self.cx, &mut text)?;
+        } else {
+            object.write_unjudged(self.cx, &mut text)?;
+        }
+        Ok(text.trim_ascii_end().to_vec())
+    }
+}

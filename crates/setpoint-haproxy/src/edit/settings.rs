@@ -1,0 +1,143 @@
+//! What a section says of itself: only the lines that say something else now are changed.
+
+use super::Editor;
+use super::children::bare;
+use super::error::EditError;
+use super::key::SectionKey;
+use super::place::rank;
+use super::view::View;
+use crate::model::{Fold, Object, OwnLine, keeps_metadata};
+use crate::table::directives;
+use crate::text::LineEdit;
+
+/// A line of a section's own, by its number, and the canonical lines of what it says when it stands alone.
+type Stated = (u32, Vec<Vec<u8>>);
+
+impl Editor<'_> {
+    /// Replaces what a section says of itself, its children left as they are. Another name in the object renames it.
+    pub fn replace_settings(&mut self, key: &SectionKey, new: &Object) -> Result<(), EditError> {
+        let index = self.at(key)?;
+        let view = self.view(index, key)?;
+        if new.kind != view.kind {
+            return Err(EditError::WrongPlace { kind: new.kind, section: view.kind });
+        }
+        if self.judges {
+            new.write(self.cx, &mut Vec::new())?;
+        }
+        let renamed = SectionKey { name: new.name().map(Into::into), nth: 0, ..key.clone() };
+        if renamed.name != key.name && self.index.find(&self.document, &renamed).is_some() {
+            return Err(EditError::Exists { what: renamed.to_string() });
+        }
+        let view = self.view(index, key)?;
+        let edits = self.settings(&view, new)?;
+        let all = self.all_settings(&view, new)?;
+        let before = self.document.clone();
+        self.edit_lines(index, &edits);
+        if self.view(index, key).map(|view| view.settings().0).as_ref() != Ok(new) {
+            // A setting that is spread over several lines: all of them are written anew.
+            self.document = before;
+            self.edit_lines(index, &all);
+        }
+        if renamed.name != key.name {
+            self.index.forget();
+        }
+        self.move_behind_its_defaults(index);
+        Ok(())
+    }
+
+    /// The lines of a section that say something of the section itself, with what each says when it stands alone.
+    fn stated(&self, view: &View<'_>) -> Result<Vec<Stated>, EditError> {
+        let (_, beside) = view.settings();
+        let mut found = Vec::new();
+        for (line, own) in view.own().filter(|(line, own)| !own.row.is_header && !beside.contains(line)) {
+            let mut alone = Fold::new(view.kind);
+            alone.own(OwnLine { line, ..own.clone() });
+            found.push((line, self.own_lines(&alone.object)?));
+        }
+        Ok(found)
+    }
+
+    /// The canonical lines of what a section says of itself.
+    pub(super) fn own_lines(&self, object: &Object) -> Result<Vec<Vec<u8>>, EditError> {
+        let mut text = Vec::new();
+        object.write_unjudged(self.cx, &mut text)?;
+        Ok(text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect())
+    }
+
+    /// The edits that change only the lines that say something else now.
+    fn settings(&self, view: &View<'_>, new: &Object) -> Result<Vec<LineEdit>, EditError> {
+        let mut wanted = self.own_lines(new)?;
+        let mut edits = self.header_edit(view, new)?;
+        let mut stale = Vec::new();
+        let mut last_own = view.section.first_own_line().saturating_sub(1);
+        for (line, says) in self.stated(view)? {
+            last_own = last_own.max(line);
+            if says.iter().all(|text| wanted.contains(text)) {
+                wanted.retain(|text| !says.contains(text));
+            } else {
+                stale.push((line, says));
+            }
+        }
+        for (line, says) in stale {
+            let subject = says.first().map(|text| subject_words(text)).unwrap_or_default();
+            let successor = wanted.iter().position(|text| says.len() == 1 && subject_words(text) == subject);
+            edits.push(match successor {
+                Some(position) => LineEdit::Replace { line, text: wanted.remove(position) },
+                None => LineEdit::Delete { line },
+            });
+        }
+        edits.extend(insertions(wanted, view, last_own + 1));
+        Ok(edits)
+    }
+
+    /// The edits that write all settings of a section anew.
+    fn all_settings(&self, view: &View<'_>, new: &Object) -> Result<Vec<LineEdit>, EditError> {
+        let mut edits = self.header_edit(view, new)?;
+        edits.extend(self.stated(view)?.into_iter().map(|(line, _)| LineEdit::Delete { line }));
+        edits.extend(insertions(self.own_lines(new)?, view, view.section.first_own_line()));
+        Ok(edits)
+    }
+
+    /// The edit of the header, if it says something else.
+    fn header_edit(&self, view: &View<'_>, new: &Object) -> Result<Vec<LineEdit>, EditError> {
+        let Some(line) = view.section.header() else { return Ok(Vec::new()) };
+        let (old, _) = view.settings();
+        if old.header(self.cx)? == new.header(self.cx)? {
+            return Ok(Vec::new());
+        }
+        let metadata = |object: &Object| {
+            let field = directives().metadata_field().filter(|_| keeps_metadata(object.kind, self.cx.api))?;
+            object.fields.get(field).cloned()
+        };
+        let line = line.number();
+        if metadata(&old) != metadata(new) {
+            return Ok(vec![LineEdit::ReplaceAll { line, text: new.header(self.cx)?.into_bytes() }]);
+        }
+        Ok(vec![LineEdit::Replace { line, text: bare(new).header(self.cx)?.into_bytes() }])
+    }
+}
+
+/// What makes two lines be about the same setting.
+fn subject_words(line: &[u8]) -> Vec<&[u8]> {
+    let mut words =
+        line.split(|&byte| byte == b' ').filter(|word| !word.is_empty() && *word != b"no").peekable();
+    let several = words.peek().is_some_and(|first| {
+        matches!(
+            *first,
+            b"option" | b"timeout" | b"stats" | b"compression" | b"email-alert" | b"hold" | b"monitor"
+        )
+    });
+    words.take(if several { 2 } else { 1 }).collect()
+}
+
+/// New lines; what servers start from comes before them.
+fn insertions(lines: Vec<Vec<u8>>, view: &View<'_>, before: u32) -> Vec<LineEdit> {
+    let is_default_server = |text: &[u8]| text.starts_with(b"default-server");
+    let servers =
+        lines.iter().any(|text| is_default_server(text)).then(|| view.first_of(|kind| rank(kind) == 3));
+    let place = |text: &[u8]| match servers.flatten() {
+        Some(server) if is_default_server(text) => server.min(before),
+        _ => before,
+    };
+    lines.into_iter().map(|text| LineEdit::Insert { before: place(&text), text }).collect()
+}
