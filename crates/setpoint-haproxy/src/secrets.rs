@@ -20,7 +20,7 @@ const BEFORE_SECRETS: [&str; 8] = [
 ];
 
 /// The last part of the name of an attribute that is a secret.
-const ATTRIBUTES: [&str; 9] = [
+const ATTRIBUTES: [&str; 11] = [
     "password",
     "passwd",
     "stats_auths",
@@ -30,6 +30,9 @@ const ATTRIBUTES: [&str; 9] = [
     "cluster_secret",
     "eab_mac_key",
     "anonkey",
+    // What is set in the environment is often there because it is a secret.
+    "setenv",
+    "presetenv",
 ];
 
 /// Hides the passwords and keys in what operations change: that one changes stays to be seen.
@@ -63,6 +66,11 @@ pub fn hide_in(plan: &mut Plan) {
 
 /// A text in which secrets are hidden, line by line.
 fn hidden(text: &str) -> String {
+    // What a header says that lets someone in.
+    let bare = text.trim_start_matches(['"', '\'', ' ']);
+    if ["Basic ", "Bearer "].iter().any(|scheme| bare.starts_with(scheme)) {
+        return HIDDEN.to_owned();
+    }
     let lines: Vec<String> = text.split('\n').map(hidden_in_line).collect();
     lines.join("\n")
 }
@@ -122,6 +130,7 @@ mod tests {
                 "http-request set-header Authorization \"Basic eA==\"",
                 "http-request set-header Authorization ********",
             ),
+            ("\"Basic eA==\"", "********"),
             ("http-request auth realm x", "http-request auth realm x"),
             ("a\nuser a password x\nb", "a\nuser a password ********\nb"),
             ("server s 10.0.0.1:80 # password", "server s 10.0.0.1:80 # password"),
