@@ -5,6 +5,8 @@
 //!  typed-…      bytes to the typed model       ├─ beside the same bytes split into lines and words, and `haproxy -c`
 //!  compare-…    two texts to operations        │
 //!  check-…      bytes to all that is wrong     ┘
+//!  edit-…       one change of a document of 1 MB, whatever its shape
+//!  edits-50k    a change in each of 50,000 backends
 //! ```
 
 use std::fmt::Write as _;
@@ -18,8 +20,9 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use setpoint_haproxy::check::{Checks, check};
 use setpoint_haproxy::compare::compare;
-use setpoint_haproxy::model::{Context, Version, model};
-use setpoint_haproxy::text::Document;
+use setpoint_haproxy::edit::{ChildKey, Editor, SectionKey};
+use setpoint_haproxy::model::{Context, Object, ObjectKind, SectionModel, Version, model};
+use setpoint_haproxy::text::{Document, SectionKind};
 use setpoint_testutils::manifest::{MANIFEST_FILE, MANIFEST_VARIABLE, Manifest, PartState};
 
 use crate::measure::peak_rss_bytes;
@@ -72,6 +75,19 @@ pub(crate) enum HaproxyCase {
     Check50k,
     /// A mixed configuration, to all that is wrong with it.
     CheckMixed,
+    /// A rule put into the middle of 20,000 rules of one frontend.
+    EditRules,
+    /// A server changed among 20,000 servers of one backend.
+    EditServers,
+    /// A server put into one of 5,000 backends.
+    EditBackends,
+    /// A setting of a frontend of 20,000 rules.
+    EditSettings,
+    /// A backend put among 5,000.
+    EditSections,
+    /// A server changed in each of 50,000 backends.
+    #[value(name = "edits-50k")]
+    Edits50k,
 }
 
 /// What must be reached.
@@ -91,11 +107,17 @@ impl HaproxyCase {
     /// How many backends there are, and whether they are mixed with all else.
     fn shape(self) -> (u32, bool) {
         match self {
-            Self::Lossless5k | Self::Typed5k | Self::Compare5k | Self::CompareEdit5k | Self::Check5k => {
-                (5_000, false)
+            Self::Lossless5k
+            | Self::Typed5k
+            | Self::Compare5k
+            | Self::CompareEdit5k
+            | Self::Check5k
+            | Self::EditBackends
+            | Self::EditSections => (5_000, false),
+            Self::Typed20k | Self::EditRules | Self::EditServers | Self::EditSettings => (20_000, false),
+            Self::Lossless50k | Self::Typed50k | Self::Compare50k | Self::Check50k | Self::Edits50k => {
+                (50_000, false)
             }
-            Self::Typed20k => (20_000, false),
-            Self::Lossless50k | Self::Typed50k | Self::Compare50k | Self::Check50k => (50_000, false),
             Self::LosslessMixed | Self::TypedMixed | Self::CompareMixed | Self::CheckMixed => (1_000, true),
         }
     }
@@ -107,7 +129,33 @@ impl HaproxyCase {
             Self::Compare5k => Limit::Seconds(0.015),
             Self::CompareEdit5k => Limit::Seconds(0.001),
             Self::Check5k | Self::Check50k | Self::CheckMixed => Limit::Haproxy,
-            Self::Compare50k | Self::CompareMixed => Limit::None,
+            Self::EditRules
+            | Self::EditServers
+            | Self::EditBackends
+            | Self::EditSettings
+            | Self::EditSections => Limit::Seconds(0.0001),
+            Self::Compare50k | Self::CompareMixed | Self::Edits50k => Limit::None,
+        }
+    }
+
+    /// The configuration that is measured.
+    fn text(self, n: u32) -> String {
+        match self {
+            Self::EditRules | Self::EditSettings => {
+                let rules =
+                    (0..n).map(|rule| format!("    http-request set-header X-{rule:05} yes if TRUE\n"));
+                format!(
+                    "frontend f\n    bind 127.0.0.1:80 name main\n    maxconn 100\n{}",
+                    rules.collect::<String>()
+                )
+            }
+            Self::EditServers => {
+                let server = |n: u32| {
+                    format!("    server s{n:05} 10.0.{}.{}:8080 check weight 1\n", n >> 8 & 255, n & 255)
+                };
+                format!("backend b\n    balance roundrobin\n{}", (0..n).map(server).collect::<String>())
+            }
+            _ => configuration(n, self.shape().1),
         }
     }
 
@@ -174,7 +222,7 @@ fn figures(case: HaproxyCase, scale: f64) -> Result<Figures> {
     let (whole, quarter) = (best(case, n)?, best(case, n / 4)?);
     #[expect(clippy::cast_precision_loss, reason = "sizes of files are exact")]
     let speed = whole.bytes as f64 / whole.seconds;
-    let haproxy_seconds = haproxy_seconds(&configuration(n, case.shape().1))?;
+    let haproxy_seconds = haproxy_seconds(&case.text(n))?;
     let reached = match case.limit() {
         Limit::Haproxy => haproxy_seconds.is_none_or(|most| whole.seconds <= most),
         Limit::Speed(least) => speed >= least,
@@ -254,7 +302,7 @@ fn best(case: HaproxyCase, n: u32) -> Result<Sample> {
 
 /// Measures a case in this process.
 pub(crate) fn sample(case: HaproxyCase, n: u32) -> Result<Sample> {
-    let text = configuration(n, case.shape().1).into_bytes();
+    let text = case.text(n).into_bytes();
     let cx = Context::default();
     // The table of directives is read once, whoever comes first.
     black_box(model(&Document::parse(b"global\n"), &cx));
@@ -276,7 +324,7 @@ pub(crate) fn sample(case: HaproxyCase, n: u32) -> Result<Sample> {
             let document = Document::parse(&text);
             let index = document.sections().len() / 2;
             let section = document.sections().get(index).context("there are sections")?;
-            let bytes = changed(section.bytes())?;
+            let bytes = changed(&section.bytes())?;
             let edit = || compare(&document, &document.with_section(index, black_box(&bytes)), &cx);
             ensure!(edit()?.operations().len() == 1, "one change is one operation");
             (repeated(edit), text.len(), 1)
@@ -288,10 +336,82 @@ pub(crate) fn sample(case: HaproxyCase, n: u32) -> Result<Sample> {
             ensure!(found.is_empty(), "what is measured is fine: {found:?}");
             (repeated(whole), text.len(), 1)
         }
+        HaproxyCase::EditRules
+        | HaproxyCase::EditServers
+        | HaproxyCase::EditBackends
+        | HaproxyCase::EditSettings
+        | HaproxyCase::EditSections => (one_change(case, &text, n, &cx)?, text.len(), 1),
+        HaproxyCase::Edits50k => {
+            let document = Document::parse(&text);
+            let mut failed = None;
+            let seconds = repeated(|| {
+                let mut editor = Editor::new(document.clone(), &cx);
+                for backend in 0..n {
+                    let key = SectionKey::named(SectionKind::Backend, format!("backend_{backend:05}"));
+                    failed = weighted(&mut editor, &key, "s1", 7, &cx).err().or(failed.take());
+                }
+                editor.finish()
+            });
+            ensure!(failed.is_none(), "a change failed: {failed:?}");
+            (seconds, text.len(), 1)
+        }
     };
     let peak_rss_bytes = peak_rss_bytes()?;
     let floor_seconds = repeated(|| (0..copies).map(|_| words(black_box(&text))).sum::<usize>());
     Ok(Sample { bytes: u64::try_from(bytes)?, seconds, floor_seconds, peak_rss_bytes })
+}
+
+/// How long one change takes, of a document that stays in use: each begins with what the one before left.
+fn one_change(case: HaproxyCase, text: &[u8], n: u32, cx: &Context) -> Result<f64> {
+    let mut editor = Editor::new(Document::parse(text), cx);
+    let frontend = SectionKey::named(SectionKind::Frontend, "f");
+    let json = serde_json::json!({ "type": "set-header", "hdr_name": "X-New", "hdr_format": "yes" });
+    let (rule, _) = Object::from_json(ObjectKind::HttpRequestRule, &json, cx)?;
+    let mut round = 0_i64;
+    let mut failed = None;
+    let mut change = |editor: &mut Editor<'_>| -> Result<()> {
+        round += 1;
+        let middle = format!("backend_{:05}", n / 2);
+        match case {
+            HaproxyCase::EditRules => editor.create(&frontend, &rule, Some(n / 2))?,
+            HaproxyCase::EditServers => {
+                let backend = SectionKey::named(SectionKind::Backend, "b");
+                weighted(editor, &backend, &format!("s{:05}", n / 2), 1 + round % 100, cx)?;
+            }
+            HaproxyCase::EditBackends => {
+                let backend = SectionKey::named(SectionKind::Backend, middle);
+                weighted(editor, &backend, "s1", 1 + round % 100, cx)?;
+            }
+            HaproxyCase::EditSettings => {
+                let json = serde_json::json!({ "name": "f", "maxconn": 100 + round });
+                editor.replace_settings(&frontend, &Object::from_json(ObjectKind::Frontend, &json, cx)?.0)?;
+            }
+            _ => {
+                let json = serde_json::json!({ "name": format!("new_{round}") });
+                editor.create_section(&SectionModel::from_json(ObjectKind::Backend, &json, cx)?.0)?;
+            }
+        }
+        Ok(())
+    };
+    // What was never read is read once.
+    change(&mut editor)?;
+    let seconds = repeated(|| failed = change(&mut editor).err().or(failed.take()));
+    ensure!(failed.is_none(), "a change failed: {failed:?}");
+    Ok(seconds)
+}
+
+/// Gives a server another weight.
+fn weighted(
+    editor: &mut Editor<'_>,
+    backend: &SectionKey,
+    name: &str,
+    weight: i64,
+    cx: &Context,
+) -> Result<()> {
+    let json = serde_json::json!({ "name": name, "address": "10.0.0.1", "port": 8080, "weight": weight });
+    let (server, _) = Object::from_json(ObjectKind::Server, &json, cx)?;
+    editor.replace(backend, &ChildKey::Name(name.into()), &server)?;
+    Ok(())
 }
 
 fn repeated<T>(mut what: impl FnMut() -> T) -> f64 {

@@ -12,6 +12,7 @@ mod exit;
 mod fuzz;
 mod keywords;
 mod parts;
+mod schema;
 mod soak;
 mod test;
 mod up;
@@ -47,6 +48,8 @@ enum Command {
     Conformance(conformance::Args),
     /// Asks each HAProxy which words it knows, and writes the list of them anew.
     Keywords(keywords::Args),
+    /// Writes what the Dataplane API's specifications ask of properties anew.
+    Schema(schema::Args),
     /// Runs random schedules against a model for as long as asked.
     Soak(soak::Args),
     /// Mutates a corpus of inputs for as long as asked.
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Dist(args) => dist::run(&args),
         Command::Conformance(args) => conformance::run(&args),
         Command::Keywords(args) => keywords::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Soak(args) => soak::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Up(args) => up::run(&args),

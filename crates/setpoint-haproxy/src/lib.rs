@@ -26,6 +26,7 @@ pub mod conformance;
 pub mod edit;
 pub mod keywords;
 pub mod model;
+pub mod schema;
 pub mod secrets;
 pub mod table;
 pub mod text;

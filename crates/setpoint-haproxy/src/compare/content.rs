@@ -11,6 +11,7 @@ use smol_str::SmolStr;
 use super::lcs::{Stretch, align};
 use crate::edit::ChildKey;
 use crate::model::{Field, Fields, Object, ObjectKind, SectionModel, Value};
+use crate::table::directives;
 use crate::text::{Line, Section};
 
 /// A change of one child.
@@ -182,12 +183,8 @@ pub(super) fn attributes(
             (None, None) => true,
         };
         if !same {
-            let show = |value: Option<&Value>| value.map(ToString::to_string);
-            changes.push(AttributeChange {
-                attribute: field.path().to_owned(),
-                old: show(old),
-                new: show(new),
-            });
+            let (old, new) = directives().secrets().shown(field, old, new);
+            changes.push(AttributeChange { attribute: field.path().to_owned(), old, new });
         }
     }
     changes
@@ -209,7 +206,7 @@ pub(super) fn lines(old: &[Arc<Section>], new: &[Arc<Section>]) -> Vec<Attribute
     let read = |sections: &[Arc<Section>]| -> Vec<(Vec<Vec<u8>>, String)> {
         let all = sections.iter().flat_map(|section| section.all_lines());
         all.filter(|line| !line.is_blank())
-            .map(|line| (line_words(&line), String::from_utf8_lossy(line.raw().trim_ascii()).into_owned()))
+            .map(|line| (line_words(&line), directives().secrets().line(&line)))
             .collect()
     };
     let (old, new) = (read(old), read(new));

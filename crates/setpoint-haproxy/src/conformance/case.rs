@@ -169,6 +169,15 @@ fn child_by_name(name: &str) -> Option<ObjectKind> {
 }
 
 impl ModelCase {
+    /// Returns the kind of object that was sent; `None` where there is no model for it.
+    pub fn kind(&self) -> Option<ObjectKind> {
+        match self.child.as_deref() {
+            Some("entries") => None,
+            Some(child) => child_by_name(child),
+            None => section_by_name(&self.section),
+        }
+    }
+
     /// Says whether HAProxy accepts what was written.
     pub fn is_accepted(&self) -> bool {
         self.haproxy_ok == Some(true) || self.haproxy_ok_other.is_some()

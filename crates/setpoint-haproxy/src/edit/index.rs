@@ -14,10 +14,13 @@ const LOG: usize = 1024;
 /// A section that comes or goes moves all after it. That is noted, and counted when a place is asked for.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    places: Option<FxHashMap<(SectionKind, Option<SmolStr>), Vec<Place>>>,
+    places: Option<Places>,
     /// From which place on sections moved, and how far.
     moves: Vec<(usize, isize)>,
 }
+
+/// The places of sections that share kind and name.
+type Places = FxHashMap<(SectionKind, Option<SmolStr>), Vec<Place>>;
 
 #[derive(Clone, Copy, Debug)]
 struct Place {
@@ -87,8 +90,8 @@ impl Index {
     }
 }
 
-fn places(document: &Document) -> FxHashMap<(SectionKind, Option<SmolStr>), Vec<Place>> {
-    let mut places: FxHashMap<_, Vec<Place>> = FxHashMap::default();
+fn places(document: &Document) -> Places {
+    let mut places = Places::default();
     for (index, section) in document.sections().iter().enumerate() {
         let key = (section.kind(), section.key_name().cloned());
         places.entry(key).or_default().push(Place { index, since: 0 });

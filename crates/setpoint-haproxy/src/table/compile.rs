@@ -173,6 +173,7 @@ impl Compiler {
                     None => self.error(line, "nothing repeats so"),
                 },
                 Some(("sequence", text)) => row.sequence = Some(sequence(text)),
+                Some(("secret", path)) => row.secret = Some(self.field(path, Zero::Dropped)),
                 Some(("mirror", prefix)) => row.mirror = self.mirror(&row.items, prefix),
                 Some(("implied", value)) => row.implied = self.implied(&row.items, value),
                 Some(("in", kinds)) => row.places = self.places(kinds, line),
@@ -387,6 +388,7 @@ impl Compiler {
                     None if attribute == "read" => entry.direction = Direction::Read,
                     None if attribute == "write" => entry.direction = Direction::Write,
                     None if attribute == "runtime" => entry.runtime = true,
+                    None if attribute == "secret" => entry.secret = true,
                     None if attribute.starts_with("dynamic") => {
                         let versions = Some(self.versions_of(attribute, row));
                         match attribute.split('@').next() {

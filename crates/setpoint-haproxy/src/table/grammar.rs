@@ -174,6 +174,8 @@ pub(crate) struct Entry {
     pub(crate) dynamic: Option<Versions>,
     /// The same of the opposite of an option that toggles.
     pub(crate) dynamic_no: Option<Versions>,
+    /// Whether its value is nobody's business.
+    pub(crate) secret: bool,
     /// Where its default does not hold.
     pub(crate) default_unless: Vec<super::Unless>,
     /// Whether no HAProxy has it, although the schema has a property for it.

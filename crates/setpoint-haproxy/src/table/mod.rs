@@ -25,6 +25,7 @@
 //!   lines of which the order counts among all lines of that name, `sequence=name:1` where it does only among those that have
 //!   the same second word; `dynamic`, or `dynamic@3.0+`, for what a running HAProxy accepts when something is added to it, with
 //!   `dynamic-yes` and `dynamic-no` where it accepts only one of `word` and `no-word`;
+//!   `secret=path`, and of an option `secret`, for what is never shown;
 //!   `default-unless=path:value` where a default does not hold: where the section, or with `global:path` the `global` section,
 //!   has that value, or where no value is given, any;
 //!   `implied=value` for what the API adds to what it is sent where nothing is said of it; `refused` for what the schema has
@@ -46,6 +47,7 @@ pub(crate) mod limits;
 pub(crate) mod read;
 mod rules;
 pub(crate) mod samples;
+mod secrets;
 mod shape;
 pub(crate) mod units;
 pub(crate) mod write;
@@ -132,6 +134,8 @@ pub(crate) struct Row {
     pub(crate) runtime: bool,
     /// The versions that accept it of something that is added to a running HAProxy.
     pub(crate) dynamic: Option<Versions>,
+    /// The field that is never shown.
+    pub(crate) secret: Option<Field>,
     /// The lines among which its place matters.
     pub(crate) sequence: Option<Sequence>,
     /// Where its default does not hold.
@@ -240,6 +244,7 @@ impl Row {
             implied: None,
             runtime: false,
             dynamic: None,
+            secret: None,
             sequence: None,
             default_unless: Vec::new(),
             refused: false,
@@ -307,6 +312,7 @@ pub struct Directives {
     names: Vec<Option<Field>>,
     metadata: Option<Field>,
     own: Option<Field>,
+    secrets: secrets::Secrets,
     errors: Vec<String>,
     /// How many rows there are up to the end of each text.
     ends: Vec<usize>,
@@ -370,7 +376,9 @@ impl Directives {
                 kind.shape.slots.insert("metadata", Slot::Json(metadata));
             }
         }
+        let secrets = secrets::Secrets::of(&compiled.rows);
         Self {
+            secrets,
             fields: compiled.fields,
             rows: compiled.rows,
             kinds,
@@ -425,6 +433,11 @@ impl Directives {
             })
         }
         name == "cond_test" || self.kinds.iter().any(|kind| any(&kind.shape, name))
+    }
+
+    /// Returns what is never shown.
+    pub(crate) fn secrets(&self) -> &secrets::Secrets {
+        &self.secrets
     }
 
     /// Returns the field that keeps the comment of an object.

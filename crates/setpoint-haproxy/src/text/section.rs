@@ -46,6 +46,7 @@ pub struct Section {
 }
 
 /// What the parser knows between two lines and that decides over the next.
+#[expect(clippy::struct_excessive_bools, reason = "each is an answer to a question of its own")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
     /// How many `.if` are open.

@@ -392,3 +392,37 @@ fn a_variable_outside_of_double_quotes_is_warned_of_because_haproxy_does_not_exp
         assert!(output.contains("'${FILE}'"), "{version:?}: {output}");
     }
 }
+
+fn errors_of(text: &str) -> Vec<String> {
+    let found = check(&Document::parse(text.as_bytes()), &Checks::default());
+    let errors = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+    errors.map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_only_looks_like_a_name_is_no_error() {
+    for text in [
+        "frontend f\n  acl a src 10.0.0.1\n  acl b src 10.0.0.2\n  http-request deny if a OR b\n",
+        "backend b\n  server track 10.0.0.1:80\n  server resolvers 10.0.0.2:80 check\n",
+        "frontend f\n  http-request set-header X-A table if { path /table }\n",
+        "frontend f\n  http-request set-header X-A \"the table of contents\" unless { path table x }\n",
+    ] {
+        assert_eq!(errors_of(text), [""; 0], "{text}");
+    }
+    let tracked = "frontend f\n  http-request track-sc0 src table nowhere\n";
+    assert_eq!(errors_of(tracked).len(), 1);
+    let named = "backend b\n  server s 10.0.0.1:80 track nowhere/s\n";
+    assert_eq!(errors_of(named).len(), 1);
+}
+
+#[test]
+fn what_haproxy_tolerates_is_a_warning() {
+    for text in [
+        "global\n  log ring@nowhere local0\n",
+        "backend b\n  email-alert mailers nowhere\n",
+        "frontend f\n  log 127.0.0.1 profile nowhere local0\n",
+    ] {
+        assert_eq!(errors_of(text), [""; 0], "{text}");
+        assert!(!check(&Document::parse(text.as_bytes()), &Checks::default()).is_empty(), "{text}");
+    }
+}

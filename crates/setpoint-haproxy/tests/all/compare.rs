@@ -463,3 +463,32 @@ fn operations_carry_the_objects_of_the_api() {
         serde_json::json!({"name": "s", "address": "10.0.0.1", "port": 80, "weight": 5})
     );
 }
+
+#[test]
+fn a_difference_never_shows_a_secret() {
+    for (section, line) in [
+        ("userlist u", "user ann insecure-password XX"),
+        ("userlist u", "user ann password XX groups a"),
+        ("backend b", "stats auth ann:XX"),
+        ("listen l", "stats auth ann:XX"),
+        ("listen l", "bind :80 ssl crt a.pem ca-sign-pass XX"),
+        ("global", "cluster-secret XX"),
+        ("backend b", "dynamic-cookie-key XX"),
+        ("frontend f", "bind :80 name a ca-sign-pass \"XX\""),
+        ("backend b", "server s 10.0.0.1:1 tcp-md5sig XX"),
+    ] {
+        for wrap in ["L", ".if 1\n  L\n  .endif"] {
+            let text =
+                |secret: &str| format!("{section}\n  {}\n", wrap.replace('L', &line.replace("XX", secret)));
+            let found = diff(&text("hunter1"), &text("hunter2"));
+            assert!(!found.is_empty(), "{line}");
+            let plan = found.plan("x");
+            let shown = format!("{} {:?} {}", plan, plan, serde_json::to_string(&plan).unwrap());
+            assert!(!shown.contains("hunter"), "{shown}");
+            assert!(shown.contains("secret"), "{shown}");
+            let whole =
+                diff("global\n", &format!("global\n{}", text("hunter1").replace("global\n", "global\n")));
+            assert!(!format!("{:?}", whole.plan("x")).contains("hunter"), "{line}");
+        }
+    }
+}

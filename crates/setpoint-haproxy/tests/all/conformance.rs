@@ -10,8 +10,16 @@ use setpoint_haproxy::table::directives;
 use setpoint_haproxy::text::Document;
 
 pub(crate) fn recording(version: Version, kind: &str) -> String {
-    let file = format!("tests/data/recordings/{version}.{kind}.jsonl.gz");
-    let compressed = std::fs::File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file)).unwrap();
+    unpacked(&format!("tests/data/recordings/{version}.{kind}.jsonl.gz"))
+}
+
+/// What the original refused, of all versions.
+pub(crate) fn refusals() -> String {
+    unpacked("tests/data/recordings/refused.jsonl.gz")
+}
+
+fn unpacked(file: &str) -> String {
+    let compressed = std::fs::File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
     let mut text = String::new();
     flate2::read::GzDecoder::new(compressed).read_to_string(&mut text).unwrap();
     text

@@ -18,5 +18,6 @@ mod printer;
 mod refused;
 mod runtime;
 mod samples;
+mod schema;
 mod text;
 mod words;
