@@ -61,7 +61,7 @@ impl Given {
                     }
                 }
                 SectionKind::Defaults => {
-                    given.verifies_by_default |= part.lines.iter().any(is_verifying_default)
+                    given.verifies_by_default |= part.lines.iter().any(is_verifying_default);
                 }
                 _ => {}
             }

@@ -244,7 +244,7 @@ fn check_knows_the_variables_that_it_is_told() {
 #[test]
 fn check_shows_the_first_hundred_errors_of_a_file_and_all_if_asked() {
     let sandbox = sandbox();
-    let lines: String = (0..300).map(|number| format!("    bogus{number}\n")).collect();
+    let lines = (0..300).map(|number| format!("    bogus{number}\n")).collect::<Vec<_>>().concat();
     sandbox.write("many.cfg", &format!("backend b\n{lines}"));
     let shown = |more: &[&str]| {
         let args = ["haproxy", "check", "many.cfg"].into_iter().chain(more.iter().copied());
@@ -265,7 +265,7 @@ fn check_shows_the_first_hundred_errors_of_a_file_and_all_if_asked() {
 #[test]
 fn a_line_of_many_words_is_shown_around_what_is_wrong_with_it() {
     let sandbox = sandbox();
-    let words: String = (0..20_000).map(|number| format!(" no-such-option-{number}")).collect();
+    let words = (0..20_000).map(|number| format!(" no-such-option-{number}")).collect::<Vec<_>>().concat();
     sandbox.write("long.cfg", &format!("backend b\n    server s1 10.0.0.1:80{words}\n"));
     let out = sandbox.run(&["haproxy", "check", "--all", "long.cfg"]).out();
     assert!(out.len() < 100_000, "{} bytes", out.len());

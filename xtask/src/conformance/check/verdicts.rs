@@ -159,7 +159,12 @@ impl Verdicts {
 }
 
 fn key(text: &[u8]) -> String {
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut key = String::with_capacity(64);
+    for byte in Sha256::digest(text) {
+        // Writing to a string can't fail.
+        let _ = std::fmt::Write::write_fmt(&mut key, format_args!("{byte:02x}"));
+    }
+    key
 }
 
 /// Asks HAProxy of each text in a process of its own, as many at a time as there are processors.
