@@ -3,7 +3,8 @@
 //! ```text
 //!  lossless-…   bytes to a document            ┐
 //!  typed-…      bytes to the typed model       ├─ beside the same bytes split into lines and words, and `haproxy -c`
-//!  compare-…    two texts to operations        ┘
+//!  compare-…    two texts to operations        │
+//!  check-…      bytes to all that is wrong     ┘
 //!  edit-…       one change of a document of 1 MB, whatever its shape
 //!  edits-50k    a change in each of 50,000 backends
 //! ```
@@ -17,9 +18,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use setpoint_haproxy::check::{Checks, check};
 use setpoint_haproxy::compare::compare;
 use setpoint_haproxy::edit::{ChildKey, Editor, SectionKey};
-use setpoint_haproxy::model::{Context, Object, ObjectKind, SectionModel, model};
+use setpoint_haproxy::model::{Context, Object, ObjectKind, SectionModel, Version, model};
 use setpoint_haproxy::text::{Document, SectionKind};
 use setpoint_testutils::manifest::{MANIFEST_FILE, MANIFEST_VARIABLE, Manifest, PartState};
 
@@ -65,6 +67,14 @@ pub(crate) enum HaproxyCase {
     Compare50k,
     /// Two mixed texts with one change, to operations.
     CompareMixed,
+    /// 5,000 backends, to all that is wrong with them.
+    #[value(name = "check-5k")]
+    Check5k,
+    /// 50,000 backends, to all that is wrong with them.
+    #[value(name = "check-50k")]
+    Check50k,
+    /// A mixed configuration, to all that is wrong with it.
+    CheckMixed,
     /// A rule put into the middle of 20,000 rules of one frontend.
     EditRules,
     /// A server changed among 20,000 servers of one backend.
@@ -87,6 +97,8 @@ enum Limit {
     Speed(f64),
     /// So many seconds, at most.
     Seconds(f64),
+    /// Not longer than `haproxy -c` takes.
+    Haproxy,
     /// Nothing was set.
     None,
 }
@@ -99,11 +111,14 @@ impl HaproxyCase {
             | Self::Typed5k
             | Self::Compare5k
             | Self::CompareEdit5k
+            | Self::Check5k
             | Self::EditBackends
             | Self::EditSections => (5_000, false),
             Self::Typed20k | Self::EditRules | Self::EditServers | Self::EditSettings => (20_000, false),
-            Self::Lossless50k | Self::Typed50k | Self::Compare50k | Self::Edits50k => (50_000, false),
-            Self::LosslessMixed | Self::TypedMixed | Self::CompareMixed => (1_000, true),
+            Self::Lossless50k | Self::Typed50k | Self::Compare50k | Self::Check50k | Self::Edits50k => {
+                (50_000, false)
+            }
+            Self::LosslessMixed | Self::TypedMixed | Self::CompareMixed | Self::CheckMixed => (1_000, true),
         }
     }
 
@@ -113,6 +128,7 @@ impl HaproxyCase {
             Self::Typed5k | Self::Typed20k | Self::Typed50k | Self::TypedMixed => Limit::Speed(60e6),
             Self::Compare5k => Limit::Seconds(0.015),
             Self::CompareEdit5k => Limit::Seconds(0.001),
+            Self::Check5k | Self::Check50k | Self::CheckMixed => Limit::Haproxy,
             Self::EditRules
             | Self::EditServers
             | Self::EditBackends
@@ -206,7 +222,9 @@ fn figures(case: HaproxyCase, scale: f64) -> Result<Figures> {
     let (whole, quarter) = (best(case, n)?, best(case, n / 4)?);
     #[expect(clippy::cast_precision_loss, reason = "sizes of files are exact")]
     let speed = whole.bytes as f64 / whole.seconds;
+    let haproxy_seconds = haproxy_seconds(&case.text(n))?;
     let reached = match case.limit() {
+        Limit::Haproxy => haproxy_seconds.is_none_or(|most| whole.seconds <= most),
         Limit::Speed(least) => speed >= least,
         Limit::Seconds(most) => whole.seconds <= most,
         Limit::None => true,
@@ -222,7 +240,7 @@ fn figures(case: HaproxyCase, scale: f64) -> Result<Figures> {
         ratio: whole.seconds / whole.floor_seconds,
         growth: whole.seconds / (4.0 * quarter.seconds),
         peak_rss_bytes: whole.peak_rss_bytes,
-        haproxy_seconds: haproxy_seconds(&case.text(n))?,
+        haproxy_seconds,
         missed: !(reached && small),
     })
 }
@@ -310,6 +328,13 @@ pub(crate) fn sample(case: HaproxyCase, n: u32) -> Result<Sample> {
             let edit = || compare(&document, &document.with_section(index, black_box(&bytes)), &cx);
             ensure!(edit()?.operations().len() == 1, "one change is one operation");
             (repeated(edit), text.len(), 1)
+        }
+        HaproxyCase::Check5k | HaproxyCase::Check50k | HaproxyCase::CheckMixed => {
+            let checks = Checks { version: Some(Version::LATEST), ..Checks::default() };
+            let whole = || check(&Document::parse(black_box(&text)), &checks);
+            let found = whole();
+            ensure!(found.is_empty(), "what is measured is fine: {found:?}");
+            (repeated(whole), text.len(), 1)
         }
         HaproxyCase::EditRules
         | HaproxyCase::EditServers

@@ -1,4 +1,6 @@
-//! `cargo xtask conformance haproxy`: holds the model to recordings of the original Dataplane API.
+//! `cargo xtask conformance haproxy`: holds the model to recordings of the original Dataplane API, and `check` to HAProxy.
+
+mod check;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -25,6 +27,9 @@ pub(crate) struct Args {
     /// One object a line, for other programs.
     #[arg(long)]
     json: bool,
+    /// The folder of configurations and single lines that `check` is held to HAProxy with.
+    #[arg(long, value_name = "DIR", required_if_eq("subject", "check"))]
+    corpus: Option<PathBuf>,
     /// Shows each disagreement.
     #[arg(long)]
     show: bool,
@@ -38,11 +43,15 @@ pub(crate) struct Args {
 enum Subject {
     /// HAProxy configuration, against the Dataplane API 3.0 to 3.4.
     Haproxy,
+    /// `setpoint haproxy check`, against `haproxy -c` of each version, over a corpus.
+    Check,
 }
 
 /// Replays the recordings; a disagreement without a reason is a failure.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let Subject::Haproxy = args.subject;
+    if let (Subject::Check, Some(corpus)) = (args.subject, &args.corpus) {
+        return check::run(corpus, args.json, args.show);
+    }
     let folder = match &args.recordings {
         Some(folder) => folder.clone(),
         None => workspace::root().join("crates/setpoint-haproxy/tests/data/recordings"),

@@ -76,6 +76,13 @@ pub(crate) fn print(text: &str) -> Result<(), CliError> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)
 }
 
+/// Writes bytes to the standard output as they are.
+#[cfg(feature = "haproxy")]
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), CliError> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(CliError::Output)
+}
+
 /// Writes one value as JSON on several lines, as people like to read it, if a terminal reads it.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
     let text = if io::stdout().is_terminal() {

@@ -1,9 +1,10 @@
 //! Names that are given twice.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
+use super::configuration::{CheckedLine, Configuration, Part};
 use crate::model::Version;
-use crate::text::{Diagnostic, Document, Problem, Section, SectionKind, Severity};
+use crate::text::{Diagnostic, Problem, SectionKind, Severity};
 
 /// All proxies have names of their own from this version on; before it, those that serve and those that are served.
 const SINCE_ONE_SPACE: Version = Version::V3_3;
@@ -59,104 +60,95 @@ fn named_lines(kind: SectionKind) -> &'static [(&'static str, Severity)] {
 }
 
 /// Looks for names that are given twice. What is under a condition may be there once whatever the text shows.
-pub(super) fn check(document: &Document, version: Option<Version>, found: &mut Vec<Diagnostic>) {
-    let mut sections = Sections { version, seen: HashMap::new() };
-    let defaults = defaults(document);
-    let mut first_line = 1_u32;
-    for section in document.sections() {
-        if !section.is_conditional() {
-            sections.look_at(section, first_line, found);
-            ambiguous_from(section, first_line, &defaults, found);
-            for (keyword, severity) in named_lines(section.kind()) {
-                lines(section, first_line, keyword, *severity, found);
-            }
+pub(super) fn check(
+    configuration: &Configuration<'_>,
+    version: Option<Version>,
+    found: &mut [Vec<Diagnostic>],
+) {
+    let mut sections = Sections { version, seen: FxHashMap::default() };
+    let defaults = defaults(configuration);
+    for part in &configuration.parts {
+        let Some(found) = found.get_mut(part.file) else { continue };
+        if let Some(header) = part.header.as_ref().filter(|header| header.certain) {
+            sections.look_at(part, header, found);
+            ambiguous_from(part, header, &defaults, found);
         }
-        first_line = first_line.saturating_add(section.line_count());
+        for (keyword, severity) in named_lines(part.kind) {
+            lines(part, keyword, *severity, found);
+        }
     }
 }
 
 /// The names of sections so far: what gave them, and in which line.
 struct Sections {
     version: Option<Version>,
-    seen: HashMap<(Space, Vec<u8>), (SectionKind, u32)>,
+    seen: FxHashMap<(Space, String), (SectionKind, u32)>,
 }
 
 impl Sections {
-    fn look_at(&mut self, section: &Section, first_line: u32, found: &mut Vec<Diagnostic>) {
-        let (Some(name), Some(header)) = (section.name(), section.header()) else { return };
-        if header.words().any(|word| word.variable) {
-            return;
-        }
-        let (kind, number) = (section.kind(), first_line.saturating_add(header.number()));
+    fn look_at(&mut self, part: &Part<'_>, header: &CheckedLine<'_>, found: &mut Vec<Diagnostic>) {
+        let Some(name) = part.name() else { return };
+        let (kind, number) = (part.kind, header.number);
         let spaces = spaces(kind);
         let one_space = self.version.is_some_and(|version| version >= SINCE_ONE_SPACE);
         let looked_at = match kind {
             SectionKind::Frontend | SectionKind::Backend if one_space => &[Space::Front, Space::Back],
             _ => &*spaces,
         };
-        let other = looked_at.iter().find_map(|space| self.seen.get(&(*space, name.to_vec())).copied());
+        let other = looked_at.iter().find_map(|space| self.seen.get(&(*space, name.to_string())).copied());
         for space in &spaces {
-            self.seen.insert((*space, name.to_vec()), (kind, number));
+            self.seen.insert((*space, name.to_string()), (kind, number));
         }
-        let (Some((other, line)), Some(keyword)) = (other, header.words().next()) else { return };
-        let name = String::from_utf8_lossy(&name);
+        let (Some((other, line)), Some(keyword)) = (other, header.words.first()) else { return };
         let message = format!("another {other} is called `{name}`");
-        let place = (keyword.column, keyword.raw);
-        let said = Diagnostic::new(Problem::DuplicateSection, first_line, &header, place, message);
+        let said = header.diagnostic(Problem::DuplicateSection, (keyword.column, keyword.raw), message);
         let hint = format!("the other one is in line {line}");
         // HAProxy passes over the second userlist.
-        let severity = if kind == SectionKind::Userlist { Severity::Warning } else { Severity::Error };
-        found.push(Diagnostic { severity, ..said.with_hint(hint) });
+        let said = if kind == SectionKind::Userlist { said.warning() } else { said };
+        found.push(said.with_hint(hint));
     }
 }
 
-/// How many sections `defaults` bear each name.
-fn defaults(document: &Document) -> HashMap<Vec<u8>, usize> {
-    let mut counts = HashMap::new();
-    for section in document.sections() {
-        if section.kind() == SectionKind::Defaults
-            && !section.is_conditional()
-            && let Some(name) = section.name()
-        {
-            *counts.entry(name.into_owned()).or_default() += 1;
-        }
+/// How many sections `defaults` have each name.
+fn defaults(configuration: &Configuration<'_>) -> FxHashMap<String, usize> {
+    let mut counts = FxHashMap::default();
+    let defaults =
+        configuration.parts.iter().filter(|part| part.kind == SectionKind::Defaults && part.is_certain());
+    for name in defaults.filter_map(Part::name) {
+        *counts.entry(name.into_owned()).or_default() += 1;
     }
     counts
 }
 
 /// Looks whether the `defaults` that a section refers to could be several.
 fn ambiguous_from(
-    section: &Section,
-    first_line: u32,
-    defaults: &HashMap<Vec<u8>, usize>,
+    part: &Part<'_>,
+    header: &CheckedLine<'_>,
+    defaults: &FxHashMap<String, usize>,
     found: &mut Vec<Diagnostic>,
 ) {
-    let (Some(from), Some(header)) = (section.from(), section.header()) else { return };
-    let count = defaults.get(&*from).copied().unwrap_or_default();
-    if let (true, Some(word)) = (count > 1, header.words().find(|word| word.text == from)) {
+    let Some(word) = part.from() else { return };
+    let count = defaults.get(&*word.to_str_lossy()).copied().unwrap_or_default();
+    if count > 1 {
         let message = format!("{count} defaults sections are called `{}`", word.to_str_lossy());
-        let place = (word.column, word.raw);
-        let said = Diagnostic::new(Problem::DuplicateSection, first_line, &header, place, message);
+        let said = header.diagnostic(Problem::DuplicateSection, (word.column, word.raw), message);
         found.push(said.with_hint("give each that is referred to a name of its own"));
     }
 }
 
 /// Looks for lines of a section that give the same name.
-fn lines(section: &Section, first_line: u32, keyword: &str, severity: Severity, found: &mut Vec<Diagnostic>) {
-    let mut seen: HashMap<Vec<u8>, u32> = HashMap::new();
-    for line in section.lines().filter(|line| line.error().is_none()) {
-        let mut words = line.words();
-        let (Some(first), Some(name)) = (words.next(), words.next()) else { continue };
+fn lines(part: &Part<'_>, keyword: &str, severity: Severity, found: &mut Vec<Diagnostic>) {
+    let mut seen: FxHashMap<&[u8], u32> = FxHashMap::default();
+    for line in part.lines.iter().filter(|line| line.certain) {
+        let (Some(first), Some(name)) = (line.words.first(), line.words.get(1)) else { continue };
         if !first.is(keyword) || name.variable {
             continue;
         }
-        let number = first_line.saturating_add(line.number());
-        if let Some(other) = seen.insert(name.text.to_vec(), number) {
+        if let Some(other) = seen.insert(&name.text, line.number) {
             let message = format!("another {keyword} of this section is called `{}`", name.to_str_lossy());
-            let place = (name.column, name.raw);
-            let said = Diagnostic::new(Problem::DuplicateName, first_line, &line, place, message);
-            found
-                .push(Diagnostic { severity, ..said.with_hint(format!("the other one is in line {other}")) });
+            let said = line.diagnostic(Problem::DuplicateName, (name.column, name.raw), message);
+            let said = said.with_hint(format!("the other one is in line {other}"));
+            found.push(if severity == Severity::Warning { said.warning() } else { said });
         }
     }
 }

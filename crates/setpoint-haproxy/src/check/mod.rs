@@ -2,10 +2,11 @@
 //! know or accept.
 //!
 //! ```text
-//! Document ─┬─ the text itself ──────────────────────────▶ Vec<Diagnostic>, in the order of the file
-//!           ├─ names: used and not given, given twice ────▶      ▲
-//!           ├─ sections and keywords of a version ────────▶      │
-//!           └─ values, expressions, variables of lines ───────────┘
+//! Documents ─┬─ the text itself ───────────────────────────▶ Vec<Diagnostic>, in the order of the file
+//!            └─ the lines that HAProxy reads ─┐                       ▲
+//!                 ├─ sections and names given twice ──────────────────┤
+//!                 ├─ sections, keywords, options of a version ────────┤
+//!                 └─ words, values, conditions, names that are used ──┘
 //! ```
 //!
 //! ```
@@ -18,33 +19,69 @@
 //! assert_eq!(found[0].hint.as_deref(), Some("did you mean `shop`?"));
 //! ```
 
+mod acls;
+mod condition;
+mod configuration;
+mod covered;
 mod duplicates;
+mod hints;
+mod lines;
 mod names;
+mod needs;
 mod references;
-mod values;
 mod variables;
 mod versions;
 
+use std::collections::BTreeMap;
+
 use crate::model::Version;
 use crate::text::{Diagnostic, Document};
+use configuration::Configuration;
+use hints::Hints;
 
+pub use covered::{Covered, covered};
 pub use references::{FileKind, FileReference, files};
 
 /// What is checked.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Checks {
     /// The version that the configuration is for; without one, what any version from 2.6 to 3.4 knows is fine.
     pub version: Option<Version>,
+    /// Variables that are known. Of a line that expands any other, only the text is checked.
+    pub env: BTreeMap<String, String>,
 }
 
 /// All that is wrong with a configuration, in the order of the file.
 pub fn check(document: &Document, checks: &Checks) -> Vec<Diagnostic> {
-    let mut found = document.diagnostics();
-    references::check(document, &mut found);
-    duplicates::check(document, checks.version, &mut found);
-    versions::check(document, checks.version, &mut found);
-    values::check(document, checks.version, &mut found);
-    variables::check(document, &mut found);
-    found.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
+    check_together(&[document], checks).pop().unwrap_or_default()
+}
+
+/// All that is wrong with files that are one configuration, as HAProxy reads several `-f`: for each file, in its order.
+///
+/// ```
+/// use setpoint_haproxy::check::{Checks, check_together};
+/// use setpoint_haproxy::text::Document;
+///
+/// let front = Document::parse(b"frontend f\n  bind :80\n  default_backend shop\n");
+/// let back = Document::parse(b"backend shop\n");
+/// assert_eq!(check_together(&[&front, &back], &Checks::default()), [[], []]);
+/// ```
+pub fn check_together(documents: &[&Document], checks: &Checks) -> Vec<Vec<Diagnostic>> {
+    let mut found: Vec<Vec<Diagnostic>> = documents.iter().map(|document| document.diagnostics()).collect();
+    let configuration = Configuration::read(documents, checks, &mut found);
+    for (file, found) in found.iter_mut().enumerate() {
+        found.retain(|diagnostic| {
+            diagnostic.problem.is_of_words() || !configuration.is_unread(file, diagnostic.line)
+        });
+    }
+    let mut hints = Hints::default();
+    duplicates::check(&configuration, checks.version, &mut found);
+    versions::check(&configuration, checks.version, &mut hints, &mut found);
+    lines::check(&configuration, checks.version, &mut hints, &mut found);
+    needs::check(&configuration, checks.version, &mut found);
+    variables::check(&configuration, &mut found);
+    for found in &mut found {
+        found.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
+    }
     found
 }

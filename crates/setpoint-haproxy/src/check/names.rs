@@ -1,8 +1,9 @@
 //! The names that a configuration gives.
 
-use std::collections::BTreeSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::text::{Document, Section, SectionKind, Word};
+use super::configuration::{Configuration, Part};
+use crate::text::SectionKind;
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,11 +24,6 @@ pub(super) enum Name {
 }
 
 impl Name {
-    /// Whether HAProxy only warns of, or passes over, such a name that is not given.
-    pub(super) fn is_tolerated(self) -> bool {
-        matches!(self, Self::Ring | Self::Mailers | Self::LogProfile)
-    }
-
     /// What it is called in a message.
     pub(super) fn noun(self) -> &'static str {
         match self {
@@ -50,8 +46,7 @@ impl Name {
     fn of(kind: SectionKind) -> &'static [Self] {
         match kind {
             SectionKind::Defaults => &[Self::Defaults],
-            SectionKind::Backend | SectionKind::Listen => &[Self::Backend, Self::Table],
-            SectionKind::Frontend => &[Self::Table],
+            SectionKind::Backend | SectionKind::Listen => &[Self::Backend],
             SectionKind::Userlist => &[Self::Userlist],
             SectionKind::Peers => &[Self::Peers],
             SectionKind::Mailers => &[Self::Mailers],
@@ -66,59 +61,68 @@ impl Name {
     }
 }
 
-/// The names that a whole document gives.
+/// The names that a whole configuration gives.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    given: BTreeSet<(Name, String)>,
+    given: FxHashMap<Name, FxHashSet<String>>,
     /// Servers, as `backend/server`.
-    servers: BTreeSet<String>,
+    servers: FxHashSet<String>,
+    /// Proxies whose servers have names that are written nowhere.
+    templated: FxHashSet<String>,
     /// Whether some name is made of a variable: then any name may be given.
     open: bool,
 }
 
 impl Names {
-    pub(super) fn of(document: &Document) -> Self {
+    pub(super) fn of(configuration: &Configuration<'_>) -> Self {
         let mut names = Self::default();
-        for section in document.sections() {
-            let name = section.name().map(|name| String::from_utf8_lossy(&name).into_owned());
-            names.open |= section.header().is_some_and(|header| header.words().any(|word| word.variable));
-            for kind in Name::of(section.kind()) {
-                names.given.extend(name.clone().map(|name| (*kind, name)));
-            }
-            if let (SectionKind::Peers, Some(name)) = (section.kind(), &name) {
-                let tables =
-                    second_words(section, "table").map(|table| (Name::Table, format!("{name}/{table}")));
-                names.given.extend(tables);
-            }
-            if let Some(name) = name.filter(|_| section.kind().is_proxy()) {
-                names
-                    .servers
-                    .extend(second_words(section, "server").map(|server| format!("{name}/{server}")));
-            }
+        for part in &configuration.parts {
+            names.add(part);
         }
         // HAProxy makes one by itself from /etc/resolv.conf.
-        names.given.insert((Name::Resolvers, "default".to_owned()));
+        names.given.entry(Name::Resolvers).or_default().insert("default".to_owned());
         names
     }
 
-    pub(super) fn has(&self, kind: Name, name: &str) -> bool {
-        self.open || self.given.contains(&(kind, name.to_owned()))
+    fn add(&mut self, part: &Part<'_>) {
+        self.open |= part.header.as_ref().is_some_and(super::configuration::CheckedLine::is_open);
+        let Some(name) = part.name() else { return };
+        for kind in Name::of(part.kind) {
+            self.given.entry(*kind).or_default().insert(name.clone().into_owned());
+        }
+        if !(part.kind.is_proxy() || part.kind == SectionKind::Peers) {
+            return;
+        }
+        for line in &part.lines {
+            let (Some(keyword), Some(second)) = (line.words.first(), line.words.get(1)) else { continue };
+            let path = || format!("{name}/{}", second.to_str_lossy());
+            if keyword.is("server") {
+                if second.variable {
+                    self.templated.insert(name.clone().into_owned());
+                }
+                self.servers.insert(path());
+            } else if keyword.is("server-template") {
+                self.templated.insert(name.clone().into_owned());
+            } else if keyword.is("table") && part.kind == SectionKind::Peers {
+                self.given.entry(Name::Table).or_default().insert(path());
+            } else if keyword.is("stick-table") {
+                self.given.entry(Name::Table).or_default().insert(name.clone().into_owned());
+            }
+        }
     }
 
+    pub(super) fn has(&self, kind: Name, name: &str) -> bool {
+        self.open || self.given.get(&kind).is_some_and(|names| names.contains(name))
+    }
+
+    /// Whether a server is there, as `backend/server`; one of a template may be.
     pub(super) fn has_server(&self, path: &str) -> bool {
-        self.open || self.servers.contains(path)
+        let proxy = path.split_once('/').map_or(path, |(proxy, _)| proxy);
+        self.open || self.servers.contains(path) || self.templated.contains(proxy)
     }
 
     /// All names of a kind.
     pub(super) fn all(&self, kind: Name) -> impl Iterator<Item = &str> {
-        self.given.iter().filter(move |(held, _)| *held == kind).map(|(_, name)| name.as_str())
+        self.given.get(&kind).into_iter().flatten().map(String::as_str)
     }
-}
-
-fn second_words<'s>(section: &'s Section, keyword: &'static str) -> impl Iterator<Item = String> + 's {
-    section.lines().filter_map(move |line| {
-        let mut words = line.words();
-        let first: Word<'_> = words.next()?;
-        first.is(keyword).then(|| words.next().map(|word| word.to_str_lossy().into_owned())).flatten()
-    })
 }

@@ -1,279 +1,307 @@
 //! Names that are used, and files.
 
+use std::sync::LazyLock;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::configuration::{CheckedLine, Configuration, Part};
+use super::hints::Hints;
 use super::names::{Name, Names};
-use crate::text::{Diagnostic, Document, Line, Problem, Section, SectionKind, Severity, Word, nearest};
+use crate::model::{Field, Version};
+use crate::table::accept::Match;
+use crate::table::{Row, accepted};
+use crate::text::{Diagnostic, Document, Problem, SectionKind, Severity, Word};
 
-/// Where a line names something: after its keyword, or after a word further on.
-enum Place {
-    /// The n-th word.
-    Nth(usize),
-    /// The word after this one, which is sought from the n-th word on.
-    After(&'static str, usize),
-    /// The word after `table` of a rule that tracks something: elsewhere that is a word as any other.
-    Tracked,
+/// What a value names.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    /// A section, or something that one holds.
+    Named(Name),
+    /// One that HAProxy looks for even where it tolerates others of its kind.
+    Strict(Name),
+    /// A server: of the section at hand, or `backend/server`.
+    Server,
+    /// An address that may be `ring@NAME`.
+    Address,
 }
 
-/// Keyword (with its second word, if that matters), where the name stands, and what it is the name of.
-const PLACES: &[(&str, &str, Place, Name)] = &[
-    ("use_backend", "", Place::Nth(1), Name::Backend),
-    ("default_backend", "", Place::Nth(1), Name::Backend),
-    ("server", "", Place::After("resolvers", 3), Name::Resolvers),
-    ("server-template", "", Place::After("resolvers", 4), Name::Resolvers),
-    ("default-server", "", Place::After("resolvers", 1), Name::Resolvers),
-    ("httpclient.resolvers.id", "", Place::Nth(1), Name::Resolvers),
-    ("stick-table", "", Place::After("peers", 1), Name::Peers),
-    ("stick", "", Place::After("table", 3), Name::Table),
-    ("tcp-request", "", Place::Tracked, Name::Table),
-    ("http-request", "", Place::Tracked, Name::Table),
-    ("http-response", "", Place::Tracked, Name::Table),
-    ("email-alert", "mailers", Place::Nth(2), Name::Mailers),
-    ("errorfiles", "", Place::Nth(1), Name::HttpErrors),
-    ("filter", "cache", Place::Nth(2), Name::Cache),
-    ("filter", "fcgi-app", Place::Nth(2), Name::FcgiApp),
-    ("http-request", "cache-use", Place::Nth(2), Name::Cache),
-    ("http-response", "cache-store", Place::Nth(2), Name::Cache),
-    ("use-fcgi-app", "", Place::Nth(1), Name::FcgiApp),
-    ("log", "", Place::After("profile", 2), Name::LogProfile),
+/// The first word of a line, the field of its row that holds a name, and what it is the name of.
+const PLACES: &[(&str, &str, Target)] = {
+    use Target::{Address, Named, Server, Strict};
+    &[
+        ("use_backend", "name", Named(Name::Backend)),
+        ("default_backend", "default_backend", Named(Name::Backend)),
+        ("server", "resolvers", Named(Name::Resolvers)),
+        ("server-template", "resolvers", Named(Name::Resolvers)),
+        ("default-server", "default_server.resolvers", Named(Name::Resolvers)),
+        ("stick-table", "stick_table.peers", Named(Name::Peers)),
+        ("stick", "table", Named(Name::Table)),
+        ("filter", "table", Named(Name::Table)),
+        ("http-request", "track_sc_table", Named(Name::Table)),
+        ("http-response", "track_sc_table", Named(Name::Table)),
+        ("tcp-request", "track_table", Named(Name::Table)),
+        ("email-alert", "email_alert.mailers", Named(Name::Mailers)),
+        ("errorfiles", "name", Named(Name::HttpErrors)),
+        ("filter", "cache_name", Named(Name::Cache)),
+        ("filter", "app_name", Named(Name::FcgiApp)),
+        ("http-request", "cache_name", Named(Name::Cache)),
+        ("http-response", "cache_name", Named(Name::Cache)),
+        ("http-request", "resolvers", Named(Name::Resolvers)),
+        ("tcp-request", "resolve_resolvers", Named(Name::Resolvers)),
+        ("use-fcgi-app", "use_fcgi_app", Named(Name::FcgiApp)),
+        ("log", "profile", Named(Name::LogProfile)),
+        ("http-request", "log_profile", Strict(Name::LogProfile)),
+        ("http-response", "log_profile", Strict(Name::LogProfile)),
+        ("http-after-response", "log_profile", Strict(Name::LogProfile)),
+        ("tcp-request", "log_profile", Strict(Name::LogProfile)),
+        ("tcp-response", "log_profile", Strict(Name::LogProfile)),
+        ("log", "address", Address),
+        ("server", "track", Server),
+        ("server-template", "track", Server),
+        ("default-server", "default_server.track", Server),
+        ("use-server", "target_server", Server),
+    ]
+};
+
+/// What ACLs compare whose first argument is a name.
+const ARGUMENTS: &[(&str, Name)] = &[
+    ("http_auth", Name::Userlist),
+    ("http_auth_group", Name::Userlist),
+    ("nbsrv", Name::Backend),
+    ("avg_queue", Name::Backend),
+    ("queue", Name::Backend),
+    ("be_conn", Name::Backend),
+    ("be_conn_free", Name::Backend),
+    ("be_sess_rate", Name::Backend),
+    ("connslots", Name::Backend),
 ];
 
-/// How many errors of a file come with what could be meant.
-const HINTED: usize = 100;
-
-/// The keywords of lines that may end with a condition.
-const CONDITIONED: &[&str] = &[
-    "http-request",
-    "http-response",
-    "http-after-response",
-    "tcp-request",
-    "tcp-response",
-    "quic-initial",
-    "use_backend",
-    "use-server",
-    "redirect",
-    "stick",
-    "force-persist",
-    "ignore-persist",
-    "monitor",
-    "stats",
-    "force-be-switch",
-];
-
-/// The ACLs that HAProxy defines by itself.
-const PREDEFINED: &[&str] = &[
-    "FALSE",
-    "HTTP",
-    "HTTP_1.0",
-    "HTTP_1.1",
-    "HTTP_2.0",
-    "HTTP_3.0",
-    "HTTP_CONTENT",
-    "HTTP_START",
-    "HTTP_URL_ABS",
-    "HTTP_URL_SLASH",
-    "HTTP_URL_STAR",
-    "LOCALHOST",
-    "METH_CONNECT",
-    "METH_DELETE",
-    "METH_GET",
-    "METH_HEAD",
-    "METH_OPTIONS",
-    "METH_POST",
-    "METH_PUT",
-    "METH_TRACE",
-    "RDP_COOKIE",
-    "REQ_CONTENT",
-    "TRUE",
-    "WAIT_END",
-];
-
-/// Looks up every name that is used.
-pub(super) fn check(document: &Document, found: &mut Vec<Diagnostic>) {
-    let names = Names::of(document);
-    let mut first_line = 1_u32;
-    for section in document.sections() {
-        let mut checker =
-            Checker { names: &names, section, first_line, acls: rustc_hash::FxHashSet::default(), found };
-        checker.run();
-        first_line = first_line.saturating_add(section.line_count());
+/// The fields of each row that hold names.
+static TARGETS: LazyLock<FxHashMap<usize, Vec<(Field, Target)>>> = LazyLock::new(|| {
+    let mut targets: FxHashMap<usize, Vec<(Field, Target)>> = FxHashMap::default();
+    for row in accepted().all_rows() {
+        let start = row.start();
+        let first = start.split(' ').next().unwrap_or_default();
+        for (_, path, target) in PLACES.iter().filter(|(keyword, ..)| *keyword == first) {
+            for field in row.fields().into_iter().filter(|field| accepted().field_path(*field) == *path) {
+                targets.entry(address_of(row)).or_default().push((field, *target));
+            }
+        }
     }
+    targets
+});
+
+/// Rows live as long as the table, so that where one is tells which it is.
+fn address_of(row: &Row) -> usize {
+    std::ptr::from_ref(row).addr()
 }
 
-struct Checker<'a> {
-    names: &'a Names,
-    section: &'a Section,
-    first_line: u32,
-    /// The ACLs so far.
-    acls: rustc_hash::FxHashSet<String>,
-    found: &'a mut Vec<Diagnostic>,
+/// Looks up the names that the lines of one section use.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub(super) struct References<'n> {
+    names: &'n Names,
+    own: String,
+    /// Whether HAProxy does not look up what it names: no proxy uses it, or it is disabled.
+    is_unused: bool,
+    /// Whether HAProxy looks up all the same what rules name.
+    looks_at_rules: bool,
+    has_servers: bool,
+    /// Whether all that mails need is said.
+    sends_mail: bool,
 }
 
-impl Checker<'_> {
-    fn run(&mut self) {
-        if let Some(header) = self.section.header() {
-            self.header(&header);
-        }
-        for line in self.section.lines() {
-            if line.error().is_some() {
-                continue;
-            }
-            let words: Vec<Word<'_>> = line.words().collect();
-            let Some(first) = words.first() else { continue };
-            if first.is("acl")
-                && let Some(name) = words.get(1)
-            {
-                self.acls.insert(name.to_str_lossy().into_owned());
-            }
-            self.places(&line, &words);
-            self.servers(&line, &words);
-            if CONDITIONED.iter().any(|keyword| first.is(keyword)) {
-                self.condition(&line, &words);
-            }
-            for word in &words {
-                self.calls(&line, word);
-            }
-        }
-    }
+/// From this version on, HAProxy looks up what the rules of `defaults` name whether or not a proxy uses them.
+pub(super) const LOOKS_AT_DEFAULTS: Version = Version::V3_3;
 
-    fn header(&mut self, line: &Line<'_>) {
-        let Some(name) = self.section.from() else { return };
-        let word = line.words().find(|word| word.text == name).filter(|word| !word.variable);
-        if let Some(word) = word {
-            self.name(line, Name::Defaults, &word.to_str_lossy(), word.column);
-        }
-    }
-
-    fn places(&mut self, line: &Line<'_>, words: &[Word<'_>]) {
-        for (keyword, second, place, kind) in PLACES {
-            let fits = words.first().is_some_and(|word| word.is(keyword))
-                && (second.is_empty() || words.get(1).is_some_and(|word| word.is(second)));
-            if !fits {
-                continue;
-            }
-            let word = match place {
-                Place::Nth(place) => words.get(*place),
-                Place::After(before, from) => after(words, before, *from),
-                Place::Tracked => {
-                    let tracks = |word: &Word<'_>| word.text.starts_with(b"track-sc");
-                    let rule = words.iter().take(3).position(tracks);
-                    // The key is one word, or more until `table`; what a condition says is no table.
-                    let end = words.iter().position(|word| word.is("if") || word.is("unless"));
-                    let words = words.get(..end.unwrap_or(words.len())).unwrap_or_default();
-                    rule.and_then(|rule| after(words, "table", rule + 2))
-                }
-            };
-            if let Some(word) = word.filter(|word| is_plain(word)) {
-                self.name(line, *kind, &word.to_str_lossy(), word.column);
-            }
-        }
-        if let Some(word) = words.get(1).filter(|_| words.first().is_some_and(|word| word.is("log")))
-            && let Some(ring) = word.to_str_lossy().strip_prefix("ring@")
-        {
-            self.name(line, Name::Ring, ring, word.column);
-        }
-    }
-
-    /// Names of servers: `use-server` in its own section, `track` anywhere.
-    fn servers(&mut self, line: &Line<'_>, words: &[Word<'_>]) {
-        let own =
-            self.section.name().map(|name| String::from_utf8_lossy(&name).into_owned()).unwrap_or_default();
-        let named = match words {
-            [first, name, ..] if first.is("use-server") => Some(name),
-            [first, rest @ ..] if first.is("server") || first.is("default-server") => {
-                let options = if first.is("server") { 2 } else { 0 };
-                after(rest, "track", options)
-            }
-            _ => None,
+impl<'n> References<'n> {
+    pub(super) fn new(names: &'n Names, part: &Part<'_>, is_unused: bool, version: Option<Version>) -> Self {
+        let own = part.name().map(std::borrow::Cow::into_owned).unwrap_or_default();
+        let is_default = part.kind == SectionKind::Defaults;
+        let looks_at_rules = is_default && version.is_some_and(|version| version >= LOOKS_AT_DEFAULTS);
+        let begins =
+            |line: &CheckedLine<'_>, word: &str| line.words.first().is_some_and(|first| first.is(word));
+        let has_servers =
+            part.lines.iter().any(|line| begins(line, "server") || begins(line, "server-template"));
+        let says = |what: &str| {
+            let is_second = |line: &CheckedLine<'_>| line.words.get(1).is_some_and(|word| word.is(what));
+            part.lines.iter().any(|line| begins(line, "email-alert") && is_second(line))
         };
-        let Some(word) = named.filter(|word| is_plain(word)) else { return };
-        let name = word.to_str_lossy();
-        let path = if name.contains('/') { name.to_string() } else { format!("{own}/{name}") };
-        // A template makes servers whose names are not written anywhere.
-        let templated =
-            self.section.lines().any(|line| line.keyword().as_deref() == Some(b"server-template"));
-        if self.section.kind() != SectionKind::Defaults && !templated && !self.names.has_server(&path) {
-            let message = format!("no server is called `{name}`");
-            self.say(line, word.column, &name, message, None);
+        let sends_mail = says("mailers") && says("from") && says("to");
+        Self { names, own, is_unused, looks_at_rules, has_servers, sends_mail }
+    }
+
+    /// Whether `haproxy -c` accepts a configuration in which nothing has such a name.
+    fn may_dangle(&self, kind: Name) -> bool {
+        match kind {
+            // Where it does not know from and to whom, HAProxy sends no mail and looks for no mailers.
+            Name::Mailers => !self.sends_mail,
+            Name::Ring | Name::LogProfile => true,
+            _ => false,
         }
     }
 
-    fn condition(&mut self, line: &Line<'_>, words: &[Word<'_>]) {
-        let start = words.iter().rposition(|word| !word.quoted && (word.is("if") || word.is("unless")));
-        let Some(start) = start else { return };
-        let mut nested = false;
-        for word in words.iter().skip(start + 1) {
-            let text = word.to_str_lossy();
-            match text.trim_start_matches('!') {
-                "{" => nested = true,
-                "}" => nested = false,
-                "" | "||" => {}
-                word if word.eq_ignore_ascii_case("or") => {}
-                _ if nested || word.variable => {}
-                name => {
-                    if !PREDEFINED.contains(&name) && !self.acls.contains(name) {
-                        let message = format!("no ACL is called `{name}` above this line");
-                        let hint = self.hint(name, self.acls.iter().map(String::as_str));
-                        self.say(line, word.column, name, message, hint);
+    /// Looks up the `defaults` that a section takes its values from.
+    pub(super) fn header(
+        &self,
+        header: &CheckedLine<'_>,
+        part: &Part<'_>,
+        hints: &mut Hints,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        if let Some(word) = part.from().filter(|word| !word.variable) {
+            found.extend(self.name(header, word, Name::Defaults, &word.to_str_lossy(), hints));
+        }
+    }
+
+    /// Looks up the names that a line uses, as its row tells.
+    pub(super) fn line(
+        &self,
+        row: &Row,
+        matched: &Match<'_>,
+        line: &CheckedLine<'_>,
+        part: &Part<'_>,
+        hints: &mut Hints,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        for (field, target) in TARGETS.get(&address_of(row)).into_iter().flatten() {
+            for (_, at, text) in matched.values.iter().filter(|(given, ..)| given == field) {
+                let Some(word) = line.words.get(*at).filter(|_| is_plain(text)) else { continue };
+                match target {
+                    Target::Named(kind) => found.extend(self.name(line, word, *kind, text, hints)),
+                    Target::Strict(kind) => {
+                        let said = self.name(line, word, *kind, text, hints);
+                        found.extend(said.map(|said| Diagnostic { severity: self.severity(line), ..said }));
+                    }
+                    Target::Server => found.extend(self.server(line, word, text, part)),
+                    Target::Address => {
+                        if let Some(ring) = text.strip_prefix("ring@") {
+                            found.extend(self.name(line, word, Name::Ring, ring, hints));
+                        }
                     }
                 }
             }
         }
+        self.arguments(line, hints, found);
+        self.replies(line, hints, found);
     }
 
-    /// Userlists and resolvers that a function names: `http_auth(list)`, `do-resolve(var,resolvers)`.
-    fn calls(&mut self, line: &Line<'_>, word: &Word<'_>) {
-        let text = word.to_str_lossy();
-        for (function, argument, kind) in [
-            ("http_auth(", 0, Name::Userlist),
-            ("http_auth_group(", 0, Name::Userlist),
-            ("do-resolve(", 1, Name::Resolvers),
-        ] {
-            let Some((_, rest)) = text.split_once(function) else { continue };
-            let Some((arguments, _)) = rest.split_once(')') else { continue };
-            if let Some(name) =
-                arguments.split(',').nth(argument).map(str::trim).filter(|name| !name.is_empty())
-            {
-                self.name(line, kind, name, word.column);
-            }
-        }
+    /// How bad it is if nothing has a name that a line uses.
+    fn severity(&self, line: &CheckedLine<'_>) -> Severity {
+        if self.is_unused || !line.certain { Severity::Warning } else { Severity::Error }
     }
 
-    fn name(&mut self, line: &Line<'_>, kind: Name, name: &str, column: u32) {
-        if self.names.has(kind, name) {
+    /// The sections that replies take their text from: `http-request return errorfiles NAME`.
+    fn replies(&self, line: &CheckedLine<'_>, hints: &mut Hints, found: &mut Vec<Diagnostic>) {
+        let is_rule = line.words.first().is_some_and(|word| word.text.starts_with(b"http-re"));
+        let replies = |word: &Word<'_>| ["return", "deny", "tarpit"].iter().any(|action| word.is(action));
+        if !is_rule || !line.words.get(1).is_some_and(replies) {
             return;
         }
-        let hint = self.hint(name, self.names.all(kind));
-        let message = format!("no {} is called `{name}`", kind.noun());
-        let before = self.found.len();
-        self.say(line, column, name, message, hint);
-        if kind.is_tolerated() {
-            for diagnostic in self.found.iter_mut().skip(before) {
-                diagnostic.severity = Severity::Warning;
+        let at = line.words.iter().skip(2).position(|word| word.is("errorfiles"));
+        if let Some(word) = at.and_then(|at| line.words.get(at + 3)) {
+            found.extend(self.name(line, word, Name::HttpErrors, &word.to_str_lossy(), hints));
+        }
+    }
+
+    fn server(
+        &self,
+        line: &CheckedLine<'_>,
+        word: &Word<'_>,
+        name: &str,
+        part: &Part<'_>,
+    ) -> Option<Diagnostic> {
+        let path = if name.contains('/') { name.to_owned() } else { format!("{}/{name}", self.own) };
+        let is_idle = !self.has_servers && line.words.first().is_some_and(|word| word.is("default-server"));
+        if part.kind == SectionKind::Defaults || is_idle || self.names.has_server(&path) {
+            return None;
+        }
+        let message = format!("no server is called `{name}`");
+        let said = line.diagnostic(Problem::UnknownReference, (word.column, name.as_bytes()), message);
+        Some(if self.is_unused { said.warning() } else { said })
+    }
+
+    /// Userlists and backends that an ACL names: `http_auth(list)`, `nbsrv(backend)`.
+    fn arguments(&self, line: &CheckedLine<'_>, hints: &mut Hints, found: &mut Vec<Diagnostic>) {
+        let is_acl = line.words.first().is_some_and(|word| word.is("acl"));
+        for (index, word) in line.words.iter().enumerate() {
+            let before = index.checked_sub(1).and_then(|at| line.words.get(at));
+            let begins =
+                (is_acl && index == 2) || before.is_some_and(|before| before.is("{") || before.is("!{"));
+            if !begins {
+                continue;
+            }
+            let text = word.to_str_lossy();
+            let Some((function, rest)) = text.split_once('(') else { continue };
+            let Some((_, kind)) = ARGUMENTS.iter().find(|(known, _)| *known == function) else { continue };
+            let name = rest.split([',', ')']).next().map(str::trim).unwrap_or_default();
+            if is_plain(name) {
+                found.extend(self.name(line, word, *kind, name, hints));
             }
         }
     }
 
-    /// What could be meant. Comparing with all names takes long, so that only the first errors get it.
-    fn hint<'n>(&self, name: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
-        let few = self.found.len() < HINTED;
-        few.then(|| nearest(name, names)).flatten().map(|best| format!("did you mean `{best}`?"))
-    }
-
-    fn say(&mut self, line: &Line<'_>, column: u32, text: &str, message: String, hint: Option<String>) {
-        let place = (column, text.as_bytes());
-        let diagnostic = Diagnostic::new(Problem::UnknownReference, self.first_line, line, place, message);
-        self.found.push(Diagnostic { hint: hint.map(Into::into), ..diagnostic });
+    fn name(
+        &self,
+        line: &CheckedLine<'_>,
+        word: &Word<'_>,
+        kind: Name,
+        name: &str,
+        hints: &mut Hints,
+    ) -> Option<Diagnostic> {
+        if self.names.has(kind, name) {
+            return None;
+        }
+        let message = format!("no {} is called `{name}`", kind.noun());
+        let hint = hints.nearest(name, self.names.all(kind)).map(Into::into);
+        let said = line.diagnostic(Problem::UnknownReference, (word.column, name.as_bytes()), message);
+        // A `default-server` counts only where a server takes its values.
+        let is_idle = !self.has_servers && line.words.first().is_some_and(|word| word.is("default-server"));
+        let is_rule = line.words.first().is_some_and(|word| word.text.contains(&b'-'));
+        let is_looked_at =
+            self.looks_at_rules && kind != Name::Cache && (is_rule || kind == Name::HttpErrors);
+        let tolerated = self.is_unused && !is_looked_at;
+        let said = if tolerated || is_idle || self.may_dangle(kind) { said.warning() } else { said };
+        Some(Diagnostic { hint, ..said })
     }
 }
 
-/// The word after another, which is sought from the n-th word on.
-fn after<'w, 'l>(words: &'w [Word<'l>], before: &str, from: usize) -> Option<&'w Word<'l>> {
-    let at = words.iter().skip(from).position(|word| word.is(before))?;
-    words.get(from + at + 1)
+/// The sections whose names HAProxy does not look up: `defaults` that no proxy uses, and proxies that are disabled.
+pub(super) fn unused(configuration: &Configuration<'_>) -> FxHashSet<usize> {
+    let mut unused = FxHashSet::default();
+    let mut used: FxHashSet<usize> = FxHashSet::default();
+    let mut by_name: FxHashMap<String, usize> = FxHashMap::default();
+    let mut last = None;
+    for (index, part) in configuration.parts.iter().enumerate() {
+        let from = part.from().map(|word| word.to_str_lossy().into_owned());
+        let taken = from.map_or(last, |from| by_name.get(&from).copied());
+        match part.kind {
+            SectionKind::Defaults => {
+                unused.insert(index);
+                if let Some(name) = part.name() {
+                    by_name.insert(name.into_owned(), index);
+                }
+                last = Some(index);
+            }
+            kind if kind.is_proxy() => {
+                used.extend(taken);
+                let state = part.lines.iter().rev().filter(|line| line.certain).find_map(|line| {
+                    let word = line.words.first()?;
+                    (word.is("disabled") || word.is("enabled")).then(|| word.is("disabled"))
+                });
+                if state == Some(true) {
+                    unused.insert(index);
+                }
+            }
+            _ => {}
+        }
+    }
+    unused.retain(|index| !used.contains(index));
+    unused
 }
 
-/// Whether a word is a name as it stands, and not made at run time.
-fn is_plain(word: &Word<'_>) -> bool {
-    !word.variable && !word.text.contains(&b'%') && !word.text.is_empty()
+/// Whether a text is a name as it stands, and not made at run time.
+fn is_plain(text: &str) -> bool {
+    !text.contains(['%', '$']) && !text.is_empty()
 }
 
 /// What a file is for.

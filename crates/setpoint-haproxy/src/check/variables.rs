@@ -1,6 +1,7 @@
 //! Variables that HAProxy does not expand.
 
-use crate::text::{Diagnostic, Document, Problem};
+use super::configuration::Configuration;
+use crate::text::{Diagnostic, Problem};
 
 /// Lines in which addresses stand, the only unquoted text in which HAProxy expands variables, and the last word that is one.
 const ADDRESSED: &[(&str, usize)] = &[
@@ -18,30 +19,29 @@ const ADDRESSED: &[(&str, usize)] = &[
 ];
 
 /// Looks for variables outside of quotes: HAProxy takes them as they stand there.
-pub(super) fn check(document: &Document, found: &mut Vec<Diagnostic>) {
-    let mut first_line = 1_u32;
-    for section in document.sections() {
-        for line in section.lines().filter(|line| line.error().is_none() && line.directive().is_none()) {
+pub(super) fn check(configuration: &Configuration<'_>, found: &mut [Vec<Diagnostic>]) {
+    for part in &configuration.parts {
+        let Some(found) = found.get_mut(part.file) else { continue };
+        for line in &part.lines {
             let mut last_address = 0;
-            for (index, word) in line.words().enumerate() {
+            for (index, word) in line.words.iter().enumerate() {
                 if index == 0 {
                     let row = ADDRESSED.iter().find(|(keyword, _)| word.is(keyword));
                     last_address = row.map_or(0, |(_, last)| *last);
                 }
                 let Some(variable) = unquoted(word.raw).filter(|_| index > last_address) else { continue };
                 let message = format!("`{variable}` is not expanded outside of double quotes");
-                let place = (word.column, word.raw);
-                let said = Diagnostic::new(Problem::NotExpanded, first_line, &line, place, message);
+                let said = line.diagnostic(Problem::NotExpanded, (word.column, word.raw), message);
                 let hint = format!("write it in double quotes: `\"{}\"`", String::from_utf8_lossy(word.raw));
                 found.push(said.warning().with_hint(hint));
             }
         }
-        first_line = first_line.saturating_add(section.line_count());
     }
 }
 
 /// The first variable of a word that stands outside of quotes.
 fn unquoted(raw: &[u8]) -> Option<String> {
+    memchr::memchr(b'$', raw)?;
     let mut quote = None;
     let mut bytes = raw.iter().copied().enumerate();
     while let Some((at, byte)) = bytes.next() {

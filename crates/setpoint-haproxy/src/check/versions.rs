@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::keywords::{self, Arguments, Knowledge, Place};
+use super::configuration::{CheckedLine, Configuration, Part};
+use super::hints::Hints;
+use crate::keywords::{self, Arguments, Knowledge, Place, Rules};
 use crate::model::Version;
-use crate::text::{Diagnostic, Document, Line, Problem, Section, SectionKind, Word, nearest};
+use crate::text::{Diagnostic, Problem, SectionKind, Word};
 
 /// Lines that HAProxy warns of: their first words, since when, and what to write instead.
 const DEPRECATED: &[(&str, Version, &str)] = &[
@@ -50,74 +52,129 @@ const WITH_OPTIONS: &[(&str, usize, Place, &[SectionKind])] = {
     ]
 };
 
+/// Up to this version, HAProxy refuses the name of a section for its characters.
+const LAST_STRICT_NAMES: Version = Version::V3_2;
+
+/// From this version on, nothing may follow the name of a proxy but `from`; before it, HAProxy says so and goes on.
+const SINCE_STRICT_HEADERS: Version = Version::V3_2;
+
 /// Looks up every section and every keyword.
-pub(super) fn check(document: &Document, version: Option<Version>, found: &mut Vec<Diagnostic>) {
-    let mut first_line = 1_u32;
-    for section in document.sections() {
-        let mut checker = Checker { section, version, first_line, found };
+pub(super) fn check(
+    configuration: &Configuration<'_>,
+    version: Option<Version>,
+    hints: &mut Hints,
+    found: &mut [Vec<Diagnostic>],
+) {
+    for part in &configuration.parts {
+        let Some(found) = found.get_mut(part.file) else { continue };
+        let mut checker = Checker { part, version, hints, found };
         checker.header();
-        for line in section.lines().filter(|line| line.directive().is_none() && line.error().is_none()) {
-            checker.line(&line);
+        for line in &part.lines {
+            checker.line(line);
         }
-        first_line = first_line.saturating_add(section.line_count());
     }
 }
 
 struct Checker<'a> {
-    section: &'a Section,
+    part: &'a Part<'a>,
     version: Option<Version>,
-    first_line: u32,
+    hints: &'a mut Hints,
     found: &'a mut Vec<Diagnostic>,
 }
 
 impl Checker<'_> {
     fn header(&mut self) {
-        let kind = self.section.kind();
-        let (Some(version), Some(header)) = (self.version, self.section.header()) else { return };
-        let Some(keyword) = header.words().next() else { return };
+        let (part, kind) = (self.part, self.part.kind);
+        let Some(header) = &part.header else { return };
+        self.header_words(header, kind);
+        let (Some(version), Some(keyword)) = (self.version, header.words.first()) else { return };
         let (first, last) = keywords::versions_of(kind);
         if version < first {
             let message = format!("`{kind}` sections exist from HAProxy {first} on");
-            self.say(Problem::TooNew, &header, &keyword, message, None);
+            self.say(Problem::TooNew, header, keyword, message, None);
         } else if version > last {
             let message =
                 format!("HAProxy {version} knows no `{kind}` sections; {last} was the last that did");
-            self.say(Problem::Removed, &header, &keyword, message, None);
+            self.say(Problem::Removed, header, keyword, message, None);
         } else if kind == SectionKind::Program && version >= Version::V3_1 {
             let message = format!("`{kind}` sections are deprecated in HAProxy {version}");
             self.say(
                 Problem::Deprecated,
-                &header,
-                &keyword,
+                header,
+                keyword,
                 message,
                 Some("let a service manager run it".into()),
             );
         }
     }
 
-    fn line(&mut self, line: &Line<'_>) {
-        let mut words = line.words().skip_while(|word| word.is("no") || word.is("default"));
-        let Some(word) = words.next().filter(|word| !word.variable && word.raw.first() != Some(&b'[')) else {
+    /// Looks at the words of a header: the name, and what may follow it.
+    fn header_words(&mut self, header: &CheckedLine<'_>, kind: SectionKind) {
+        if header.is_open()
+            || !(kind.is_proxy() || matches!(kind, SectionKind::Global | SectionKind::Defaults))
+        {
             return;
+        }
+        let is_named = kind != SectionKind::Global;
+        let name = header
+            .words
+            .get(1)
+            .filter(|word| is_named && !(kind == SectionKind::Defaults && word.is("from")));
+        let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':');
+        if let Some(name) = name.filter(|name| !name.text.iter().all(allowed)) {
+            let message = format!("`{}` can't be the name of a section", name.to_str_lossy());
+            let said = header.diagnostic(Problem::Refused, (name.column, name.raw), message);
+            let said = said.with_hint("letters, digits, `_`, `-`, `.` and `:` can be in one");
+            // The newest says so, and goes on.
+            let is_refused = self.version.is_some_and(|version| version <= LAST_STRICT_NAMES);
+            self.found.push(if is_refused { said } else { said.warning() });
+        }
+        let after = 1 + usize::from(name.is_some());
+        let rest = header.words.get(after..).unwrap_or_default();
+        let extra = match rest {
+            [from, _, rest @ ..] if from.is("from") && is_named => rest.first(),
+            rest => rest.first(),
         };
-        let text = word.to_str_lossy().into_owned();
-        let kind = self.section.kind();
+        let is_refused = match kind {
+            SectionKind::Defaults => false,
+            SectionKind::Global => true,
+            _ => self.version.is_some_and(|version| version >= SINCE_STRICT_HEADERS),
+        };
+        if let Some(extra) = extra.filter(|_| is_refused) {
+            let message =
+                format!("HAProxy does not accept `{}` in the header of a section", extra.to_str_lossy());
+            let hint = (kind.is_proxy() && extra.text.contains(&b':'))
+                .then(|| "a line `bind` says where to listen".into());
+            self.say(Problem::Refused, header, extra, message, hint);
+        }
+    }
+
+    fn line(&mut self, line: &CheckedLine<'_>) {
+        let mut words = line.words.iter().skip_while(|word| word.is("no") || word.is("default"));
+        let Some(word) = words.next().filter(|word| !word.variable) else { return };
+        let text = word.to_str_lossy();
+        let kind = self.part.kind;
         let (first, last) = keywords::versions_of(kind);
         if self.version.is_some_and(|version| version < first || version > last) {
             // The section as a whole has been named.
             return;
         }
         let known = self.known(|version| keywords::knowledge(kind, &text, version));
-        let place = (Place::Line(kind), format!("in a `{kind}` section"));
-        self.judge(known, &place, line, &word);
+        if known != Knowledge::Known {
+            let there = format!("in a `{kind}` section");
+            self.judge(known, &(Place::Line(kind), there), line, word);
+        }
         self.options(line, &text);
-        let two = words.next().map(|second| format!("{text} {}", second.to_str_lossy())).unwrap_or_default();
-        let deprecated = DEPRECATED.iter().find(|row| row.0 == text || row.0 == two);
-        if let (Some(version), Some(row)) = (self.version, deprecated)
-            && version >= row.1
-        {
+        self.second(line, word, &text);
+        let Some(version) = self.version else { return };
+        let second = words.next().map(Word::to_str_lossy).unwrap_or_default();
+        let is_line = |start: &str| match start.split_once(' ') {
+            Some((one, two)) => one == text && two == second,
+            None => start == text,
+        };
+        if let Some(row) = DEPRECATED.iter().find(|row| version >= row.1 && is_line(row.0)) {
             let message = format!("`{}` is deprecated in HAProxy {version}", row.0);
-            self.say(Problem::Deprecated, line, &word, message, Some(row.2.into()));
+            self.say(Problem::Deprecated, line, word, message, Some(row.2.into()));
         }
     }
 
@@ -132,7 +189,7 @@ impl Checker<'_> {
     }
 
     /// Says what is wrong with a word in its place.
-    fn judge(&mut self, known: Knowledge, place: &(Place, String), line: &Line<'_>, word: &Word<'_>) {
+    fn judge(&mut self, known: Knowledge, place: &(Place, String), line: &CheckedLine<'_>, word: &Word<'_>) {
         let text = word.to_str_lossy().into_owned();
         let newest = self.version.unwrap_or(Version::LATEST);
         let (place, there) = place;
@@ -143,9 +200,12 @@ impl Checker<'_> {
                 self.say(Problem::NoEffect, line, word, message, None);
             }
             Knowledge::Unknown => {
-                let message = format!("unknown keyword `{text}` {there}");
-                let hint = nearest(&text, keywords::in_place(*place, newest))
-                    .map(|best| format!("did you mean `{best}`?").into());
+                let message = match place {
+                    Place::Action(_) => format!("unknown action `{text}`"),
+                    Place::ProxyOption => format!("unknown option `{text}`"),
+                    _ => format!("unknown keyword `{text}` {there}"),
+                };
+                let hint = self.hints.nearest(&text, keywords::in_place(*place, newest)).map(Into::into);
                 self.say(Problem::UnknownKeyword, line, word, message, hint);
             }
             Knowledge::NotYet(since) => {
@@ -159,21 +219,52 @@ impl Checker<'_> {
         }
     }
 
+    /// Looks up what a rule does, and what follows `option`.
+    fn second(&mut self, line: &CheckedLine<'_>, first: &Word<'_>, text: &str) {
+        let is_proxy = self.part.kind.is_proxy() || self.part.kind == SectionKind::Defaults;
+        let Some(at) = line.words.iter().position(|word| std::ptr::eq(word, first)).filter(|_| is_proxy)
+        else {
+            return;
+        };
+        let second = line.words.get(at + 1).map(Word::to_str_lossy).unwrap_or_default();
+        let (place, offset, there) = match Rules::of(text, &second) {
+            Some((rules, offset)) => (Place::Action(rules), offset, "as an action here"),
+            None if text == "option" => (Place::ProxyOption, 1, "as an option"),
+            None => return,
+        };
+        let Some(word) = line.words.get(at + offset).filter(|word| !word.variable) else { return };
+        let name = word.to_str_lossy();
+        // What is in parentheses, and the number of a counter, are the action's own.
+        let name = name.split('(').next().unwrap_or_default();
+        let name = name.strip_prefix("track-sc").map_or(name, |_| "track-sc");
+        if name.starts_with("lua.") {
+            return;
+        }
+        let known = self.known(|version| keywords::knowledge_of(place, name, version));
+        if !matches!(known, Knowledge::Known) {
+            self.judge(known, &(place, there.to_owned()), line, word);
+        }
+    }
+
     /// Looks up the options of a line that has some.
-    fn options(&mut self, line: &Line<'_>, keyword: &str) {
-        let here = self.section.kind();
+    fn options(&mut self, line: &CheckedLine<'_>, keyword: &str) {
+        let here = self.part.kind;
         let row = WITH_OPTIONS.iter().find(|row| row.0 == keyword && row.3.contains(&here));
         let Some(&(_, before, place, _)) = row else { return };
-        let there = format!("in a `{keyword}` line");
-        let mut words = line.words().skip(before);
+        let mut words = line.words.iter().skip(before);
         while let Some(word) = words.next().filter(|word| !word.variable) {
             let text = word.to_str_lossy();
             let known = self.known(|version| keywords::option(place, &text, version).0);
-            self.judge(known, &(place, there.clone()), line, &word);
+            if known != Knowledge::Known {
+                self.judge(known, &(place, format!("in a `{keyword}` line")), line, word);
+            }
             match keywords::option(place, &text, Version::LATEST).1 {
                 // What follows an unknown word may belong to it.
                 Arguments::Any => return,
-                Arguments::Count(count) => (0..count).for_each(|_| drop(words.next())),
+                Arguments::Count(0) => {}
+                Arguments::Count(count) => {
+                    let _ = words.nth(count - 1);
+                }
             }
         }
     }
@@ -181,15 +272,13 @@ impl Checker<'_> {
     fn say(
         &mut self,
         problem: Problem,
-        line: &Line<'_>,
+        line: &CheckedLine<'_>,
         word: &Word<'_>,
         message: String,
         hint: Option<Cow<'static, str>>,
     ) {
-        let diagnostic = Diagnostic::new(problem, self.first_line, line, (word.column, word.raw), message);
-        // Whether HAProxy reads it is for the condition to say.
-        let warns =
-            matches!(problem, Problem::Deprecated | Problem::NoEffect) || self.section.is_conditional();
+        let diagnostic = line.diagnostic(problem, (word.column, word.raw), message);
+        let warns = matches!(problem, Problem::Deprecated | Problem::NoEffect);
         let diagnostic = if warns { diagnostic.warning() } else { diagnostic };
         self.found.push(Diagnostic { hint, ..diagnostic });
     }

@@ -1,5 +1,7 @@
 //! The words that may begin a line, by section and version, and the options of `server` and `bind` lines.
 //!
+//! What rules do and what may follow `option` is in `actions.txt`.
+//!
 //! The list is made by asking HAProxy 2.6, 3.0, 3.2 and 3.4 of each word whether a section knows it (`haproxy -c` says
 //! «unknown keyword» if not), and which options it has registered (`haproxy -dKall`). `keywords.txt` holds a block for each
 //! section and each kind of line, and after a word the versions that know it, if not all of these do. `cargo xtask
@@ -66,6 +68,41 @@ pub enum Place {
     Service,
     /// After `proto`: a multiplexer.
     Mux,
+    /// What rules of a kind do.
+    Action(Rules),
+    /// After `option` in a proxy.
+    ProxyOption,
+}
+
+/// The rules that HAProxy evaluates, by the words that their lines begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "each is named as the words it begins with")]
+pub enum Rules {
+    HttpRequest,
+    HttpResponse,
+    HttpAfterResponse,
+    TcpRequestConnection,
+    TcpRequestSession,
+    TcpRequestContent,
+    TcpResponseContent,
+    QuicInitial,
+}
+
+impl Rules {
+    /// Finds the rules that a line is one of by its first two words, and how many of these there are before the action.
+    pub fn of(first: &str, second: &str) -> Option<(Self, usize)> {
+        Some(match (first, second) {
+            ("http-request", _) => (Self::HttpRequest, 1),
+            ("http-response", _) => (Self::HttpResponse, 1),
+            ("http-after-response", _) => (Self::HttpAfterResponse, 1),
+            ("quic-initial", _) => (Self::QuicInitial, 1),
+            ("tcp-request", "connection") => (Self::TcpRequestConnection, 2),
+            ("tcp-request", "session") => (Self::TcpRequestSession, 2),
+            ("tcp-request", "content") => (Self::TcpRequestContent, 2),
+            ("tcp-response", "content") => (Self::TcpResponseContent, 2),
+            _ => return None,
+        })
+    }
 }
 
 impl Place {
@@ -78,6 +115,12 @@ impl Place {
             "criterion" => Some(Self::Criterion),
             "service" => Some(Self::Service),
             "mux" => Some(Self::Mux),
+            "option" => Some(Self::ProxyOption),
+            action if action.starts_with("action ") => {
+                let mut words = action.split(' ').skip(1);
+                let (first, second) = (words.next()?, words.next().unwrap_or_default());
+                Rules::of(first, second).map(|(rules, _)| Self::Action(rules))
+            }
             section => SectionKind::from_keyword(section.as_bytes()).map(Self::Line),
         }
     }
@@ -130,7 +173,8 @@ static KEYWORDS: LazyLock<Keywords> = LazyLock::new(|| {
     let mut by_place: FxHashMap<Place, Vec<Entry>> = FxHashMap::default();
     let mut all = FxHashSet::default();
     let mut place = None;
-    for line in [include_str!("keywords.txt"), include_str!("samples.txt")].into_iter().flat_map(str::lines) {
+    let texts = [include_str!("keywords.txt"), include_str!("samples.txt"), include_str!("actions.txt")];
+    for line in texts.into_iter().flat_map(str::lines) {
         if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             place = Place::from_header(name);
             continue;

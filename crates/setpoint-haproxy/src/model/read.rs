@@ -6,9 +6,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::{Context, Fields, Model, Object, ObjectKind, Placed, SectionModel, TextOnly, Value};
-use crate::table::limits::Complaint;
 use crate::table::read::{Token, element_value, read_row};
-use crate::table::write::{Site, complaint};
 use crate::table::{Repeat, Row, Sequence, directives};
 use crate::text::{Document, Line, MAX_WORDS, Section, SectionKind, Word};
 
@@ -170,29 +168,6 @@ pub(crate) struct LineReader<'s> {
 impl<'s> LineReader<'s> {
     pub(crate) fn new(kind: ObjectKind, cx: &'s Context) -> Self {
         Self { kind, cx }
-    }
-
-    /// Says whether HAProxy accepts a line of an object of a kind; `None` where the table does not describe the line.
-    pub(crate) fn complaint<'l>(
-        &self,
-        line: &Line<'l>,
-        kind: ObjectKind,
-        place: Option<ObjectKind>,
-    ) -> Option<Result<(), Complaint>> {
-        let mut tokens: Vec<Token<'l>> = Vec::new();
-        self.tokens_of(line, &mut tokens).ok().filter(|is_text| *is_text)?;
-        let cx = self.cx;
-        let of = |words: &[Token<'_>], negated: bool| {
-            let (first, second) = (words.first()?, words.get(1).map(|word| word.text.as_ref()));
-            directives().candidates(kind, &first.text, second, cx.api).find_map(|row| {
-                let fields = read_row(row, words, negated, cx.api)?;
-                Some(complaint(row, &fields, Site::new(cx, place)).map_or(Ok(()), Err))
-            })
-        };
-        of(&tokens, false).or_else(|| match tokens.as_slice() {
-            [no, rest @ ..] if no.text == "no" => of(rest, true),
-            _ => None,
-        })
     }
 
     /// Reads a line. `tokens` is empty, and given so that its memory is used again.

@@ -6,7 +6,7 @@ use super::forms::form;
 use super::grammar::{Direction, Entry, Item, Options, Piece, Type, Versions, resolve_stops};
 use super::limits::Limit;
 use super::rules::Rule;
-use super::{FieldInfo, Repeat, Row, Sequence, Several, Unless, Zero};
+use super::{FieldInfo, Repeat, Row, Sequence, Several, Text, Unless, Zero};
 use crate::model::{Field, ObjectKind, Version};
 
 /// What the blocks of the table hold, in the order in which they stand there.
@@ -18,6 +18,8 @@ pub(super) struct Compiled {
     pub(super) orders: Vec<(ObjectKind, Vec<&'static str>)>,
     /// What is wrong with the table; empty, or a test fails.
     pub(super) errors: Vec<String>,
+    /// How many rows there are up to the end of each source.
+    pub(super) ends: Vec<usize>,
 }
 
 /// Reads the text of the table.
@@ -31,6 +33,7 @@ pub(super) fn compile(sources: &[&'static str]) -> Compiled {
     }
     for source in sources {
         compiler.collect_rows(source);
+        compiler.out.ends.push(compiler.out.rows.len());
     }
     compiler.out
 }
@@ -187,6 +190,7 @@ impl Compiler {
                     row.dynamic = Some(self.versions_of(attribute, line));
                 }
                 None if attribute == "refused" => row.refused = true,
+                None if attribute == "instead" => row.text = Some(Text::Instead),
                 _ => self.error(line, "an attribute is not understood"),
             }
         }

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use super::limits::Complaint;
-use super::samples::{Scene, criterion, expression, format};
+use super::samples::{Scene, criterion, expression, format, leading};
 use super::units::{read_number, read_size, read_time};
-use crate::keywords::Place;
+use crate::keywords::{ALL_STAGES, Place};
 
 /// A form that values have.
 #[derive(Debug)]
@@ -45,6 +45,22 @@ const fn all(
 /// The forms, by the names that rows use.
 const FORMS: &[Form] = &[
     all("sample", "a sample expression", expression),
+    // Some actions do not look at when their expression is evaluated.
+    all("anywhere", "a sample expression", |words, scene| {
+        expression(words, Scene { stages: ALL_STAGES, ..scene })
+    }),
+    // What follows an expression and is none of it is not looked at.
+    all("leading", "a sample expression", leading),
+    each("negative", "a number", |word| {
+        word.strip_prefix('-').is_some_and(|digits| digits.parse::<u64>().is_ok())
+    }),
+    each("statuses", "status codes and ranges of them, with commas", is_ranges),
+    each("network", "an address, perhaps with a mask", is_network),
+    each("not-host", "another header than `Host`", |word| !word.eq_ignore_ascii_case("host")),
+    // What C reads as no number is a zero to HAProxy.
+    each("letters", "a number", |word| {
+        !word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+'))
+    }),
     all("format", "a format", format),
     all("criterion", "what an ACL compares", criterion),
     all("time-or-sample", "a time or a sample expression", |words, scene| {
@@ -98,7 +114,9 @@ const FORMS: &[Form] = &[
         word.strip_prefix("proc.").is_some_and(is_variable)
     }),
     each("cpus", "numbers of CPUs and ranges of them", |word| {
-        matches!(word, "all" | "odd" | "even") || is_ranges(word)
+        // A range without an end goes as far as there are CPUs.
+        matches!(word, "all" | "odd" | "even")
+            || word.split(',').all(|part| is_ranges(part.strip_suffix('-').unwrap_or(part)))
     }),
     each("dns-families", "`ipv4`, `ipv6` or both, with a comma", |word| {
         word == "auto" || word.split(',').all(|family| matches!(family, "ipv4" | "ipv6"))
@@ -238,6 +256,13 @@ fn is_ranges(word: &str) -> bool {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         read_number(first).is_some() && read_number(last).is_some()
     })
+}
+
+/// Says whether a word is an address, perhaps with a mask.
+fn is_network(word: &str) -> bool {
+    let (address, mask) = word.split_once('/').unwrap_or((word, "0"));
+    let is_mask = mask.parse::<u8>().is_ok_and(|bits| bits <= 128) || mask.parse::<IpAddr>().is_ok();
+    is_mask && address.parse::<IpAddr>().is_ok()
 }
 
 /// Says that some words are neither a value on their own nor an expression.

@@ -26,6 +26,16 @@ impl Complaint {
         Self { why: why.into(), word: None, hint: None }
     }
 
+    /// Says that a word is none of those that are known.
+    pub(crate) fn one_of(path: &str, word: &str, known: &[&'static str]) -> Self {
+        let list = known.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+        Self {
+            why: format!("{path} can't be `{word}`: HAProxy wants one of {list}"),
+            word: Some(word.to_owned()),
+            hint: nearest(word, known.iter().copied()).map(|best| format!("did you mean `{best}`?")),
+        }
+    }
+
     /// Says that a version does not know a word.
     pub(crate) fn unknown(what: &str, word: &str, places: &[Place], version: Version) -> Self {
         let known = places.iter().flat_map(|place| in_place(*place, version));
@@ -105,14 +115,7 @@ impl Limit {
         scene: Scene,
     ) -> Option<Complaint> {
         match value {
-            Value::Int(number) => match self {
-                Self::Between(bounds) if !bounds.contain(*number) => {
-                    let why = format!("{path} can't be {number}: HAProxy wants {bounds}");
-                    Some(Complaint { word: Some(number.to_string()), ..Complaint::new(why) })
-                }
-                Self::Between(_) => None,
-                _ => self.complain_of(path, &[number.to_string()], scene),
-            },
+            Value::Int(number) => self.complain_of_number(path, *number, scene),
             Value::Text(text) => {
                 // What a variable stands for is not known.
                 if text.contains('$') {
@@ -127,17 +130,25 @@ impl Limit {
         }
     }
 
-    fn complain_of(&self, path: &str, words: &[String], scene: Scene) -> Option<Complaint> {
+    /// Says what is wrong with the number of a field, if something is.
+    pub(crate) fn complain_of_number(&self, path: &str, number: i64, scene: Scene) -> Option<Complaint> {
+        match self {
+            Self::Between(bounds) if !bounds.contain(number) => {
+                let why = format!("{path} can't be {number}: HAProxy wants {bounds}");
+                Some(Complaint { word: Some(number.to_string()), ..Complaint::new(why) })
+            }
+            Self::Between(_) => None,
+            _ => self.complain_of(path, &[number.to_string()], scene),
+        }
+    }
+
+    /// Says what is wrong with the words of a field, if something is.
+    pub(crate) fn complain_of(&self, path: &str, words: &[String], scene: Scene) -> Option<Complaint> {
         match self {
             Self::Between(_) => None,
             Self::Words(known) => {
                 let word = words.iter().find(|word| !known.contains(&word.as_str()))?;
-                let list = known.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
-                Some(Complaint {
-                    why: format!("{path} can't be `{word}`: HAProxy wants one of {list}"),
-                    word: Some(word.clone()),
-                    hint: nearest(word, known.iter().copied()).map(|best| format!("did you mean `{best}`?")),
-                })
+                Some(Complaint::one_of(path, word, known))
             }
             Self::Form(form) => match form.fits {
                 Fits::Word(fits) => {

@@ -38,6 +38,9 @@
 //! Blocks `[params name]` hold options that several lines share, and `[order section]` the order in which a section's lines
 //! are written.
 
+pub(crate) mod accept;
+mod accepted;
+mod address;
 mod compile;
 mod forms;
 pub(crate) mod grammar;
@@ -54,11 +57,12 @@ use std::sync::LazyLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+pub(crate) use accepted::{Text, accepted};
 pub(crate) use shape::{Shape, Slot};
 
 use crate::model::{Field, ObjectKind, Version};
 use grammar::{Direction, Item, Piece, Type, Versions, cut, first_word};
-use shape::collect_shape;
+use shape::{collect_shape, mentions, path_of};
 
 /// The text of the table.
 const SOURCES: [&str; 7] = [
@@ -73,7 +77,7 @@ const SOURCES: [&str; 7] = [
 
 /// Returns the table; it is read once.
 pub fn directives() -> &'static Directives {
-    static DIRECTIVES: LazyLock<Directives> = LazyLock::new(Directives::read);
+    static DIRECTIVES: LazyLock<Directives> = LazyLock::new(|| Directives::of(&SOURCES));
     &DIRECTIVES
 }
 
@@ -148,6 +152,8 @@ pub(crate) struct Row {
     pub(crate) defaults: Vec<(Versions, &'static str)>,
     /// Rows of one family are forms of the same directive: the last one that is read wins, one is written.
     pub(crate) family: usize,
+    /// What it is beside the schema, if it is not of the schema.
+    pub(crate) text: Option<Text>,
 }
 
 /// Whether a section can have several children of a kind.
@@ -248,6 +254,7 @@ impl Row {
             several: Several::Any,
             defaults: Vec::new(),
             family: 0,
+            text: None,
         }
     }
 
@@ -308,11 +315,14 @@ pub struct Directives {
     own: Option<Field>,
     secrets: secrets::Secrets,
     errors: Vec<String>,
+    /// How many rows there are up to the end of each text.
+    ends: Vec<usize>,
 }
 
 impl Directives {
-    fn read() -> Self {
-        let mut compiled = compile::compile(&SOURCES);
+    /// Reads the text of a table.
+    fn of(sources: &[&'static str]) -> Self {
+        let mut compiled = compile::compile(sources);
         let families = number_families(&mut compiled.rows);
         let mut kinds: Vec<Kind> = ObjectKind::ALL.iter().map(|_| Kind::default()).collect();
         for (position, row) in compiled.rows.iter().enumerate() {
@@ -378,6 +388,7 @@ impl Directives {
             metadata,
             own,
             errors: compiled.errors,
+            ends: compiled.ends,
         }
     }
 
@@ -611,13 +622,6 @@ impl Directives {
     }
 }
 
-/// Says whether some items set a field.
-fn mentions(items: &[Item], field: Field) -> bool {
-    let mut fields = Vec::new();
-    collect_fields(items, &mut fields);
-    fields.contains(&field)
-}
-
 /// Numbers the families of rows, and returns the fields of each.
 ///
 /// A family has the same fixed words at the start, and then the same field.
@@ -688,11 +692,6 @@ fn collect_fields(items: &[Item], into: &mut Vec<Field>) {
             Item::Condition { cond, test, .. } => into.extend([*cond, *test]),
         }
     }
-}
-
-/// Returns the path of a field while the table is still being read.
-fn path_of(fields: &[FieldInfo], field: Field) -> &'static str {
-    fields.get(usize::from(field.0)).map_or("", |info| info.path)
 }
 
 /// Enters a row under the first words of its line.

@@ -435,7 +435,7 @@ fn scalar(ty: &Type, raw: &str, text: &str) -> Option<Value> {
 }
 
 /// Reads a whole number.
-fn integer(text: &str) -> Option<i64> {
+pub(super) fn integer(text: &str) -> Option<i64> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
         .then(|| text.parse().ok())

@@ -73,6 +73,13 @@ pub(super) fn expression(words: &[String], scene: Scene) -> Option<Complaint> {
     })
 }
 
+/// Says what is wrong with the expression that some words begin with, if something is.
+pub(super) fn leading(words: &[String], scene: Scene) -> Option<Complaint> {
+    let is_part = |word: &&String| scene.knows(&[Place::Converter], term(word).0);
+    let rest = words.get(1..).unwrap_or_default().iter().take_while(is_part).count();
+    expression(words.get(..=rest)?, scene)
+}
+
 /// Says what is wrong with the first word of what an ACL compares, if something is: it may be a keyword of ACLs, too.
 pub(crate) fn criterion(words: &[String], scene: Scene) -> Option<Complaint> {
     // An ACL that can't be evaluated never matches, of which HAProxy only warns.
@@ -92,14 +99,69 @@ pub(super) fn format(words: &[String], scene: Scene) -> Option<Complaint> {
             }
             // A name in parentheses and flags in braces may stand between.
             let after = skip(skip(after, '(', ')'), '{', '}');
-            if let Some(complaint) =
-                after.strip_prefix('[').and_then(|text| chain(text, &[Place::Fetch], scene))
-            {
+            if let Some(text) = after.strip_prefix('[') {
+                if let Some(complaint) = chain(text, &[Place::Fetch], scene) {
+                    return Some(complaint);
+                }
+                // What stands in brackets may hold a `%` itself.
+                match bracketed(text) {
+                    Some(after) => rest = after,
+                    None => return Some(Complaint::new(format!("`%[{text}` has no `]`"))),
+                }
+                continue;
+            }
+            if let Some(complaint) = alias(after) {
                 return Some(complaint);
             }
         }
         None
     })
+}
+
+/// What formats can tell of a request, by the names that follow a `%`.
+const ALIASES: [&str; 66] = [
+    "o", "OG", "B", "CC", "CS", "H", "ID", "ST", "T", "Ta", "Tc", "Th", "Ti", "Tl", "Tq", "Tr", "TR", "Td",
+    "Ts", "Tt", "Tu", "Tw", "U", "ac", "b", "bc", "bi", "bp", "bq", "ci", "cp", "f", "fc", "fi", "fp", "ft",
+    "hr", "hrl", "hs", "hsl", "HM", "HP", "HPO", "HQ", "HU", "HV", "lc", "ms", "pid", "r", "rc", "rt", "s",
+    "sc", "si", "sp", "sq", "sslc", "sslv", "t", "tr", "trg", "trl", "ts", "tsc", "F",
+];
+
+/// Says what is wrong with what follows a `%` in a format, if something is.
+fn alias(text: &str) -> Option<Complaint> {
+    let end = text.bytes().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(text.len());
+    let name = text.get(..end).unwrap_or_default();
+    let known = match text.bytes().next() {
+        Some(byte) if byte.is_ascii_alphabetic() => ALIASES.contains(&name),
+        // A lone `%` stands before nothing, a blank or a number.
+        Some(byte) => byte != b' ' && !byte.is_ascii_digit(),
+        None => false,
+    };
+    (!known).then(|| Complaint {
+        why: if name.is_empty() {
+            "a `%` that nothing follows".to_owned()
+        } else {
+            format!("HAProxy has no `%{name}` in formats")
+        },
+        word: Some(format!("%{name}")),
+        hint: Some("write `%%` for a percent sign".to_owned()),
+    })
+}
+
+/// Finds what follows the bracket that closes an expression.
+fn bracketed(text: &str) -> Option<&str> {
+    let (mut quote, mut escaped) = (None, false);
+    for (position, byte) in text.bytes().enumerate() {
+        match (quote, byte) {
+            _ if escaped => escaped = false,
+            (None | Some(b'"'), b'\\') => escaped = true,
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (Some(open), byte) if open == byte => quote = None,
+            (None, b']') => return text.get(position + 1..),
+            _ => {}
+        }
+    }
+    // A quote that is not closed is a character like any other.
+    text.split_once(']').map(|(_, after)| after)
 }
 
 /// Skips what stands between two characters.
@@ -207,11 +269,13 @@ mod tests {
     fn formats_hold_expressions() {
         let wrong = |text: &str| format(&[text.to_owned()], SCENE).and_then(|complaint| complaint.word);
         for fine in
-            ["plain", "100%%[srcc]", "%ci:%cp", "%[src]:%{+Q}[req.hdr(a),lower] %(name)[src_port]", "%"]
+            ["plain", "100%%[srcc]", "%ci:%cp", "%[src]:%{+Q}[req.hdr(a),lower] %(name)[src_port]", "%-"]
         {
             assert_eq!(wrong(fine), None, "{fine}");
         }
         assert_eq!(wrong("a-%[srcc]").as_deref(), Some("srcc"));
+        assert_eq!(wrong("%ci %zz").as_deref(), Some("%zz"));
+        assert_eq!(wrong("100%").as_deref(), Some("%"));
         assert_eq!(wrong("%[src] %{+Q}[src,lowre]").as_deref(), Some("lowre"));
     }
 

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::grammar::{Item, Piece, Type};
-use super::{FieldInfo, Row, path_of};
+use super::{FieldInfo, Row, collect_fields};
 use crate::model::Field;
 
 /// The properties of an object: what JSON may say of it.
@@ -104,4 +104,16 @@ fn collect_slots(items: &[Item], fields: &[FieldInfo], shape: &mut Shape) {
             }
         }
     }
+}
+
+/// Says whether some items set a field.
+pub(super) fn mentions(items: &[Item], field: Field) -> bool {
+    let mut fields = Vec::new();
+    collect_fields(items, &mut fields);
+    fields.contains(&field)
+}
+
+/// Returns the path of a field while the table is still being read.
+pub(super) fn path_of(fields: &[FieldInfo], field: Field) -> &'static str {
+    fields.get(usize::from(field.0)).map_or("", |info| info.path)
 }

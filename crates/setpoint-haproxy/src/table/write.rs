@@ -29,14 +29,6 @@ pub(crate) fn static_option(row: &Row, fields: &Fields, site: Site) -> Option<&'
     writer.static_option
 }
 
-/// Says what HAProxy would refuse of a line that a row has read, if something.
-pub(crate) fn complaint(row: &Row, fields: &Fields, site: Site) -> Option<Complaint> {
-    // What a section says of itself is spread over lines.
-    let is_whole = row.list.is_some() || row.owners.iter().all(|owner| !owner.is_section());
-    let by_rule = || row.rule.filter(|_| is_whole).and_then(|rule| rule.complain(fields, site.section));
-    write_values(row, fields, site).err().or_else(by_rule)
-}
-
 /// A line, and the fields that are in it.
 #[derive(Debug)]
 pub(crate) struct Written {

@@ -52,6 +52,7 @@ pub enum Problem {
     DuplicateName,
     LoneConditional,
     UnterminatedConditional,
+    BadCondition,
     UnknownDirective,
     BadPrefix,
     UnknownKeyword,
@@ -61,7 +62,27 @@ pub enum Problem {
     TooNew,
     NoEffect,
     NotExpanded,
+    Needs,
     Refused,
+}
+
+impl Problem {
+    /// Whether HAProxy finds it while it splits a line into words, which it does before it looks at any `.if`.
+    pub(crate) fn is_of_words(self) -> bool {
+        matches!(
+            self,
+            Self::UnmatchedQuote
+                | Self::BadHex
+                | Self::BadVariable
+                | Self::UnmatchedBrace
+                | Self::BadExpansion
+                | Self::Nul
+                | Self::TooManyWords
+                | Self::MissingLineFeed
+                | Self::LoneConditional
+                | Self::UnterminatedConditional
+        )
+    }
 }
 
 /// One thing that is wrong with a file.
@@ -93,13 +114,22 @@ impl Diagnostic {
         at: (u32, &[u8]),
         message: impl Into<String>,
     ) -> Self {
+        Self::at(problem, first_line.saturating_add(line.number()), at, message)
+    }
+
+    /// Says what is wrong with some text of a line of the file.
+    pub(crate) fn at(problem: Problem, line: u32, at: (u32, &[u8]), message: impl Into<String>) -> Self {
         let (column, text) = at;
+        let (text, cut) = match text.get(..MOST_TEXT) {
+            Some(start) if text.len() > MOST_TEXT => (start, "…"),
+            _ => (text, ""),
+        };
         Self {
             severity: Severity::Error,
             problem,
-            line: first_line.saturating_add(line.number()),
+            line,
             column,
-            text: String::from_utf8_lossy(text).into_owned(),
+            text: String::from_utf8_lossy(text).into_owned() + cut,
             message: message.into(),
             hint: None,
         }
@@ -125,6 +155,9 @@ impl fmt::Display for Diagnostic {
         write!(f, "{}:{}: {}", self.line, self.column, self.message)
     }
 }
+
+/// How many bytes of what is wrong are kept.
+const MOST_TEXT: usize = 200;
 
 /// The options and keywords that `no` and `default` may stand before.
 const NEGATABLE: [&[u8]; 7] = [

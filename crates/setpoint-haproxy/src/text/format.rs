@@ -56,7 +56,10 @@ fn section_text(section: &Section) -> Vec<u8> {
 }
 
 fn line_text(section: &Section, line: &Line<'_>, header: Option<u32>) -> Vec<u8> {
+    // Carriage returns at the end of a line are its end, however many there are.
     let raw = line.raw();
+    let end = raw.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1);
+    let raw = raw.get(..end).unwrap_or_default();
     let trimmed = raw.get(line.indentation().len()..).unwrap_or_default();
     let comment = line.comment().map(<[u8]>::trim_ascii_end).unwrap_or_default();
     // What HAProxy does not read to its end is left as it is, but for its indentation.

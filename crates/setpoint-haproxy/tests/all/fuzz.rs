@@ -177,7 +177,7 @@ fn same_as_parsed(document: &Document, what: &str) {
 fn exercise_both(bytes: &[u8], seed: u64) {
     let cx = Context::new(Version::ALL[Random(seed ^ 7).below(Version::ALL.len())]);
     let document = Document::parse(bytes);
-    let _ = check(&document, &Checks { version: Some(cx.haproxy) });
+    let _ = check(&document, &Checks { version: Some(cx.haproxy), ..Checks::default() });
     let formatted = document.formatted();
     assert_eq!(Document::parse(&formatted.print()).print(), formatted.print());
     for section in &model(&document, &cx).sections {

@@ -36,7 +36,9 @@ const UNASKABLE: [&str; 4] = ["quiet", "force-cfg-parser-pause", "no", "default"
 
 /// Whether a word is known only to builds with a library that the packages are without.
 fn is_of_a_library(word: &str) -> bool {
-    ["51degrees", "deviceatlas", "wurfl", "ssl-engine"].iter().any(|library| word.starts_with(library))
+    ["51degrees", "deviceatlas", "wurfl", "ssl-engine", "tune.zlib."]
+        .iter()
+        .any(|library| word.starts_with(library))
 }
 
 /// Whether a word is known only to builds with QUIC, which the package of 2.6 is without.
@@ -296,6 +298,7 @@ fn write_list() -> Result<(), Missing> {
         }
     }
     std::fs::write(LIST, text).unwrap();
+    crate::actions::write_list()?;
     crate::samples::write_list()
 }
 

@@ -1,6 +1,8 @@
 //! The crate as its callers use it, and beside the real HAProxy.
 #![expect(clippy::unwrap_used, clippy::panic, clippy::format_collect, reason = "tests")]
 
+mod accepted;
+mod actions;
 mod apply;
 mod check;
 mod compare;
@@ -8,6 +10,7 @@ mod configurations;
 mod conformance;
 mod differences;
 mod edit;
+mod found;
 mod fuzz;
 mod keywords;
 mod model;

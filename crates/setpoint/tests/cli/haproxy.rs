@@ -145,7 +145,8 @@ fn check_shows_all_that_is_wrong_with_its_place_and_a_hint() {
 #[test]
 fn check_as_json_is_one_object_a_file() {
     let sandbox = sandbox();
-    let ran = sandbox.run(&["haproxy", "check", "--json", "current.cfg", "wrong.cfg"]);
+    sandbox.write("cache.cfg", "cache assets\n    total-max-size 4\n");
+    let ran = sandbox.run(&["haproxy", "check", "--json", "cache.cfg", "wrong.cfg"]);
     assert_eq!(ran.code(), 1);
     let found: Vec<Value> = ran.out().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&found[0]["valid"], &found[1]["valid"]), (&Value::Bool(true), &Value::Bool(false)));
@@ -212,4 +213,147 @@ fn coverage_counts_the_keywords_of_each_section_and_version() {
     }
     let mailers = rows.iter().find(|row| row["section"] == "mailers").unwrap();
     assert_eq!((&mailers["keywords"], &mailers["modelled"]), (&2.into(), &2.into()));
+}
+
+#[test]
+fn files_that_are_checked_together_are_one_configuration() {
+    let sandbox = sandbox();
+    sandbox.write("front.cfg", "frontend www\n    bind :80\n    default_backend shop\n");
+    sandbox.write("back.cfg", "backend shop\n    server s1 10.0.0.1:80\n");
+    assert_eq!(sandbox.run(&["haproxy", "check", "front.cfg"]).code(), 1);
+    let together = sandbox.ok(&["haproxy", "check", "front.cfg", "back.cfg"]);
+    assert_eq!(together, "front.cfg: 1 section, nothing wrong.\nback.cfg: 1 section, nothing wrong.\n");
+}
+
+#[test]
+fn check_knows_the_variables_that_it_is_told() {
+    let sandbox = sandbox();
+    let text =
+        "frontend www\n    bind :80\n.if streq(\"$MODE\",prod)\n    default_backend \"${BACKEND}\"\n.endif\n";
+    sandbox.write("env.cfg", text);
+    let code = |env: &[&str]| {
+        let args = ["haproxy", "check", "env.cfg"].into_iter().chain(env.iter().copied());
+        sandbox.run(&args.collect::<Vec<_>>()).code()
+    };
+    assert_eq!(code(&[]), 0);
+    assert_eq!(code(&["--env", "MODE=prod", "--env", "BACKEND=nowhere"]), 1);
+    assert_eq!(code(&["--env", "MODE=test", "--env", "BACKEND=nowhere"]), 0);
+    assert_eq!(code(&["--env", "MODE"]), 64);
+}
+
+#[test]
+fn check_shows_the_first_hundred_errors_of_a_file_and_all_if_asked() {
+    let sandbox = sandbox();
+    let lines = (0..300).map(|number| format!("    bogus{number}\n")).collect::<Vec<_>>().concat();
+    sandbox.write("many.cfg", &format!("backend b\n{lines}"));
+    let shown = |more: &[&str]| {
+        let args = ["haproxy", "check", "many.cfg"].into_iter().chain(more.iter().copied());
+        sandbox.run(&args.collect::<Vec<_>>()).out()
+    };
+    let some = shown(&[]);
+    assert_eq!(some.matches("error: ").count(), 100);
+    assert!(
+        some.ends_with("200 more are not shown; `--all` shows them.\n\nmany.cfg: 1 section, 300 errors.\n"),
+        "{some}"
+    );
+    assert_eq!(shown(&["--all"]).matches("error: ").count(), 300);
+    let json: Value = serde_json::from_str(&shown(&["--json"])).unwrap();
+    assert_eq!((&json["errors"], &json["omitted"]), (&300.into(), &200.into()));
+    assert_eq!(json["diagnostics"].as_array().unwrap().len(), 100);
+}
+
+#[test]
+fn a_line_of_many_words_is_shown_around_what_is_wrong_with_it() {
+    let sandbox = sandbox();
+    let words = (0..20_000).map(|number| format!(" no-such-option-{number}")).collect::<Vec<_>>().concat();
+    sandbox.write("long.cfg", &format!("backend b\n    server s1 10.0.0.1:80{words}\n"));
+    let out = sandbox.run(&["haproxy", "check", "--all", "long.cfg"]).out();
+    assert!(out.len() < 100_000, "{} bytes", out.len());
+    assert!(out.lines().all(|line| line.chars().count() < 400), "{out}");
+}
+
+#[test]
+fn fmt_keeps_bytes_that_are_no_utf_8() {
+    let sandbox = sandbox();
+    let text = b"backend b\n  log-tag \xff\xfe # \x80\n";
+    std::fs::write(sandbox.path("bytes.cfg"), text).unwrap();
+    let mut command = sandbox.command(&["haproxy", "fmt", "-"]);
+    command.stdin(std::fs::File::open(sandbox.path("bytes.cfg")).unwrap());
+    let output = command.output().unwrap();
+    assert_eq!(output.stdout, b"backend b\n    log-tag \xff\xfe # \x80\n");
+    sandbox.ok(&["haproxy", "fmt", "bytes.cfg"]);
+    assert_eq!(std::fs::read(sandbox.path("bytes.cfg")).unwrap(), output.stdout);
+}
+
+#[test]
+fn fmt_puts_a_whole_new_file_in_the_place_of_the_old_one() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let sandbox = sandbox();
+    let path = sandbox.path("current.cfg");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink("current.cfg", sandbox.path("link.cfg")).unwrap();
+    let (before, reader) = (std::fs::metadata(&path).unwrap(), std::fs::File::open(&path).unwrap());
+    sandbox.ok(&["haproxy", "fmt", "link.cfg"]);
+    let after = std::fs::metadata(&path).unwrap();
+    assert_ne!(before.ino(), after.ino());
+    assert_eq!(after.permissions().mode() & 0o777, 0o640);
+    assert!(std::fs::symlink_metadata(sandbox.path("link.cfg")).unwrap().is_symlink());
+    assert_eq!(
+        std::io::read_to_string(reader).unwrap(),
+        CURRENT,
+        "whoever reads the old file reads all of it"
+    );
+    assert_eq!(sandbox.tree(), ["current.cfg", "desired.cfg", "link.cfg", "wrong.cfg"]);
+}
+
+#[test]
+fn fmt_goes_on_after_a_file_that_it_refuses() {
+    let sandbox = sandbox();
+    let ran = sandbox.run(&["haproxy", "fmt", "wrong.cfg", "missing.cfg", "desired.cfg"]);
+    assert_eq!((ran.code(), ran.out().as_str()), (1, "desired.cfg: written anew\n"));
+    assert!(ran.err().contains("wrong.cfg:7:31") && ran.err().contains("missing.cfg"), "{}", ran.err());
+    let json = sandbox.run(&["haproxy", "fmt", "--json", "wrong.cfg", "desired.cfg"]).out();
+    let files: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(files[0]["refused"].as_str().unwrap().contains("wrong.cfg:7:31"), "{json}");
+    assert_eq!(files[1], serde_json::json!({"file": "desired.cfg", "changed": false}));
+}
+
+#[test]
+fn fmt_adds_a_line_feed_that_is_missing_at_the_end() {
+    let sandbox = sandbox();
+    sandbox.write("cut.cfg", "global\n    daemon");
+    assert_eq!(sandbox.ok(&["haproxy", "fmt", "cut.cfg"]), "cut.cfg: written anew\n");
+    assert_eq!(sandbox.read("cut.cfg"), "global\n    daemon\n");
+}
+
+#[test]
+fn fmt_is_done_after_once_whatever_ends_the_lines() {
+    let sandbox = sandbox();
+    sandbox.write("windows.cfg", "global\r\r\n  daemon \r\r\r\nbackend b\r\n  mode http\r\r\n");
+    sandbox.ok(&["haproxy", "fmt", "windows.cfg"]);
+    assert_eq!(sandbox.read("windows.cfg"), "global\n    daemon\n\nbackend b\n    mode http\n");
+    assert_eq!(sandbox.ok(&["haproxy", "fmt", "--check", "windows.cfg"]), "");
+}
+
+#[test]
+fn diff_never_prints_a_password() {
+    let sandbox = sandbox();
+    let text = |secret: &str| {
+        format!(
+            "global\n    setenv DB_PASSWORD {secret}\n\nuserlist people\n    user ann insecure-password {secret}\n    user bob password {secret}\n\nfrontend www\n    bind :443 ssl crt x ca-sign-pass {secret}\n    stats auth admin:{secret}\n    http-request set-header Authorization \"Basic {secret}\"\n\nbackend shop\n    dynamic-cookie-key {secret}\n\nlisten both\n    bind :80\n    stats auth admin:{secret}\n\n.if defined(X)\nuserlist others\n    user eve insecure-password {secret}\n.endif\n"
+        )
+    };
+    sandbox.write("old.cfg", &text("s3cret-before"));
+    sandbox.write("new.cfg", &text("s3cret-after"));
+    for args in [
+        &["haproxy", "diff", "old.cfg", "new.cfg"][..],
+        &["haproxy", "diff", "--json", "old.cfg", "new.cfg"],
+        &["haproxy", "diff", "desired.cfg", "new.cfg"],
+        &["haproxy", "diff", "--json", "desired.cfg", "new.cfg"],
+        &["haproxy", "diff", "--json", "new.cfg", "desired.cfg"],
+    ] {
+        let ran = sandbox.run(args);
+        assert_eq!(ran.code(), 0, "{}", ran.err());
+        assert!(!ran.out().contains("s3cret"), "{args:?}: {}", ran.out());
+    }
 }

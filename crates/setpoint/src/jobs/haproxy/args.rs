@@ -1,5 +1,6 @@
 //! The arguments of `setpoint haproxy`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -42,15 +43,43 @@ pub(crate) struct HaproxyFmtArgs {
 /// Arguments of `setpoint haproxy check`.
 #[derive(Debug, Args)]
 pub(crate) struct HaproxyCheckArgs {
-    /// The files.
+    /// The files, which are one configuration: HAProxy reads them in this order.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// The version of HAProxy that they are for, such as 3.4: what it removed, deprecates or does not know yet is named.
     #[arg(long = "for", value_name = "VERSION", value_parser = super::parse_version)]
     pub(crate) version: Option<Version>,
+    #[command(flatten)]
+    pub(crate) env: EnvironmentArgs,
     /// Prints one JSON object a line for each file.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Shows all that was found, not only the first 100 errors and the first 100 warnings of each file.
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// The environment that HAProxy will run in.
+#[derive(Debug, Default, Args)]
+pub(crate) struct EnvironmentArgs {
+    /// A variable that HAProxy will have in its environment. Of a line that expands one that is not given, only the text
+    /// is known, and what an `.if` decides by it.
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
+    variables: Vec<(String, String)>,
+}
+
+impl EnvironmentArgs {
+    /// The variables by their names; the last of several counts.
+    pub(crate) fn variables(&self) -> BTreeMap<String, String> {
+        self.variables.iter().cloned().collect()
+    }
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
 }
 
 /// Arguments of `setpoint haproxy diff`.
@@ -63,6 +92,8 @@ pub(crate) struct HaproxyDiffArgs {
     /// The version of HAProxy that they are for.
     #[arg(long = "for", value_name = "VERSION", default_value = Version::LATEST.as_str(), value_parser = super::parse_version)]
     pub(crate) version: Version,
+    #[command(flatten)]
+    pub(crate) env: EnvironmentArgs,
     /// Prints the plan as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -80,6 +111,8 @@ pub(crate) struct HaproxyCoverageArgs {
     /// Only this version of HAProxy.
     #[arg(long = "for", value_name = "VERSION", value_parser = super::parse_version)]
     pub(crate) version: Option<Version>,
+    #[command(flatten)]
+    pub(crate) env: EnvironmentArgs,
     /// Prints one JSON object a line.
     #[arg(long)]
     pub(crate) json: bool,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use setpoint_haproxy::check::{Checks, FileKind, check, files};
+use setpoint_haproxy::check::{Checks, FileKind, check_together, files};
 use setpoint_haproxy::text::{Diagnostic, Document, Severity};
 
 use super::args::HaproxyCheckArgs;
@@ -17,6 +17,9 @@ const RED: Style = AnsiColor::Red.on_default().bold();
 const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 const BLUE: Style = AnsiColor::Blue.on_default();
 
+/// How many errors of a file are shown, and how many warnings, unless all are asked for.
+const MOST: usize = 100;
+
 /// What was found in one file.
 #[derive(Serialize)]
 struct Verdict<'a> {
@@ -25,35 +28,77 @@ struct Verdict<'a> {
     errors: usize,
     warnings: usize,
     sections: usize,
-    diagnostics: &'a [Diagnostic],
+    diagnostics: &'a [&'a Diagnostic],
+    /// How many more there are.
+    #[serde(skip_serializing_if = "is_zero")]
+    omitted: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 pub(crate) fn run(args: &HaproxyCheckArgs, report: Report) -> Result<u8, CliError> {
-    let checks = Checks { version: args.version };
+    let checks = Checks { version: args.version, env: args.env.variables() };
+    let documents: Vec<Document> =
+        args.files.iter().map(|path| read(path, report)).collect::<Result<_, CliError>>()?;
+    let together: Vec<&Document> = documents.iter().collect();
     let mut wrong = false;
-    for path in &args.files {
-        let document = read(path, report)?;
-        let mut found = check(&document, &checks);
-        found.extend(missing_files(&document, path));
+    for ((path, document), mut found) in
+        args.files.iter().zip(&documents).zip(check_together(&together, &checks))
+    {
+        found.extend(missing_files(document, path));
         found.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
         let count = |severity| found.iter().filter(|diagnostic| diagnostic.severity == severity).count();
         let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
         wrong |= errors > 0;
-        let (file, sections) = (name(path), sections(&document));
+        let shown = if args.all { found.iter().collect() } else { first(&found) };
+        let omitted = found.len() - shown.len();
+        let (file, sections) = (name(path), sections(document));
         if args.json {
             let valid = errors == 0;
-            print_json(&Verdict { file: &file, valid, errors, warnings, sections, diagnostics: &found })?;
+            print_json(&Verdict {
+                file: &file,
+                valid,
+                errors,
+                warnings,
+                sections,
+                diagnostics: &shown,
+                omitted,
+            })?;
         } else {
+            let lines = Lines::of(document);
             let mut text = String::new();
-            for diagnostic in &found {
+            for diagnostic in shown {
                 // Writing to a string can't fail.
-                let _ = write(&mut text, &file, &document, diagnostic);
+                let _ = write(&mut text, &file, lines.get(diagnostic.line), diagnostic);
+            }
+            if omitted > 0 {
+                let _ = writeln!(text, "{omitted} more are not shown; `--all` shows them.\n");
             }
             let _ = writeln!(text, "{file}: {}", counted(sections, errors, warnings));
             print(&text)?;
         }
     }
     Ok(u8::from(wrong))
+}
+
+/// The first errors and the first warnings, in the order of the file.
+fn first(found: &[Diagnostic]) -> Vec<&Diagnostic> {
+    let mut left = [MOST, MOST];
+    let is_shown = |diagnostic: &&Diagnostic| {
+        let left = match diagnostic.severity {
+            Severity::Error => left.first_mut(),
+            Severity::Warning => left.last_mut(),
+        };
+        left.is_some_and(|left| {
+            let is_shown = *left > 0;
+            *left = left.saturating_sub(1);
+            is_shown
+        })
+    };
+    found.iter().filter(is_shown).collect()
 }
 
 fn sections(document: &Document) -> usize {
@@ -97,7 +142,7 @@ fn missing_files(document: &Document, path: &Path) -> Vec<Diagnostic> {
 }
 
 /// One finding with the line it is about.
-fn write(out: &mut String, file: &str, document: &Document, found: &Diagnostic) -> std::fmt::Result {
+fn write(out: &mut String, file: &str, line: &[u8], found: &Diagnostic) -> std::fmt::Result {
     let style = match found.severity {
         Severity::Error => RED,
         Severity::Warning => YELLOW,
@@ -106,14 +151,12 @@ fn write(out: &mut String, file: &str, document: &Document, found: &Diagnostic) 
     writeln!(out, "{style}{}{style:#}: {}", found.severity, found.message)?;
     writeln!(out, "{:margin$}{BLUE}-->{BLUE:#} {file}:{}:{}", "", found.line, found.column)?;
     writeln!(out, "{:margin$} {BLUE}|{BLUE:#}", "")?;
-    let line = line_of(document, found.line);
-    let line = String::from_utf8_lossy(&line).into_owned();
     let place = usize::try_from(found.column.saturating_sub(1)).unwrap_or(usize::MAX);
-    let before = line.char_indices().take_while(|(at, _)| *at < place);
+    let (excerpt, before) = excerpt(line, place);
     // Tabs stay tabs, so that the caret is below what it points at.
-    let before: String = before.map(|(_, c)| if c == '\t' { '\t' } else { ' ' }).collect();
+    let before: String = excerpt.chars().take(before).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
     let carets = "^".repeat(found.text.chars().count().clamp(1, 60));
-    writeln!(out, "{} {BLUE}|{BLUE:#} {}", found.line, shortened(&line))?;
+    writeln!(out, "{} {BLUE}|{BLUE:#} {excerpt}", found.line)?;
     writeln!(out, "{:margin$} {BLUE}|{BLUE:#} {before}{style}{carets}{style:#}", "")?;
     if let Some(hint) = &found.hint {
         writeln!(out, "{:margin$} {BLUE}={BLUE:#} hint: {hint}", "")?;
@@ -121,26 +164,70 @@ fn write(out: &mut String, file: &str, document: &Document, found: &Diagnostic) 
     writeln!(out)
 }
 
-/// A line of the file, counted from 1.
-fn line_of(document: &Document, number: u32) -> Vec<u8> {
-    let mut before = 0;
-    for section in document.sections() {
-        let lines = section.line_count();
-        if number <= before + lines {
-            let line = section.all_lines().find(|line| before + line.number() + 1 == number);
-            return line.map(|line| line.raw().to_vec()).unwrap_or_default();
-        }
-        before += lines;
-    }
-    Vec::new()
+/// The lines of a file, found by their numbers.
+struct Lines {
+    text: Vec<u8>,
+    starts: Vec<usize>,
 }
 
-/// A line is shown whole unless nobody would read it.
-fn shortened(line: &str) -> String {
+impl Lines {
+    fn of(document: &Document) -> Self {
+        let text = document.print();
+        let feeds = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+        let starts = std::iter::once(0).chain(feeds).collect();
+        Self { text, starts }
+    }
+
+    /// A line, counted from 1, without what ends it.
+    fn get(&self, number: u32) -> &[u8] {
+        let index = usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX);
+        let start = self.starts.get(index).copied().unwrap_or(self.text.len());
+        let end = self.starts.get(index.saturating_add(1)).copied().unwrap_or(self.text.len());
+        self.text.get(start..end).unwrap_or_default().trim_ascii_end()
+    }
+}
+
+/// A line around one of its bytes, whole unless nobody would read it, and how many characters stand before that byte.
+fn excerpt(line: &[u8], place: usize) -> (String, usize) {
     const MOST: usize = 160;
-    if line.chars().count() <= MOST {
-        line.to_owned()
-    } else {
-        line.chars().take(MOST).chain(['…']).collect()
+    const BEFORE: usize = 60;
+    const CUT: char = '…';
+    // A character has at most four bytes; what is further away is not looked at.
+    let from = place.saturating_sub(4 * MOST).min(line.len());
+    let near = line.get(from..line.len().min(place.saturating_add(4 * MOST))).unwrap_or_default();
+    let before =
+        String::from_utf8_lossy(near.get(..(place - from.min(place)).min(near.len())).unwrap_or_default());
+    let before = before.chars().count();
+    let near = String::from_utf8_lossy(near);
+    let is_whole = line.len() == near.len() && near.chars().count() <= MOST;
+    if is_whole {
+        return (near.into_owned(), before);
+    }
+    let skipped = before.saturating_sub(BEFORE);
+    let is_cut_before = skipped > 0 || from > 0;
+    let shown: String = near.chars().skip(skipped).take(MOST).collect();
+    let is_cut_after = near.chars().count() > skipped + MOST || from + near.len() < line.len();
+    let excerpt = is_cut_before
+        .then_some(CUT)
+        .into_iter()
+        .chain(shown.chars())
+        .chain(is_cut_after.then_some(CUT))
+        .collect();
+    (excerpt, before - skipped + usize::from(is_cut_before))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_cut_around_what_is_wrong() {
+        let line = format!("{}HERE{}", "a".repeat(1000), "b".repeat(1000));
+        let (text, before) = excerpt(line.as_bytes(), 1000);
+        assert_eq!(text.chars().count(), 162);
+        assert_eq!(text.chars().skip(before).take(4).collect::<String>(), "HERE");
+        assert!(text.starts_with('…') && text.ends_with('…'), "{text}");
+        assert_eq!(excerpt(b"\tmaxcon 5", 1), ("\tmaxcon 5".to_owned(), 1));
+        assert_eq!(excerpt(b"short", 99).0, "short");
     }
 }

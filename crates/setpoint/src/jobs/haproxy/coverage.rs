@@ -1,11 +1,11 @@
 //! `setpoint haproxy coverage`: how much of HAProxy's language the model covers.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde::Serialize;
+use setpoint_haproxy::check::{Covered, covered};
 use setpoint_haproxy::keywords::{ASKED, Coverage, coverage};
-use setpoint_haproxy::model::{Context, Version, section_model};
+use setpoint_haproxy::model::{Context, Version};
 use setpoint_haproxy::text::{Document, SectionKind};
 
 use super::args::HaproxyCoverageArgs;
@@ -28,8 +28,9 @@ pub(crate) fn run(args: &HaproxyCoverageArgs, report: Report) -> Result<u8, CliE
         return keywords(args);
     }
     let version = args.version.unwrap_or(Version::LATEST);
+    let cx = Context { env: args.env.variables(), ..Context::new(version) };
     for path in &args.files {
-        let counted = count(&name(path), &read(path, report)?, version);
+        let counted = count(&name(path), &read(path, report)?, &cx);
         if args.json {
             counted.iter().try_for_each(print_json)?;
         } else {
@@ -85,26 +86,15 @@ fn cell(part: usize, whole: usize) -> String {
     format!("{part}/{whole} {}", percent(part, whole))
 }
 
-fn count(file: &str, document: &Document, version: Version) -> Vec<Counted> {
-    let cx = Context::new(version);
-    let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    for section in document.sections().iter().filter(|section| section.header().is_some()) {
-        let lines = section.lines().filter(|line| !line.is_blank()).count();
-        let model = section_model(section, &cx);
-        let header = section.header().map(|line| line.number());
-        let unmodelled = model.unmodelled.iter().filter(|line| Some(**line) != header).count();
-        let modelled = if model.text_only.is_some() { 0 } else { lines.saturating_sub(unmodelled) };
-        let entry = counts.entry(section.kind().to_string()).or_default();
-        *entry = (entry.0 + lines, entry.1 + modelled);
-    }
-    let line = |(section, (lines, modelled))| Counted {
+fn count(file: &str, document: &Document, cx: &Context) -> Vec<Counted> {
+    let line = |(section, Covered { lines, described }): (SectionKind, Covered)| Counted {
         file: file.to_owned(),
-        version: version.to_string(),
-        section,
+        version: cx.haproxy.to_string(),
+        section: section.to_string(),
         lines,
-        modelled,
+        modelled: described,
     };
-    counts.into_iter().map(line).collect()
+    covered(document, cx).into_iter().map(line).collect()
 }
 
 fn table(file: &str, version: Version, counted: &[Counted]) -> String {

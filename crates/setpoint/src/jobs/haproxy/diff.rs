@@ -5,6 +5,7 @@ use std::fmt::Write;
 use anstyle::{AnsiColor, Style};
 use setpoint_haproxy::compare::{Diff, Operation, compare};
 use setpoint_haproxy::model::Context;
+use setpoint_haproxy::secrets::{hide, hide_in};
 use setpoint_plan::{Action, Runtime};
 
 use super::args::HaproxyDiffArgs;
@@ -23,11 +24,13 @@ const CHANGES: u8 = 2;
 
 pub(crate) fn run(args: &HaproxyDiffArgs, report: Report) -> Result<u8, CliError> {
     let (current, desired) = (read(&args.current, report)?, read(&args.desired, report)?);
-    let cx = Context::new(args.version);
+    let cx = Context { env: args.env.variables(), ..Context::new(args.version) };
     let diff = compare(&current, &desired, &cx)?;
     let subject = name(&args.desired);
     if args.json {
-        print_json(&diff.plan(subject))?;
+        let mut plan = diff.plan(subject);
+        hide_in(&mut plan);
+        print_json(&plan)?;
     } else {
         let mut text = String::new();
         // Writing to a string can't fail.
@@ -71,6 +74,8 @@ fn write_operation(out: &mut String, operation: &Operation) -> std::fmt::Result 
     writeln!(out, "  {style}{}{style:#}{what}  {DIM}{verdict}{DIM:#}", operation.action.sign())?;
     // What a new thing is made of is in its text; what changes is shown.
     for change in operation.changes.iter().filter(|_| operation.action == Action::Modify) {
+        let mut change = change.clone();
+        hide(&mut change);
         if operation.is_text() {
             for (sign, style, line) in [('-', RED, &change.old), ('+', GREEN, &change.new)] {
                 if let Some(line) = line {

@@ -1,51 +1,105 @@
 //! `setpoint haproxy fmt`: writes configurations in one style.
 
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
 use serde::Serialize;
-use setpoint_haproxy::text::{Document, Severity};
+use setpoint_haproxy::text::{Document, Problem, Severity};
 
 use super::args::HaproxyFmtArgs;
 use super::error::Error;
 use super::{is_stdin, name, read};
 use crate::error::CliError;
-use crate::report::{Report, print, print_json};
+use crate::report::{Report, print, print_bytes, print_json};
 
 /// What became of one file.
 #[derive(Serialize)]
 struct Formatted<'a> {
     file: &'a str,
     changed: bool,
+    /// Why it was left as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
 }
 
 pub(crate) fn run(args: &HaproxyFmtArgs, report: Report) -> Result<u8, CliError> {
     let mut differs = false;
+    let mut refused: Vec<CliError> = Vec::new();
     for path in &args.files {
-        let document = read(path, report)?;
-        let file = name(path);
-        refuse_broken(&file, &document)?;
-        let formatted = document.formatted().print();
-        let changed = formatted != document.print();
-        differs |= changed;
-        if is_stdin(path) && !args.check {
-            print(&String::from_utf8_lossy(&formatted))?;
-            continue;
-        }
-        if changed && !args.check {
-            std::fs::write(path, &formatted).map_err(|source| Error::Write { path: path.clone(), source })?;
-        }
-        if args.json {
-            print_json(&Formatted { file: &file, changed })?;
-        } else if changed {
-            let what = if args.check { "would be written anew" } else { "written anew" };
-            print(&format!("{file}: {what}\n"))?;
+        match one(path, args, report) {
+            Ok(changed) => differs |= changed,
+            // Nobody reads what is printed: the others would be no use.
+            Err(error @ CliError::Output(_)) => return Err(error),
+            Err(error) => {
+                if args.json {
+                    let why = Some(error.to_string());
+                    print_json(&Formatted { file: &name(path), changed: false, refused: why })?;
+                }
+                refused.push(error);
+            }
         }
     }
-    Ok(u8::from(args.check && differs))
+    // The last one is told by whoever called.
+    let last = refused.pop();
+    for error in refused {
+        report.warn(&error.to_string());
+    }
+    match last {
+        Some(error) => Err(error),
+        None => Ok(u8::from(args.check && differs)),
+    }
 }
 
-/// What can't be read is not touched.
+/// Writes one file anew; says whether that changes it.
+fn one(path: &Path, args: &HaproxyFmtArgs, report: Report) -> Result<bool, CliError> {
+    let document = read(path, report)?;
+    let file = name(path);
+    refuse_broken(&file, &document)?;
+    let formatted = document.formatted().print();
+    let changed = formatted != document.print();
+    if is_stdin(path) && !args.check {
+        print_bytes(&formatted)?;
+        return Ok(changed);
+    }
+    if changed && !args.check {
+        replace(path, &formatted).map_err(|source| Error::Write { path: path.to_owned(), source })?;
+    }
+    if args.json {
+        print_json(&Formatted { file: &file, changed, refused: None })?;
+    } else if changed {
+        let what = if args.check { "would be written anew" } else { "written anew" };
+        print(&format!("{file}: {what}\n"))?;
+    }
+    Ok(changed)
+}
+
+/// Writes a file so that whoever reads it finds the old one or the new one, never a part. A link stays one.
+fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let path = fs::canonicalize(path)?;
+    let permissions = fs::metadata(&path)?.permissions();
+    let mut file_name = path.file_name().unwrap_or_default().to_owned();
+    file_name.push(format!(".{}.new", std::process::id()));
+    let new: PathBuf = path.with_file_name(file_name);
+    let written = File::create_new(&new).and_then(|mut file| {
+        file.write_all(content)?;
+        file.set_permissions(permissions)?;
+        file.sync_all()
+    });
+    let replaced = written.and_then(|()| fs::rename(&new, &path));
+    if replaced.is_err() {
+        // What is left of it is of no use to anyone; the first error says why.
+        let _ = fs::remove_file(&new);
+    }
+    replaced
+}
+
+/// What can't be read is not touched. A line feed that is missing at the end is no reason: it is added.
 fn refuse_broken(file: &str, document: &Document) -> Result<(), CliError> {
     let errors = document.diagnostics();
-    match errors.iter().find(|diagnostic| diagnostic.severity == Severity::Error) {
+    let is_error =
+        |problem: Problem, severity| severity == Severity::Error && problem != Problem::MissingLineFeed;
+    match errors.iter().find(|diagnostic| is_error(diagnostic.problem, diagnostic.severity)) {
         Some(first) => Err(Error::Broken { file: file.to_owned(), first: first.to_string() }.into()),
         None => Ok(()),
     }

@@ -1,0 +1,258 @@
+//! The lines that HAProxy reads, in the sections that it takes them for.
+//!
+//! ```text
+//!  documents ──▶ .if … .endif evaluated ──▶ variables expanded ──▶ sections of lines with their words
+//! ```
+//!
+//! What stands in a false `.if` is not read: a line after it belongs to the section before it. Where a condition can't be
+//! told (a variable that is not known, a feature of the build), lines are read and what is found in them is a warning.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+use super::Checks;
+use super::condition::{self, Truth};
+use crate::text::{Diagnostic, Directive, Document, Line, Problem, SectionKind, Word};
+
+/// A line that HAProxy reads.
+#[derive(Debug)]
+pub(super) struct CheckedLine<'d> {
+    /// The line of the file, counted from 1.
+    pub(super) number: u32,
+    /// Its words, with all variables that are known.
+    pub(super) words: Vec<Word<'d>>,
+    /// Whether HAProxy surely reads it.
+    pub(super) certain: bool,
+}
+
+impl CheckedLine<'_> {
+    /// Whether a variable that is not known decides what it says.
+    pub(super) fn is_open(&self) -> bool {
+        self.words.iter().any(|word| word.variable)
+    }
+
+    /// Says what is wrong with a word; it is a warning where HAProxy may not read the line.
+    pub(super) fn diagnostic(
+        &self,
+        problem: Problem,
+        at: (u32, &[u8]),
+        message: impl Into<String>,
+    ) -> Diagnostic {
+        let found = Diagnostic::at(problem, self.number, at, message);
+        if self.certain { found } else { found.warning() }
+    }
+
+    /// The words as text.
+    pub(super) fn texts(&self) -> Vec<Cow<'_, str>> {
+        self.words.iter().map(Word::to_str_lossy).collect()
+    }
+}
+
+/// A section as HAProxy reads it.
+#[derive(Debug)]
+pub(super) struct Part<'d> {
+    /// The document it stands in.
+    pub(super) file: usize,
+    pub(super) kind: SectionKind,
+    pub(super) header: Option<CheckedLine<'d>>,
+    pub(super) lines: Vec<CheckedLine<'d>>,
+}
+
+impl Part<'_> {
+    /// Its name, if it has one and no unknown variable decides over it.
+    pub(super) fn name(&self) -> Option<Cow<'_, str>> {
+        let words = &self.header.as_ref()?.words;
+        let name = words.get(1).filter(|word| self.kind.takes_name() && !word.variable)?;
+        let is_from = self.kind == SectionKind::Defaults && name.is("from") && words.len() > 2;
+        (!is_from).then(|| name.to_str_lossy())
+    }
+
+    /// The `defaults` section that it names, as a word of its header.
+    pub(super) fn from(&self) -> Option<&Word<'_>> {
+        let words = &self.header.as_ref()?.words;
+        let at = words.iter().skip(1).position(|word| word.is("from"))?;
+        words.get(at + 2).filter(|_| self.kind.is_proxy() || self.kind == SectionKind::Defaults)
+    }
+
+    /// Whether HAProxy surely reads its header.
+    pub(super) fn is_certain(&self) -> bool {
+        self.header.as_ref().is_none_or(|header| header.certain)
+    }
+}
+
+/// All sections of files that are one configuration.
+#[derive(Debug, Default)]
+pub(super) struct Configuration<'d> {
+    pub(super) parts: Vec<Part<'d>>,
+    /// For each file, the lines that HAProxy does not read: from the first to the one after the last.
+    pub(super) unread: Vec<Vec<(u32, u32)>>,
+}
+
+impl<'d> Configuration<'d> {
+    /// Reads files in the order in which HAProxy gets them; `found` takes what is wrong with their conditions.
+    pub(super) fn read(documents: &[&'d Document], checks: &Checks, found: &mut [Vec<Diagnostic>]) -> Self {
+        let mut reader = Reader { env: checks.env.clone(), checks, configuration: Self::default() };
+        for (file, document) in documents.iter().enumerate() {
+            let mut nothing = Vec::new();
+            reader.document(file, document, found.get_mut(file).unwrap_or(&mut nothing));
+        }
+        reader.configuration
+    }
+
+    /// Whether HAProxy does not read a line of a file.
+    pub(super) fn is_unread(&self, file: usize, line: u32) -> bool {
+        let ranges = self.unread.get(file).map(Vec::as_slice).unwrap_or_default();
+        let after = ranges.partition_point(|(first, _)| *first <= line);
+        after.checked_sub(1).and_then(|at| ranges.get(at)).is_some_and(|(_, end)| line < *end)
+    }
+}
+
+struct Reader<'c, 'd> {
+    /// The variables that are known at this place: `setenv` adds some.
+    env: BTreeMap<String, String>,
+    checks: &'c Checks,
+    configuration: Configuration<'d>,
+}
+
+/// An `.if` and its branches so far.
+#[derive(Clone, Copy)]
+struct Level {
+    /// Whether what is around it is read.
+    around: Truth,
+    /// Whether a branch so far was true.
+    taken: Truth,
+    /// Whether the branch at hand is read.
+    now: Truth,
+}
+
+impl<'d> Reader<'_, 'd> {
+    fn document(&mut self, file: usize, document: &'d Document, found: &mut Vec<Diagnostic>) {
+        self.configuration.parts.push(Part {
+            file,
+            kind: SectionKind::Preamble,
+            header: None,
+            lines: Vec::new(),
+        });
+        let (mut levels, mut unread): (Vec<Level>, Vec<(u32, u32)>) = (Vec::new(), Vec::new());
+        let mut first_line = 1_u32;
+        for section in document.sections() {
+            let header = section.header().map(|line| line.number());
+            for line in section.all_lines() {
+                let number = first_line.saturating_add(line.number());
+                let now = levels.last().map_or(Truth::True, |level| level.now);
+                let words = self.words(&line);
+                let Some(first) = words.first() else { continue };
+                let directive = if first.variable { None } else { Directive::from_word(&first.text) };
+                if let Some(directive) = directive.filter(|directive| directive.is_conditional()) {
+                    let line = CheckedLine { number, words, certain: now == Truth::True };
+                    self.branch(directive, &line, &mut levels, found);
+                    continue;
+                }
+                if now == Truth::False {
+                    match unread.last_mut() {
+                        Some((_, end)) if *end == number => *end += 1,
+                        _ => unread.push((number, number.saturating_add(1))),
+                    }
+                    continue;
+                }
+                if directive.is_some() || line.error().is_some() || first.raw.first() == Some(&b'[') {
+                    continue;
+                }
+                let checked = CheckedLine { number, words, certain: now == Truth::True };
+                if Some(line.number()) == header {
+                    let part = Part { file, kind: section.kind(), header: Some(checked), lines: Vec::new() };
+                    self.configuration.parts.push(part);
+                    continue;
+                }
+                self.set_variable(&checked);
+                if let Some(part) = self.configuration.parts.last_mut() {
+                    let certain = checked.certain && part.is_certain();
+                    part.lines.push(CheckedLine { certain, ..checked });
+                }
+            }
+            first_line = first_line.saturating_add(section.line_count());
+        }
+        self.configuration.unread.push(unread);
+    }
+
+    /// The words of a line; those with variables are expanded where all of these are known.
+    fn words(&self, line: &Line<'d>) -> Vec<Word<'d>> {
+        let words: Vec<Word<'d>> = line.words().collect();
+        if !words.iter().any(|word| word.variable) {
+            return words;
+        }
+        let unknown = Cell::new(false);
+        let expanded = line.expanded(&|name| {
+            let value = std::str::from_utf8(name).ok().and_then(|name| self.env.get(name));
+            unknown.set(unknown.get() || value.is_none());
+            value.map(|value| value.clone().into_bytes())
+        });
+        if unknown.get() { words } else { expanded }
+    }
+
+    /// Notes what `setenv` and its like do to the variables.
+    fn set_variable(&mut self, line: &CheckedLine<'_>) {
+        let is_global = self.configuration.parts.last().is_some_and(|part| part.kind == SectionKind::Global);
+        let (Some(keyword), Some(name)) = (line.words.first().filter(|_| is_global), line.words.get(1))
+        else {
+            return;
+        };
+        let name = name.to_str_lossy().into_owned();
+        match line.words.get(2).filter(|value| line.certain && !value.variable) {
+            Some(value) if keyword.is("setenv") => {
+                let value = value.to_str_lossy().into_owned();
+                self.env.insert(name, value);
+            }
+            None if keyword.is("setenv") || keyword.is("unsetenv") => drop(self.env.remove(&name)),
+            _ => {}
+        }
+    }
+
+    fn branch(
+        &self,
+        directive: Directive,
+        line: &CheckedLine<'_>,
+        levels: &mut Vec<Level>,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        let mut evaluate = |around: Truth| {
+            if around == Truth::False {
+                return Truth::False;
+            }
+            match condition::evaluate(line.words.get(1..).unwrap_or_default(), self.checks.version, &self.env)
+            {
+                Ok(truth) => truth,
+                Err(wrong) => {
+                    let word = line.words.get(1).or(line.words.first());
+                    let at = word.map_or((1, &b""[..]), |word| (word.column, word.raw));
+                    let said = line.diagnostic(Problem::BadCondition, at, wrong);
+                    found.push(if around == Truth::True { said } else { said.warning() });
+                    Truth::Unknown
+                }
+            }
+        };
+        let around = levels.last().map_or(Truth::True, |level| level.now);
+        match directive {
+            Directive::If => {
+                let truth = evaluate(around);
+                levels.push(Level { around, taken: truth, now: around.and(truth) });
+            }
+            Directive::Elif => {
+                if let Some(level) = levels.last_mut() {
+                    let open = level.around.and(level.taken.not());
+                    let truth = evaluate(open);
+                    level.now = open.and(truth);
+                    level.taken = level.taken.or(truth);
+                }
+            }
+            Directive::Else => {
+                if let Some(level) = levels.last_mut() {
+                    level.now = level.around.and(level.taken.not());
+                    level.taken = Truth::True;
+                }
+            }
+            _ => drop(levels.pop()),
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! Whether HAProxy accepts the words of a line by a row, and if not, which word it stops at and why.
+//!
+//! [`read`](super::read) asks whether the model has a place for a line; here the question is HAProxy's own. So a row
+//! counts in all versions (what a version knows is asked of HAProxy and listed by [`keywords`](crate::keywords)), a word
+//! may come twice, and a value that does not fit is named.
+
+use std::borrow::Cow;
+
+use super::grammar::{Entry, Item, Options, Piece, Type, cut, first_word};
+use super::limits::{Complaint, Limit};
+use super::read::{Token, integer, read_row};
+use super::samples::Scene;
+use super::units::{read_size, read_time};
+use super::{Repeat, Row};
+use crate::model::{Field, ObjectKind};
+
+/// What a row made of the words of a line.
+#[derive(Debug, Default)]
+pub(crate) struct Match<'w> {
+    /// The first word of its condition, after `if` or `unless`.
+    pub(crate) condition: Option<usize>,
+    /// The fields that were given, with the word and the text of each; of several words, the first.
+    pub(crate) values: Vec<(Field, usize, &'w str)>,
+}
+
+/// Why HAProxy does not accept some words by a row.
+#[derive(Debug)]
+pub(crate) struct Misfit {
+    /// The word at which it stops; one more than there are where something is missing.
+    pub(crate) at: usize,
+    /// What is wrong with the value there; none where the word has no place there, or is missing.
+    pub(crate) complaint: Option<Complaint>,
+}
+
+impl Misfit {
+    /// The one that says more: what came further, and of these what is wrong with a value.
+    pub(crate) fn or(self, other: Self) -> Self {
+        let weight = |misfit: &Self| (misfit.at, misfit.complaint.is_some());
+        if weight(&other) > weight(&self) { other } else { self }
+    }
+}
+
+/// Where a line stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    pub(crate) scene: Scene,
+    /// The section, where it is one; a `listen` is two in one.
+    pub(crate) section: Option<ObjectKind>,
+    /// Whether `no` stood before the line.
+    pub(crate) negated: bool,
+}
+
+/// Holds the words of a line to a row.
+pub(crate) fn accept<'w>(
+    row: &Row,
+    words: &'w [Cow<'w, str>],
+    standing: Standing,
+) -> Result<Match<'w>, Misfit> {
+    if row.refused {
+        return Err(Misfit { at: 0, complaint: None });
+    }
+    let mut walk = Walk {
+        words,
+        at: 0,
+        standing,
+        is_default: row.repeat == Repeat::Merge,
+        negation_used: false,
+        found: Match::default(),
+        misfit: None,
+    };
+    let through = walk.items(&row.items);
+    if through && walk.at < words.len() {
+        walk.fail(None);
+    }
+    if standing.negated && !walk.negation_used {
+        return Err(Misfit { at: 0, complaint: None });
+    }
+    match walk.misfit.take_if(|_| !through || walk.at < words.len()) {
+        Some(misfit) => Err(misfit),
+        None => {
+            match standing.section.filter(|section| !row.places.is_empty() && !row.places.contains(section)) {
+                Some(section) => {
+                    let why = format!("HAProxy accepts no `{}` in a {section}", row.start());
+                    Err(Misfit { at: words.len(), complaint: Some(Complaint::new(why)) })
+                }
+                None => Ok(walk.found),
+            }
+        }
+    }
+}
+
+/// A walk along the items of a row and the words of a line.
+struct Walk<'w> {
+    words: &'w [Cow<'w, str>],
+    at: usize,
+    standing: Standing,
+    /// Whether this is what holds for others: their expressions are looked at when something uses them.
+    is_default: bool,
+    negation_used: bool,
+    found: Match<'w>,
+    /// The misfit that came furthest.
+    misfit: Option<Misfit>,
+}
+
+impl<'w> Walk<'w> {
+    fn peek(&self) -> Option<&'w str> {
+        self.words.get(self.at).map(|word| &**word)
+    }
+
+    /// Notes that the word at hand does not fit; always false.
+    fn fail(&mut self, complaint: Option<Complaint>) -> bool {
+        let misfit = Misfit { at: self.at, complaint };
+        self.misfit = Some(match self.misfit.take() {
+            Some(before) => before.or(misfit),
+            None => misfit,
+        });
+        false
+    }
+
+    fn literal(&mut self, literal: &str) -> bool {
+        if self.peek() == Some(literal) {
+            self.at += 1;
+            return true;
+        }
+        self.fail(None)
+    }
+
+    fn items(&mut self, items: &[Item]) -> bool {
+        let mut rest = items;
+        while let Some((item, after)) = rest.split_first() {
+            if matches!(item, Item::Options(_)) {
+                let count = rest.iter().take_while(|item| matches!(item, Item::Options(_))).count();
+                let (sets, after) = rest.split_at(count);
+                if !self.options(sets) {
+                    return false;
+                }
+                rest = after;
+                continue;
+            }
+            if !self.item(item) {
+                return false;
+            }
+            rest = after;
+        }
+        true
+    }
+
+    fn item(&mut self, item: &Item) -> bool {
+        match item {
+            Item::Literal(word) | Item::Constant { word, .. } => self.literal(word),
+            Item::Pattern { pieces, .. } => match self.peek() {
+                Some(word) => {
+                    let fits = self.pieces(pieces, word);
+                    self.at += usize::from(fits);
+                    fits
+                }
+                None => self.fail(None),
+            },
+            Item::Value { field, ty, stops, limit } => self.value(*field, ty, stops, limit.as_ref()),
+            Item::Address { address, ported, .. } => self.address(*address, *ported),
+            Item::Optional(items) => self.optional(items),
+            Item::Options(_) => self.options(std::slice::from_ref(item)),
+            Item::Repeat { items, .. } => {
+                let Some(literal) = items.first().and_then(first_word) else { return false };
+                while self.peek() == Some(literal) {
+                    if !self.items(items) {
+                        return false;
+                    }
+                }
+                true
+            }
+            Item::Condition { required, .. } => match self.peek() {
+                // A condition of no words is one, and always true.
+                Some("if" | "unless") => {
+                    self.at += 1;
+                    self.found.condition = Some(self.at);
+                    self.at = self.words.len();
+                    true
+                }
+                _ => !*required || self.fail(None),
+            },
+        }
+    }
+
+    /// Reads what may be left out. What has begun with its word must go on.
+    fn optional(&mut self, items: &[Item]) -> bool {
+        let Some(word) = self.peek() else { return true };
+        if let Some(literal) = items.first().and_then(first_word) {
+            let begins = match items.first() {
+                Some(Item::Pattern { .. }) => word.starts_with(literal),
+                _ => word == literal,
+            };
+            return !begins || self.items(items);
+        }
+        let at = self.at;
+        if !self.items(items) {
+            self.at = at;
+        }
+        true
+    }
+
+    /// Reads options of several sets in any order. What has begun with its word must go on.
+    fn options(&mut self, sets: &[Item]) -> bool {
+        'words: while let Some(word) = self.peek() {
+            let (at, mut begun) = (self.at, false);
+            for set in sets {
+                let Item::Options(options) = set else { continue };
+                for entry in entries(options, word) {
+                    begun = true;
+                    self.at = at;
+                    if self.items(&entry.items) && self.at > at {
+                        if self.is_outside(entry) {
+                            self.at = at;
+                            let why = format!("HAProxy has no option `{word}` here");
+                            return self.fail(Some(Complaint {
+                                word: Some(word.to_owned()),
+                                ..Complaint::new(why)
+                            }));
+                        }
+                        continue 'words;
+                    }
+                }
+            }
+            self.at = at;
+            return !begun;
+        }
+        true
+    }
+
+    fn is_outside(&self, entry: &Entry) -> bool {
+        let section = self.standing.section;
+        section.is_some_and(|section| !entry.places.is_empty() && !entry.places.contains(&section))
+    }
+
+    /// Splits one word along its pieces, as they are read.
+    fn pieces(&mut self, pieces: &[Piece], word: &'w str) -> bool {
+        let mut rest = word;
+        for (position, piece) in pieces.iter().enumerate() {
+            match piece {
+                Piece::Literal(literal) => match rest.strip_prefix(literal) {
+                    Some(after) => rest = after,
+                    None => return self.fail(None),
+                },
+                Piece::Value { field, ty, limit } => {
+                    let end = match pieces.get(position + 1) {
+                        Some(Piece::Literal(literal)) if position + 2 == pieces.len() => {
+                            rest.strip_suffix(literal).map(str::len)
+                        }
+                        Some(Piece::Literal(literal)) => rest.find(literal),
+                        _ => Some(rest.len()),
+                    };
+                    let Some((value, after)) = end.and_then(|end| rest.split_at_checked(end)) else {
+                        return self.fail(None);
+                    };
+                    if value.is_empty() {
+                        return self.fail(None);
+                    }
+                    if let Some(complaint) = scalar(*field, ty, limit.as_ref(), value, self.standing.scene) {
+                        return self.fail(Some(complaint));
+                    }
+                    self.found.values.push((*field, self.at, value));
+                    rest = after;
+                }
+            }
+        }
+        rest.is_empty() || self.fail(None)
+    }
+
+    fn value(&mut self, field: Field, ty: &Type, stops: &[&'static str], limit: Option<&Limit>) -> bool {
+        if ty.is_silent() {
+            if matches!(ty, Type::Flag | Type::Toggle) {
+                self.negation_used = true;
+            }
+            return !(self.standing.negated && matches!(ty, Type::On)) || self.fail(None);
+        }
+        let rest = self.words.get(self.at..).unwrap_or_default();
+        let count = match ty {
+            Type::Rest | Type::Words | Type::Ints => rest.len(),
+            Type::Expr => {
+                let stops = |word: &&Cow<'_, str>| stops.contains(&&***word);
+                match rest.first() {
+                    Some(first) if stops(&first) => 0,
+                    Some(_) => 1 + rest.iter().skip(1).take_while(|word| !stops(word)).count(),
+                    None => 0,
+                }
+            }
+            _ => rest.len().min(1),
+        };
+        let taken = rest.get(..count).unwrap_or_default();
+        let Some(first) = taken.first() else { return self.fail(None) };
+        let limit = limit.filter(|limit| !(self.is_default && limit.is_of_samples()));
+        let complaint = match ty {
+            Type::Rest | Type::Words | Type::Expr => limit.and_then(|limit| {
+                let words: Vec<String> = taken.iter().map(|word| word.clone().into_owned()).collect();
+                limit.complain_of(path_of(field), &words, self.standing.scene)
+            }),
+            Type::Ints => {
+                taken.iter().find_map(|word| scalar(field, &Type::Int, limit, word, self.standing.scene))
+            }
+            ty => scalar(field, ty, limit, first, self.standing.scene),
+        };
+        if let Some(complaint) = complaint {
+            return self.fail(Some(complaint));
+        }
+        self.found.values.push((field, self.at, first));
+        self.at += count;
+        true
+    }
+
+    /// Reads an address.
+    fn address(&mut self, field: Field, ported: bool) -> bool {
+        let Some(word) = self.peek() else { return self.fail(None) };
+        if let Some(complaint) = super::address::complaint(word, ported) {
+            return self.fail(Some(complaint));
+        }
+        self.found.values.push((field, self.at, word));
+        self.at += 1;
+        true
+    }
+}
+
+/// Says what has to hold between the values of a line and does not, as a row of the schema tells.
+pub(crate) fn broken_rule(words: &[Cow<'_, str>], kind: ObjectKind, standing: Standing) -> Option<Complaint> {
+    let (first, second) = (words.first()?, words.get(1).map(|word| &**word));
+    let mut rows = super::directives().forms(kind, first, second, standing.scene.version).filter_map(|row| {
+        // What a section says of itself is spread over lines.
+        let is_whole = row.list.is_some() || row.owners.iter().all(|owner| !owner.is_section());
+        Some((row, row.rule.filter(|_| is_whole)?))
+    });
+    rows.find_map(|(row, rule)| {
+        let tokens: Vec<Token<'_>> =
+            words.iter().map(|word| Token { raw: word.clone(), text: word.clone() }).collect();
+        let fields = read_row(row, &tokens, standing.negated, standing.scene.version)?;
+        rule.complain(&fields, standing.section)
+    })
+}
+
+/// The options that begin with a word.
+fn entries<'o>(options: &'o Options, word: &str) -> impl Iterator<Item = &'o Entry> {
+    let found = options.by_word.get(cut(word)).map(Vec::as_slice).unwrap_or_default();
+    found.iter().filter_map(|entry| options.entries.get(*entry)).filter(|entry| !entry.refused)
+}
+
+/// Says what is wrong with a value that is one word or a part of one, if something is.
+fn scalar(field: Field, ty: &Type, limit: Option<&Limit>, text: &str, scene: Scene) -> Option<Complaint> {
+    let wants = |what: &str| {
+        let why = format!("`{text}` is not {what}");
+        Some(Complaint { word: Some(text.to_owned()), ..Complaint::new(why) })
+    };
+    let number = match ty {
+        Type::Int | Type::Count => match integer(text) {
+            None => return wants("a whole number"),
+            Some(number) if number < 0 && limit.is_none() => return wants("a number from 0 on"),
+            number => number,
+        },
+        Type::Time(unit) => match read_time(text, *unit) {
+            None => return wants("a time"),
+            time => time,
+        },
+        Type::Seconds => match read_time(text, 1000) {
+            None => return wants("a time"),
+            time => time.map(|time| time / 1000),
+        },
+        Type::Size | Type::Bytes => match read_size(text) {
+            None => return wants("a size"),
+            size => size,
+        },
+        Type::Kilobytes => match read_size(text) {
+            None => return wants("a size"),
+            size => size.map(|size| size / 1024),
+        },
+        Type::OnOff if limit.is_none() && !matches!(text, "on" | "off") => {
+            return Some(Complaint::one_of(path_of(field), text, &["on", "off"]));
+        }
+        Type::Switch | Type::OneOf(_) => {
+            let known: &[&str] = match ty {
+                Type::OneOf(known) => known,
+                _ => &["on", "off"],
+            };
+            return (!known.contains(&text)).then(|| Complaint::one_of(path_of(field), text, known));
+        }
+        Type::Pairs if text.split(',').any(|pair| !pair.contains('=')) => {
+            return wants("a list of `name=value`");
+        }
+        _ => None,
+    };
+    let limit = limit?;
+    if let Some(number) = number {
+        return limit.complain_of_number(path_of(field), number, scene);
+    }
+    let text = match (ty, text) {
+        (Type::OnOff, "on") => "enabled",
+        (Type::OnOff, "off") => "disabled",
+        (_, text) => text,
+    };
+    let words: Vec<String> = match ty {
+        Type::Commas => text.split(',').map(ToOwned::to_owned).collect(),
+        _ => vec![text.to_owned()],
+    };
+    limit.complain_of(path_of(field), &words, scene)
+}
+
+/// The path of a field of this table.
+fn path_of(field: Field) -> &'static str {
+    super::accepted().field_path(field)
+}

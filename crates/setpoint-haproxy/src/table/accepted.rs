@@ -1,0 +1,91 @@
+//! The table with all that HAProxy accepts, for `check`: the rows of the schema, and those beside them.
+
+use std::sync::LazyLock;
+
+use super::grammar::cut;
+use super::{Directives, Row, SOURCES, collect_fields};
+use crate::model::{Field, ObjectKind, Version};
+
+/// What HAProxy accepts and the schema has no place for: forms of lines, options, and values that it does not look at.
+const TEXT: [&str; 2] = [include_str!("rows/text.txt"), include_str!("rows/tolerated.txt")];
+
+/// Returns the table with all that HAProxy accepts beside what the schema has a place for; it is read once.
+pub(crate) fn accepted() -> &'static Directives {
+    static ACCEPTED: LazyLock<Directives> = LazyLock::new(|| {
+        let sources: Vec<&'static str> = SOURCES.into_iter().chain(TEXT).collect();
+        let mut table = Directives::of(&sources);
+        let of_schema = table.ends.get(SOURCES.len() - 1).copied().unwrap_or_default();
+        let (schema, text) = table.rows.split_at_mut(of_schema);
+        for row in text {
+            row.text = row.text.or(Some(Text::Further));
+            let start = row.start();
+            let is_form = |other: &str| {
+                other.strip_prefix(&start).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+            };
+            let replaced = schema.iter_mut().filter(|other| {
+                row.text == Some(Text::Instead)
+                    && other.owners.iter().any(|owner| row.owners.contains(owner))
+                    && is_form(&other.start())
+            });
+            for other in replaced {
+                other.owners.retain(|owner| !row.owners.contains(owner));
+                if other.owners.is_empty() {
+                    other.text = Some(Text::Gone);
+                }
+            }
+        }
+        table
+    });
+    &ACCEPTED
+}
+
+/// What a row is that only says what HAProxy accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Text {
+    /// A further form of a line.
+    Further,
+    /// The form that counts instead of those of the schema that begin with the same words.
+    Instead,
+    /// A form of the schema that another counts instead of.
+    Gone,
+}
+
+impl Row {
+    /// Returns the fields that it sets.
+    pub(crate) fn fields(&self) -> Vec<Field> {
+        let mut fields = Vec::new();
+        collect_fields(&self.items, &mut fields);
+        fields
+    }
+}
+
+impl Directives {
+    /// Returns all rows.
+    pub(crate) fn all_rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Returns the rows by which HAProxy may accept a line of a section, by its first two words. Which version knows a line
+    /// of the schema is not the row's to say: it counts in all.
+    pub(crate) fn forms(
+        &self,
+        section: ObjectKind,
+        first: &str,
+        second: Option<&str>,
+        version: Version,
+    ) -> impl Iterator<Item = &Row> {
+        let by_word = self.kinds.get(section as usize).and_then(|kind| kind.by_word.get(first));
+        let by_second = by_word.zip(second).and_then(|(word, second)| word.by_second.get(cut(second)));
+        let others = by_word.map(|word| word.others.as_slice()).unwrap_or_default();
+        let rows = by_second.map(Vec::as_slice).unwrap_or_default().iter().chain(others);
+        rows.filter_map(|(row, _)| self.rows.get(*row)).filter(move |row| {
+            let counts = row.text.is_none_or(|text| text != Text::Gone && row.versions.contains(version));
+            counts && (row.owners.contains(&section) || row.owners.iter().any(|owner| !owner.is_section()))
+        })
+    }
+
+    /// Says whether some row of some version describes lines of a section that begin with a word.
+    pub(crate) fn has_forms(&self, section: ObjectKind, first: &str) -> bool {
+        self.kinds.get(section as usize).is_some_and(|kind| kind.by_word.contains_key(first))
+    }
+}

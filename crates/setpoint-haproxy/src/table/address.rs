@@ -1,0 +1,88 @@
+//! What HAProxy accepts as an address: `host:port`, `:port`, a path, or something of a family such as `unix@/run/s`.
+
+use super::limits::Complaint;
+
+/// The prefixes of addresses that have no port.
+const PORTLESS: [&str; 9] =
+    ["unix@", "abns@", "abnsz@", "fd@", "sockpair@", "ring@", "rhttp@", "uxst@", "uxdg@"];
+
+/// Says what is wrong with an address, if something is; `ported` says that HAProxy wants a port.
+pub(super) fn complaint(text: &str, ported: bool) -> Option<Complaint> {
+    if text.contains('$') || text.starts_with('/') || PORTLESS.iter().any(|prefix| text.contains(prefix)) {
+        return None;
+    }
+    text.split(',').find_map(|address| one(address, ported))
+}
+
+fn one(text: &str, ported: bool) -> Option<Complaint> {
+    let bare = text.rsplit_once('@').map_or(text, |(_, bare)| bare);
+    if bare.starts_with('/') {
+        return None;
+    }
+    let wrong =
+        |word: &str, why: String| Some(Complaint { word: Some(word.to_owned()), ..Complaint::new(why) });
+    let (host, port) = split(bare);
+    let Some(port) = port.filter(|port| !port.is_empty()) else {
+        return (ported && !host.is_empty()).then(|| Complaint {
+            word: Some(text.to_owned()),
+            hint: Some(format!("write `{text}:` and a port")),
+            ..Complaint::new(format!("the address `{text}` has no port"))
+        });
+    };
+    // `+80` and `-80` are offsets, `80-90` is a range.
+    let digits = port.strip_prefix(['+', '-']).unwrap_or(port);
+    let (first, last) = digits.split_once('-').unwrap_or((digits, digits));
+    for end in [first, last] {
+        match end.parse::<u32>() {
+            Ok(number) if number <= 65535 => {}
+            Ok(number) => {
+                return wrong(end, format!("a port can't be {number}: HAProxy wants from 0 to 65535"));
+            }
+            Err(_) => return wrong(port, format!("`{port}` is no port")),
+        }
+    }
+    match (first.parse::<u32>(), last.parse::<u32>()) {
+        (Ok(first), Ok(last)) if last < first => {
+            wrong(port, format!("a range of ports can't go from {first} to {last}"))
+        }
+        _ => None,
+    }
+}
+
+/// Splits an address into host and port: the port follows the last colon, unless all of it is an IPv6 address.
+fn split(text: &str) -> (&str, Option<&str>) {
+    if let Some((host, rest)) = text.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        return (host, rest.strip_prefix(':'));
+    }
+    match text.rsplit_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (text, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_judged_by_their_ports() {
+        let fine = [
+            "127.0.0.1:80",
+            ":80",
+            "*:8080",
+            "::1:80",
+            "[::1]:80",
+            "a:80-90",
+            "/run/s",
+            "unix@/run/s",
+            "h:+1",
+        ];
+        for text in fine {
+            assert_eq!(complaint(text, true), None, "{text}");
+        }
+        for text in ["127.0.0.1", "127.0.0.1:", "a:b", "a:70000", "a:9-8", "127.0.0.1:80,10.0.0.1"] {
+            assert!(complaint(text, true).is_some(), "{text}");
+        }
+        assert_eq!(complaint("host", false), None);
+    }
+}

@@ -1,0 +1,226 @@
+//! What HAProxy refuses, and `check` finds before it.
+
+use setpoint_haproxy::check::{Checks, check};
+use setpoint_haproxy::model;
+use setpoint_haproxy::text::{Diagnostic, Document, Problem, Severity};
+use setpoint_testutils::{Haproxy, Version, need};
+
+use crate::check::same;
+
+const START: &str = "defaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\n";
+
+fn errors(text: &str, version: Option<model::Version>) -> Vec<Diagnostic> {
+    let mut found = check(&Document::parse(text.as_bytes()), &Checks { version, ..Checks::default() });
+    found.retain(|found| found.severity == Severity::Error);
+    found
+}
+
+/// Holds lines that every HAProxy refuses to `check`, and what it points at.
+fn finds(section: &str, cases: &[(&str, &str)]) {
+    for (line, wrong) in cases {
+        let text = format!("{START}{section}\n  {line}\n");
+        for version in Version::ALL {
+            let found = errors(&text, Some(same(version)));
+            assert_eq!(
+                found.iter().map(|found| found.text.as_str()).collect::<Vec<_>>(),
+                [*wrong],
+                "{version:?}: {line}: {found:#?}"
+            );
+            let check = need!(Haproxy::check(version, &text));
+            assert!(!check.accepted, "{version:?} accepts {line:?}");
+        }
+        assert_ne!(errors(&text, None), [], "{line}");
+    }
+}
+
+#[test]
+fn what_is_missing_at_the_end_of_a_line_is_found() {
+    finds(
+        "backend b",
+        &[
+            ("balance uri depth", ""),
+            ("balance hash", ""),
+            ("timeout connect", ""),
+            ("errorloc 503", ""),
+            ("server s", ""),
+            ("http-request set-header X-A", ""),
+            ("http-request redirect location", ""),
+            ("hash-type", ""),
+            ("cookie", ""),
+        ],
+    );
+    finds(
+        "frontend f\n  bind 127.0.0.1:8080",
+        &[("default_backend", ""), ("monitor fail", ""), ("capture request header x", "")],
+    );
+}
+
+#[test]
+fn words_that_have_no_place_in_a_line_are_found() {
+    finds(
+        "backend b",
+        &[
+            ("mode http junk", "junk"),
+            ("timeout server 1s junk", "junk"),
+            ("balance roundrobin2", "roundrobin2"),
+            ("balance uri depth x", "x"),
+            ("errorloc 201 /x", "201"),
+            ("errorfile 999 /dev/null", "999"),
+            ("hash-type consistent bogus", "bogus"),
+            ("email-alert level loud", "loud"),
+            ("compression algo zip", "zip"),
+            ("http-error status 402", "402"),
+            ("option forwardfor except nowhere!", "nowhere!"),
+            ("server s 127.0.0.1:80 check inter soon", "soon"),
+            ("server s 127.0.0.1:http", "http"),
+            ("retry-on 503 sometimes", "sometimes"),
+        ],
+    );
+    finds(
+        "frontend f\n  bind 127.0.0.1:8080",
+        &[
+            ("monitor bogus", "bogus"),
+            ("tcp-response content accept", "tcp-response"),
+            ("http-request deny if { src 10.0.0.1", "{"),
+            ("log-format %ci%zz", "%zz"),
+            ("log-format 100%", "%"),
+            ("use_backend", ""),
+        ],
+    );
+}
+
+#[test]
+fn the_header_of_a_section_is_looked_at() {
+    let newer = [Version::V3_2, Version::V3_4];
+    for (text, wrong, versions) in [
+        ("listen l :80\n", ":80", &newer[..]),
+        ("frontend f junk\n", "junk", &newer),
+        ("backend b junk\n", "junk", &newer),
+        ("global junk\n", "junk", &Version::ALL),
+        ("backend b;\n", "b;", &[Version::V2_6, Version::V3_0, Version::V3_2]),
+    ] {
+        for version in versions.iter().copied() {
+            let found = errors(text, Some(same(version)));
+            assert_eq!(
+                found.iter().map(|found| found.text.as_str()).collect::<Vec<_>>(),
+                [wrong],
+                "{text:?}: {found:#?}"
+            );
+            assert!(!need!(Haproxy::check(version, text)).accepted, "{version:?} accepts {text:?}");
+        }
+    }
+}
+
+#[test]
+fn actions_options_and_modes_are_known_by_version() {
+    let newer = [Version::V3_0, Version::V3_2, Version::V3_4];
+    for (line, knows) in [
+        ("http-request do-log", &[Version::V3_2, Version::V3_4][..]),
+        ("http-request set-bc-mark 1", &newer),
+        ("tcp-request content set-fc-tos 1", &newer),
+        ("http-request bogus", &[]),
+        ("tcp-request content bogus", &[]),
+        ("option forwarded", &newer),
+        ("option use-small-buffers", &[Version::V3_4]),
+        ("option bogus", &[]),
+        ("mode log", &newer),
+        ("mode spop", &[Version::V3_2, Version::V3_4]),
+        ("mode health", &[]),
+        ("hash-type consistent none", &newer),
+        ("compression direction both", &newer),
+        ("errorloc 431 /x", &[Version::V3_2, Version::V3_4]),
+    ] {
+        let text = format!(
+            "defaults\n  timeout connect 1s\n  timeout server 1s\nbackend b\n  mode http\n  {line}\n"
+        );
+        for version in Version::ALL {
+            let found = errors(&text, Some(same(version)));
+            assert_eq!(found.is_empty(), knows.contains(&version), "{version:?}: {line}: {found:#?}");
+            let check = need!(Haproxy::check(version, &text));
+            assert_eq!(check.accepted, knows.contains(&version), "{version:?}: {line}: {}", check.output);
+        }
+    }
+}
+
+#[test]
+fn what_a_line_needs_of_others_is_found() {
+    for (lines, wrong) in [
+        ("frontend f\n  bind 127.0.0.1:8080\n  http-request track-sc0 src\n", "track-sc0"),
+        (
+            "frontend f\n  bind 127.0.0.1:8080\n  stick-table type ip size 1k\n  http-request track-sc3 src\n",
+            "track-sc3",
+        ),
+        ("frontend f\n  bind 127.0.0.1:8080\n  http-request lua.f\n", "lua.f"),
+        ("frontend f\n  bind 127.0.0.1:8080\n  http-request use-service lua.f\n", "lua.f"),
+        (
+            "frontend f\n  bind 127.0.0.1:8080\n  http-request normalize-uri path-merge-slashes\n",
+            "normalize-uri",
+        ),
+        ("frontend f\n  bind 127.0.0.1:8080\n  http-request send-spoe-group e g\n", "e"),
+        ("frontend f\n  bind 127.0.0.1:8080 ssl\n", "ssl"),
+        ("backend b\n  server s 127.0.0.1:1 ssl\n", "ssl"),
+        ("backend b\n  server s 127.0.0.1:1 check-ssl check\n", "check-ssl"),
+        ("backend b\n  stick-table type ip\n", "stick-table"),
+        ("backend b\n  option tcp-check\n  tcp-check send x\n  tcp-check connect\n", "connect"),
+        ("userlist u\n  user a insecure-password x groups g\n", "g"),
+        (
+            "frontend f\n  bind 127.0.0.1:8080\n  http-request return status 400 errorfiles nowhere\n",
+            "nowhere",
+        ),
+        ("frontend f\n  bind 127.0.0.1:8080\n  acl a nbsrv(nowhere) gt 0\n", "nowhere"),
+    ] {
+        let text = format!("{START}{lines}");
+        for version in Version::ALL {
+            let found = errors(&text, Some(same(version)));
+            assert_eq!(
+                found.iter().map(|found| found.text.as_str()).collect::<Vec<_>>(),
+                [wrong],
+                "{version:?}: {lines:?}: {found:#?}"
+            );
+            assert!(!need!(Haproxy::check(version, &text)).accepted, "{version:?} accepts {lines:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_line_needs_is_seen_where_it_is_given() {
+    for lines in [
+        "frontend f\n  bind 127.0.0.1:8080\n  stick-table type ip size 1k\n  http-request track-sc0 src\n",
+        "frontend f\n  bind 127.0.0.1:8080\n  http-request track-sc0 src table t\nbackend t\n  stick-table type ip size 1k\n",
+        "global\n  expose-experimental-directives\nfrontend f\n  bind 127.0.0.1:8080\n  http-request normalize-uri path-merge-slashes\n",
+        "backend b\n  server s 127.0.0.1:1 ssl verify none\n",
+        "backend b\n  default-server verify none\n  server s 127.0.0.1:1 ssl\n",
+        "global\n  ssl-server-verify none\nbackend b\n  server s 127.0.0.1:1 ssl\n",
+        "backend b\n  server s 127.0.0.1:1 send-proxy-v2 proxy-v2-options ssl\n",
+        "backend b\n  option tcp-check\n  tcp-check comment x\n  tcp-check connect\n  tcp-check send x\n",
+        "userlist u\n  group g\n  user a insecure-password x groups g\n",
+        "global\n  tune.stick-counters 5\nfrontend f\n  bind 127.0.0.1:8080\n  stick-table type ip size 1k\n  http-request track-sc3 src\n",
+    ] {
+        let text = format!("{START}{lines}");
+        assert_eq!(errors(&text, Some(model::Version::V3_4)), [], "{lines:?}");
+        let check = need!(Haproxy::check(Version::V3_4, &text));
+        assert!(check.accepted, "{lines:?}: {}", check.output);
+    }
+}
+
+#[test]
+fn one_wrong_line_is_one_error() {
+    let text = format!(
+        "{START}backend b\n  http-request bogus if nothing\n  server s 127.0.0.1:80 bogus check bogus2\n"
+    );
+    let found = errors(&text, Some(model::Version::V3_4));
+    assert_eq!(
+        found.iter().map(|found| found.problem).collect::<Vec<_>>(),
+        [Problem::UnknownKeyword; 2],
+        "{found:#?}"
+    );
+}
+
+/// What is found of a line does not grow with how much is wrong in it.
+#[test]
+fn a_line_of_many_wrong_words_is_told_in_few() {
+    let words: String = (0..20_000).map(|number| format!(" bogus-{number}")).collect();
+    let found = errors(&format!("{START}backend b\n  server s 127.0.0.1:80{words}\n"), None);
+    let size: usize = found.iter().map(|found| found.text.len() + found.message.len()).sum();
+    assert!(found.len() <= 3 && size < 2000, "{} errors of {size} bytes", found.len());
+}

@@ -1,0 +1,279 @@
+//! What each HAProxy says of texts, kept so that each text is judged once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use setpoint_haproxy::model::Version;
+use setpoint_testutils::part;
+use sha2::{Digest, Sha256};
+
+use crate::workspace;
+
+/// What HAProxy says of one text.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Verdict {
+    /// Whether it would start; one that only lacks a listener would.
+    pub(super) accepted: bool,
+    pub(super) alerts: Vec<Alert>,
+}
+
+impl Verdict {
+    /// What HAProxy refuses of the text, and not for what this machine lacks: a file, a user, the name of a host.
+    pub(super) fn of_text(&self) -> Vec<&Alert> {
+        let lacks_lua = self.alerts.iter().any(|alert| alert.message.contains("error in Lua file"));
+        let follows = |alert: &Alert| lacks_lua && OF_LUA.iter().any(|what| alert.message.contains(what));
+        self.alerts.iter().filter(|alert| !alert.is_of_machine() && !follows(alert)).collect()
+    }
+}
+
+/// One thing that HAProxy refuses.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Alert {
+    /// The line it names, if it names one.
+    pub(super) line: Option<u32>,
+    pub(super) message: String,
+}
+
+/// What HAProxy says where not the text is wrong, but the machine or the build of HAProxy lacks something.
+const OF_MACHINE: [&str; 27] = [
+    "No such file or directory",
+    "unable to load",
+    "unable to stat",
+    "unable to open",
+    "unable to create",
+    "cannot open",
+    "Cannot open",
+    "can't open",
+    "failed to open",
+    "error opening file",
+    "cannot create the file",
+    "Permission denied",
+    "could not resolve address",
+    "Failed to initialize server(s) addr",
+    "cannot find user id",
+    "cannot find group id",
+    "unknown user name",
+    "unknown group name",
+    "Error(s) found in configuration file",
+    "Fatal errors found in configuration",
+    "too many fatal errors",
+    "cannot raise FD limit",
+    "error in Lua file",
+    "built without",
+    "not compiled in",
+    "no certificate or crl found",
+    "error encountered while processing 'namespace'",
+];
+
+/// What HAProxy says of a rule whose action a Lua file would have registered.
+const OF_LUA: [&str; 4] = [
+    "unknown service name",
+    "expects 'wait-for-handshake'",
+    "expects 'ot-group'",
+    "expects 'accept', 'reject'",
+];
+
+impl Alert {
+    /// Whether it says nothing about the text: a file or a user is missing, or it sums up what was said before.
+    fn is_of_machine(&self) -> bool {
+        OF_MACHINE.iter().any(|what| self.message.contains(what)) || self.is_of_name()
+    }
+
+    /// Whether it is about the name of a host, which this machine can't resolve.
+    fn is_of_name(&self) -> bool {
+        let Some((_, rest)) = self.message.split_once("invalid address: '") else { return false };
+        let name = rest.split('\'').next().unwrap_or_default();
+        let is_label = |label: &str| {
+            !label.is_empty()
+                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+        };
+        name.split('.').all(is_label) && name.bytes().any(|byte| byte.is_ascii_alphabetic())
+    }
+
+    /// The message without what stands in the text: words in quotes, numbers and places.
+    pub(super) fn kind(&self) -> String {
+        let message = match self.message.strip_prefix("parsing [") {
+            Some(rest) => rest.split_once(']').map_or(rest, |(_, rest)| rest.trim_start_matches([' ', ':'])),
+            None => &self.message,
+        };
+        let mut kind = String::new();
+        for (index, part) in message.lines().next().unwrap_or_default().split('\'').enumerate() {
+            kind.push_str(if index % 2 == 0 { part } else { "'…'" });
+        }
+        let digits = |c: char| c.is_ascii_digit();
+        let kind: String = kind.split(digits).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("0");
+        kind.chars().take(100).collect()
+    }
+}
+
+/// What one HAProxy says of some texts, in their order.
+pub(super) struct Verdicts {
+    by_text: Vec<Verdict>,
+}
+
+/// A verdict as it is kept.
+#[derive(Deserialize, Serialize)]
+struct Kept {
+    key: String,
+    #[serde(flatten)]
+    verdict: Verdict,
+}
+
+impl Verdicts {
+    /// Asks HAProxy of all texts that it was not asked of before.
+    pub(super) fn of(version: Version, texts: &[&[u8]]) -> Result<Self> {
+        let folder = workspace::target_directory()?.join("conformance-check");
+        std::fs::create_dir_all(&folder).with_context(|| format!("can't make {}", folder.display()))?;
+        let file = folder.join(format!("{version}.jsonl"));
+        let mut known: BTreeMap<String, Verdict> = BTreeMap::new();
+        for line in std::fs::read_to_string(&file).unwrap_or_default().lines() {
+            // A line that was cut off is asked again.
+            if let Ok(Kept { key, verdict }) = serde_json::from_str(line) {
+                known.insert(key, verdict);
+            }
+        }
+        let keys: Vec<String> = texts.iter().map(|text| key(text)).collect();
+        let unknown: BTreeMap<&str, &[u8]> = keys
+            .iter()
+            .zip(texts)
+            .filter(|(key, _)| !known.contains_key(*key))
+            .map(|(key, text)| (key.as_str(), *text))
+            .collect();
+        for (key, verdict) in ask(version, &unknown, &file)? {
+            known.insert(key, verdict);
+        }
+        let verdict = |key: &String| known.get(key).cloned().context("a text was not judged");
+        Ok(Self { by_text: keys.iter().map(verdict).collect::<Result<_>>()? })
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Verdict> {
+        self.by_text.iter()
+    }
+}
+
+fn key(text: &[u8]) -> String {
+    let mut key = String::with_capacity(64);
+    for byte in Sha256::digest(text) {
+        // Writing to a string can't fail.
+        let _ = std::fmt::Write::write_fmt(&mut key, format_args!("{byte:02x}"));
+    }
+    key
+}
+
+/// Asks HAProxy of each text in a process of its own, as many at a time as there are processors.
+fn ask(version: Version, texts: &BTreeMap<&str, &[u8]>, kept: &Path) -> Result<Vec<(String, Verdict)>> {
+    if texts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let program = part::program(&format!("haproxy-{version}"), "haproxy")
+        .context("`cargo xtask parts haproxy` obtains each HAProxy")?;
+    let mut file = OpenOptions::new().create(true).append(true).open(kept)?;
+    let texts: Vec<(&str, &[u8])> = texts.iter().map(|(key, text)| (*key, *text)).collect();
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let work = || -> Result<()> {
+            let folder = tempfile::tempdir()?;
+            while let Some((key, text)) = texts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let verdict = judge(&program, folder.path(), text)?;
+                found
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner)
+                    .push(((*key).to_owned(), verdict));
+            }
+            Ok(())
+        };
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            worker.join().map_err(|_| anyhow::anyhow!("a judge panicked"))??;
+        }
+        anyhow::Ok(())
+    })?;
+    let found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for (key, verdict) in &found {
+        let kept = Kept { key: key.clone(), verdict: verdict.clone() };
+        writeln!(file, "{}", serde_json::to_string(&kept)?)?;
+    }
+    Ok(found)
+}
+
+fn judge(program: &Path, folder: &Path, text: &[u8]) -> Result<Verdict> {
+    let file: PathBuf = folder.join("haproxy.cfg");
+    std::fs::write(&file, text)?;
+    let output = Command::new(program)
+        .arg("-c")
+        .arg("-f")
+        .arg(&file)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("can't run {}", program.display()))?;
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    let alerts = alerts(&said, &folder.display().to_string());
+    // Without a listener it would not start, and says so in its status.
+    let accepted = matches!(output.status.code(), Some(0 | 2));
+    ensure!(accepted || !alerts.is_empty(), "HAProxy says nothing of what it refuses: {said}");
+    Ok(Verdict { accepted, alerts })
+}
+
+/// The alerts that HAProxy printed.
+fn alerts(said: &str, folder: &str) -> Vec<Alert> {
+    let levels: BTreeSet<&str> = ["[WARNING]", "[NOTICE]", "[ALERT]"].into_iter().collect();
+    let mut alerts: Vec<String> = Vec::new();
+    let mut within = false;
+    for line in said.lines() {
+        let level = levels.iter().find(|level| line.starts_with(**level));
+        if level.is_some() {
+            within = line.starts_with("[ALERT]");
+        }
+        match (within, level) {
+            (true, Some(level)) => alerts.push(line.replacen(*level, "", 1)),
+            (true, None) => {
+                if let Some(alert) = alerts.last_mut() {
+                    alert.push('\n');
+                    alert.push_str(line);
+                }
+            }
+            (false, _) => {}
+        }
+    }
+    let read = |alert: String| {
+        let place = alert.split("haproxy.cfg:").nth(1);
+        let line = place.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok());
+        // `(1234) : config : parsing …`
+        let message = alert.split_once(") : ").map_or(alert.as_str(), |(_, message)| message);
+        let message = message.strip_prefix("config : ").unwrap_or(message);
+        Alert { line, message: message.trim().replace(folder, "") }
+    };
+    alerts.into_iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "[NOTICE]   (7) : haproxy version is 3.4.7-1
+[ALERT]    (7) : config : parsing [/tmp/x/haproxy.cfg:15] : unknown keyword 'balanec' in 'backend' section
+[WARNING]  (7) : config : missing timeouts for proxy 'b'.
+   | While not properly invalid, you will certainly encounter problems
+[ALERT]    (7) : config : Error(s) found in configuration file : /tmp/x/haproxy.cfg
+";
+
+    #[test]
+    fn alerts_are_read_with_their_lines() {
+        let alerts = alerts(SAID, "/tmp/x");
+        assert_eq!(alerts.len(), 2, "{alerts:?}");
+        assert_eq!(alerts[0].line, Some(15));
+        assert_eq!(alerts[0].kind(), "unknown keyword '…' in '…' section");
+        assert!(!alerts[0].is_of_machine());
+        assert!(alerts[1].is_of_machine());
+    }
+}
