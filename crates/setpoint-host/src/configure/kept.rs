@@ -1,7 +1,8 @@
 //! What was there before an item was taken over and changed: kept beside the state, and put back in the end.
 //!
 //! A file of its own for each item, which its owner alone can read. It is written before anything is replaced, and removed
-//! when what it holds is back in its place. What is left of an earlier adoption is replaced by the next one.
+//! when what it holds is back in its place. What is left of an earlier adoption, of which the state knows nothing any more, is
+//! set aside by the next one and stays: nobody else has it.
 
 use std::fs;
 use std::io::{self, Write};
@@ -117,6 +118,7 @@ impl Kept {
         let write = || {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
             let (path, beside) = (self.path(item), self.path(item).with_extension("new"));
+            self.set_aside(&path, &bytes)?;
             let open =
                 fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside);
             let mut file = open?;
@@ -125,6 +127,21 @@ impl Kept {
             fs::rename(&beside, path)
         };
         write().map_err(failed)
+    }
+
+    /// Keeps beside its place what is there of an earlier adoption, and is something else.
+    fn set_aside(&self, path: &Path, new: &[u8]) -> io::Result<()> {
+        match fs::read(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+            Ok(old) if old == new => return Ok(()),
+            Ok(_) => {}
+        }
+        let free = (1_u32..).map(|number| path.with_extension(format!("earlier-{number}")));
+        match free.into_iter().find(|free| !free.exists()) {
+            Some(free) => fs::rename(path, free),
+            None => Ok(()),
+        }
     }
 
     /// What was there before an item, if it was kept.

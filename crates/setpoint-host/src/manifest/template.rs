@@ -1,5 +1,6 @@
 //! Templates of files.
 
+use std::borrow::Cow;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -53,6 +54,8 @@ impl Templates {
             line: error.line(),
         };
         let template = self.environment.template_from_str(text).map_err(|error| failed(&error))?;
+        let given = given(values);
+        let values = given.as_ref();
         let until = Instant::now() + LONGEST;
         let mut out = Limited { bytes: Vec::with_capacity(text.len()), until };
         let rendered = template.render_captured_to(Value::from(Serde(values)), &mut out).map(drop);
@@ -97,6 +100,17 @@ impl Templates {
             }),
             Err(error) => Err(failed(&error)),
         }
+    }
+}
+
+/// The values that are given: one that is declared empty is not, and a template that needs it gives nothing.
+fn given(values: &serde_json::Value) -> Cow<'_, serde_json::Value> {
+    match values {
+        serde_json::Value::Object(map) if map.values().any(serde_json::Value::is_null) => {
+            let given = map.iter().filter(|(_, value)| !value.is_null());
+            Cow::Owned(given.map(|(name, value)| (name.clone(), value.clone())).collect())
+        }
+        _ => Cow::Borrowed(values),
     }
 }
 

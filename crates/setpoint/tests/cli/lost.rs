@@ -504,3 +504,52 @@ fn adopted_files_that_are_to_change_places_are_as_they_were_in_the_end() {
     assert_eq!(sandbox.run(&["apply", "--yes", "--replace", "file.a"]).code(), 1);
     assert_eq!(sandbox.read("pa"), "first");
 }
+
+#[test]
+fn an_original_is_put_back_although_the_state_has_forgotten_that_it_is_kept() {
+    let sandbox = Sandbox::new("files: {a: {content: new, adopt: true}}\n");
+    sandbox.write("a", "original");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["state", "rm", "file.a"]);
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.read("a"), "original");
+}
+
+#[test]
+fn an_original_of_an_earlier_adoption_is_set_aside_and_stays() {
+    let sandbox = Sandbox::new("files: {a: {content: new, adopt: true}}\n");
+    sandbox.write("a", "first");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["state", "rm", "file.a"]);
+    sandbox.write("a", "second");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.read("a"), "second");
+    let kept = fs::read_dir(sandbox.path(".setpoint/run/kept")).unwrap();
+    let kept: Vec<String> = kept.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap()).collect();
+    // `first`, as it is written there.
+    assert!(kept.iter().any(|text| text.contains("Zmlyc3Q=")), "{kept:?}");
+}
+
+#[test]
+fn what_is_remembered_under_another_name_is_not_imported() {
+    let sandbox = Sandbox::new("files: {a: {content: x}}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["state", "mv", "file.a", "file.b"]);
+    let refused = sandbox.run(&["state", "import", "file.a"]);
+    assert_eq!(refused.code(), 1);
+    assert!(refused.err().contains("looked after already, as file/b"), "{}", refused.err());
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("a"), "x");
+}
+
+#[test]
+fn a_value_that_is_declared_empty_has_to_be_given_to_templates_too() {
+    let sandbox = Sandbox::new("values: {pw: }\nfiles: {f: {template: 'pass={{ pw }}'}}\n");
+    let refused = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(refused.code(), 1);
+    assert!(refused.err().contains("values that nobody gives: pw"), "{}", refused.err());
+    sandbox.ok(&["apply", "--yes", "--var", "pw=1"]);
+    assert_eq!(sandbox.read("f"), "pass=1");
+}

@@ -63,9 +63,21 @@ impl Files {
         }
     }
 
-    /// Keeps what is about to be replaced. One that was taken over before was kept then.
+    /// Keeps what is about to be replaced. One that was taken over before was kept then, also where the state has forgotten
+    /// that: what is there is then what Setpoint itself wrote.
     fn keep(&self, cx: &OpCx, new: &File) -> Result<(), OpError> {
-        if self.host.is_kept(cx) { Ok(()) } else { self.keep_original(cx.item(), &new.path) }
+        if self.host.is_kept(cx) || self.is_own_work(cx.item(), new)? {
+            return Ok(());
+        }
+        self.keep_original(cx.item(), &new.path)
+    }
+
+    /// Returns whether what is there is as declared, and what was there before it is kept.
+    fn is_own_work(&self, item: &ItemRef, new: &File) -> Result<bool, OpError> {
+        let kept = self.host.0.kept.get(item)?;
+        let Some(Original::File { path: Some(was), .. }) = kept else { return Ok(false) };
+        let found = self.host.0.root.read(&new.path).map_err(|error| untouched(&error))?;
+        Ok(was == new.path && found.is_some_and(|(_, content)| content == new.content))
     }
 
     /// Keeps the file at a path for the item that takes it over.

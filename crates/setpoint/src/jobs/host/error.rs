@@ -79,6 +79,14 @@ pub(super) enum Error {
         /// Where it is declared.
         place: String,
     },
+    /// What is to be imported is remembered under another name.
+    #[error("what {item} declares is looked after already, as {other}")]
+    RememberedAs {
+        /// The item.
+        item: ItemRef,
+        /// What is remembered in its place.
+        other: ItemRef,
+    },
     /// The plan deletes what must not be.
     #[error("the plan deletes what is protected by `prevent_destroy`: {}", listed(.0))]
     Protected(Vec<ItemRef>),
@@ -258,6 +266,9 @@ impl Reportable for Error {
                 "items are written kind.name, for instance file.motd; `setpoint graph` shows all of them",
             ),
             Self::NotRemembered(..) => Some("`setpoint state list` shows what is"),
+            Self::RememberedAs { .. } => Some(
+                "there is nothing to import: `setpoint apply` finds it by its place, and gives it its new name",
+            ),
             Self::Remembered(_) => Some("it is looked after already, and there is nothing to import"),
             Self::RenamedAlready { .. } => Some("there is nothing left to do"),
             Self::NameTaken { .. } => Some(

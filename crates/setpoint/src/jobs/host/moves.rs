@@ -1,8 +1,9 @@
 //! Moves that can't be made at once without mistaking one thing for another.
 //!
 //! A directory that moves takes along all that is in it. What is remembered inside of it by its path is then somewhere else,
-//! and at its old path there may be what somebody else put there. So whatever is inside either moves along, or leaves for a
-//! place that has nothing to do with any move; all else is refused before anything is done, and is done in two steps.
+//! and at its old path there may be what somebody else put there. So whatever is inside either moves along, or leaves for
+//! elsewhere: neither to another name in the same directory, nor to where a directory has just left. All else is refused before
+//! anything is done, and is done in two steps.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -97,7 +98,8 @@ fn tangle(
         let carried = format!("{}{rest}", found.to);
         let touches =
             |place: &str| new == place || new.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'));
-        if new == carried || !moves.iter().any(|(from, one)| touches(from) || touches(one.to)) {
+        let is_mistakable = moves.keys().any(|from| touches(from)) || touches(found.to);
+        if new == carried || !is_mistakable {
             return None;
         }
         let (item, directory, declared) = (item.clone(), found.item.clone(), new.to_owned());

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use setpoint_engine::{CurrentGraph, Engine, ItemState, Presence, Selection};
 use setpoint_graph::{ItemRef, Node, SubgraphPath};
-use setpoint_host::{Process, Started, attributes, item_types, registry};
+use setpoint_host::{Process, Started, attributes, item_types, path_of, registry};
 use setpoint_state::Writer;
 
 use super::args::{LockArgs, PlaceArgs, SetArgs, StateCommand};
@@ -272,6 +272,15 @@ fn import(items: &[ItemRef], args: &SetArgs, lock: LockArgs, report: Report) -> 
                 set.intended().items().map(|node| node.reference().clone()).collect();
             Error::NotDeclared(item.clone(), nearest(item, &declared))
         })?;
+        let same_place = graph.items().find(|node| {
+            node.reference() != item
+                && is_there(&graph, node.reference())
+                && path_of(node.item()).is_some_and(|path| path_of(declared) == Some(path))
+        });
+        if let Some(other) = same_place {
+            let (item, other) = (item.clone(), other.reference().clone());
+            return Err(Error::RememberedAs { item, other }.into());
+        }
         let state = ItemState::present(Timestamp::now()).adopted();
         // What failed to be created is remembered as that.
         let _ = graph.del_item(item);
