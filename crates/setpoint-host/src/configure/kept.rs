@@ -118,7 +118,7 @@ impl Kept {
         let write = || {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
             let (path, beside) = (self.path(item), self.path(item).with_extension("new"));
-            self.set_aside(&path, &bytes)?;
+            set_aside(&path, &bytes)?;
             let open =
                 fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside);
             let mut file = open?;
@@ -127,21 +127,6 @@ impl Kept {
             fs::rename(&beside, path)
         };
         write().map_err(failed)
-    }
-
-    /// Keeps beside its place what is there of an earlier adoption, and is something else.
-    fn set_aside(&self, path: &Path, new: &[u8]) -> io::Result<()> {
-        match fs::read(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error),
-            Ok(old) if old == new => return Ok(()),
-            Ok(_) => {}
-        }
-        let free = (1_u32..).map(|number| path.with_extension(format!("earlier-{number}")));
-        match free.into_iter().find(|free| !free.exists()) {
-            Some(free) => fs::rename(path, free),
-            None => Ok(()),
-        }
     }
 
     /// What was there before an item, if it was kept.
@@ -164,4 +149,16 @@ impl Kept {
         // What stays behind is replaced by the next one that is kept.
         let _ = fs::remove_file(self.path(item));
     }
+}
+
+/// Keeps beside its place what is there of an earlier adoption, and is something else.
+fn set_aside(path: &Path, new: &[u8]) -> io::Result<()> {
+    match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+        Ok(old) if old == new => return Ok(()),
+        Ok(_) => {}
+    }
+    let free = (1_u32..).map(|number| path.with_extension(format!("earlier-{number}")));
+    free.filter(|free| !free.exists()).take(1).try_for_each(|free| fs::rename(path, free))
 }
