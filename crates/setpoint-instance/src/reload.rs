@@ -17,7 +17,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::cli::{Command, Processes, Socket, SocketError};
+use crate::cli::{Processes, Request, Socket, SocketError};
 use crate::process::Identity;
 
 /// How often is looked whether a worker has come.
@@ -99,7 +99,7 @@ impl ReloadError {
 
 /// Asks a master for its processes.
 pub async fn processes(master: &Socket) -> Result<Processes, ReloadError> {
-    let answer = master.ask(&Command::new("show proc")).await?;
+    let answer = master.ask(&Request::new("show proc")).await?;
     Processes::read(&answer).ok_or_else(|| ReloadError::NoMaster {
         path: master.path().display().to_string(),
         answer: answer.chars().take(100).collect(),
@@ -159,7 +159,7 @@ async fn ask(
 ) -> Result<String, ReloadError> {
     match method {
         Method::Socket => {
-            match patiently(async || Ok(master.ask(&Command::new("reload")).await?), until).await {
+            match patiently(async || Ok(master.ask(&Request::new("reload")).await?), until).await {
                 Ok(answer) => Ok(printed(&answer)),
                 // A master that starts anew drops its connections, and one that reads a long configuration is slow.
                 Err(ReloadError::Socket(SocketError::Broken { .. } | SocketError::TimedOut { .. })) => {
@@ -238,6 +238,6 @@ async fn progress(before: &Processes, master: &Socket) -> Result<Progress, Reloa
 
 /// Returns whether the worker behind a master answers by this process id.
 pub(crate) async fn is_serving(master: &Socket, pid: u32) -> bool {
-    let answer = Socket::of_worker_behind(master).ask(&Command::new("show info")).await.unwrap_or_default();
+    let answer = Socket::of_worker_behind(master).ask(&Request::new("show info")).await.unwrap_or_default();
     answer.lines().any(|line| line.strip_prefix("Pid: ").and_then(|pid| pid.trim().parse().ok()) == Some(pid))
 }

@@ -1,18 +1,18 @@
 //! The sockets of HAProxy: what is said to them, and what is believed of their answers.
 //!
 //! ```text
-//!  Command ──▶ Socket ──connect, write, read: each within limits──▶ answer ──▶ Processes, Table, …
+//!  Request ──▶ Socket ──connect, write, read: each within limits──▶ answer ──▶ Processes, Table, …
 //! ```
 //!
 //! What is on the other side is not trusted: it may be another program, hang, answer without end, or send bytes that are no
 //! text. Every exchange has a time and a size that it may not exceed.
 
-mod command;
 mod processes;
+mod request;
 mod socket;
 mod table;
 
-pub use command::{Command, Unspeakable};
 pub use processes::{Process, Processes};
+pub use request::{Request, Unspeakable};
 pub use socket::{Limits, Socket, SocketError};
 pub use table::{Table, TableError};

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use super::Command;
+use super::Request;
 
 /// What one exchange may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl Socket {
     }
 
     /// Asks, and returns the whole answer. Bytes that are no UTF-8 are replaced: names in a configuration may hold any.
-    pub async fn ask(&self, command: &Command) -> Result<String, SocketError> {
+    pub async fn ask(&self, command: &Request) -> Result<String, SocketError> {
         let (path, name) = (|| self.path.clone(), || command.to_string());
         let answer = timeout(self.limits.time, self.exchange(command)).await;
         let after = self.limits.time;
@@ -113,7 +113,7 @@ impl Socket {
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
     }
 
-    async fn exchange(&self, command: &Command) -> Result<Vec<u8>, SocketError> {
+    async fn exchange(&self, command: &Request) -> Result<Vec<u8>, SocketError> {
         let unreachable = |source| SocketError::Unreachable { path: self.path.clone(), source };
         let broken =
             |source| SocketError::Broken { path: self.path.clone(), command: command.to_string(), source };
@@ -160,7 +160,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_socket_that_nobody_listens_on_is_unreachable() {
-        let error = Socket::new("/nonexistent/s").ask(&Command::new("show info")).await.unwrap_err();
+        let error = Socket::new("/nonexistent/s").ask(&Request::new("show info")).await.unwrap_err();
         assert!(matches!(error, SocketError::Unreachable { .. }), "{error}");
         assert!(error.to_string().contains("/nonexistent/s"));
     }
@@ -168,20 +168,20 @@ mod tests {
     #[tokio::test]
     async fn one_that_never_ends_its_answer_is_not_waited_for() {
         let (_folder, socket) = lying(b"Name:", false);
-        let error = socket.ask(&Command::new("show info")).await.unwrap_err();
+        let error = socket.ask(&Request::new("show info")).await.unwrap_err();
         assert!(matches!(error, SocketError::TimedOut { .. }), "{error}");
     }
 
     #[tokio::test]
     async fn one_that_answers_too_much_is_not_read_to_its_end() {
         let (_folder, socket) = lying(&[b'a'; 11], false);
-        let error = socket.ask(&Command::new("show info")).await.unwrap_err();
+        let error = socket.ask(&Request::new("show info")).await.unwrap_err();
         assert!(matches!(error, SocketError::TooLong { limit: 10, .. }), "{error}");
     }
 
     #[tokio::test]
     async fn bytes_that_are_no_text_are_replaced() {
         let (_folder, socket) = lying(b"a\xffb", true);
-        assert_eq!(socket.ask(&Command::new("show info")).await.unwrap(), "a\u{fffd}b");
+        assert_eq!(socket.ask(&Request::new("show info")).await.unwrap(), "a\u{fffd}b");
     }
 }

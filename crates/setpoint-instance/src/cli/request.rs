@@ -8,15 +8,15 @@ use std::fmt;
 /// for is refused.
 ///
 /// ```
-/// use setpoint_instance::cli::Command;
+/// use setpoint_instance::cli::Request;
 ///
-/// let command = Command::new("set server").word("shop/s 1")?.word("weight")?.word("10")?;
+/// let command = Request::new("set server").word("shop/s 1")?.word("weight")?.word("10")?;
 /// assert_eq!(command.to_string(), r"set server shop/s\ 1 weight 10");
-/// assert!(Command::new("add map").word("a\nshutdown").is_err());
+/// assert!(Request::new("add map").word("a\nshutdown").is_err());
 /// # Ok::<(), setpoint_instance::cli::Unspeakable>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct Request {
     line: String,
     payload: Option<String>,
 }
@@ -35,7 +35,7 @@ pub enum Unspeakable {
     Payload,
 }
 
-impl Command {
+impl Request {
     /// A command of these words, which are known and need no escape.
     pub fn new(words: &'static str) -> Self {
         Self { line: words.to_owned(), payload: None }
@@ -84,7 +84,7 @@ impl Command {
 }
 
 /// The line without its payload, which may hold secrets.
-impl fmt::Display for Command {
+impl fmt::Display for Request {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.line)
     }
@@ -96,20 +96,20 @@ mod tests {
 
     #[test]
     fn blanks_semicolons_and_backslashes_stay_in_their_word() {
-        let command = Command::new("add map").word(r"a b;c\d").unwrap();
+        let command = Request::new("add map").word(r"a b;c\d").unwrap();
         assert_eq!(command.bytes(), b"add map a\\ b\\;c\\\\d\n");
     }
 
     #[test]
     fn what_would_end_a_command_is_refused() {
         for word in ["", "a\nb", "a\rb", "a\0b", "a\tb"] {
-            assert!(Command::new("show").word(word).is_err(), "{word:?}");
+            assert!(Request::new("show").word(word).is_err(), "{word:?}");
         }
     }
 
     #[test]
     fn a_payload_ends_with_an_empty_line_and_has_none_itself() {
-        let command = |text: &str| Command::new("set ssl cert").word("a.pem").unwrap().payload(text);
+        let command = |text: &str| Request::new("set ssl cert").word("a.pem").unwrap().payload(text);
         assert_eq!(command("a\nb\n").unwrap().bytes(), b"set ssl cert a.pem <<\na\nb\n\n");
         for text in ["", "a\n\nb", "a\r\n\r\nb", "a\0b"] {
             assert_eq!(command(text), Err(Unspeakable::Payload), "{text:?}");
