@@ -273,3 +273,11 @@ fn a_command_whose_run_was_cut_off_is_applied_anew_and_not_called_deleted() {
         "{done}"
     );
 }
+
+#[test]
+fn watch_pauses_between_two_looks() {
+    let sandbox = Sandbox::new("files: {a: {content: x}}\n");
+    let refused = sandbox.run(&["watch", "--interval", "0s"]);
+    assert_eq!(refused.code(), 64);
+    assert!(refused.err().contains("it must be 100ms or more"), "{}", refused.err());
+}

@@ -116,7 +116,7 @@ pub(crate) struct WatchArgs {
     #[arg(long)]
     pub(crate) report_only: bool,
     /// How often everything is read again, whatever events there were.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_interval)]
     pub(crate) interval: Duration,
     /// Deletes everything where the manifests declare nothing any more; without this, that is taken for a mistake.
     #[arg(long)]
@@ -334,6 +334,14 @@ fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
 /// Reads the number of a run.
 fn parse_run(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "write the number of a run, as `setpoint history` lists them".to_owned())
+}
+
+/// A pause between two looks: without one there would be nothing but looking.
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        pause if pause < Duration::from_millis(100) => Err("it must be 100ms or more".to_owned()),
+        pause => Ok(pause),
+    }
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {

@@ -274,9 +274,7 @@ impl Reportable for Error {
             Self::NameTaken { .. } => Some(
                 "let one of them be deleted, or forgotten with `setpoint state rm ITEM`, which leaves it on the host",
             ),
-            Self::Unreadable(_) => Some(
-                "mend what keeps them from being read and run it again, or trust what is remembered with `--refresh=false`",
-            ),
+            Self::Unreadable(_) => Some("mend what keeps them from being read, and run it again"),
             Self::Protected(_) => Some(
                 "if they may go, declare them without `prevent_destroy` for once, or say `setpoint state unprotect ITEM`",
             ),
