@@ -13,6 +13,6 @@ mod socket;
 mod table;
 
 pub use processes::{Process, Processes};
-pub use request::{Request, Unspeakable};
+pub use request::{Request, RequestError};
 pub use socket::{Limits, Socket, SocketError};
 pub use table::{Table, TableError};

@@ -1,4 +1,4 @@
-//! A command for a socket of HAProxy, of which no word can become another command.
+//! A request to a socket of HAProxy: one command, of which no word can become another command.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use std::fmt;
 /// let command = Request::new("set server").word("shop/s 1")?.word("weight")?.word("10")?;
 /// assert_eq!(command.to_string(), r"set server shop/s\ 1 weight 10");
 /// assert!(Request::new("add map").word("a\nshutdown").is_err());
-/// # Ok::<(), setpoint_instance::cli::Unspeakable>(())
+/// # Ok::<(), setpoint_instance::cli::RequestError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -23,7 +23,7 @@ pub struct Request {
 
 /// A word or a payload that no command can carry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unspeakable {
+pub enum RequestError {
     /// A word is empty: HAProxy would take the next one for it.
     #[error("HAProxy's sockets take no empty words")]
     Empty,
@@ -42,12 +42,12 @@ impl Request {
     }
 
     /// Adds a word.
-    pub fn word(mut self, word: &str) -> Result<Self, Unspeakable> {
+    pub fn word(mut self, word: &str) -> Result<Self, RequestError> {
         if word.is_empty() {
-            return Err(Unspeakable::Empty);
+            return Err(RequestError::Empty);
         }
         if word.chars().any(char::is_control) {
-            return Err(Unspeakable::Control(word.to_owned()));
+            return Err(RequestError::Control(word.to_owned()));
         }
         self.line.push(' ');
         for letter in word.chars() {
@@ -62,11 +62,11 @@ impl Request {
     /// Adds a payload: lines that belong to the command.
     ///
     /// An empty line ends a payload on every version of HAProxy, so that there may be none in it but the last.
-    pub fn payload(mut self, text: &str) -> Result<Self, Unspeakable> {
+    pub fn payload(mut self, text: &str) -> Result<Self, RequestError> {
         let text = text.strip_suffix('\n').unwrap_or(text);
         let is_bad = |line: &str| line.trim_end_matches('\r').is_empty() || line.contains('\0');
         if text.split('\n').any(is_bad) {
-            return Err(Unspeakable::Payload);
+            return Err(RequestError::Payload);
         }
         self.payload = Some(text.to_owned());
         Ok(self)
@@ -112,7 +112,7 @@ mod tests {
         let command = |text: &str| Request::new("set ssl cert").word("a.pem").unwrap().payload(text);
         assert_eq!(command("a\nb\n").unwrap().bytes(), b"set ssl cert a.pem <<\na\nb\n\n");
         for text in ["", "a\n\nb", "a\r\n\r\nb", "a\0b"] {
-            assert_eq!(command(text), Err(Unspeakable::Payload), "{text:?}");
+            assert_eq!(command(text), Err(RequestError::Payload), "{text:?}");
         }
         assert_eq!(command("secret").unwrap().to_string(), "set ssl cert a.pem");
     }
