@@ -74,6 +74,65 @@ pub struct Attribute {
     pub sensitive: bool,
 }
 
+/// Pairs the attributes of two values of an item, and keeps the pairs that differ: those of the new value in their order,
+/// then those that only the old one has. What is a secret on one side is one on both.
+///
+/// ```
+/// use setpoint_graph::{Attributes, differing};
+/// let (mut old, mut new) = (Attributes::default(), Attributes::default());
+/// old.add("mode", "0644").add("key", "hunter2");
+/// new.add("mode", "0644").add_sensitive("key", "hunter3");
+/// let (old, new): (Vec<_>, Vec<_>) = (old.iter().cloned().collect(), new.iter().cloned().collect());
+/// let pairs = differing(&old, &new);
+/// assert_eq!(pairs.len(), 1);
+/// assert!(pairs[0].0.as_ref().unwrap().sensitive, "the old key is as secret as the new one");
+/// ```
+pub fn differing<A: Comparable>(old: &[A], new: &[A]) -> Vec<(Option<A>, Option<A>)> {
+    let of_new = new.iter().filter_map(|after| {
+        let before = old.iter().find(|before| before.name() == after.name());
+        if before.is_some_and(|before| before.value() == after.value()) {
+            return None;
+        }
+        let secret = after.is_sensitive() || before.is_some_and(Comparable::is_sensitive);
+        let hidden =
+            |attribute: &A| if secret { attribute.clone().into_sensitive() } else { attribute.clone() };
+        Some((before.map(hidden), Some(hidden(after))))
+    });
+    let gone = old.iter().filter(|before| new.iter().all(|after| after.name() != before.name()));
+    of_new.chain(gone.map(|before| (Some(before.clone()), None))).collect()
+}
+
+/// An attribute that can be compared with another one of its name.
+pub trait Comparable: Clone {
+    /// What it is called.
+    fn name(&self) -> &'static str;
+    /// Its value as text.
+    fn value(&self) -> &str;
+    /// Whether its value must not be shown.
+    fn is_sensitive(&self) -> bool;
+    /// The same attribute, with a value that must not be shown.
+    #[must_use]
+    fn into_sensitive(self) -> Self;
+}
+
+impl Comparable for Attribute {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn value(&self) -> &str {
+        &self.value
+    }
+
+    fn is_sensitive(&self) -> bool {
+        self.sensitive
+    }
+
+    fn into_sensitive(self) -> Self {
+        Self { sensitive: true, ..self }
+    }
+}
+
 /// Collects the attributes of an item.
 ///
 /// ```

@@ -47,7 +47,7 @@ pub use export::{
 };
 pub use graph::Graph;
 pub use handle::SubgraphMut;
-pub use item::{Attribute, Attributes, Item, ItemHandle};
+pub use item::{Attribute, Attributes, Comparable, Item, ItemHandle, differing};
 pub use journal::{GraphId, Revision, Touched};
 pub use name::{ItemRef, Kind, Name, ResourceKey};
 pub use node::{DependencyEdge, Node};

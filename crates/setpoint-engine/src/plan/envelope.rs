@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use setpoint_graph::{Attributes, Dependency, Edge, ItemHandle, ItemRef, SubgraphPath};
+use setpoint_graph::{Attribute, Dependency, Edge, ItemHandle, ItemRef, SubgraphPath, differing};
 use setpoint_plan::{Action, AttributeChange, Left, Plan, PlannedOperation, ReasonCode, Standing};
 
 use super::edges::Side;
@@ -351,28 +351,16 @@ fn names(path: &SubgraphPath) -> Vec<String> {
 
 /// The attributes that differ between two values of an item.
 fn changes(old: Option<&ItemHandle>, new: Option<&ItemHandle>) -> Vec<AttributeChange> {
-    let old = old.map(ItemHandle::attributes).unwrap_or_default();
-    let new = new.map(ItemHandle::attributes).unwrap_or_default();
-    let find = |attributes: &Attributes, name: &str| attributes.iter().find(|a| a.name == name).cloned();
-    let mut changes = Vec::new();
-    for attribute in new.iter() {
-        let before = find(&old, attribute.name);
-        if before.as_ref().is_some_and(|before| before.value == attribute.value) {
-            continue;
-        }
-        changes.push(AttributeChange {
-            attribute: attribute.name.to_owned(),
-            old: before.map(shown),
-            new: Some(shown(attribute.clone())),
-        });
-    }
-    for attribute in old.iter().filter(|attribute| find(&new, attribute.name).is_none()) {
-        let old = Some(shown(attribute.clone()));
-        changes.push(AttributeChange { attribute: attribute.name.to_owned(), old, new: None });
-    }
-    changes
+    let all = |item: Option<&ItemHandle>| -> Vec<Attribute> {
+        item.map(ItemHandle::attributes).unwrap_or_default().iter().cloned().collect()
+    };
+    let change = |(old, new): (Option<Attribute>, Option<Attribute>)| {
+        let name = new.as_ref().or(old.as_ref()).map_or("", |attribute| attribute.name);
+        AttributeChange { attribute: name.to_owned(), old: old.map(shown), new: new.map(shown) }
+    };
+    differing(&all(old), &all(new)).into_iter().map(change).collect()
 }
 
-fn shown(attribute: setpoint_graph::Attribute) -> String {
+fn shown(attribute: Attribute) -> String {
     if attribute.sensitive { "(sensitive)".to_owned() } else { attribute.value }
 }

@@ -10,6 +10,7 @@
 
 mod beyond;
 mod circles;
+mod promises;
 mod regressions;
 mod schedules;
 mod seed;

@@ -1,6 +1,6 @@
 //! The attributes of any host item, whole, for whoever compares old and new.
 
-use setpoint_graph::ItemHandle;
+use setpoint_graph::{Comparable, ItemHandle};
 
 use crate::kinds;
 
@@ -15,6 +15,24 @@ pub struct WholeAttribute {
     pub sensitive: bool,
     /// Whether the value is text of many lines, best compared line by line.
     pub multiline: bool,
+}
+
+impl Comparable for WholeAttribute {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn value(&self) -> &str {
+        &self.value
+    }
+
+    fn is_sensitive(&self) -> bool {
+        self.sensitive
+    }
+
+    fn into_sensitive(self) -> Self {
+        Self { sensitive: true, ..self }
+    }
 }
 
 /// The attributes of an item in the order people want to read them.

@@ -1,6 +1,6 @@
 //! What changes about an item, attribute by attribute.
 
-use setpoint_graph::ItemHandle;
+use setpoint_graph::{ItemHandle, differing};
 use setpoint_host::{WholeAttribute, attributes};
 use setpoint_plan::AttributeChange;
 use similar::TextDiff;
@@ -27,23 +27,11 @@ pub(crate) struct Value {
 
 /// The attributes that differ between two values of an item, or all of the only one.
 pub(crate) fn changes(old: Option<&ItemHandle>, new: Option<&ItemHandle>) -> Vec<Difference> {
-    let (old, new) = (all(old), all(new));
-    let mut changes = Vec::new();
-    for attribute in &new {
-        let before = old.iter().find(|old| old.name == attribute.name);
-        if before.is_none_or(|before| before.value != attribute.value) {
-            // What is a secret on one side may be one on the other.
-            let sensitive = attribute.sensitive || before.is_some_and(|before| before.sensitive);
-            let hidden =
-                |attribute: &WholeAttribute| shown(&WholeAttribute { sensitive, ..attribute.clone() });
-            let name = attribute.name;
-            changes.push(Difference { name, old: before.map(hidden), new: Some(hidden(attribute)) });
-        }
-    }
-    for attribute in old.iter().filter(|old| new.iter().all(|new| new.name != old.name)) {
-        changes.push(Difference { name: attribute.name, old: Some(shown(attribute)), new: None });
-    }
-    changes
+    let difference = |(old, new): (Option<WholeAttribute>, Option<WholeAttribute>)| {
+        let name = new.as_ref().or(old.as_ref()).map_or("", |attribute| attribute.name);
+        Difference { name, old: old.as_ref().map(shown), new: new.as_ref().map(shown) }
+    };
+    differing(&all(old), &all(new)).into_iter().map(difference).collect()
 }
 
 fn all(item: Option<&ItemHandle>) -> Vec<WholeAttribute> {
