@@ -59,7 +59,7 @@ impl fmt::Display for Summary {
             (self.modify, "to modify"),
             (self.recreate, "to re-create"),
             (self.delete, "to delete"),
-            (self.left, "left as they are"),
+            (self.left, "left unchanged"),
         ];
         let mut any = false;
         for (count, what) in parts.into_iter().filter(|&(count, _)| count > 0) {
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
         assert_eq!(
             plan.to_string(),
-            "web: 1 to re-create, 1 left as they are\n  - file/a (temporarily)\n  + file/a: it must be made anew\n      \
+            "web: 1 to re-create, 1 left unchanged\n  - file/a (temporarily)\n  + file/a: it must be made anew\n      \
              mode: 600 → 644\n  ? file/b is pending: waits for directory/x, which is missing\n"
         );
     }
