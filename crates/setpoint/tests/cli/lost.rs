@@ -625,7 +625,8 @@ fn a_kept_plan_is_refused_when_the_host_has_changed_in_any_way_that_was_shown() 
     sandbox.ok(&["apply", "--yes", "kept"]);
     let refused = sandbox.run(&["plan", "--out", "/nonexistent/kept"]);
     assert_eq!(refused.code(), 1);
-    assert!(refused.err().contains("can't keep the plan in /nonexistent/kept"), "{}", refused.err());
+    let why = "can't keep the plan in /nonexistent/kept: there is no directory /nonexistent";
+    assert!(refused.err().contains(why), "{}", refused.err());
     assert!(
         !refused.err().contains("tmp") && refused.err().contains("hint: name a file"),
         "{}",
@@ -674,4 +675,23 @@ fn a_check_that_still_fails_says_how() {
     assert!(failed.out().contains("`check` still fails, exit status: 127"), "{}", failed.out());
     let explained = sandbox.ok(&["explain", "command.c"]);
     assert!(explained.contains("its creation failed in run 1"), "{explained}");
+}
+
+#[test]
+fn a_value_that_is_a_list_or_a_map_is_set_to_one_or_refused() {
+    let sandbox = Sandbox::new(
+        "values: {l: [1, 2], m: {a: 1}}\nfiles: {f: {template: '{% for x in l %}<{{ x }}>{% endfor %}{{ m.a }}'}}\n",
+    );
+    for (wrong, why) in [
+        ("l=[1,", "the value `l` is a list, and `[1,` is none"),
+        ("l=3", "the value `l` is a list, and `3` is none"),
+        ("l={\"a\": 1}", "is a list"),
+        ("m=[1]", "the value `m` is a map, and `[1]` is none"),
+    ] {
+        let refused = sandbox.run(&["apply", "--yes", "--var", wrong]);
+        assert_eq!(refused.code(), 64, "{wrong}: {}", refused.out());
+        assert!(refused.err().contains(why), "{wrong}: {}", refused.err());
+    }
+    sandbox.ok(&["apply", "--yes", "--var", "l=[3, \"x\"]", "--var", "m={\"a\": 5}"]);
+    assert_eq!(sandbox.read("f"), "<3><x>5");
 }

@@ -43,6 +43,7 @@ fn all_refuse(sandbox: &Sandbox, words: &str) {
         assert_eq!(sandbox.tree(), before, "{args:?}: {said}");
     }
     let made_anew = sandbox.run(&["apply", "--yes", "--refresh=false", "--replace", "file.f"]);
+    assert_eq!(made_anew.code(), 1);
     assert!(made_anew.out().contains("is another directory than"), "{}", made_anew.out());
     assert_eq!(sandbox.tree(), before);
 }

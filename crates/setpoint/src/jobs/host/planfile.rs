@@ -66,6 +66,9 @@ impl PlanFile {
         let bytes = serde_json::to_vec(self).map_err(|error| failed(&error))?;
         // A name that nobody can know, in the same folder; it is the owner's alone from the first instant.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            return Err(failed(&format!("there is no directory {}", folder.display())).into());
+        }
         let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
             file.write_all(&bytes)?;
             file.persist(path).map_err(|error| error.error)
