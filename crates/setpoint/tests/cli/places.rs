@@ -322,7 +322,7 @@ fn what_is_reached_through_a_link_that_is_to_point_elsewhere_is_refused() {
 }
 
 #[test]
-fn three_directories_that_take_each_others_places_are_refused() {
+fn three_directories_take_each_others_places_with_all_that_is_in_them() {
     let declared = |x: &str, y: &str, z: &str| {
         let file = |name: &str, path: &str| format!("{name}: {{path: {path}/f, content: {name}}}");
         format!(
@@ -332,8 +332,19 @@ fn three_directories_that_take_each_others_places_are_refused() {
             file("c", z)
         )
     };
-    let why = "directory/x, directory/y, directory/z take each other's places in a circle";
-    refused(&declared("x", "y", "z"), &[], &declared("y", "z", "x"), why);
+    let sandbox = Sandbox::new(&declared("x", "y", "z"));
+    sandbox.ok(&["apply", "--yes"]);
+    for place in ["x", "y", "z"] {
+        sandbox.write(&format!("{place}/mine"), place);
+    }
+    sandbox.declare(&declared("y", "z", "x"));
+    sandbox.ok(&["apply", "--yes"]);
+    for (place, file, mine) in [("y", "a", "x"), ("z", "b", "y"), ("x", "c", "z")] {
+        assert_eq!(sandbox.read(&format!("{place}/f")), file);
+        assert_eq!(sandbox.read(&format!("{place}/mine")), mine);
+    }
+    assert_eq!(sandbox.tree().len(), 9, "{:?}", sandbox.tree());
+    assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
 }
 
 #[test]

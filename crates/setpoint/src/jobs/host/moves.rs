@@ -26,8 +26,6 @@ pub(crate) enum Tangle {
     Taken { item: ItemRef, place: String, other: ItemRef, directory: ItemRef },
     /// What is reached through a link is somewhere else when the link points elsewhere.
     Behind { item: ItemRef, link: ItemRef },
-    /// More than two directories take each other's places.
-    Circle(Vec<ItemRef>),
 }
 
 impl fmt::Display for Tangle {
@@ -43,10 +41,6 @@ impl fmt::Display for Tangle {
             ),
             Self::Behind { item, link } => {
                 write!(formatter, "{item} is reached through {link}, which is to point elsewhere")
-            }
-            Self::Circle(directories) => {
-                let names: Vec<String> = directories.iter().map(ToString::to_string).collect();
-                write!(formatter, "{} take each other's places in a circle", names.join(", "))
             }
         }
     }
@@ -77,7 +71,7 @@ pub(crate) fn check(current: &CurrentGraph, intended: &Graph) -> Result<(), CliE
     if moves.is_empty() && links.is_empty() {
         return Ok(());
     }
-    let mut tangles: Vec<Tangle> = circles(&moves);
+    let mut tangles: Vec<Tangle> = Vec::new();
     // What directories that move bring along, and where to.
     let mut brought: BTreeMap<String, (&ItemRef, &ItemRef)> = BTreeMap::new();
     for node in current.items().filter(|node| is_there(current, node.reference())) {
@@ -132,22 +126,4 @@ fn carried<'a>(old: &str, moves: &BTreeMap<&str, Move<'a>>) -> Option<(&'a ItemR
 /// The directories around a path, each with the rest of the path, from the inside out.
 fn around(path: &str) -> impl Iterator<Item = (&str, &str)> {
     path.rmatch_indices('/').filter_map(|(end, _)| path.split_at_checked(end))
-}
-
-/// The circles of more than two directories, each once.
-fn circles(moves: &BTreeMap<&str, Move<'_>>) -> Vec<Tangle> {
-    let mut circles = Vec::new();
-    for (&first, one) in moves {
-        let (mut members, mut at) = (vec![one.item.clone()], one.to);
-        while at != first && members.len() <= moves.len() {
-            // Each circle is found from its first place.
-            let Some(next) = moves.get(at).filter(|_| at > first) else { break };
-            members.push(next.item.clone());
-            at = next.to;
-        }
-        if at == first && members.len() > 2 {
-            circles.push(Tangle::Circle(members));
-        }
-    }
-    circles
 }
