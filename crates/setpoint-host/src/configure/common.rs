@@ -3,7 +3,7 @@
 use setpoint_engine::{Observed, OpCx, OpError, Operation};
 
 use super::notes::{Made, Move, PlaceNote, Unseen};
-use super::places::Place;
+use super::places::Location;
 use crate::Host;
 use crate::fs::{FsError, Kind, Number, Placed, Prepared, untouched};
 use crate::item::RootPath;
@@ -134,7 +134,7 @@ impl Host {
 
     /// Where an item is now: the directory around it may have moved before. What is in its place in another directory than
     /// before, and another directory in its place, are errors.
-    pub(crate) fn place_of(&self, cx: &OpCx, path: &RootPath, kind: Kind) -> Result<Place, FsError> {
+    pub(crate) fn place_of(&self, cx: &OpCx, path: &RootPath, kind: Kind) -> Result<Location, FsError> {
         let (root, places, note) = (&self.0.root, &self.0.places, PlaceNote::of(cx));
         if kind == Kind::Directory {
             places.directory(root, path, &note)

@@ -15,4 +15,4 @@ pub use aside::SetAside;
 pub(crate) use common::takes_over_again;
 pub use kept::Kept;
 pub(crate) use notes::{LastingNote, PassingNote, PlaceNote};
-pub(crate) use places::{Place, Places};
+pub(crate) use places::{Location, Places};

@@ -19,7 +19,7 @@ const NESTED: usize = 16;
 
 /// Where an item is.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) path: RootPath,
     /// The directory that it has to be in when something is done to it; none if that is not known, or nothing is there.
     pub(crate) within: Option<Number>,
@@ -62,8 +62,13 @@ impl Places {
     }
 
     /// Where a directory is now. Another one in its place is an error.
-    pub(crate) fn directory(&self, root: &Root, path: &RootPath, note: &PlaceNote) -> Result<Place, FsError> {
-        let at = |path: &RootPath| Ok(Place { path: path.clone(), within: None });
+    pub(crate) fn directory(
+        &self,
+        root: &Root,
+        path: &RootPath,
+        note: &PlaceNote,
+    ) -> Result<Location, FsError> {
+        let at = |path: &RootPath| Ok(Location { path: path.clone(), within: None });
         let Some(number) = note.directory() else {
             // Only its path is known.
             let carried = || self.known().carried(root, path, NESTED).into_iter();
@@ -95,14 +100,14 @@ impl Places {
 
     /// Where a file or a link is now: at its path, or where it has moved. What is at its path in another directory than before
     /// is an error.
-    pub(crate) fn entry(&self, root: &Root, path: &RootPath, note: &PlaceNote) -> Result<Place, FsError> {
+    pub(crate) fn entry(&self, root: &Root, path: &RootPath, note: &PlaceNote) -> Result<Location, FsError> {
         let is_within =
             |path: &RootPath, within: Number| root.holder(path).is_some_and(|found| within.is(found));
         if note.moved.is_empty()
             && let Some(within) = note.known_by
             && is_within(path, within)
         {
-            return Ok(Place { path: path.clone(), within: Some(within) });
+            return Ok(Location { path: path.clone(), within: Some(within) });
         }
         // Its own moves, one after the other.
         let mut trail = vec![(path, note.within(path))];
@@ -112,7 +117,7 @@ impl Places {
             }
         }
         let known = self.known();
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<Location> = Vec::new();
         let mut at_its_path = 0;
         for (step, (path, within)) in trail.into_iter().enumerate() {
             let mut candidates = vec![path.clone()];
@@ -122,7 +127,7 @@ impl Places {
             candidates.extend(known.carried(root, path, NESTED));
             let candidates =
                 candidates.into_iter().filter(|path| within.is_none_or(|within| is_within(path, within)));
-            places.extend(candidates.map(|path| Place { path, within }));
+            places.extend(candidates.map(|path| Location { path, within }));
             if step == 0 {
                 at_its_path = places.len();
             }
@@ -144,7 +149,7 @@ impl Places {
         }
         match root.stat(path)? {
             Some(_) => Err(FsError::elsewhere(path)),
-            None => Ok(Place { path: path.clone(), within: None }),
+            None => Ok(Location { path: path.clone(), within: None }),
         }
     }
 

@@ -6,7 +6,7 @@ use setpoint_graph::ItemRef;
 
 use super::File;
 use crate::configure::kept::{self, Original};
-use crate::configure::{Accounts, Place, PlaceNote, takes_over_again};
+use crate::configure::{Accounts, Location, PlaceNote, takes_over_again};
 use crate::fs::{FsError, Kind, Number, Root, Temporary, Whole, Write, Written, untouched};
 use crate::host::Host;
 use crate::item::{Content, Mode, RootPath};
@@ -97,7 +97,7 @@ impl Files {
     }
 
     /// Puts back what was there before, if anything of it was changed.
-    async fn put_back(&self, cx: &OpCx, place: &Place) -> Result<(), OpError> {
+    async fn put_back(&self, cx: &OpCx, place: &Location) -> Result<(), OpError> {
         let originals = &self.host.0.kept;
         let Some(Original::File { content, mode, uid, gid, path: was, within: was_in }) =
             originals.get(cx.item())?
@@ -107,7 +107,7 @@ impl Files {
         let content = Content::from(Original::bytes(&content)?);
         let temporary = Temporary::name_of(&self.prefix, cx.item());
         let (mode, uid, gid) = (Some(mode), Some(uid), Some(gid));
-        let Place { path, within } = place;
+        let Location { path, within } = place;
         let write = Write {
             path,
             within: *within,
@@ -140,7 +140,7 @@ impl Files {
     }
 
     /// Where a file is now.
-    fn place(&self, cx: &OpCx, item: &File) -> Result<Place, OpError> {
+    fn place(&self, cx: &OpCx, item: &File) -> Result<Location, OpError> {
         self.host.place_of(cx, &item.path, Kind::File).map_err(|error| untouched(&error))
     }
 

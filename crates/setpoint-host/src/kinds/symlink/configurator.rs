@@ -5,7 +5,7 @@ use setpoint_graph::ItemRef;
 
 use super::Symlink;
 use crate::configure::kept::Original;
-use crate::configure::{Place, PlaceNote, takes_over_again};
+use crate::configure::{Location, PlaceNote, takes_over_again};
 use crate::fs::{FsError, Kind, Temporary, untouched};
 use crate::host::Host;
 use crate::item::RootPath;
@@ -45,7 +45,7 @@ impl Symlinks {
     }
 
     /// Where a link is now.
-    fn place(&self, cx: &OpCx, item: &Symlink) -> Result<Place, OpError> {
+    fn place(&self, cx: &OpCx, item: &Symlink) -> Result<Location, OpError> {
         self.host.place_of(cx, &item.path, Kind::Symlink).map_err(|error| untouched(&error))
     }
 
@@ -94,7 +94,7 @@ impl Configurator<Symlink> for Symlinks {
     async fn delete(&self, cx: &OpCx, old: &Symlink) -> Result<(), OpError> {
         let root = &self.host.0.root;
         let temporary = Temporary::name_of(&self.prefix, cx.item());
-        let Place { path: place, within } = self.place(cx, old)?;
+        let Location { path: place, within } = self.place(cx, old)?;
         root.remove_temporary(&place, &temporary).map_err(|error| untouched(&error))?;
         if cx.ownership().is_adopted() {
             let kept = &self.host.0.kept;
