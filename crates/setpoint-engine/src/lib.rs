@@ -44,7 +44,7 @@ pub use journal::{Journal, JournalError, MemoryJournal, Record, balance, replay}
 pub use log::LogEntry;
 pub use memory::{Ownership, Remembered};
 pub use op::{Damage, OpCx, OpError, Operation};
-pub use refresh::{Drifted, Reading, Refreshed};
+pub use refresh::{Drifted, Reading, Refreshed, ToRead};
 pub use retry::RetryPolicy;
 pub use selection::Selection;
 pub use state::{CurrentGraph, Drift, Flight, ItemState, Ledger, Presence, Trouble};

@@ -102,6 +102,10 @@ impl Kept {
         self.0.as_ref().map(|memory| memory.ownership()).unwrap_or_default()
     }
 
+    pub(crate) fn noted<T: DeserializeOwned>(&self) -> Option<T> {
+        self.0.as_ref().and_then(|memory| memory.noted())
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.as_ref().is_none_or(|memory| memory.get() == Remembered::default())
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
-use setpoint_graph::{ItemHandle, ItemRef, Name};
+use setpoint_graph::{ItemHandle, ItemRef, Name, SlotId};
 use tokio_util::sync::CancellationToken;
 
 use crate::background::Wake;
@@ -48,6 +48,27 @@ pub struct Refreshed {
     pub drifted: Vec<Drifted>,
     /// Those that could not be read, and why, by reference.
     pub unreadable: Vec<(ItemRef, OpError)>,
+}
+
+/// An item that is to be read, with what is remembered of it.
+#[derive(Clone, Debug)]
+pub struct ToRead {
+    item: ItemHandle,
+    memory: Option<Arc<Memory>>,
+}
+
+impl ToRead {
+    /// The item as it is known.
+    pub fn item(&self) -> &ItemHandle {
+        &self.item
+    }
+}
+
+impl From<ItemHandle> for ToRead {
+    /// One of which nothing is remembered.
+    fn from(item: ItemHandle) -> Self {
+        Self { item, memory: None }
+    }
 }
 
 /// What reading one item showed.
@@ -111,56 +132,53 @@ impl Engine {
         read_already.sort_by(|a, b| a.was.reference().cmp(b.was.reference()));
         let mut already = read_already.into_iter().peekable();
         let (mut readings, mut rest) = (Vec::new(), Vec::new());
-        for item in self.readable(current, selection) {
+        for to_read in self.readable(current, selection) {
             // Both are in the same order.
-            while already.next_if(|reading| reading.was.reference() < item.reference()).is_some() {}
-            if let Some(reading) = already.next_if(|reading| reading.was == item) {
+            while already.next_if(|reading| reading.was.reference() < to_read.item.reference()).is_some() {}
+            if let Some(reading) = already.next_if(|reading| reading.was == to_read.item) {
                 readings.push(reading);
             } else {
-                let memory = current.state(item.reference()).and_then(|state| state.memory.existing());
-                rest.push((item, memory.unwrap_or_default()));
+                rest.push(to_read);
             }
         }
         if !rest.is_empty() {
-            readings.extend(self.read_known(rest).await);
+            readings.extend(self.read_items(rest).await);
             readings.sort_by(|a, b| a.was.reference().cmp(b.was.reference()));
         }
         self.take_over(current, readings)
     }
 
     /// The selected items that can be read: those that are there, by reference.
-    pub fn readable(&self, current: &CurrentGraph, selection: &Selection) -> Vec<ItemHandle> {
-        let mut items: Vec<ItemHandle> = current
+    pub fn readable(&self, current: &CurrentGraph, selection: &Selection) -> Vec<ToRead> {
+        let mut items: Vec<ToRead> = current
             .slots()
             .filter(|&slot| selection.holds(current, slot))
             .filter(|&slot| {
                 let state = current.state_at(slot);
                 state.is_none_or(|state| state.flight.is_none() && state.presence == Presence::Present)
             })
-            .filter_map(|slot| current.item_at(slot).cloned())
-            .filter(|item| !item.external())
+            .filter_map(|slot| {
+                let item = current.item_at(slot).filter(|item| !item.external())?.clone();
+                let memory = current.state_at(slot).and_then(|state| state.memory.existing());
+                Some(ToRead { item, memory })
+            })
             .collect();
-        items.sort_by(|a, b| a.reference().cmp(b.reference()));
+        items.sort_by(|a, b| a.item.reference().cmp(b.item.reference()));
         items
     }
 
     /// Reads items from the real system, and changes nothing: whoever has many may so read them in several
-    /// places at once, for [`Engine::refresh_beside`]. What was noted of the items is not known to these reads.
-    pub async fn read_items(&self, items: Vec<ItemHandle>) -> Vec<Reading> {
-        self.read_known(items.into_iter().map(|item| (item, Arc::default())).collect()).await
-    }
-
-    /// Reads items, each with what is remembered of it.
-    async fn read_known(&self, items: Vec<(ItemHandle, Arc<Memory>)>) -> Vec<Reading> {
+    /// places at once, for [`Engine::refresh_beside`].
+    pub async fn read_items(&self, items: Vec<ToRead>) -> Vec<Reading> {
         let wake = Arc::new(Wake::new(Name::new("")));
         let run = Arc::new(self.run_shared(CancellationToken::new(), wake));
-        let reads = stream::iter(items).map(|(item, memory)| {
+        let reads = stream::iter(items).map(|ToRead { item, memory }| {
             let run = Arc::clone(&run);
             async move {
                 let Some(configurator) = self.configurator(item.kind()) else {
                     return Reading { was: item, observed: Ok(Observed::Unsupported) };
                 };
-                let known = Known { memory, ..Known::default() };
+                let known = Known { memory: memory.unwrap_or_default(), ..Known::default() };
                 let cx = OpCx::new(item.reference().clone(), None, known, run);
                 let observed = self.read(&configurator, cx, item.clone()).await;
                 Reading { was: item, observed }
@@ -171,6 +189,8 @@ impl Engine {
 
     fn take_over(&self, current: &mut CurrentGraph, readings: Vec<Reading>) -> Refreshed {
         let mut refreshed = Refreshed::default();
+        let unreadable = readings.iter().filter(|reading| reading.observed.is_err());
+        let doubtful = standing_on(current, unreadable.map(|reading| reading.was.reference()));
         for Reading { was, observed } in readings {
             let item = was.reference().clone();
             let found = match observed {
@@ -179,6 +199,8 @@ impl Engine {
                     continue;
                 }
                 Ok(Observed::Unsupported) => continue,
+                // What it stands on can't be looked at: nobody knows what is behind that.
+                Ok(Observed::Absent) if doubtful.contains(&item) => continue,
                 Ok(Observed::Absent) => None,
                 Ok(Observed::Present(found)) => Some(found),
             };
@@ -230,6 +252,24 @@ impl Engine {
     pub(crate) fn run_shared(&self, cancel: CancellationToken, wake: Arc<Wake>) -> RunShared {
         RunShared { clock: Arc::clone(self.clock()), cancel, wake, journal: self.journal().cloned() }
     }
+}
+
+/// All that stands on some items, directly or not.
+fn standing_on<'a>(current: &CurrentGraph, items: impl Iterator<Item = &'a ItemRef>) -> BTreeSet<ItemRef> {
+    let mut found = BTreeSet::new();
+    let mut todo: Vec<SlotId> = items.filter_map(|item| current.slot_of(item)).collect();
+    while let Some(slot) = todo.pop() {
+        for edge in current.incoming_at(slot) {
+            let dependency = current.dependency_at(edge.slot, edge.position);
+            if dependency.is_none_or(|dependency| !dependency.is_order())
+                && let Some(item) = current.reference_at(edge.slot)
+                && found.insert(item.clone())
+            {
+                todo.push(edge.slot);
+            }
+        }
+    }
+    found
 }
 
 /// Takes over what was found, and counts how often; returns whether the item is contested.

@@ -157,6 +157,14 @@ impl ItemState {
         self.protected = protected;
     }
 
+    /// Notes something of the item, in the place of what was noted of it before, as its configurator would.
+    pub fn note(&mut self, note: &impl Serialize) {
+        // What can't be written as JSON is not a note.
+        if let Ok(note) = serde_json::to_value(note) {
+            self.memory.set(Remembered { note: Some(note), ..self.memory.get() });
+        }
+    }
+
     /// Forgets what the configurator noted of the item.
     pub fn forget_note(&mut self) {
         self.memory.forget_note();
@@ -189,7 +197,7 @@ impl ItemState {
 
     /// What the configurator noted of the item; none if nothing, or something else.
     pub fn noted<T: DeserializeOwned>(&self) -> Option<T> {
-        self.memory.get().note.and_then(|note| serde_json::from_value(note).ok())
+        self.memory.noted()
     }
 
     /// Returns whether the item is to be applied again whatever it looks like.

@@ -1,16 +1,17 @@
 //! The host as the configurators see it: a root directory, and what is remembered beside it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use setpoint_engine::{CurrentGraph, ItemState, OpError};
+use setpoint_engine::{CurrentGraph, ItemState, OpError, Presence};
 use setpoint_graph::{ItemHandle, ItemRef, Name};
 
-use crate::configure::{Kept, Moves, PassingNote};
-use crate::fs::{FsError, Root, Temporary};
+use crate::configure::{Kept, PassingNote, PlaceNote, Places};
+use crate::fs::{FsError, Kind, Root, Temporary};
 use crate::item::RootPath;
 use crate::kinds::{self, Place, Process, path_of};
 use crate::process::{Children, Output};
@@ -38,7 +39,7 @@ pub(crate) struct Shared {
     pub(crate) set: Name,
     pub(crate) runtime: PathBuf,
     pub(crate) children: Children,
-    pub(crate) moves: Moves,
+    pub(crate) places: Places,
     pub(crate) kept: Kept,
     pub(crate) output: Output,
 }
@@ -90,14 +91,38 @@ impl Host {
         let root_path = fs::canonicalize(&root).map_err(failed)?;
         let opened = Root::open(&root_path).map_err(|errno| failed(opening(errno)))?;
         let runtime = runtime.unwrap_or_else(|| root_path.join(".setpoint/run"));
-        let (root, children, moves) = (opened, Children::default(), Moves::default());
+        let (root, children, places) = (opened, Children::default(), Places::default());
         let (kept, output) = (Kept::new(&runtime), Output::default());
-        Ok(Self(Arc::new(Shared { root, root_path, set, runtime, children, moves, kept, output })))
+        Ok(Self(Arc::new(Shared { root, root_path, set, runtime, children, places, kept, output })))
     }
 
     /// The root directory.
     pub fn root(&self) -> &Path {
         &self.0.root_path
+    }
+
+    /// Knows items by the directories that they are in now, whatever was there before; gives those of which that has changed.
+    ///
+    /// For whoever has copied, restored or made them again by hand.
+    pub fn accept(&self, current: &mut CurrentGraph, items: &BTreeSet<ItemRef>) -> BTreeSet<ItemRef> {
+        let mut accepted = BTreeSet::new();
+        for item in items {
+            let Some(slot) = current.slot_of(item) else { continue };
+            let Some(place) = current.item_at(slot).and_then(kinds::place_of) else { continue };
+            let Some(known_by) = self.known_by(place.path, place.kind) else { continue };
+            let note = PlaceNote { known_by: Some(known_by), ..PlaceNote::default() };
+            let state = current.state_at(slot);
+            if state.and_then(ItemState::noted).as_ref() == Some(&note) {
+                continue;
+            }
+            if let Some(state) = current.state_at_mut(slot) {
+                state.note(&note);
+                current.touch_at(slot);
+                accepted.insert(item.clone());
+            }
+        }
+        self.recall(current);
+        accepted
     }
 
     /// The name of the set.
@@ -166,38 +191,65 @@ impl Host {
         Some(self.0.root_path.join(beside).join(Temporary::name(&self.0.set, item.reference())))
     }
 
-    /// Learns from what is known where a run that was cut off has moved things.
+    /// Learns from what is known where directories are, and where a run that was cut off has moved them.
     ///
     /// To be called with what the engine knows before it is asked to do or to read anything.
     pub fn recall(&self, current: &CurrentGraph) {
-        self.0.moves.clear();
+        self.0.places.clear();
         for node in current.items() {
-            if let Some(PassingNote::Moved(moves)) = node.state().and_then(ItemState::noted) {
-                self.0.moves.set(node.reference(), moves);
+            let place = kinds::place_of(node.item()).filter(|place| place.kind == Kind::Directory);
+            if let (Some(place), Some(note)) = (place, node.state().and_then(ItemState::noted::<PlaceNote>)) {
+                self.0.places.learn(node.reference(), place.path, &note);
             }
         }
     }
 
-    /// Forgets what only a cut-off run would need: to be called before what the engine knows is saved. Does nothing
-    /// where nobody knows how an operation ended.
+    /// Forgets what only a cut-off run would need, and knows everything by the directory that it is in: to be called before
+    /// what the engine knows is saved. Does nothing where nobody knows how an operation ended.
     pub fn settle(&self, current: &mut CurrentGraph) {
         let slots: Vec<_> = current.slots().collect();
         let unknown = |slot| current.state_at(slot).is_some_and(ItemState::is_unknown);
         if slots.iter().any(|&slot| unknown(slot)) {
             return;
         }
-        self.0.moves.clear();
+        // What failed may still be in a directory that has moved, and is found by that.
+        let all_is_well =
+            slots.iter().all(|&slot| current.state_at(slot).is_none_or(|s| s.trouble().is_none()));
         for slot in slots {
+            let Some(item) = current.item_at(slot) else { continue };
             let state = current.state_at(slot);
-            // One whose change failed half-way is still where it was moved.
-            let noted = state
-                .is_some_and(|state| state.noted::<PassingNote>().is_some() && state.trouble().is_none());
-            if noted && let Some(state) = current.state_at_mut(slot) {
-                state.forget_note();
-                current.touch_at(slot);
+            if state.is_some_and(|state| state.trouble().is_some() || state.presence() != Presence::Present) {
+                continue;
             }
+            let settled = match kinds::place_of(item) {
+                None if state.is_some_and(|state| state.noted::<PassingNote>().is_some()) => None,
+                None => continue,
+                Some(place) => {
+                    let noted = state.and_then(ItemState::noted::<PlaceNote>);
+                    let Some(settled) = self.settled(noted.as_ref(), &place, all_is_well) else { continue };
+                    Some(settled)
+                }
+            };
+            let Some(state) = current.state_at_mut(slot) else { continue };
+            match settled {
+                Some(note) => state.note(&note),
+                None => state.forget_note(),
+            }
+            current.touch_at(slot);
         }
         self.recall(current);
+    }
+
+    /// What is to be noted of what is in a place; none if that is noted already, or can't be known.
+    fn settled(&self, noted: Option<&PlaceNote>, place: &Place<'_>, all_is_well: bool) -> Option<PlaceNote> {
+        let mut note = match noted {
+            Some(note) if !all_is_well && !note.moved.is_empty() => return None,
+            Some(note) => note.settled(place.kind, place.path),
+            None => PlaceNote::default(),
+        };
+        // Of what an earlier version made, or what was imported, nothing is known but its path.
+        note.known_by = note.known_by.or_else(|| self.known_by(place.path, place.kind));
+        (noted != Some(&note) && !(noted.is_none() && note.known_by.is_none())).then_some(note)
     }
 
     /// Opens the directory that something runs in, so that it is that one whatever its path leads to later.
@@ -210,6 +262,12 @@ impl Host {
             }
         })
     }
+}
+
+/// What tells a directory from any other for as long as it is there, wherever it is moved; none where the file system does not
+/// say, or it can't be looked at.
+pub fn directory_number(path: &Path) -> Option<String> {
+    Root::open(path).ok()?.lasting_directory("").map(|number| number.to_string())
 }
 
 /// What the system's error means for a root that is there.

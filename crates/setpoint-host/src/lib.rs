@@ -17,7 +17,7 @@ mod process;
 
 pub use configure::{Kept, SetAside};
 pub use fs::FsError;
-pub use host::{Existing, Host, HostError, HostOptions};
+pub use host::{Existing, Host, HostError, HostOptions, directory_number};
 pub use item::{
     Access, Address, AddressError, Because, Content, Mode, ModeError, Need, PathError, Readiness, Ready,
     RootPath, Run, StopSignal, Tie, Wait, WaitError, WholeAttribute, attributes,

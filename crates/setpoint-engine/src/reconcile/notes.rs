@@ -48,6 +48,8 @@ impl Notes {
                 && this.is_present()
                 && this.takes_intent
                 && state.is_some_and(|s| s.trouble.is_some())
+                // What was asked for in this very run, and failed, is not overcome by nobody asking for it again.
+                && !planner.inputs.failed.contains(item)
             {
                 // It is as intended after all: the intent came back to it, or it was found so.
                 notes.overcome.push(item.clone());

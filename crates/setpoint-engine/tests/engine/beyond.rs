@@ -479,6 +479,20 @@ async fn items_can_be_made_anew_on_request() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_item_that_could_not_be_made_anew_on_request_has_failed() {
+    let mut bench = Bench::new();
+    bench.put(thing("A"));
+    bench.run().await;
+    bench.world.fail("A", Operation::Delete, "held");
+    let engine = bench.engine.clone().replacing([r("A")]);
+    let status =
+        engine.reconcile(&mut bench.current, Some(&bench.intended), &Selection::all()).await.unwrap();
+    assert!(status.result().is_err(), "{:?}", log(&status));
+    // It is as intended, and nobody asks for more.
+    assert!(bench.run().await.result().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_testkit_passes_a_good_configurator_and_finds_what_a_bad_one_does_wrong() {
     let world = World::default();
     world.lock().can_read = true;

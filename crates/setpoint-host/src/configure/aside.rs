@@ -9,8 +9,7 @@ use std::path::PathBuf;
 use setpoint_engine::{CurrentGraph, ItemState, OpCx, Presence};
 use setpoint_graph::{Graph, ItemHandle, ItemRef, SubgraphPath};
 
-use super::PassingNote;
-use super::common::note;
+use super::notes::{Made, PlaceNote};
 use crate::Host;
 use crate::fs::{FsError, Kind, Temporary, short};
 use crate::item::RootPath;
@@ -45,12 +44,12 @@ impl Host {
 
     /// Sets a directory aside, with all it holds.
     pub(crate) fn set_aside(&self, item: &ItemRef, place: &RootPath) -> Result<(), FsError> {
-        self.0.root.rename(place, &self.aside(item)?, Kind::Directory)
+        self.0.root.rename(place, None, &self.aside(item)?, Kind::Directory)
     }
 
     /// Puts a directory that was set aside where nothing is.
     pub(crate) fn put_back(&self, aside: &RootPath, path: &RootPath) -> Result<(), FsError> {
-        self.0.root.rename(aside, path, Kind::Directory)
+        self.0.root.rename(aside, None, path, Kind::Directory)
     }
 
     /// Brings a directory that was set aside to the path of its item, as a creation does.
@@ -60,7 +59,9 @@ impl Host {
         aside: &RootPath,
         path: &RootPath,
     ) -> Result<(), FsError> {
-        note(cx, &PassingNote::Made(self.0.root.number(aside)?)).await?;
+        let (known_by, made) =
+            (self.known_by(aside, Kind::Directory), self.0.root.number(aside)?.map(Made::This));
+        PlaceNote { known_by, made, ..PlaceNote::of(cx) }.write(cx).await?;
         self.put_back(aside, path)
     }
 
@@ -90,7 +91,9 @@ impl Host {
             let (place, reference) = (aside.in_root(&self.0.root_path), item.reference().clone());
             if put_back {
                 let state = ItemState::present(lost.since());
-                let state = if lost.ownership().is_adopted() { state.adopted() } else { state };
+                let mut state = if lost.ownership().is_adopted() { state.adopted() } else { state };
+                let known_by = self.known_by(&was, Kind::Directory);
+                state.note(&PlaceNote { known_by, ..PlaceNote::default() });
                 // The same reference in the same place: such a put is never refused.
                 let _ = current.put_item_with_state(&path, item, state);
             }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_engine::OpError;
 use setpoint_graph::ItemRef;
 
-use crate::fs::{Found, short};
+use crate::fs::{Found, Number, short};
 use crate::item::RootPath;
 
 /// The most of a file that is kept.
@@ -36,22 +36,27 @@ pub(crate) enum Original {
         /// Where it was; none of one that an earlier version kept.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<RootPath>,
+        /// The directory that it was in, wherever that is now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        within: Option<Number>,
     },
     /// A symbolic link.
     Link {
         target: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<RootPath>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        within: Option<Number>,
     },
     /// A directory, of which only the permissions are changed.
     Directory { mode: u32, uid: u32, gid: u32 },
 }
 
 impl Original {
-    /// A file with this content, at this path.
-    pub(crate) fn file(path: &RootPath, bytes: &[u8], found: Found) -> Self {
+    /// A file with this content, at this path in this directory.
+    pub(crate) fn file(path: &RootPath, within: Option<Number>, bytes: &[u8], found: Found) -> Self {
         let Found { mode, uid, gid, .. } = found;
-        Self::File { content: STANDARD.encode(bytes), mode, uid, gid, path: Some(path.clone()) }
+        Self::File { content: STANDARD.encode(bytes), mode, uid, gid, path: Some(path.clone()), within }
     }
 
     /// What a kept file held.

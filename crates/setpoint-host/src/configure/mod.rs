@@ -7,10 +7,12 @@ mod access;
 mod aside;
 mod common;
 pub(crate) mod kept;
-mod moves;
+mod notes;
+mod places;
 
 pub(crate) use access::Accounts;
 pub use aside::SetAside;
-pub(crate) use common::{LastingNote, PassingNote};
+pub(crate) use common::takes_over_again;
 pub use kept::Kept;
-pub(crate) use moves::{Move, Moves};
+pub(crate) use notes::{LastingNote, PassingNote, PlaceNote};
+pub(crate) use places::{Location, Places};

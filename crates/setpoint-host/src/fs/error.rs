@@ -2,6 +2,8 @@
 
 use rustix::io::Errno;
 
+use crate::item::RootPath;
+
 /// Why something below the root could not be read or changed. Whatever failed has changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FsError {
@@ -42,6 +44,24 @@ pub enum FsError {
         wanted: &'static str,
         /// What is there.
         found: &'static str,
+    },
+    /// The directory that it was in is not the one that is there now.
+    #[error(
+        "{path} is not the one that Setpoint looks after: {directory} is another directory than before, and what is in it is left as it is; put the old directory back, or say `setpoint state accept` if this one is to be looked after"
+    )]
+    Elsewhere {
+        /// The path.
+        path: String,
+        /// The directory around it, in words.
+        directory: String,
+    },
+    /// Another directory is in the place of one.
+    #[error(
+        "{path} is another directory than the one that Setpoint looks after, and is left as it is with all that is in it; put the old one back, or say `setpoint state accept` if this one is to be looked after"
+    )]
+    Replaced {
+        /// The path.
+        path: String,
     },
     /// The directory holds what nobody declared.
     #[error("{path} is not removed, as it holds what Setpoint did not put there: {entries}")]
@@ -138,6 +158,17 @@ fn adopt_words(adoptable: bool) -> &'static str {
 }
 
 impl FsError {
+    /// What is at a path is in another directory than before.
+    pub(crate) fn elsewhere(path: &RootPath) -> Self {
+        let directory = path.parent().map_or_else(|| "the root".to_owned(), str::to_owned);
+        Self::Elsewhere { path: path.to_string(), directory }
+    }
+
+    /// Another directory is at a path.
+    pub(crate) fn replaced(path: &RootPath) -> Self {
+        Self::Replaced { path: path.to_string() }
+    }
+
     /// Says what the system's error means for a path.
     pub(crate) fn new(verb: &'static str, path: &str, errno: Errno) -> Self {
         let path = path.to_owned();

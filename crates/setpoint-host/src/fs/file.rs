@@ -8,12 +8,17 @@ use rustix::fs::{Gid, Mode as Bits, OFlags, Uid};
 use rustix::io::Errno;
 
 use super::prepared::{Prepared, What};
-use super::{Dir, Found, FsError, Kind, Root, Temporary, attributes, gone, other_type, stat, temporary};
+use super::{
+    Dir, Found, FsError, Kind, Number, Root, Temporary, attributes, gone, is_within, other_type, stat,
+    temporary,
+};
 use crate::item::{Content, RootPath};
 
 /// A file to be written.
 pub(crate) struct Write<'a> {
     pub(crate) path: &'a RootPath,
+    /// The directory that one which is replaced has to be in; none for any.
+    pub(crate) within: Option<Number>,
     pub(crate) content: &'a Content,
     /// None for the mode of the file that is replaced, or the default.
     pub(crate) mode: Option<u32>,
@@ -103,6 +108,7 @@ impl Root {
         let Some(old) = gone(stat(&dir, path.file_name())).map_err(failed)? else {
             return self.write_new(write);
         };
+        is_within(&dir, write.within, path)?;
         if old.kind != Kind::File {
             return Err(other_type(&dir, path, Kind::File));
         }

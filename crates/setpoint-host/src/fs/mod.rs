@@ -7,6 +7,7 @@
 mod attributes;
 mod error;
 mod file;
+mod number;
 mod prepared;
 mod temporary;
 
@@ -17,12 +18,14 @@ use rustix::fs::{AtFlags, Mode as Bits, OFlags, RenameFlags, ResolveFlags, Stat}
 use rustix::io::Errno;
 
 use crate::item::RootPath;
-use prepared::{What, number};
+use number::number;
+use prepared::What;
 
 pub use error::FsError;
 pub(crate) use error::untouched;
 pub(crate) use file::{Whole, Write, Written};
-pub(crate) use prepared::{Number, Placed, Prepared};
+pub(crate) use number::Number;
+pub(crate) use prepared::{Placed, Prepared};
 pub(crate) use temporary::{Temporary, short};
 
 /// The descriptor of the root directory.
@@ -143,7 +146,8 @@ impl Root {
         let found = self.around(path).and_then(|dir| stat(&dir, path.file_name()));
         match found {
             Ok(found) => Ok(Some(found)),
-            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            // Something else in the place of a directory hides what is in that: it is not known to be gone.
+            Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(FsError::new("look at", path.as_str(), errno)),
         }
     }
@@ -174,10 +178,45 @@ impl Root {
         gone(number(&dir, path.file_name())).map_err(failed)
     }
 
-    /// Removes an empty directory. Temporary files of this set in it don't count.
-    pub(crate) fn remove_directory(&self, path: &RootPath, ours: &str) -> Result<(), FsError> {
+    /// Which directory a path leads to, links included; none if it leads to none.
+    pub(crate) fn directory(&self, path: &str) -> Option<Number> {
+        number::directory(&self.fd, path).ok().flatten()
+    }
+
+    /// Which directory a path is in; none if that is not there.
+    pub(crate) fn holder(&self, path: &RootPath) -> Option<Number> {
+        self.directory(path.parent().unwrap_or_default())
+    }
+
+    /// The number of the directory that a path leads to, as it can be noted for good.
+    pub(crate) fn lasting_directory(&self, path: &str) -> Option<Number> {
+        if path.is_empty() {
+            return number::of_directory(&self.fd);
+        }
+        self.open_at(path, OFlags::PATH | OFlags::DIRECTORY).ok().and_then(number::of_directory)
+    }
+
+    /// The number of the directory that a path is in, as it can be noted for good.
+    pub(crate) fn lasting_holder(&self, path: &RootPath) -> Option<Number> {
+        self.lasting_directory(path.parent().unwrap_or_default())
+    }
+
+    /// Removes an empty directory, if it is this one. Temporary files of this set in it don't count.
+    pub(crate) fn remove_directory(
+        &self,
+        path: &RootPath,
+        this: Option<Number>,
+        ours: &str,
+    ) -> Result<(), FsError> {
         let failed = |errno| FsError::new("remove", path.as_str(), errno);
         let Some(dir) = gone(self.around(path)).map_err(failed)? else { return Ok(()) };
+        if let Some(this) = this {
+            let Some(found) = gone(number(&dir, path.file_name())).map_err(failed)? else { return Ok(()) };
+            let is_directory = stat(&dir, path.file_name()).is_ok_and(|found| found.kind == Kind::Directory);
+            if is_directory && !this.is(found) {
+                return Err(FsError::replaced(path));
+            }
+        }
         let remove = || rustix::fs::unlinkat(&dir, path.file_name(), AtFlags::REMOVEDIR);
         match remove() {
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
@@ -209,21 +248,40 @@ impl Root {
         Err(FsError::NotEmpty { path: path.to_string(), entries })
     }
 
-    /// Removes a file or a link, if it is of that kind.
-    pub(crate) fn remove(&self, path: &RootPath, kind: Kind) -> Result<(), FsError> {
+    /// Removes a file or a link, if it is of that kind, and in this directory.
+    pub(crate) fn remove(&self, path: &RootPath, within: Option<Number>, kind: Kind) -> Result<(), FsError> {
         let failed = |errno| FsError::new("remove", path.as_str(), errno);
         let Some(dir) = gone(self.around(path)).map_err(failed)? else { return Ok(()) };
         let Some(found) = gone(stat(&dir, path.file_name())).map_err(failed)? else { return Ok(()) };
+        is_within(&dir, within, path)?;
         if found.kind != kind {
             return Err(other_type(&dir, path, kind));
         }
         gone(rustix::fs::unlinkat(&dir, path.file_name(), AtFlags::empty())).map_err(failed).map(drop)
     }
 
-    /// Moves something to where nothing is.
-    pub(crate) fn rename(&self, from: &RootPath, to: &RootPath, kind: Kind) -> Result<(), FsError> {
+    /// Refuses a path where something is.
+    pub(crate) fn is_free(&self, path: &RootPath) -> Result<(), FsError> {
+        match self.stat(path)? {
+            None => Ok(()),
+            Some(found) => {
+                let (path, what) = (path.to_string(), found.kind.words());
+                Err(FsError::Exists { path, what, adoptable: false })
+            }
+        }
+    }
+
+    /// Moves something to where nothing is, if it is in this directory.
+    pub(crate) fn rename(
+        &self,
+        from: &RootPath,
+        within: Option<Number>,
+        to: &RootPath,
+        kind: Kind,
+    ) -> Result<(), FsError> {
         let failed = |errno| FsError::new("move", from.as_str(), errno);
         let source = self.around(from).map_err(failed)?;
+        is_within(&source, within, from)?;
         let target =
             self.around(to).map_err(|errno| FsError::new("move something to", to.as_str(), errno))?;
         let found = stat(&source, from.file_name()).map_err(failed)?;
@@ -249,11 +307,18 @@ impl Root {
         }
     }
 
-    /// Points a symbolic link elsewhere, in one step.
-    pub(crate) fn replace_link(&self, path: &RootPath, target: &str, temporary: &str) -> Result<(), FsError> {
+    /// Points a symbolic link elsewhere, in one step, if it is in this directory.
+    pub(crate) fn replace_link(
+        &self,
+        path: &RootPath,
+        within: Option<Number>,
+        target: &str,
+        temporary: &str,
+    ) -> Result<(), FsError> {
         let failed = |errno| FsError::new("change", path.as_str(), errno);
         let dir = self.around(path).map_err(failed)?;
         let found = stat(&dir, path.file_name()).map_err(failed)?;
+        is_within(&dir, within, path)?;
         if found.kind != Kind::Symlink {
             return Err(other_type(&dir, path, Kind::Symlink));
         }
@@ -331,6 +396,16 @@ fn gone<T>(result: Result<T, Errno>) -> Result<Option<T>, Errno> {
 
 fn stat(dir: &Dir<'_>, name: &str) -> Result<Found, Errno> {
     rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(Found::from)
+}
+
+/// Refuses what is in another directory than it should be.
+fn is_within(dir: &Dir<'_>, within: Option<Number>, path: &RootPath) -> Result<(), FsError> {
+    let Some(within) = within else { return Ok(()) };
+    let failed = |errno| FsError::new("look at", path.as_str(), errno);
+    match number::directory(dir, "").map_err(failed)? {
+        Some(found) if within.is(found) => Ok(()),
+        _ => Err(FsError::elsewhere(path)),
+    }
 }
 
 fn other_type(dir: &Dir<'_>, path: &RootPath, wanted: Kind) -> FsError {

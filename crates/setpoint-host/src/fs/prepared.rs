@@ -1,30 +1,11 @@
 //! New things: made whole under a temporary name, and only then brought to their place.
 
-use rustix::fs::{AtFlags, Mode as Bits, StatxFlags};
+use rustix::fs::{AtFlags, Mode as Bits};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
+use super::number::{self, Number, number};
 use super::{Dir, FsError, Kind, Root, exists, rename_new, temporary};
 use crate::item::RootPath;
-
-/// Which file, link or directory it is, whatever it is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Number {
-    dev: (u32, u32),
-    ino: u64,
-    /// When it came into being, where the file system knows: the number of one that is gone is given again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    born: Option<(i64, u32)>,
-}
-
-/// The number of an entry of a directory.
-pub(super) fn number(dir: &Dir<'_>, name: &str) -> Result<Number, Errno> {
-    let wanted = StatxFlags::INO | StatxFlags::BTIME;
-    let found = rustix::fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, wanted)?;
-    let born = found.stx_mask & StatxFlags::BTIME.bits() != 0;
-    let born = born.then_some((found.stx_btime.tv_sec, found.stx_btime.tv_nsec));
-    Ok(Number { dev: (found.stx_dev_major, found.stx_dev_minor), ino: found.stx_ino, born })
-}
 
 /// What is made.
 #[derive(Clone, Copy)]
@@ -106,6 +87,15 @@ impl<'a> Prepared<'a> {
     /// Which one it is.
     pub(crate) fn number(&self) -> Number {
         self.number
+    }
+
+    /// The directory that it is known by: a directory by itself, anything else by the one that holds it. None where the file
+    /// system does not keep such numbers.
+    pub(crate) fn known_by(&self) -> Option<Number> {
+        match self.what {
+            What::Directory => number::kept(&self.dir, self.number),
+            What::File | What::Link(_) => number::of_directory(&self.dir),
+        }
     }
 
     /// Brings it to its place, where nothing is.

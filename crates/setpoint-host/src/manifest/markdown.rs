@@ -41,8 +41,9 @@ any more. What was there before stays.
 use them by name. `--var port=8081` sets one that is declared: what is declared as text stays text, anything else is read
 as if it stood in the manifest. One that is declared empty has to be given.
 
-**The root** is remembered. Where the manifests say another one while something is in the old one, that is an error, and
-`setpoint state relocate` takes over what was moved by hand; a root that was renamed as a directory is the same one.
+**The root** is remembered. Where the manifests say another one while something is in the old one, that is an error, and so is
+another directory at its path; `setpoint state relocate` takes over what was moved by hand. A root that was renamed as a directory
+is the same one.
 
 **References.** `${kind.name.attribute}` stands for an attribute of another item, which then comes first. It is replaced in
 all texts but `content`, and in a `template` before that is rendered. `$${` is a plain `${`; what does not begin with a word

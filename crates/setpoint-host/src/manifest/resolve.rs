@@ -81,6 +81,24 @@ impl<'a, 'r> Resolver<'a, 'r> {
             match values.get_mut(name) {
                 // What is declared as text stays text: a version 1.10 is no number.
                 Some(serde_json::Value::String(value)) => value.clone_from(text),
+                Some(value @ (serde_json::Value::Array(_) | serde_json::Value::Object(_))) => {
+                    match serde_json::from_str::<serde_json::Value>(text) {
+                        Ok(set)
+                            if set.is_array() == value.is_array() && (set.is_array() || set.is_object()) =>
+                        {
+                            *value = set;
+                        }
+                        _ => {
+                            let (what, example) = match value {
+                                serde_json::Value::Array(_) => ("a list", "[1, 2]"),
+                                _ => ("a map", "{\"a\": 1}"),
+                            };
+                            let message = format!("the value `{name}` is {what}, and `{text}` is none");
+                            let hint = format!("write it as JSON: --var '{name}={example}'");
+                            report.add_variable(message, Some(hint));
+                        }
+                    }
+                }
                 Some(value) => *value = scalar(text),
                 None => {
                     let hint = did_you_mean(name, values.keys().map(String::as_str))

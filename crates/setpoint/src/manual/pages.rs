@@ -162,6 +162,21 @@ pub(super) const PAGES: &[Page] = &[
         files: STATE_FILES,
     },
     Page {
+        command: "state accept",
+        examples: &[
+            Example(
+                "Look after everything again after it was restored from a backup:",
+                "setpoint state accept",
+            ),
+            Example(
+                "Look after another directory in the place of one, with what is inside:",
+                "setpoint state accept directory.data",
+            ),
+        ],
+        exit: FOUND,
+        files: STATE_FILES,
+    },
+    Page {
         command: "state relocate",
         examples: &[Example(
             "Take over what was moved by hand to the root that the manifests say now:",

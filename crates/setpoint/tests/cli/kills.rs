@@ -69,6 +69,9 @@ struct World {
     id: String,
 }
 
+/// What a killed run was just starting holds its lock for a moment, until it is another program.
+const APPLY: [&str; 4] = ["apply", "--yes", "--lock-timeout", "30s"];
+
 /// What is there before Setpoint, and has to be in the end.
 const THEIRS: [(&str, &str); 5] = [
     ("marks/held", "theirs"),
@@ -126,11 +129,19 @@ impl World {
         }
         for name in 0..6 {
             if !random.one_in(4) {
-                let path = format!("{}/f{name}", random.pick(&places));
+                let path = format!("{}/{}{name}", random.pick(&places), random.pick(&["f", "g"]));
                 let content = format!("{name} {}\n", if random.one_in(2) { round } else { 0 }).repeat(200);
                 add("files", format!("f{name}: {{path: {path}, content: {content:?}}}"));
                 declared.file(&path, &content);
             }
+        }
+        // Directories in a row: each moves to where the next one is.
+        let first = random.below(4);
+        for name in 0..3 {
+            let (path, file) = (format!("row/{}", first + name), random.pick(&["f", "g"]));
+            add("directories", format!("r{name}: {{path: {path}}}"));
+            add("files", format!("r{name}: {{path: {path}/{file}, content: '{name}'}}"));
+            declared.file(&format!("{path}/{file}"), &name.to_string());
         }
         for name in 0..3 {
             if random.one_in(2) {
@@ -234,7 +245,7 @@ impl World {
     }
 
     fn apply(&self, declared: &Declared, when: &str) {
-        let ran = self.sandbox.run(&["apply", "--yes"]);
+        let ran = self.sandbox.run(&APPLY);
         assert_eq!(ran.code(), 0, "{when}: {}{}\n{}", ran.out(), ran.err(), declared.text);
         self.check(declared, &format!("{when}\n{}", ran.out()));
         assert_eq!(self.sandbox.ok(&["plan"]), "site: nothing to do.\n", "{when}\n{}", declared.text);
@@ -269,6 +280,65 @@ fn kill_again_and_again(seed: u64, kills: u64) {
     std::io::stdout().write_all(done.as_bytes()).unwrap();
 }
 
+/// Three directories in a row from this place on, each with a file, whose name changes with the place. After the last place
+/// comes the first one: with as many places as directories, they take each other's.
+fn row(first: u64, places: u64) -> String {
+    let (mut directories, mut files) = (String::new(), String::new());
+    for name in 0..3 {
+        let place = (first + name) % places;
+        writeln!(directories, "  d{name}: {{path: p{place}}}").unwrap();
+        let file = if first.is_multiple_of(2) { "even" } else { "odd" };
+        writeln!(files, "  f{name}: {{path: p{place}/{file}, content: ours {name}}}").unwrap();
+    }
+    format!("directories:\n{directories}files:\n{files}")
+}
+
+/// Directories with files of somebody else move in a row, one to where the next one was, and runs are killed one after the
+/// other.
+fn kill_a_row_again_and_again(seed: u64, places: u64, kills: u64) {
+    let mut random = Random(seed);
+    let sandbox = Sandbox::new(&row(0, places));
+    sandbox.ok(&["apply", "--yes"]);
+    for name in 0..3 {
+        sandbox.write(&format!("p{name}/mine"), &name.to_string());
+    }
+    let (mut killed, mut rounds) = (0, 0);
+    while killed < kills {
+        rounds += 1;
+        assert!(rounds < 100 + 20 * kills, "only {killed} of {rounds} runs were killed in time");
+        let first = random.below(places);
+        sandbox.declare(&row(first, places));
+        for _ in 0..=random.below(3) {
+            let mut command = sandbox.command(&["apply", "--yes"]);
+            let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            std::thread::sleep(Duration::from_micros(random.below(60_000)));
+            killed += u64::from(child.try_wait().unwrap().is_none());
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        if random.one_in(2) {
+            let when = format!("seed {seed}, round {rounds}");
+            let ran = sandbox.run(&APPLY);
+            assert_eq!(ran.code(), 0, "{when}: {}{}", ran.out(), ran.err());
+            let mut wanted = Vec::new();
+            for name in 0..3 {
+                let place = (first + name) % places;
+                let file = if first.is_multiple_of(2) { "even" } else { "odd" };
+                wanted.extend([format!("p{place}"), format!("p{place}/{file}"), format!("p{place}/mine")]);
+                assert_eq!(sandbox.read(&format!("p{place}/{file}")), format!("ours {name}"), "{when}");
+                assert_eq!(sandbox.read(&format!("p{place}/mine")), name.to_string(), "{when}");
+            }
+            wanted.sort();
+            assert_eq!(sandbox.tree(), wanted, "{when}: {}", ran.out());
+            assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n", "{when}");
+        }
+    }
+    let done = format!(
+        "soak host: {killed} runs killed that moved directories in a row of {places}, seed {seed}: nothing lost\n"
+    );
+    std::io::stdout().write_all(done.as_bytes()).unwrap();
+}
+
 /// The seed that was asked for, or another one for each test.
 fn seed(number: u64) -> u64 {
     let asked = std::env::var("SETPOINT_SEED").ok().map(|seed| seed.parse().unwrap());
@@ -290,9 +360,21 @@ fn killed_fifty_more_times_nothing_is_lost() {
     kill_again_and_again(seed(2), 50);
 }
 
+#[test]
+fn directories_that_move_in_a_row_are_found_however_often_runs_are_killed() {
+    kill_a_row_again_and_again(seed(4), 7, 60);
+}
+
+#[test]
+fn directories_that_take_each_others_places_are_found_however_often_runs_are_killed() {
+    kill_a_row_again_and_again(seed(6), 3, 60);
+}
+
 /// The long mode, run by `cargo xtask soak host`: as many kills as were asked for. All tests run a sample of it.
 #[test]
 fn killed_as_often_as_asked_nothing_is_lost() {
     let kills = std::env::var("SETPOINT_KILLS").map_or(50, |kills| kills.parse().unwrap());
     kill_again_and_again(seed(3), kills);
+    kill_a_row_again_and_again(seed(5), 7, kills / 4);
+    kill_a_row_again_and_again(seed(7), 3, kills / 4);
 }

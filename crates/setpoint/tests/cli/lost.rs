@@ -497,11 +497,13 @@ fn adopted_files_that_are_to_change_places_are_as_they_were_in_the_end() {
     assert_eq!((sandbox.read("pa"), sandbox.read("pb")), ("first".to_owned(), "B".to_owned()));
     sandbox.ok(&["destroy", "--yes"]);
     assert_eq!((sandbox.read("pa"), sandbox.read("pb")), ("first".to_owned(), "second".to_owned()));
-    // Made anew without `adopt`, it is theirs again, and in the way.
+    // Made anew, it is taken over again, also where `adopt` is not declared any more.
     sandbox.declare(&with("pa", "pb"));
     sandbox.ok(&["apply", "--yes"]);
     sandbox.declare(&with("pa", "pb").replace(", adopt: true", ""));
-    assert_eq!(sandbox.run(&["apply", "--yes", "--replace", "file.a"]).code(), 1);
+    sandbox.ok(&["apply", "--yes", "--replace", "file.a"]);
+    assert_eq!(sandbox.read("pa"), "A");
+    sandbox.ok(&["destroy", "--yes"]);
     assert_eq!(sandbox.read("pa"), "first");
 }
 
@@ -552,4 +554,144 @@ fn a_value_that_is_declared_empty_has_to_be_given_to_templates_too() {
     assert!(refused.err().contains("values that nobody gives: pw"), "{}", refused.err());
     sandbox.ok(&["apply", "--yes", "--var", "pw=1"]);
     assert_eq!(sandbox.read("f"), "pass=1");
+}
+
+#[test]
+fn an_adopted_file_is_put_back_in_the_directory_that_it_moved_with() {
+    let with = |d: &str| {
+        format!(
+            "directories: {{d: {{path: {d}, adopt: true}}}}\n\
+             files: {{f: {{path: {d}/f, content: ours, adopt: true}}}}\n\
+             symlinks: {{l: {{path: {d}/l, target: ours, adopt: true}}}}\n"
+        )
+    };
+    let sandbox = Sandbox::new(&with("p1"));
+    fs::create_dir(sandbox.path("p1")).unwrap();
+    sandbox.write("p1/f", "theirs");
+    symlink("theirs", sandbox.path("p1/l")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&with("p2"));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.tree(), ["p2", "p2/f", "p2/l"]);
+    assert_eq!(sandbox.read("p2/f"), "theirs");
+    assert_eq!(fs::read_link(sandbox.path("p2/l")).unwrap().to_str(), Some("theirs"));
+}
+
+#[test]
+fn an_imported_item_that_is_made_anew_on_demand_is_taken_over_again() {
+    let sandbox =
+        Sandbox::new("files: {f: {content: ours}}\nsymlinks: {l: {target: ours}}\ndirectories: {d: }\n");
+    sandbox.write("f", "theirs");
+    symlink("theirs", sandbox.path("l")).unwrap();
+    fs::create_dir(sandbox.path("d")).unwrap();
+    sandbox.write("d/mine", "");
+    sandbox.ok(&["state", "import", "file.f", "symlink.l", "directory.d"]);
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&[
+        "apply",
+        "--yes",
+        "--replace",
+        "file.f",
+        "--replace",
+        "symlink.l",
+        "--replace",
+        "directory.d",
+    ]);
+    assert_eq!(sandbox.read("f"), "ours");
+    assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
+    let destroyed = sandbox.ok(&["destroy", "--yes"]);
+    assert!(destroyed.contains("site: 3 to let go."), "{destroyed}");
+    assert_eq!(sandbox.tree(), ["d", "d/mine", "f", "l"]);
+    assert_eq!(sandbox.read("f"), "theirs");
+    assert_eq!(fs::read_link(sandbox.path("l")).unwrap().to_str(), Some("theirs"));
+}
+
+#[test]
+fn a_kept_plan_is_refused_when_the_host_has_changed_in_any_way_that_was_shown() {
+    let sandbox = Sandbox::new("files: {f: {content: x}, g: {content: x}}\n");
+    sandbox.ok(&["apply", "--yes", "--target", "file.g"]);
+    sandbox.ok(&["plan", "--out", "kept"]);
+    // In the way of what the plan creates: the operations are the same.
+    sandbox.write("f", "theirs");
+    let refused = sandbox.run(&["apply", "--yes", "kept"]);
+    assert!(
+        refused.err().contains("the host has changed since it was made"),
+        "{}{}",
+        refused.out(),
+        refused.err()
+    );
+    fs::remove_file(sandbox.path("f")).unwrap();
+    sandbox.ok(&["apply", "--yes", "kept"]);
+    let refused = sandbox.run(&["plan", "--out", "/nonexistent/kept"]);
+    assert_eq!(refused.code(), 1);
+    let why = "can't keep the plan in /nonexistent/kept: there is no directory /nonexistent";
+    assert!(refused.err().contains(why), "{}", refused.err());
+    assert!(
+        !refused.err().contains("tmp") && refused.err().contains("hint: name a file"),
+        "{}",
+        refused.err()
+    );
+}
+
+#[test]
+fn a_file_enters_a_directory_that_moves_from_where_another_one_leaves_to() {
+    let with = |d: &str, f: &str, g: &str| {
+        format!(
+            "directories: {{d: {{path: {d}}}, x: }}\n\
+             files: {{f: {{path: {f}, content: f}}, g: {{path: {g}, content: g}}}}\n"
+        )
+    };
+    for (f, g) in [("p2/f", "x/f"), ("p2/f", "x/g")] {
+        let sandbox = Sandbox::new(&with("p1", "x/f", "p1/g"));
+        sandbox.ok(&["apply", "--yes"]);
+        sandbox.declare(&with("p2", f, g));
+        let done = sandbox.run(&["apply", "--yes"]);
+        assert_eq!(done.code(), 0, "{f} {g}: {}{}", done.out(), done.err());
+        assert_eq!((sandbox.read(f).as_str(), sandbox.read(g).as_str()), ("f", "g"));
+        assert_eq!(sandbox.tree().len(), 4, "{:?}", sandbox.tree());
+        assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
+    }
+    // Each would wait for the other to leave, and no plan says so.
+    let sandbox = Sandbox::new(&with("p1", "x/f", "p1/g"));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&with("p2", "p2/g", "x/f"));
+    let refused = sandbox.run(&["apply", "--yes"]);
+    let why = "file/f is to be p2/g, and file/g would come there with directory/d, which moves";
+    assert!(refused.err().contains(why), "{}{}", refused.out(), refused.err());
+    assert_eq!((sandbox.read("x/f").as_str(), sandbox.read("p1/g").as_str()), ("f", "g"));
+    sandbox.declare(&with("p2", "x/f", "p2/g"));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&with("p2", "p2/g", "x/f"));
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!((sandbox.read("p2/g").as_str(), sandbox.read("x/f").as_str()), ("f", "g"));
+}
+
+#[test]
+fn a_check_that_still_fails_says_how() {
+    let sandbox = Sandbox::new("commands: {c: {check: nosuchcmd, apply: 'true'}}\n");
+    let failed = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(failed.code(), 1);
+    assert!(failed.out().contains("`check` still fails, exit status: 127"), "{}", failed.out());
+    let explained = sandbox.ok(&["explain", "command.c"]);
+    assert!(explained.contains("its creation failed in run 1"), "{explained}");
+}
+
+#[test]
+fn a_value_that_is_a_list_or_a_map_is_set_to_one_or_refused() {
+    let sandbox = Sandbox::new(
+        "values: {l: [1, 2], m: {a: 1}}\nfiles: {f: {template: '{% for x in l %}<{{ x }}>{% endfor %}{{ m.a }}'}}\n",
+    );
+    for (wrong, why) in [
+        ("l=[1,", "the value `l` is a list, and `[1,` is none"),
+        ("l=3", "the value `l` is a list, and `3` is none"),
+        ("l={\"a\": 1}", "is a list"),
+        ("m=[1]", "the value `m` is a map, and `[1]` is none"),
+    ] {
+        let refused = sandbox.run(&["apply", "--yes", "--var", wrong]);
+        assert_eq!(refused.code(), 64, "{wrong}: {}", refused.out());
+        assert!(refused.err().contains(why), "{wrong}: {}", refused.err());
+    }
+    sandbox.ok(&["apply", "--yes", "--var", "l=[3, \"x\"]", "--var", "m={\"a\": 5}"]);
+    assert_eq!(sandbox.read("f"), "<3><x>5");
 }

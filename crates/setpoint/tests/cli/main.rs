@@ -32,6 +32,8 @@ mod processes;
 mod progress;
 #[cfg(feature = "host")]
 mod release;
+#[cfg(feature = "host")]
+mod replaced;
 #[cfg_attr(not(feature = "host"), expect(dead_code, reason = "the other jobs need less of it"))]
 mod sandbox;
 #[cfg(feature = "host")]

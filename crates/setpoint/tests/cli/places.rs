@@ -241,12 +241,44 @@ fn a_file_that_stays_where_its_directory_leaves_is_refused() {
 }
 
 #[test]
-fn a_file_that_has_another_name_in_a_directory_that_moves_is_refused() {
+fn a_file_has_another_name_in_a_directory_that_moves_and_replaces_nothing_there() {
     let declared = |d: &str, f: &str| {
         format!("directories: {{d: {{path: {d}}}}}\nfiles: {{f: {{path: {f}, content: x}}}}\n")
     };
-    let why = "would come to p2/a; it is declared as p2/b";
-    refused(&declared("p1", "p1/a"), &[("p1/b", "precious")], &declared("p2", "p2/b"), why);
+    let sandbox = Sandbox::new(&declared("p1", "p1/a"));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.write("p1/b", "precious");
+    sandbox.declare(&declared("p2", "p2/b"));
+    for _ in 0..3 {
+        let failed = sandbox.run(&["apply", "--yes"]);
+        assert_eq!(failed.code(), 1, "{}", failed.out());
+        assert!(failed.out().contains("p2/b is there already"), "{}{}", failed.out(), failed.err());
+        assert_eq!(sandbox.tree(), ["p2", "p2/a", "p2/b"]);
+        assert_eq!((sandbox.read("p2/a"), sandbox.read("p2/b")), ("x".to_owned(), "precious".to_owned()));
+    }
+    fs::remove_file(sandbox.path("p2/b")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.tree(), ["p2", "p2/b"]);
+    assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.tree(), [""; 0]);
+}
+
+#[test]
+fn a_file_leaves_a_directory_that_moves_for_the_one_that_takes_its_place() {
+    let declared = |d: &str, e: &str, f: &str| {
+        format!(
+            "directories: {{d: {{path: {d}}}, e: {{path: {e}}}}}\nfiles: {{f: {{path: {f}, content: x}}}}\n"
+        )
+    };
+    let sandbox = Sandbox::new(&declared("p1", "p3", "p1/f"));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.write("p3/f", "precious");
+    sandbox.declare(&declared("p2", "p1", "p1/g"));
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.tree(), ["p1", "p1/f", "p1/g", "p2"]);
+    assert_eq!((sandbox.read("p1/f"), sandbox.read("p1/g")), ("precious".to_owned(), "x".to_owned()));
+    assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
 }
 
 #[test]
@@ -290,7 +322,7 @@ fn what_is_reached_through_a_link_that_is_to_point_elsewhere_is_refused() {
 }
 
 #[test]
-fn three_directories_that_take_each_others_places_are_refused() {
+fn three_directories_take_each_others_places_with_all_that_is_in_them() {
     let declared = |x: &str, y: &str, z: &str| {
         let file = |name: &str, path: &str| format!("{name}: {{path: {path}/f, content: {name}}}");
         format!(
@@ -300,8 +332,19 @@ fn three_directories_that_take_each_others_places_are_refused() {
             file("c", z)
         )
     };
-    let why = "directory/x, directory/y, directory/z take each other's places in a circle";
-    refused(&declared("x", "y", "z"), &[], &declared("y", "z", "x"), why);
+    let sandbox = Sandbox::new(&declared("x", "y", "z"));
+    sandbox.ok(&["apply", "--yes"]);
+    for place in ["x", "y", "z"] {
+        sandbox.write(&format!("{place}/mine"), place);
+    }
+    sandbox.declare(&declared("y", "z", "x"));
+    sandbox.ok(&["apply", "--yes"]);
+    for (place, file, mine) in [("y", "a", "x"), ("z", "b", "y"), ("x", "c", "z")] {
+        assert_eq!(sandbox.read(&format!("{place}/f")), file);
+        assert_eq!(sandbox.read(&format!("{place}/mine")), mine);
+    }
+    assert_eq!(sandbox.tree().len(), 9, "{:?}", sandbox.tree());
+    assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
 }
 
 #[test]

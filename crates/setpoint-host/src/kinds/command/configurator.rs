@@ -80,11 +80,14 @@ impl Commands {
         Ok(())
     }
 
-    /// Whether the state is there; none where that can't be told.
-    async fn check(&self, cx: &OpCx, item: &Command) -> Result<Option<bool>, OpError> {
-        let Some(check) = &item.check else { return Ok(None) };
+    /// Asks whether the state is there.
+    async fn check(&self, cx: &OpCx, item: &Command) -> Result<Checked, OpError> {
+        let Some(check) = &item.check else { return Ok(Checked::Unknown) };
         match self.run(cx, item, check, item.check_timeout, None).await? {
-            Ended::Exited(status, _) => Ok(Some(status.success())),
+            Ended::Exited(status, _) if status.success() => Ok(Checked::Holds),
+            Ended::Exited(status, output) => {
+                Ok(Checked::Fails(words("check", &format!("still fails, {status}"), shown(item, &output))))
+            }
             Ended::TimedOut(after, output) => Err(OpError::untouched(words(
                 "check",
                 &format!("took longer than {}s", after.as_secs_f32()),
@@ -98,10 +101,10 @@ impl Commands {
     async fn apply(&self, cx: &OpCx, item: &Command) -> Result<(), OpError> {
         cx.note(&PassingNote::Applying).await?;
         self.must(cx, item, "apply", &item.apply, item.apply_timeout).await?;
-        if self.check(cx, item).await? == Some(false) {
-            return Err(OpError::new("`apply` succeeded, and `check` still fails"));
+        match self.check(cx, item).await? {
+            Checked::Fails(how) => Err(OpError::new(format!("`apply` succeeded, and {how}"))),
+            Checked::Holds | Checked::Unknown => Ok(()),
         }
-        Ok(())
     }
 
     async fn must(
@@ -127,6 +130,17 @@ impl Commands {
     }
 }
 
+/// What `check` says.
+#[derive(Debug, PartialEq)]
+enum Checked {
+    /// The state is there.
+    Holds,
+    /// It is not, in these words.
+    Fails(String),
+    /// There is no `check`.
+    Unknown,
+}
+
 /// Returns whether the `apply` of a command that was cut off may have been run.
 fn is_applying(cx: &OpCx) -> bool {
     cx.ownership().is_adopted() || matches!(cx.noted(), Some(PassingNote::Applying))
@@ -143,7 +157,7 @@ fn words(verb: &str, how: &str, output: &str) -> String {
 
 impl Configurator<Command> for Commands {
     async fn create(&self, cx: &OpCx, new: &Command) -> Result<(), OpError> {
-        if !cx.again() && self.check(cx, new).await? == Some(true) {
+        if !cx.again() && self.check(cx, new).await? == Checked::Holds {
             // Nobody but the system itself brought it about: it is not ours to undo.
             return cx.adopt().await;
         }
@@ -152,7 +166,7 @@ impl Configurator<Command> for Commands {
 
     async fn modify(&self, cx: &OpCx, old: &Command, new: &Command) -> Result<(), OpError> {
         let same = old.apply == new.apply && old.env == new.env && old.cwd == new.cwd;
-        if !cx.again() && (same || self.check(cx, new).await? == Some(true)) {
+        if !cx.again() && (same || self.check(cx, new).await? == Checked::Holds) {
             return Ok(());
         }
         self.apply(cx, new).await
@@ -164,7 +178,7 @@ impl Configurator<Command> for Commands {
             return Ok(());
         }
         let Some(undo) = &old.undo else { return Ok(()) };
-        if self.check(cx, old).await? == Some(false) {
+        if matches!(self.check(cx, old).await?, Checked::Fails(_)) {
             return Ok(());
         }
         self.must(cx, old, "undo", undo, old.undo_timeout).await
@@ -191,11 +205,13 @@ impl Configurator<Command> for Commands {
             self.wait_for_orphan(cx, item).await?;
         }
         Ok(match self.check(cx, item).await? {
-            None => Observed::Unsupported,
+            Checked::Unknown => Observed::Unsupported,
             // A creation was cut off before it had done anything: somebody else brought it about.
-            Some(true) if cx.unfinished() == Some(Operation::Create) && !is_applying(cx) => Observed::Absent,
-            Some(true) => Observed::Present(item.clone()),
-            Some(false) => Observed::Absent,
+            Checked::Holds if cx.unfinished() == Some(Operation::Create) && !is_applying(cx) => {
+                Observed::Absent
+            }
+            Checked::Holds => Observed::Present(item.clone()),
+            Checked::Fails(_) => Observed::Absent,
         })
     }
 }

@@ -5,8 +5,8 @@ use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation};
 use setpoint_graph::ItemRef;
 
 use super::Directory;
-use crate::configure::Accounts;
 use crate::configure::kept::Original;
+use crate::configure::{Accounts, PlaceNote, takes_over_again};
 use crate::fs::{Found, FsError, Kind, Temporary, untouched};
 use crate::host::Host;
 use crate::item::RootPath;
@@ -39,6 +39,12 @@ impl Directories {
         self.host.0.root.set_access(&item.path, Kind::Directory, mode, uid, gid)
     }
 
+    /// Where a directory is now.
+    fn place(&self, cx: &OpCx, item: &Directory) -> Result<RootPath, OpError> {
+        let place = self.host.place_of(cx, &item.path, Kind::Directory);
+        place.map(|place| place.path).map_err(|error| untouched(&error))
+    }
+
     /// Keeps the permissions of the directory at a path for the item that takes it over.
     pub(crate) fn keep_original(&self, item: &ItemRef, path: &RootPath) -> Result<(), OpError> {
         let found = self.host.0.root.stat(path).map_err(|error| untouched(&error))?;
@@ -68,17 +74,19 @@ impl Configurator<Directory> for Directories {
         match self.make(cx, new).await {
             Ok(()) => self.set_access(new).map_err(|error| {
                 // Nothing half done: it was empty a moment ago.
-                let removed = self.host.0.root.remove_directory(&new.path, &self.ours);
+                let removed = self.host.0.root.remove_directory(&new.path, None, &self.ours);
                 if removed.is_ok() { untouched(&error) } else { OpError::new(error.to_string()) }
             }),
             // A link that leads to a directory is as good as one for what is to be inside.
             Err(FsError::Exists { adoptable, .. })
-                if new.adopt && adoptable || new.implicit && self.host.is_directory(&new.path) =>
+                if (new.adopt || takes_over_again(cx)) && adoptable
+                    || new.implicit && self.host.is_directory(&new.path) =>
             {
                 if !self.host.is_kept(cx) && !new.access.is_unmanaged() {
                     self.keep_original(cx.item(), &new.path)?;
                 }
                 cx.adopt().await?;
+                self.host.know(cx, &new.path, Kind::Directory).await?;
                 self.set_access(new).map_err(|error| untouched(&error))
             }
             Err(error) => Err(untouched(&error)),
@@ -87,17 +95,21 @@ impl Configurator<Directory> for Directories {
 
     async fn modify(&self, cx: &OpCx, old: &Directory, new: &Directory) -> Result<(), OpError> {
         if self.host.must_keep(cx) && old.access != new.access {
-            self.keep_original(cx.item(), &self.host.place_of(cx, &old.path)?)?;
+            self.keep_original(cx.item(), &self.place(cx, old)?)?;
         }
         if old.path != new.path {
             let moved = self.host.bring(cx, &old.path, &new.path, Kind::Directory).await;
             let moved = moved.map_err(|error| untouched(&error))?;
-            if !moved && !matches!(self.read_at(old, &new.path, false), Ok(Some(_))) {
+            // It may have moved with the directory around it.
+            if !moved && self.place(cx, old)? != new.path {
                 return Err(OpError::untouched(format!("{} is not there any more", old.path)));
             }
         }
         if old.access == new.access {
             return Ok(());
+        }
+        if old.path == new.path {
+            self.place(cx, old)?;
         }
         // The move is done: what is left is tried again from there.
         self.set_access(new).map_err(|error| {
@@ -106,7 +118,11 @@ impl Configurator<Directory> for Directories {
     }
 
     async fn delete(&self, cx: &OpCx, old: &Directory) -> Result<(), OpError> {
-        let place = self.host.place_of(cx, &old.path)?;
+        let place = match self.host.place_of(cx, &old.path, Kind::Directory) {
+            // Nobody declared it, and the one that was made is gone.
+            Err(FsError::Replaced { .. }) if old.implicit => return Ok(()),
+            place => place.map_err(|error| untouched(&error))?.path,
+        };
         if let Some(aside) = self.host.find_aside(cx.item()).map_err(|error| untouched(&error))? {
             // A run that was cut off has set it aside.
             if cx.returns() {
@@ -129,7 +145,8 @@ impl Configurator<Directory> for Directories {
             }
             return Ok(());
         }
-        match self.host.0.root.remove_directory(&place, &self.ours) {
+        let this = PlaceNote::of(cx).directory();
+        match self.host.0.root.remove_directory(&place, this, &self.ours) {
             // What nobody declared comes back with it.
             Err(error @ FsError::NotEmpty { .. }) if cx.returns() => {
                 self.host.set_aside(cx.item(), &place).map_err(|_| untouched(&error))
@@ -154,6 +171,10 @@ impl Configurator<Directory> for Directories {
                 return Ok(Observed::Present(item.clone()));
             }
         }
-        self.host.look(cx, &item.path, |path| self.read_at(item, path, follow))
+        match self.host.place_of(cx, &item.path, Kind::Directory) {
+            // Nobody declared it: whichever directory is there will do for what is to be inside, and it is not ours.
+            Err(FsError::Replaced { .. }) if item.implicit => Ok(Observed::Absent),
+            _ => self.host.look(cx, &item.path, Kind::Directory, |path| self.read_at(item, path, follow)),
+        }
     }
 }

@@ -5,9 +5,9 @@ use setpoint_engine::{Configurator, Observed, OpCx, OpError};
 use setpoint_graph::ItemRef;
 
 use super::File;
-use crate::configure::Accounts;
 use crate::configure::kept::{self, Original};
-use crate::fs::{FsError, Kind, Root, Temporary, Whole, Write, Written, untouched};
+use crate::configure::{Accounts, Location, PlaceNote, takes_over_again};
+use crate::fs::{FsError, Kind, Number, Root, Temporary, Whole, Write, Written, untouched};
 use crate::host::Host;
 use crate::item::{Content, Mode, RootPath};
 
@@ -29,20 +29,27 @@ impl Files {
     /// Writes the file where nothing is.
     async fn write_new(&self, cx: &OpCx, new: &File) -> Result<(), FsError> {
         let temporary = Temporary::name_of(&self.prefix, cx.item());
-        let written = self.host.0.root.write_new(&self.write(new, &temporary)?)?;
+        let written = self.host.0.root.write_new(&self.write(new, None, &temporary)?)?;
         self.finish(cx, written).await
     }
 
     /// Writes the file, also in the place of the one that is there.
     async fn write_over(&self, cx: &OpCx, new: &File) -> Result<(), FsError> {
         let temporary = Temporary::name_of(&self.prefix, cx.item());
-        let written = self.host.0.root.write_over(&self.write(new, &temporary)?)?;
+        let within = PlaceNote::of(cx).within(&new.path);
+        let written = self.host.0.root.write_over(&self.write(new, within, &temporary)?)?;
         self.finish(cx, written).await
     }
 
-    fn write<'a>(&self, new: &'a File, temporary: &'a str) -> Result<Write<'a>, FsError> {
+    fn write<'a>(
+        &self,
+        new: &'a File,
+        within: Option<Number>,
+        temporary: &'a str,
+    ) -> Result<Write<'a>, FsError> {
         Ok(Write {
             path: &new.path,
+            within,
             content: &new.content,
             mode: new.access.mode.map(Mode::bits),
             uid: self.accounts.uid(new.access.owner.as_deref())?,
@@ -85,21 +92,34 @@ impl Files {
         let read = self.host.0.root.read_bytes(path, kept::LARGEST);
         let Some(Whole { found, bytes }) = read.map_err(|error| untouched(&error))? else { return Ok(()) };
         let bytes = bytes.ok_or_else(|| kept::too_large(path))?;
-        self.host.0.kept.put(item, &Original::file(path, &bytes, found))
+        let within = self.host.0.root.lasting_holder(path);
+        self.host.0.kept.put(item, &Original::file(path, within, &bytes, found))
     }
 
     /// Puts back what was there before, if anything of it was changed.
-    async fn put_back(&self, cx: &OpCx, path: &RootPath) -> Result<(), OpError> {
+    async fn put_back(&self, cx: &OpCx, place: &Location) -> Result<(), OpError> {
         let originals = &self.host.0.kept;
-        let Some(Original::File { content, mode, uid, gid, path: was }) = originals.get(cx.item())? else {
+        let Some(Original::File { content, mode, uid, gid, path: was, within: was_in }) =
+            originals.get(cx.item())?
+        else {
             return Ok(());
         };
         let content = Content::from(Original::bytes(&content)?);
         let temporary = Temporary::name_of(&self.prefix, cx.item());
         let (mode, uid, gid) = (Some(mode), Some(uid), Some(gid));
-        let write =
-            Write { path, content: &content, mode, uid, gid, default_mode: 0o600, temporary: &temporary };
-        self.write_back(cx, &write, was.as_ref().unwrap_or(path)).await.map_err(|error| untouched(&error))?;
+        let Location { path, within } = place;
+        let write = Write {
+            path,
+            within: *within,
+            content: &content,
+            mode,
+            uid,
+            gid,
+            default_mode: 0o600,
+            temporary: &temporary,
+        };
+        let home = self.host.home(path, was.as_ref(), was_in);
+        self.write_back(cx, &write, &home).await.map_err(|error| untouched(&error))?;
         originals.remove(cx.item());
         Ok(())
     }
@@ -113,10 +133,15 @@ impl Files {
         // A run that was cut off may have come as far as this.
         let is_back = root.read(was)?.is_some_and(|(_, content)| content == *write.content);
         if !is_back {
-            let back = Write { path: was, ..*write };
+            let back = Write { path: was, within: None, ..*write };
             self.finish(cx, root.write_new(&back)?).await?;
         }
-        root.remove(write.path, Kind::File)
+        root.remove(write.path, write.within, Kind::File)
+    }
+
+    /// Where a file is now.
+    fn place(&self, cx: &OpCx, item: &File) -> Result<Location, OpError> {
+        self.host.place_of(cx, &item.path, Kind::File).map_err(|error| untouched(&error))
     }
 
     fn set_access(&self, new: &File) -> Result<(), FsError> {
@@ -139,15 +164,11 @@ impl Files {
         if self.host.bring(cx, &old.path, &new.path, Kind::File).await? {
             return Ok(true);
         }
-        match self.read_at(new, &new.path)? {
-            None => Ok(false),
-            Some(there) if there.content == old.content => Ok(true),
-            Some(there) if there.content == new.content => Ok(true),
-            Some(_) => {
-                let (path, what) = (new.path.to_string(), Kind::File.words());
-                Err(FsError::Exists { path, what, adoptable: false })
-            }
+        // It may have moved with the directory around it, or be gone.
+        if self.host.place_of(cx, &old.path, Kind::File)?.path == new.path {
+            return Ok(true);
         }
+        self.host.0.root.is_free(&new.path).map(|()| false)
     }
 }
 
@@ -155,10 +176,14 @@ impl Configurator<File> for Files {
     async fn create(&self, cx: &OpCx, new: &File) -> Result<(), OpError> {
         match self.write_new(cx, new).await {
             // What was logged before goes on.
-            Err(FsError::Exists { adoptable: true, .. }) if new.log => cx.adopt().await,
-            Err(FsError::Exists { adoptable: true, .. }) if new.adopt => {
+            Err(FsError::Exists { adoptable: true, .. }) if new.log => {
+                cx.adopt().await?;
+                self.host.know(cx, &new.path, Kind::File).await
+            }
+            Err(FsError::Exists { adoptable: true, .. }) if new.adopt || takes_over_again(cx) => {
                 self.keep(cx, new)?;
                 cx.adopt().await?;
+                self.host.know(cx, &new.path, Kind::File).await?;
                 self.write_over(cx, new).await.map_err(|error| untouched(&error))
             }
             written => written.map_err(|error| untouched(&error)),
@@ -167,7 +192,7 @@ impl Configurator<File> for Files {
 
     async fn modify(&self, cx: &OpCx, old: &File, new: &File) -> Result<(), OpError> {
         if self.host.must_keep(cx) && !new.log {
-            self.keep_original(cx.item(), &self.host.place_of(cx, &old.path)?)?;
+            self.keep_original(cx.item(), &self.place(cx, old)?.path)?;
         }
         let moves = old.path != new.path;
         let there =
@@ -179,6 +204,7 @@ impl Configurator<File> for Files {
         if old.content != new.content || !there {
             self.write_over(cx, new).await.map_err(failed)?;
         } else if old.access != new.access {
+            self.place(cx, new)?;
             match self.set_access(new) {
                 // A file that may not be opened may still be replaced.
                 Err(FsError::NoAccess { .. }) => self.write_over(cx, new).await.map_err(failed)?,
@@ -191,12 +217,12 @@ impl Configurator<File> for Files {
     async fn delete(&self, cx: &OpCx, old: &File) -> Result<(), OpError> {
         let root: &Root = &self.host.0.root;
         let temporary = Temporary::name_of(&self.prefix, cx.item());
-        let place = self.host.place_of(cx, &old.path)?;
-        root.remove_temporary(&place, &temporary).map_err(|error| untouched(&error))?;
+        let place = self.place(cx, old)?;
+        root.remove_temporary(&place.path, &temporary).map_err(|error| untouched(&error))?;
         if cx.ownership().is_adopted() {
             return self.put_back(cx, &place).await;
         }
-        root.remove(&place, Kind::File).map_err(|error| untouched(&error))
+        root.remove(&place.path, place.within, Kind::File).map_err(|error| untouched(&error))
     }
 
     fn needs_recreate(&self, _: &File, _: &File) -> bool {
@@ -204,6 +230,6 @@ impl Configurator<File> for Files {
     }
 
     async fn read(&self, cx: &OpCx, item: &File) -> Result<Observed<File>, OpError> {
-        self.host.look(cx, &item.path, |path| self.read_at(item, path))
+        self.host.look(cx, &item.path, Kind::File, |path| self.read_at(item, path))
     }
 }

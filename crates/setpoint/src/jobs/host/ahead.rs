@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
-use setpoint_engine::{Engine, Reading, Selection};
-use setpoint_graph::{Item, ItemHandle};
+use setpoint_engine::{Engine, Reading, Selection, ToRead};
+use setpoint_graph::Item;
 use setpoint_host::{Directory, File, Host, HostOptions, Symlink, probable_root, registry};
 use setpoint_state::{Snapshot, StateDir};
 
@@ -72,7 +72,7 @@ pub(crate) fn load(args: &SetArgs, look: bool) -> Result<(Set, Snapshot, Ahead),
 struct Looking {
     root: PathBuf,
     engine: Engine,
-    items: Vec<ItemHandle>,
+    items: Vec<ToRead>,
     next: AtomicUsize,
     seen: Mutex<Vec<Reading>>,
 }
@@ -87,7 +87,7 @@ impl Looking {
         let engine = Engine::new(registry(&host)).with_concurrency(1);
         let mut items = engine.readable(&known.graph, &Selection::all());
         // Commands are not run before it is known that the manifests are right.
-        items.retain(|item| [Directory::KIND, File::KIND, Symlink::KIND].contains(item.kind()));
+        items.retain(|item| [Directory::KIND, File::KIND, Symlink::KIND].contains(item.item().kind()));
         Some(Self { root, engine, items, next: AtomicUsize::new(0), seen: Mutex::default() })
     }
 

@@ -97,8 +97,8 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
     let Scope { selection, intended } = set::scope(&args.write.change.target, set.intended(), &current)?;
     set::check_known(&args.replace, set.intended(), &current)?;
     let runtime = runtime()?;
-    let refreshed = if args.write.change.refresh || args.refresh_only {
-        runtime.block_on(engine.refresh(&mut current, &selection))
+    let refreshed = if args.write.change.refresh || args.refresh_only || writer.has_taken_over() {
+        runtime.block_on(engine.refresh(&mut current, &to_refresh(&writer, &selection)))
     } else {
         Refreshed::default()
     };
@@ -122,6 +122,11 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
         report,
     };
     change.make(current, &refreshed)
+}
+
+/// What is to be read: after a run that was cut off, nobody knows where anything is.
+pub(crate) fn to_refresh(writer: &Writer, selection: &Selection) -> Selection {
+    if writer.has_taken_over() { Selection::all() } else { selection.clone() }
 }
 
 /// Removes what a run that was cut off left lying about.
@@ -180,8 +185,10 @@ fn apply_kept(
     let Readable { selection, intended, unreadable } =
         unreadable::leave(engine, &current, Some(intended), selection, &refreshed)?;
     let intended = intended.as_deref();
-    let now = preview::preview(engine, host, &set.manifest, &current, intended, &selection, &refreshed)?;
-    if now.plan != kept.plan {
+    let mut now = preview::preview(engine, host, &set.manifest, &current, intended, &selection, &refreshed)?;
+    now.renamed.clone_from(&change.renamed);
+    now.unreadable.clone_from(&unreadable);
+    if !kept.has_shown(&now)? {
         return Err(Error::Stale("the host has changed since it was made".to_owned()).into());
     }
     PendingChange { intended, selection, unreadable, ..change }.make(current, &refreshed)

@@ -246,8 +246,22 @@ pub(crate) enum StateCommand {
         #[command(flatten)]
         lock: LockArgs,
     },
+    /// Looks after what is in the places of items now, where their directories were replaced: by a copy, from a backup, or by
+    /// hand. What is not as it was is kept, and put back in the end.
+    Accept {
+        /// The items, written `kind.name`, each with all that is inside; without any, all of them.
+        #[arg(value_parser = parse_item)]
+        items: Vec<ItemRef>,
+        #[command(flatten)]
+        set: SetArgs,
+        #[command(flatten)]
+        lock: LockArgs,
+    },
     /// Remembers that everything was moved by hand to the root that the manifests say now.
     Relocate {
+        /// Also where some of it is not there, or not as it was: that is put right by the next run.
+        #[arg(long)]
+        partly: bool,
         #[command(flatten)]
         set: SetArgs,
         #[command(flatten)]

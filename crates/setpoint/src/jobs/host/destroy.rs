@@ -6,7 +6,7 @@ use std::sync::Arc;
 use setpoint_engine::{Refreshed, Selection};
 use setpoint_graph::Graph;
 
-use super::apply::{Made, PendingChange, clean_up};
+use super::apply::{Made, PendingChange, clean_up, to_refresh};
 use super::args::WriteArgs;
 use super::set::{self, Set};
 use super::unreadable::{self, Readable};
@@ -31,8 +31,8 @@ pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError
     set::check_known(&args.change.target, &Graph::new(set.name()), &current)?;
     let gone = set::dependents(&current, &args.change.target);
     let selection = if gone.is_empty() { Selection::all() } else { Selection::items(gone.iter().cloned()) };
-    let refreshed = if args.change.refresh {
-        runtime()?.block_on(engine.refresh(&mut current, &selection))
+    let refreshed = if args.change.refresh || writer.has_taken_over() {
+        runtime()?.block_on(engine.refresh(&mut current, &to_refresh(&writer, &selection)))
     } else {
         Refreshed::default()
     };

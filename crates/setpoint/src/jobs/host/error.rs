@@ -118,6 +118,9 @@ pub(super) enum Error {
         /// What the manifests say.
         now: PathBuf,
     },
+    /// Another directory is in the place of the root.
+    #[error("{} is another directory than the one in which everything was that is remembered", .0.display())]
+    ReplacedRoot(PathBuf),
     /// What is remembered is not in the new root.
     #[error("{} {} not in the new root as {} in the old one", listed(.0), if .0.len() == 1 { "is" } else { "are" }, if .0.len() == 1 { "it was" } else { "they were" })]
     NotMoved(Vec<ItemRef>),
@@ -141,6 +144,14 @@ pub(super) enum Error {
     /// A plan in a file can't be used.
     #[error("can't use the plan {}: {why}", .path.display())]
     PlanFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A plan can't be kept in a file.
+    #[error("can't keep the plan in {}: {why}", .path.display())]
+    PlanNotKept {
         /// The file.
         path: PathBuf,
         /// Why.
@@ -233,9 +244,13 @@ impl Reportable for Error {
             Self::Protected(_) | Self::ProtectedByManifest { .. } => "protected",
             Self::NothingLeft(_) => "nothing-left",
             Self::Tangled(_) => "moves",
-            Self::OtherRoot { .. } | Self::NotMounted { .. } | Self::Running(_) | Self::NotMoved(_) => "root",
+            Self::OtherRoot { .. }
+            | Self::ReplacedRoot(_)
+            | Self::NotMounted { .. }
+            | Self::Running(_)
+            | Self::NotMoved(_) => "root",
             Self::NobodyToAsk | Self::Declined => "declined",
-            Self::PlanFile { .. } => "plan-file",
+            Self::PlanFile { .. } | Self::PlanNotKept { .. } => "plan-file",
             Self::Stale(_) => "stale",
             Self::NoSuchRun(_) | Self::NoRun => "history",
             Self::Incomplete { .. } | Self::Reconcile(_) => "incomplete",
@@ -293,7 +308,12 @@ impl Reportable for Error {
             Self::NotMounted { .. } => Some(
                 "nothing was changed; mount it, or, if everything was moved to this file system, say `setpoint state relocate`",
             ),
-            Self::NotMoved(_) => Some("move what is in the old root there first; nothing was changed"),
+            Self::ReplacedRoot(_) => Some(
+                "nothing was changed; put the old one back, or, if this one is a copy of it or is to be filled anew, say `setpoint state relocate`",
+            ),
+            Self::NotMoved(_) => Some(
+                "nothing was changed; move what is in the old root there first, or say `--partly` to have the rest made anew",
+            ),
             Self::Running(_) => Some("end them, and let `setpoint state rm ITEM` forget them, first"),
             Self::NobodyToAsk => Some("say `--yes` to go on without being asked"),
             Self::Stale(_) => Some("make a new one with `setpoint plan --out FILE`"),
@@ -306,6 +326,9 @@ impl Reportable for Error {
             ),
             Self::PlanFile { .. } => {
                 Some("a plan is what `setpoint plan --out FILE` wrote; manifests are named with `-f FILE`")
+            }
+            Self::PlanNotKept { .. } => {
+                Some("name a file that is not there yet, in a directory that is and that you may write to")
             }
             Self::NotEmpty(_) => Some("name a directory that does not exist yet, or an empty one"),
             Self::Directory { .. } => Some("name a directory that you may write to"),

@@ -142,13 +142,15 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<u8, CliError> {
     }
     if let Some(LastChange { run, command, operation, at, reason, error }) = &last_change {
         let what = match (error, operation) {
-            (Some(_), operation) => format!("its {operation} failed"),
-            (None, Operation::Create) => "it was created".to_owned(),
-            (None, Operation::Modify) => "it was modified".to_owned(),
-            (None, Operation::Delete) => "it was deleted".to_owned(),
+            (Some(_), Operation::Create) => "its creation failed in",
+            (Some(_), Operation::Modify) => "its modification failed in",
+            (Some(_), Operation::Delete) => "its deletion failed in",
+            (None, Operation::Create) => "it was created by",
+            (None, Operation::Modify) => "it was modified by",
+            (None, Operation::Delete) => "it was deleted by",
         };
         let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-        let _ = writeln!(text, "  last, {what} by run {run} ({command}) at {at:.0}{reason}");
+        let _ = writeln!(text, "  last, {what} run {run} ({command}) at {at:.0}{reason}");
     }
     print(&text)?;
     Ok(0)

@@ -1,9 +1,10 @@
 //! Moves that can't be made at once without mistaking one thing for another.
 //!
-//! A directory that moves takes along all that is in it. What is remembered inside of it by its path is then somewhere else,
-//! and at its old path there may be what somebody else put there. So whatever is inside either moves along, or leaves for
-//! elsewhere: neither to another name in the same directory, nor to where a directory has just left. All else is refused before
-//! anything is done, and is done in two steps.
+//! A directory that moves takes along all that is in it. An item inside of it that is declared with another path is found by its
+//! directory when its turn comes. One that is declared with the path that it has is not touched by a plan, which knows paths
+//! only, and would be somewhere else afterwards; so would what is reached through a link that is to point elsewhere. And what
+//! comes to where such a directory brings something else would have to wait until that has left, which no plan says either. All
+//! of this is refused before anything is done, and is done in two steps.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,10 +22,10 @@ use crate::error::CliError;
 pub(crate) enum Tangle {
     /// What is inside of a directory that moves does not move along.
     Inside { item: ItemRef, directory: ItemRef, carried: String, declared: String },
+    /// Something is to come to where a directory that moves brings something else.
+    Taken { item: ItemRef, place: String, other: ItemRef, directory: ItemRef },
     /// What is reached through a link is somewhere else when the link points elsewhere.
     Behind { item: ItemRef, link: ItemRef },
-    /// More than two directories take each other's places.
-    Circle(Vec<ItemRef>),
 }
 
 impl fmt::Display for Tangle {
@@ -34,12 +35,12 @@ impl fmt::Display for Tangle {
                 formatter,
                 "{item} is inside of {directory}, which moves, and would come to {carried}; it is declared as {declared}"
             ),
+            Self::Taken { item, place, other, directory } => write!(
+                formatter,
+                "{item} is to be {place}, and {other} would come there with {directory}, which moves"
+            ),
             Self::Behind { item, link } => {
                 write!(formatter, "{item} is reached through {link}, which is to point elsewhere")
-            }
-            Self::Circle(directories) => {
-                let names: Vec<String> = directories.iter().map(ToString::to_string).collect();
-                write!(formatter, "{} take each other's places in a circle", names.join(", "))
             }
         }
     }
@@ -70,12 +71,24 @@ pub(crate) fn check(current: &CurrentGraph, intended: &Graph) -> Result<(), CliE
     if moves.is_empty() && links.is_empty() {
         return Ok(());
     }
-    let mut tangles: Vec<Tangle> = circles(&moves);
+    let mut tangles: Vec<Tangle> = Vec::new();
+    // What directories that move bring along, and where to.
+    let mut brought: BTreeMap<String, (&ItemRef, &ItemRef)> = BTreeMap::new();
     for node in current.items().filter(|node| is_there(current, node.reference())) {
-        let item = node.reference();
-        let new = intended.item(item).and_then(path_of);
-        let (Some(old), Some(new)) = (path_of(node.item()), new) else { continue };
-        tangles.extend(tangle(item, old.as_str(), new.as_str(), &moves, &links));
+        let (item, Some(old)) = (node.reference(), path_of(node.item())) else { continue };
+        if let Some((directory, carried)) = carried(old.as_str(), &moves) {
+            brought.insert(carried, (item, directory));
+        }
+        if let Some(new) = intended.item(item).and_then(path_of) {
+            tangles.extend(tangle(item, old.as_str(), new.as_str(), &moves, &links));
+        }
+    }
+    for node in intended.items() {
+        let (item, Some(place)) = (node.reference(), path_of(node.item())) else { continue };
+        if let Some(&(other, directory)) = brought.get(place.as_str()).filter(|(other, _)| *other != item) {
+            let (item, place) = (item.clone(), place.to_string());
+            tangles.push(Tangle::Taken { item, place, other: other.clone(), directory: directory.clone() });
+        }
     }
     if tangles.is_empty() { Ok(()) } else { Err(Error::Tangled(tangles).into()) }
 }
@@ -88,40 +101,29 @@ fn tangle(
     moves: &BTreeMap<&str, Move<'_>>,
     links: &BTreeMap<&str, &ItemRef>,
 ) -> Option<Tangle> {
-    // From the inside out: what is nearest carries it.
-    let places = old.rmatch_indices('/').filter_map(|(end, _)| old.split_at_checked(end));
-    for (around, rest) in places {
+    for (around, _) in around(old) {
         if let Some(&link) = links.get(around) {
             return Some(Tangle::Behind { item: item.clone(), link: link.clone() });
         }
-        let Some(found) = moves.get(around) else { continue };
-        let carried = format!("{}{rest}", found.to);
-        let touches =
-            |place: &str| new == place || new.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'));
-        let is_mistakable = moves.keys().any(|from| touches(from)) || touches(found.to);
-        if new == carried || !is_mistakable {
-            return None;
+        if moves.contains_key(around) {
+            break;
         }
-        let (item, directory, declared) = (item.clone(), found.item.clone(), new.to_owned());
-        return Some(Tangle::Inside { item, directory, carried, declared });
     }
-    None
+    // One that moves by itself is found in its directory, wherever that is by then.
+    let (directory, carried) = carried(old, moves).filter(|(_, carried)| new != carried && new == old)?;
+    let (item, directory, declared) = (item.clone(), directory.clone(), new.to_owned());
+    Some(Tangle::Inside { item, directory, carried, declared })
 }
 
-/// The circles of more than two directories, each once.
-fn circles(moves: &BTreeMap<&str, Move<'_>>) -> Vec<Tangle> {
-    let mut circles = Vec::new();
-    for (&first, one) in moves {
-        let (mut members, mut at) = (vec![one.item.clone()], one.to);
-        while at != first && members.len() <= moves.len() {
-            // Each circle is found from its first place.
-            let Some(next) = moves.get(at).filter(|_| at > first) else { break };
-            members.push(next.item.clone());
-            at = next.to;
-        }
-        if at == first && members.len() > 2 {
-            circles.push(Tangle::Circle(members));
-        }
-    }
-    circles
+/// Where the nearest directory around a path that moves brings what is there.
+fn carried<'a>(old: &str, moves: &BTreeMap<&str, Move<'a>>) -> Option<(&'a ItemRef, String)> {
+    around(old).find_map(|(around, rest)| {
+        let found = moves.get(around)?;
+        Some((found.item, format!("{}{rest}", found.to)))
+    })
+}
+
+/// The directories around a path, each with the rest of the path, from the inside out.
+fn around(path: &str) -> impl Iterator<Item = (&str, &str)> {
+    path.rmatch_indices('/').filter_map(|(end, _)| path.split_at_checked(end))
 }

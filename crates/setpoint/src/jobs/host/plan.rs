@@ -50,7 +50,7 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
     preview.renamed = renamed;
     preview.unreadable = unreadable;
     if let Some(path) = &args.out {
-        PlanFile::new(&set, snapshot.serial, args, preview.plan.clone())?.write(path)?;
+        PlanFile::new(&set, snapshot.serial, args, &preview)?.write(path)?;
     }
     if args.json {
         print_json(&preview)?;

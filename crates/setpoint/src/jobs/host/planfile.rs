@@ -1,21 +1,22 @@
 //! Plans in files: what `plan --out` keeps and `apply FILE` carries out, if nothing has changed since.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use setpoint_graph::{Graph, ItemRef};
 use setpoint_host::{Content, item_types};
-use setpoint_plan::Plan;
 
 use super::args::PlanArgs;
 use super::error::Error;
+use super::preview::Preview;
 use super::set::Set;
 use crate::error::CliError;
 
 /// The format of the file. Another one is refused.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// A plan with all that tells whether it is still the one that would be made. What is declared is not in it: it is loaded
 /// again, and has to be the same.
@@ -32,14 +33,15 @@ pub(crate) struct PlanFile {
     pub(crate) replace: Vec<ItemRef>,
     /// What was set of the manifests' values.
     pub(crate) var: Vec<(String, String)>,
-    pub(crate) plan: Plan,
+    /// All that was shown: the plan, what drifted, and what was warned of.
+    shown: Value,
     /// The digest of all that is declared, contents included.
     intended: String,
 }
 
 impl PlanFile {
     /// A plan for what the manifests of a set declare.
-    pub(crate) fn new(set: &Set, serial: u64, args: &PlanArgs, plan: Plan) -> Result<Self, CliError> {
+    pub(crate) fn new(set: &Set, serial: u64, args: &PlanArgs, shown: &Preview) -> Result<Self, CliError> {
         Ok(Self {
             format: FORMAT,
             set: set.name().to_owned(),
@@ -47,26 +49,32 @@ impl PlanFile {
             target: args.change.target.clone(),
             replace: args.replace.clone(),
             var: args.set.var.clone(),
-            plan,
+            shown: view(shown)?,
             intended: set.declared_digest()?,
         })
     }
 
     /// Writes it so that only its owner can read it: differences of contents are in it.
     pub(crate) fn write(&self, path: &Path) -> Result<(), CliError> {
-        let failed =
-            |why: &dyn std::fmt::Display| Error::PlanFile { path: path.to_path_buf(), why: why.to_string() };
+        let failed = |why: &dyn std::fmt::Display| Error::PlanNotKept {
+            path: path.to_path_buf(),
+            why: why.to_string(),
+        };
         if path.exists() && Self::read(path).is_err() {
             return Err(failed(&"there is something else, which is not replaced").into());
         }
         let bytes = serde_json::to_vec(self).map_err(|error| failed(&error))?;
         // A name that nobody can know, in the same folder; it is the owner's alone from the first instant.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            return Err(failed(&format!("there is no directory {}", folder.display())).into());
+        }
         let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
             file.write_all(&bytes)?;
             file.persist(path).map_err(|error| error.error)
         });
-        written.map(drop).map_err(|error| failed(&error).into())
+        // The temporary name says nothing to anybody.
+        written.map(drop).map_err(|error| failed(&io::Error::from(error.kind())).into())
     }
 
     pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
@@ -82,10 +90,19 @@ impl PlanFile {
         Ok(file)
     }
 
+    /// Returns whether this is what was shown when the plan was made.
+    pub(crate) fn has_shown(&self, preview: &Preview) -> Result<bool, CliError> {
+        Ok(self.shown == view(preview)?)
+    }
+
     /// Returns whether manifests declare what they did when the plan was made.
     pub(crate) fn is_for(&self, set: &Set) -> Result<bool, CliError> {
         Ok(self.intended == set.declared_digest()?)
     }
+}
+
+fn view(preview: &Preview) -> Result<Value, CliError> {
+    serde_json::to_value(preview).map_err(|error| CliError::Output(error.into()))
 }
 
 /// The digest of all items of a graph.

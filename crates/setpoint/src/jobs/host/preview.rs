@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
-use setpoint_engine::{CurrentGraph, Drifted, Engine, Observed, Refreshed, Selection};
+use setpoint_engine::{CurrentGraph, Drifted, Engine, Observed, Refreshed, Selection, ToRead};
 use setpoint_graph::{Graph, ItemHandle, ItemRef};
 use setpoint_host::{Command, Existing, Host, Manifest, RootPath, path_of};
 use setpoint_plan::{Action, AttributeChange, Plan, ReasonCode};
@@ -96,21 +96,11 @@ pub(crate) fn preview(
     let ours: BTreeSet<&str> =
         current.items().filter_map(|node| path_of(node.item()).map(RootPath::as_str)).collect();
     let is_foreign = |existing: &Existing| !ours.contains(existing.path.as_str());
-    // What the engine shows of an item is on one line; here content is whole, and secrets are masked.
+    complete(&mut plan, current, intended);
     let (mut warnings, mut taken_over) = (Vec::new(), Vec::new());
     for operation in &mut plan.operations {
         let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
         let new = intended.and_then(|graph| graph.item(&item));
-        operation.detail = operation_changes(operation.action, current.item(&item), new)
-            .iter()
-            .map(Difference::data)
-            .collect();
-        if operation.action == Action::Delete
-            && !operation.temporary
-            && let Some(fate) = fate(current, &item)
-        {
-            operation.reason = format!("{}; {fate}", operation.reason);
-        }
         if operation.action == Action::Create
             && !operation.temporary
             && let Some(new) = new
@@ -135,6 +125,7 @@ pub(crate) fn preview(
     }
     // What is there already is read, so that the difference is seen before it is replaced.
     let (operations, items): (Vec<_>, Vec<_>) = taken_over.into_iter().unzip();
+    let items: Vec<ToRead> = items.into_iter().map(ToRead::from).collect();
     let readings = if items.is_empty() { Vec::new() } else { runtime()?.block_on(engine.read_items(items)) };
     let mut there = BTreeMap::new();
     for (operation, reading) in operations.into_iter().zip(readings) {
@@ -161,6 +152,23 @@ pub(crate) fn preview(
     }
     let drift = refreshed.drifted.iter().map(DriftView::from).collect();
     Ok(Preview { drift, warnings, plan, unreadable: Vec::new(), renamed: Vec::new(), taken_over: there })
+}
+
+/// Completes a plan with what people want to know: what the engine shows of an item is on one line; here content is whole,
+/// secrets are masked, and it is said what a deletion does.
+pub(crate) fn complete(plan: &mut Plan, current: &CurrentGraph, intended: Option<&Graph>) {
+    for operation in &mut plan.operations {
+        let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
+        let new = intended.and_then(|graph| graph.item(&item));
+        let changes = operation_changes(operation.action, current.item(&item), new);
+        operation.detail = changes.iter().map(Difference::data).collect();
+        if operation.action == Action::Delete
+            && !operation.temporary
+            && let Some(fate) = fate(current, &item)
+        {
+            operation.reason = format!("{}; {fate}", operation.reason);
+        }
+    }
 }
 
 /// What an operation changes about its item.

@@ -6,11 +6,12 @@ use std::fmt::Write;
 use anstyle::{AnsiColor, Style};
 use setpoint_engine::CurrentGraph;
 use setpoint_graph::{Graph, ItemHandle, ItemRef};
-use setpoint_plan::{Action, PlannedOperation, Standing};
+use setpoint_plan::{Action, Plan, PlannedOperation, Standing};
 
 use super::changes::changes;
 use super::preview::{DriftView, Preview, operation_changes};
 use super::rename::Renamed;
+use super::set::is_adopted;
 use super::unreadable::Unreadable;
 
 const BOLD: Style = Style::new().bold();
@@ -95,7 +96,23 @@ fn write_preview(
     if !warnings.is_empty() {
         writeln!(text)?;
     }
-    writeln!(text, "{}: {}.", plan.subject, plan.summary())
+    writeln!(text, "{}: {}.", plan.subject, summary(plan, current))
+}
+
+/// How many there are of each: what was there before is let go, and not deleted.
+pub(crate) fn summary(plan: &Plan, current: &CurrentGraph) -> String {
+    let let_go = plan.operations.iter().filter(|operation| {
+        operation.action == Action::Delete
+            && !operation.temporary
+            && is_adopted(current, &ItemRef::new(operation.kind.as_str(), operation.name.as_str()))
+    });
+    let (let_go, mut counts) = (let_go.count(), plan.summary());
+    counts.delete = counts.delete.saturating_sub(let_go);
+    match (let_go, counts.is_unchanged() && counts.left == 0) {
+        (0, _) => counts.to_string(),
+        (let_go, true) => format!("{let_go} to let go"),
+        (let_go, false) => format!("{counts}, {let_go} to let go"),
+    }
 }
 
 fn write_drift(text: &mut String, drift: &DriftView) -> std::fmt::Result {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use setpoint_engine::CurrentGraph;
+use setpoint_host::directory_number;
 
 use super::error::Error;
 use crate::error::CliError;
@@ -17,6 +18,10 @@ pub(crate) struct Place {
     root: PathBuf,
     device: u64,
     inode: u64,
+    /// What tells it from any other directory also when devices were numbered anew; none of one that an earlier version
+    /// remembered, and where the file system does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    number: Option<String>,
     /// Where the file system that it is in is mounted; none of one that an earlier version remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mount: Option<PathBuf>,
@@ -27,7 +32,8 @@ impl Place {
         let failed = |source| Error::Directory { dir: root.to_path_buf(), source };
         let found = fs::metadata(root).map_err(failed)?;
         let mount = mount_point(root, found.dev());
-        Ok(Self { root: root.to_path_buf(), device: found.dev(), inode: found.ino(), mount })
+        let (root, number) = (root.to_path_buf(), directory_number(root));
+        Ok(Self { root, device: found.dev(), inode: found.ino(), number, mount })
     }
 
     /// As it is remembered.
@@ -40,8 +46,12 @@ impl Place {
         let Some(before) = remembered.and_then(|text| serde_json::from_str::<Self>(text).ok()) else {
             return Ok(());
         };
-        let is_moved = (before.device, before.inode) == (self.device, self.inode);
-        if current.is_empty() || is_moved {
+        let numbers = before.number.as_ref().zip(self.number.as_ref());
+        let is_same = numbers.map_or_else(
+            || (before.device, before.inode) == (self.device, self.inode),
+            |(before, now)| before == now,
+        );
+        if current.is_empty() || is_same {
             return Ok(());
         }
         if before.root == self.root {
@@ -51,6 +61,7 @@ impl Place {
                 Some((mount, _)) => {
                     Err(Error::NotMounted { mount: mount.clone(), root: before.root.clone() }.into())
                 }
+                None if numbers.is_some() => Err(Error::ReplacedRoot(before.root).into()),
                 None => Ok(()),
             };
         }
@@ -103,6 +114,7 @@ mod tests {
         fs::rename(&here, &there).unwrap();
         assert!(Place::of(&there).unwrap().check(Some(&before), &remembering(1)).is_ok());
         fs::create_dir(&here).unwrap();
-        assert!(Place::of(&here).unwrap().check(Some(&before), &remembering(1)).is_ok(), "made again");
+        let again = Place::of(&here).unwrap().check(Some(&before), &remembering(1));
+        assert!(again.unwrap_err().to_string().contains("is another directory than the one"));
     }
 }

@@ -68,6 +68,9 @@ impl Running<'_> {
         selection: &Selection,
     ) -> Result<Done, CliError> {
         let Self { command, engine, host, manifest, writer, details, report } = self;
+        if let Some(current) = current {
+            checkpoint(host, writer, current)?;
+        }
         let started = Timestamp::now();
         let number = writer.begin(command, started);
         let (drain, cancel) = (CancellationToken::new(), CancellationToken::new());
@@ -103,6 +106,17 @@ impl Running<'_> {
         }
         Ok(Done { status, run })
     }
+}
+
+/// Saves what was found out about a run that was cut off, before anything else is done: a run that is cut off as well is then
+/// taken over from there. Where nobody knows yet how an operation ended, the journal stays.
+fn checkpoint(host: &Host, writer: &Writer, current: &mut CurrentGraph) -> Result<(), CliError> {
+    let is_known = current.items().all(|node| node.state().is_none_or(|state| !state.is_unknown()));
+    if writer.has_taken_over() && is_known {
+        host.settle(current);
+        writer.save(current, None)?;
+    }
+    Ok(())
 }
 
 async fn stop_on(mut signals: Signals, drain: CancellationToken, cancel: CancellationToken, report: Report) {

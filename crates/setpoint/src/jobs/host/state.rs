@@ -1,5 +1,7 @@
 //! `setpoint state`: shows and mends what Setpoint remembers.
 
+mod accept;
+
 use std::fmt::Write;
 
 use jiff::Timestamp;
@@ -7,14 +9,13 @@ use serde::Serialize;
 use serde_json::Value;
 use setpoint_engine::{CurrentGraph, Engine, ItemState, Presence, Selection};
 use setpoint_graph::{ItemRef, Node, SubgraphPath};
-use setpoint_host::{Process, Started, attributes, item_types, path_of, registry};
+use setpoint_host::{Started, attributes, item_types, path_of, registry};
 use setpoint_state::Writer;
 
 use super::args::{LockArgs, PlaceArgs, SetArgs, StateCommand};
 use super::changes::MASKED;
 use super::error::{Error, nearest};
 use super::rename::{self, Renamed};
-use super::root::Place;
 use super::set::{Set, is_adopted, is_there, not_remembered, state_of};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
@@ -38,7 +39,8 @@ pub(crate) fn run(command: &StateCommand, report: Report) -> Result<u8, CliError
         StateCommand::Rm { items, set, lock } => remove(items, set, *lock),
         StateCommand::Mv { from, to, set, lock } => rename(from, to, set, *lock),
         StateCommand::Unprotect { items, set, lock } => unprotect(items, set, *lock),
-        StateCommand::Relocate { set, lock } => relocate(set, *lock),
+        StateCommand::Accept { items, set, lock } => accept::accept(items, set, *lock),
+        StateCommand::Relocate { partly, set, lock } => accept::relocate(*partly, set, *lock),
         StateCommand::Import { items, set, lock } => import(items, set, *lock, report),
     }
 }
@@ -209,39 +211,6 @@ fn unprotect(items: &[ItemRef], args: &PlaceArgs, lock: LockArgs) -> Result<u8, 
     Ok(0)
 }
 
-/// Takes over the root that the manifests say now.
-fn relocate(args: &SetArgs, lock: LockArgs) -> Result<u8, CliError> {
-    let set = Set::load(args)?;
-    let (writer, graph) = set.state.lock(set.name(), "state relocate", lock.lock_timeout)?;
-    let place = Place::of(set.manifest.root())?;
-    if place.check(writer.place().as_deref(), &graph).is_ok() {
-        print(&format!("{}: everything is in {} already.\n", set.name(), set.manifest.root().display()))?;
-        return Ok(0);
-    }
-    let is_running = |node: &Node<'_, ItemState>| {
-        let state = node.state().map(ItemState::presence);
-        node.item().get::<Process>().is_some() && state == Some(Presence::Present)
-    };
-    let running: Vec<ItemRef> =
-        graph.items().filter(is_running).map(|node| node.reference().clone()).collect();
-    if !running.is_empty() {
-        return Err(Error::Running(running).into());
-    }
-    let host = set.host(&graph)?;
-    let mut found = graph.clone();
-    let refreshed = runtime()?.block_on(Engine::new(registry(&host)).refresh(&mut found, &Selection::all()));
-    let unreadable = refreshed.unreadable.iter().map(|(item, _)| item);
-    let missing: Vec<ItemRef> =
-        refreshed.drifted.iter().map(|drifted| &drifted.item).chain(unreadable).cloned().collect();
-    if !missing.is_empty() {
-        return Err(Error::NotMoved(missing).into());
-    }
-    writer.set_place(place.text());
-    writer.save(&graph, None)?;
-    print(&format!("{}: everything is in {} now.\n", set.name(), set.manifest.root().display()))?;
-    Ok(0)
-}
-
 /// Becomes the writer of a state that is there, whichever set it is of: where nothing was ever done, nothing is
 /// remembered.
 fn lock_to_mend(
@@ -300,6 +269,7 @@ fn import(items: &[ItemRef], args: &SetArgs, lock: LockArgs, report: Report) -> 
             kept.map_err(|error| Error::Unreadable(vec![format!("{item}: {error}")]))?;
         }
     }
+    host.settle(&mut graph);
     writer.save(&graph, None)?;
     for item in items {
         print(&format!("{item} is looked after from now on.\n"))?;

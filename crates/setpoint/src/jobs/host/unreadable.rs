@@ -1,7 +1,7 @@
 //! Items that can't be read: they are left as they are, with all that stands on them, and the rest goes on.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -79,14 +79,20 @@ pub(crate) fn leave<'a>(
             break (scope.selection, scope.intended);
         }
     };
-    let unreadable = unreadable.into_iter().map(|(unreadable, with)| {
-        let others = with.iter().filter(|item| {
-            item.kind().as_str() != unreadable.kind || item.name().as_str() != unreadable.name
-        });
-        let leaves = others.map(ToString::to_string).collect();
-        Unreadable { leaves, ..unreadable }
-    });
-    Ok(Readable { selection, intended: intended.map(Cow::Owned), unreadable: unreadable.collect() })
+    // What needs another one that can't be read is named with that.
+    let mut named: BTreeMap<&ItemRef, usize> = BTreeMap::new();
+    for item in unreadable.iter().flat_map(|(_, with)| with) {
+        *named.entry(item).or_default() += 1;
+    }
+    let by_itself = refreshed.unreadable.iter().zip(&unreadable);
+    let by_itself = by_itself.filter(|((item, _), _)| named.get(item) == Some(&1));
+    let unreadable: Vec<Unreadable> = by_itself
+        .map(|((item, _), (unreadable, with))| {
+            let leaves = with.iter().filter(|other| *other != item).map(ToString::to_string).collect();
+            Unreadable { leaves, ..unreadable.clone() }
+        })
+        .collect();
+    Ok(Readable { selection, intended: intended.map(Cow::Owned), unreadable })
 }
 
 /// What can't be read, where nothing else depends on that.

@@ -19,14 +19,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::Timestamp;
-use setpoint_engine::{CurrentGraph, Engine, Selection};
+use setpoint_engine::{CurrentGraph, Engine, Refreshed, Selection};
+use setpoint_graph::ItemRef;
 use setpoint_host::{Host, Manifest, ProcessEnds, registry};
 use setpoint_state::Writer;
 
 use super::args::{SetArgs, WatchArgs};
 use super::details::RunDetails;
 use super::error::Error;
-use super::preview::DriftView;
+use super::preview::{self, DriftView};
 use super::print::counted;
 use super::rename;
 use super::run::Running;
@@ -60,6 +61,9 @@ async fn reconcile(set: Set, args: &WatchArgs, report: Report) -> Result<u8, Cli
     let (writer, mut current) = set.lock("watch", args.lock)?;
     let writer = Arc::new(writer);
     let host = set.host(&current)?;
+    let mut set = set;
+    // As they are added when the manifests are read again: else they would seem to have changed.
+    add_parents(&mut set.manifest, &host, &current);
     super::apply::clean_up(&host, &writer, &mut current, Some(set.intended()), report)?;
     let engine = Engine::new(registry(&host)).with_concurrency(args.parallelism.get());
     super::progress::show_output(&host, report);
@@ -82,6 +86,7 @@ async fn reconcile(set: Set, args: &WatchArgs, report: Report) -> Result<u8, Cli
         allow_empty: args.allow_empty,
         refused: String::new(),
         status: String::new(),
+        unreadable: BTreeMap::new(),
     };
     if let Some(error) = watch.nothing_left(&watch.set.manifest) {
         return Err(error);
@@ -153,6 +158,8 @@ struct WatchLoop {
     refused: String,
     /// What the last pass came to, in a line.
     status: String,
+    /// What could not be read when it was last looked at, and why.
+    unreadable: BTreeMap<ItemRef, String>,
 }
 
 impl WatchLoop {
@@ -184,9 +191,7 @@ impl WatchLoop {
             rename::save(&self.writer, current, &renamed)?;
         }
         let refreshed = self.engine.refresh(current, &selection).await;
-        for (item, why) in &refreshed.unreadable {
-            self.report.warn(&format!("{item} can't be read: {why}"));
-        }
+        report_unreadable(self.events, &mut self.unreadable, &refreshed, &selection)?;
         // What is not asked for here ends once more for whoever waits for the next end.
         ended.extend(self.ends.take(|item| refreshed.drifted.iter().any(|drifted| drifted.item == *item)));
         for process in &ended {
@@ -304,6 +309,30 @@ impl WatchLoop {
     }
 }
 
+/// Reports what can't be read, once for each reason.
+fn report_unreadable(
+    events: EventWriter,
+    known: &mut BTreeMap<ItemRef, String>,
+    refreshed: &Refreshed,
+    selection: &Selection,
+) -> Result<(), CliError> {
+    let is_looked_at = |item: &ItemRef| match selection {
+        Selection::Items(items) => items.contains(item),
+        _ => true,
+    };
+    known.retain(|item, _| {
+        !is_looked_at(item) || refreshed.unreadable.iter().any(|(unreadable, _)| unreadable == item)
+    });
+    for (item, why) in &refreshed.unreadable {
+        let why = why.to_string();
+        if known.get(item) != Some(&why) {
+            events.unreadable(item, &why)?;
+            known.insert(item.clone(), why);
+        }
+    }
+    Ok(())
+}
+
 /// Reports what differs, for ever, and changes nothing.
 async fn report_differences(mut set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError> {
     let events = EventWriter::new(args.json);
@@ -311,6 +340,7 @@ async fn report_differences(mut set: Set, args: &WatchArgs, report: Report) -> R
     let mut follower = Follower::new(&args.set.at.file)?;
     events.started(set.name(), set.manifest.len())?;
     let mut last = None;
+    let mut unreadable = BTreeMap::new();
     let mut ends: Option<ProcessEnds> = None;
     loop {
         match load_manifest(&args.set) {
@@ -329,7 +359,9 @@ async fn report_differences(mut set: Set, args: &WatchArgs, report: Report) -> R
         }
         let all = Selection::all();
         let refreshed = engine.refresh(&mut snapshot.graph, &all).await;
-        let plan = engine.plan(Some(&snapshot.graph), Some(set.intended()), &all, Timestamp::now())?;
+        report_unreadable(events, &mut unreadable, &refreshed, &all)?;
+        let mut plan = engine.plan(Some(&snapshot.graph), Some(set.intended()), &all, Timestamp::now())?;
+        preview::complete(&mut plan, &snapshot.graph, Some(set.intended()));
         // The same differences are reported once.
         if last.as_ref() != Some(&plan) {
             for drifted in &refreshed.drifted {

@@ -40,6 +40,11 @@ enum Event<'a> {
     Refused {
         message: &'a str,
     },
+    Unreadable {
+        kind: &'a str,
+        name: &'a str,
+        error: &'a str,
+    },
     Failed {
         message: &'a str,
         again_in_seconds: u64,
@@ -93,6 +98,13 @@ impl EventWriter {
     pub(super) fn refused(self, message: &str) -> Result<(), CliError> {
         self.write(Event::Refused { message }, || {
             format!("{message}\nnothing is changed until this is mended")
+        })
+    }
+
+    pub(super) fn unreadable(self, item: &ItemRef, error: &str) -> Result<(), CliError> {
+        let (kind, name) = (item.kind().as_str(), item.name().as_str());
+        self.write(Event::Unreadable { kind, name, error }, || {
+            format!("! {item} can't be read, and is left as it is: {error}")
         })
     }
 

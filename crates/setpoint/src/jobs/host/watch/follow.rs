@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use notify::event::{ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use setpoint_graph::{GraphId, ItemHandle, ItemRef};
 use setpoint_host::{File, Manifest, path_of};
@@ -195,19 +196,38 @@ impl Follower {
             return;
         }
         for path in &event.paths {
-            if self.watched.contains(path) && event.kind.is_remove() {
-                self.watched.remove(path);
+            if event.kind.is_remove() || is_moved_away(event.kind) {
+                self.let_go(path);
             }
             let yaml = path.extension().is_some_and(|e| e == "yaml" || e == "yml");
             let beside = path.parent() == Some(&self.manifests) && yaml;
             if beside || manifest.files().iter().any(|file| same_file(file, path)) {
                 seen.manifests = true;
             }
-            if let (Some(item), Some(items)) = (self.by_path.get(path), &mut seen.items) {
-                items.insert(item.clone());
+            if let Some(items) = &mut seen.items {
+                // A directory that comes or goes takes along what is in it.
+                let inside =
+                    self.by_path.range(path.clone()..).take_while(|(place, _)| place.starts_with(path));
+                items.extend(inside.map(|(_, item)| item.clone()));
             }
         }
     }
+
+    /// Does not follow a directory any more that is not at its path: another one may come there.
+    fn let_go(&mut self, path: &Path) {
+        let gone: Vec<PathBuf> =
+            self.watched.iter().filter(|watched| watched.starts_with(path)).cloned().collect();
+        for path in gone {
+            // The kernel may have let go of it already.
+            let _ = self.watcher.unwatch(&path);
+            self.watched.remove(&path);
+        }
+    }
+}
+
+/// Returns whether something is not at its path any more because it was renamed.
+fn is_moved_away(kind: EventKind) -> bool {
+    matches!(kind, EventKind::Modify(ModifyKind::Name(RenameMode::From | RenameMode::Both)))
 }
 
 /// Manifests are named as the person wrote them, events by their whole path.

@@ -1,0 +1,189 @@
+//! What is noted of items: in their state, and in the journal before something is done that a killed run could tell nobody of.
+
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use setpoint_engine::OpCx;
+
+use crate::fs::{FsError, Kind, Number};
+use crate::item::RootPath;
+use crate::process::Started;
+
+/// What is noted of a directory, a file or a link.
+///
+/// A path does not say which file it leads to: the directory around it may be another one tomorrow. So a directory is known by
+/// its own number, and what is in a directory by the number of that and its name there. A file has no number of its own here:
+/// whoever rewrites it, Setpoint or an editor, makes a new one in the place of the old.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct PlaceNote {
+    /// The number of the directory that it is known by. None where the file system keeps no numbers, and of what an earlier
+    /// version made: it is known by its path alone.
+    pub(crate) known_by: Option<Number>,
+    /// What was made for it, and is about to come to its place: forgotten when what came of the run is saved.
+    pub(crate) made: Option<Made>,
+    /// Where it was about to be moved, one after the other: forgotten when what came of the run is saved, and nothing failed.
+    pub(crate) moved: Vec<Move>,
+}
+
+/// What was made for an item: a creation that was cut off has come to its end if, and only if, that is what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Made {
+    /// This one.
+    This(Number),
+    /// It could only be made in its place, before anyone could know it.
+    Unseen(Unseen),
+}
+
+/// The word for what could only be made in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Unseen {
+    InPlace,
+}
+
+/// One rename.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Move {
+    pub(crate) from: RootPath,
+    pub(crate) to: RootPath,
+    /// Which one it is, whatever it is called.
+    pub(crate) number: Number,
+    /// The directory that it comes into, of what is known by that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) into: Option<Number>,
+}
+
+impl PlaceNote {
+    /// What is noted of the item that is operated on.
+    pub(crate) fn of(cx: &OpCx) -> Self {
+        cx.noted().unwrap_or_default()
+    }
+
+    /// Writes it down.
+    pub(crate) async fn write(&self, cx: &OpCx) -> Result<(), FsError> {
+        let noted = cx.note(self).await;
+        noted.map_err(|error| FsError::Unnoted { item: cx.item().to_string(), why: error.to_string() })
+    }
+
+    /// The directory that what is at a path has to be in; none if that is not known.
+    pub(crate) fn within(&self, path: &RootPath) -> Option<Number> {
+        let moved = self.moved.iter().rev().find(|one| one.to == *path);
+        moved.map_or(self.known_by, |one| one.into)
+    }
+
+    /// The number of a directory; none if it is not known.
+    pub(crate) fn directory(&self) -> Option<Number> {
+        let made = match self.made {
+            Some(Made::This(number)) => Some(number),
+            _ => None,
+        };
+        self.known_by.or_else(|| self.moved.last().map(|last| last.number)).or(made)
+    }
+
+    /// What is left to note when what is at a path has come to its end.
+    pub(crate) fn settled(&self, kind: Kind, path: &RootPath) -> Self {
+        let known_by = if kind == Kind::Directory { self.known_by } else { self.within(path) };
+        Self { known_by, ..Self::default() }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.made.is_none() && self.moved.is_empty()
+    }
+}
+
+/// All of it, as it is written while something is done.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unsettled {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    known_by: Option<Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    made: Option<Made>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    moved: Vec<Move>,
+}
+
+impl Serialize for PlaceNote {
+    /// Most are settled, and one of each item is kept in memory: those are a short text.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.is_settled() {
+            return self.known_by.serialize(serializer);
+        }
+        let Self { known_by, made, moved } = self.clone();
+        Unsettled { known_by, made, moved }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for PlaceNote {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PlaceNoteVisitor)
+    }
+}
+
+struct PlaceNoteVisitor;
+
+impl<'de> Visitor<'de> for PlaceNoteVisitor {
+    type Value = PlaceNote;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("what is noted of something that has a place")
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<PlaceNote, E> {
+        Ok(PlaceNote::default())
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<PlaceNote, E> {
+        Ok(PlaceNote { known_by: Some(text.parse().map_err(E::custom)?), ..PlaceNote::default() })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PlaceNote, A::Error> {
+        let Unsettled { known_by, made, moved } = Unsettled::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(PlaceNote { known_by, made, moved })
+    }
+}
+
+/// What is noted of a command before something is done. It is forgotten when what came of the run is saved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum PassingNote {
+    /// Its `apply` was about to be run: what `check` finds from then on is our doing.
+    Applying,
+}
+
+/// What is noted of a process for as long as it is there. It is saved with what came of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LastingNote {
+    /// The process that runs for it.
+    Started(Started),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_settled_note_is_a_short_text_and_all_notes_are_read_back() {
+        let number: Number = "7@5.6".parse().unwrap();
+        let path = |text: &str| RootPath::new(text).unwrap();
+        let settled = PlaceNote { known_by: Some(number), ..PlaceNote::default() };
+        assert_eq!(serde_json::to_string(&settled).unwrap(), "\"7@5.6\"");
+        let moved = vec![Move { from: path("a"), to: path("b"), number, into: Some(number) }];
+        for note in [
+            PlaceNote::default(),
+            PlaceNote { made: Some(Made::Unseen(Unseen::InPlace)), ..settled.clone() },
+            PlaceNote { made: Some(Made::This(number)), ..PlaceNote::default() },
+            PlaceNote { moved, ..settled.clone() },
+            settled,
+        ] {
+            let value = serde_json::to_value(&note).unwrap();
+            assert_eq!(PlaceNote::deserialize(&value).unwrap(), note, "{value}");
+        }
+        let other = serde_json::to_value(&PassingNote::Applying).unwrap();
+        assert!(PlaceNote::deserialize(&other).is_err());
+    }
+}

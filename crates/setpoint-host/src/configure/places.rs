@@ -1,0 +1,347 @@
+//! Where things are: a path leads to an item only through the directory that the item is known by.
+//!
+//! A rename and the engine's record of its end are two steps, and a directory that moves takes along what is inside of it,
+//! which is told so one item at a time. So whoever looks for an item at its path first asks whether that leads to the directory
+//! that was noted of it. If it does not, the directory may be where another item, or a note of a rename, says; if it is not,
+//! what is at the path is not the item, whatever it holds.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use setpoint_graph::ItemRef;
+
+use super::notes::PlaceNote;
+use crate::fs::{FsError, Kind, Number, Root};
+use crate::item::RootPath;
+
+/// How many directories around a thing may have moved, one inside the other.
+const NESTED: usize = 16;
+
+/// Where an item is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Location {
+    pub(crate) path: RootPath,
+    /// The directory that it has to be in when something is done to it; none if that is not known, or nothing is there.
+    pub(crate) within: Option<Number>,
+}
+
+/// The places of all directories that are known.
+#[derive(Debug, Default)]
+pub(crate) struct Places(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    by_number: BTreeMap<Number, Vec<RootPath>>,
+    /// Those that were moved since what the engine knows was saved.
+    moved: BTreeMap<ItemRef, Moved>,
+}
+
+/// A directory that was moved: which one, and where it was or is.
+#[derive(Debug)]
+struct Moved {
+    number: Number,
+    paths: Vec<RootPath>,
+}
+
+impl Places {
+    /// Forgets all directories.
+    pub(crate) fn clear(&self) {
+        *self.known() = Known::default();
+    }
+
+    /// Learns where a directory is, from its path and what is noted of it.
+    pub(crate) fn learn(&self, item: &ItemRef, path: &RootPath, note: &PlaceNote) {
+        let Some(number) = note.directory() else { return };
+        let mut paths = vec![path.clone()];
+        paths.extend(note.moved.iter().rev().flat_map(|one| [one.to.clone(), one.from.clone()]));
+        let mut known = self.known();
+        known.by_number.entry(number).or_default().extend(paths.iter().cloned());
+        if !note.moved.is_empty() {
+            known.moved.insert(item.clone(), Moved { number, paths });
+        }
+    }
+
+    /// Where a directory is now. Another one in its place is an error.
+    pub(crate) fn directory(
+        &self,
+        root: &Root,
+        path: &RootPath,
+        note: &PlaceNote,
+    ) -> Result<Location, FsError> {
+        let at = |path: &RootPath| Ok(Location { path: path.clone(), within: None });
+        let Some(number) = note.directory() else {
+            // Only its path is known.
+            let carried = || self.known().carried(root, path, NESTED).into_iter();
+            let there = if root.stat(path)?.is_none() {
+                carried().find(|path| root.directory(path.as_str()).is_some())
+            } else {
+                None
+            };
+            return at(&there.unwrap_or_else(|| path.clone()));
+        };
+        let is = |path: &RootPath| root.directory(path.as_str()).is_some_and(|found| number.is(found));
+        let own = || note.moved.iter().rev().flat_map(|one| [&one.to, &one.from]);
+        if let Some(path) = std::iter::once(path).chain(own()).find(|path| is(path)) {
+            return at(path);
+        }
+        let known = self.known();
+        let carried = std::iter::once(path).chain(own()).flat_map(|path| known.carried(root, path, NESTED));
+        if let Some(path) = carried.into_iter().find(|path| is(path)) {
+            return at(&path);
+        }
+        if let Some(path) = known.find(root, number, NESTED) {
+            return at(&path);
+        }
+        match root.stat(path)? {
+            Some(found) if found.kind == Kind::Directory => Err(FsError::replaced(path)),
+            _ => at(path),
+        }
+    }
+
+    /// Where a file or a link is now: at its path, or where it has moved. What is at its path in another directory than before
+    /// is an error.
+    pub(crate) fn entry(&self, root: &Root, path: &RootPath, note: &PlaceNote) -> Result<Location, FsError> {
+        let is_within =
+            |path: &RootPath, within: Number| root.holder(path).is_some_and(|found| within.is(found));
+        if note.moved.is_empty()
+            && let Some(within) = note.known_by
+            && is_within(path, within)
+        {
+            return Ok(Location { path: path.clone(), within: Some(within) });
+        }
+        // Its own moves, one after the other.
+        let mut trail = vec![(path, note.within(path))];
+        for own in &note.moved {
+            if trail.last().is_some_and(|(at, _)| **at == own.from) {
+                trail.push((&own.to, own.into));
+            }
+        }
+        let known = self.known();
+        let mut places: Vec<Location> = Vec::new();
+        let mut at_its_path = 0;
+        for (step, (path, within)) in trail.into_iter().enumerate() {
+            let mut candidates = vec![path.clone()];
+            if let Some(directory) = within.and_then(|within| known.find(root, within, NESTED)) {
+                candidates.extend(RootPath::new(&format!("{directory}/{}", path.file_name())));
+            }
+            candidates.extend(known.carried(root, path, NESTED));
+            let candidates =
+                candidates.into_iter().filter(|path| within.is_none_or(|within| is_within(path, within)));
+            places.extend(candidates.map(|path| Location { path, within }));
+            if step == 0 {
+                at_its_path = places.len();
+            }
+        }
+        if let Some(last) = note.moved.last() {
+            for place in &places {
+                // It is the very one that was moved.
+                if root.number(&place.path)?.is_some_and(|found| last.number.is(found)) {
+                    return Ok(place.clone());
+                }
+            }
+        }
+        // Its content may have been replaced since: it is at its path, or at the last place where something is.
+        places.get_mut(at_its_path..).unwrap_or_default().reverse();
+        for place in places {
+            if root.stat(&place.path)?.is_some() {
+                return Ok(place);
+            }
+        }
+        match root.stat(path)? {
+            Some(_) => Err(FsError::elsewhere(path)),
+            None => Ok(Location { path: path.clone(), within: None }),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    /// Where a directory is, of those that are known.
+    fn find(&self, root: &Root, number: Number, nested: usize) -> Option<RootPath> {
+        let paths = self.by_number.get(&number)?;
+        self.find_at(root, number, paths, nested)
+    }
+
+    fn find_at(&self, root: &Root, number: Number, paths: &[RootPath], nested: usize) -> Option<RootPath> {
+        let is = |path: &RootPath| root.directory(path.as_str()).is_some_and(|found| number.is(found));
+        let there = paths.iter().find(|path| is(path)).cloned();
+        there.or_else(|| paths.iter().flat_map(|path| self.carried(root, path, nested)).find(|path| is(path)))
+    }
+
+    /// Where a path may lead now that directories around it have moved.
+    fn carried(&self, root: &Root, path: &RootPath, nested: usize) -> Vec<RootPath> {
+        let Some(nested) = nested.checked_sub(1) else { return Vec::new() };
+        let mut places = Vec::new();
+        for Moved { number, paths } in self.moved.values() {
+            let inside = |around: &RootPath| path.as_str().strip_prefix(around.as_str())?.strip_prefix('/');
+            let Some(inside) = paths.iter().find_map(inside) else { continue };
+            if let Some(there) = self.find_at(root, *number, paths, nested) {
+                places.extend(RootPath::new(&format!("{there}/{inside}")));
+            }
+        }
+        places
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::configure::notes::Move;
+
+    struct Sandbox {
+        directory: tempfile::TempDir,
+        root: Root,
+        places: Places,
+    }
+
+    impl Sandbox {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let root = Root::open(directory.path()).unwrap();
+            Self { directory, root, places: Places::default() }
+        }
+
+        fn at(&self, path: &str) -> PathBuf {
+            self.directory.path().join(path)
+        }
+
+        fn note_of(&self, path: &str) -> PlaceNote {
+            let path = RootPath::new(path).unwrap();
+            let known_by = match self.root.stat(&path).unwrap() {
+                Some(found) if found.kind == Kind::Directory => self.root.lasting_directory(path.as_str()),
+                _ => self.root.lasting_holder(&path),
+            };
+            PlaceNote { known_by, ..PlaceNote::default() }
+        }
+
+        fn note_move(&self, note: &mut PlaceNote, from: &str, to: &str) {
+            let (from, to) = (path(from), path(to));
+            let number = self.root.number(&from).unwrap().unwrap();
+            let into = self.root.lasting_holder(&to);
+            note.moved.push(Move { from, to, number, into });
+        }
+
+        fn rename(&self, note: &mut PlaceNote, from: &str, to: &str) {
+            self.note_move(note, from, to);
+            fs::rename(self.at(from), self.at(to)).unwrap();
+        }
+
+        fn file(&self, from: &str, note: &PlaceNote) -> String {
+            self.places.entry(&self.root, &path(from), note).unwrap().path.to_string()
+        }
+    }
+
+    fn path(text: &str) -> RootPath {
+        RootPath::new(text).unwrap()
+    }
+
+    fn directory(name: &str) -> ItemRef {
+        ItemRef::new("directory", name)
+    }
+
+    #[test]
+    fn a_rename_that_nobody_could_note_any_more_is_told_from_a_loss() {
+        let sandbox = Sandbox::new();
+        fs::write(sandbox.at("old"), "x").unwrap();
+        let mut note = sandbox.note_of("old");
+        sandbox.note_move(&mut note, "old", "new");
+        assert_eq!(sandbox.file("old", &note), "old", "not yet");
+        fs::rename(sandbox.at("old"), sandbox.at("new")).unwrap();
+        assert_eq!(sandbox.file("old", &note), "new", "killed after it");
+        assert_eq!(sandbox.file("old", &sandbox.note_of("old")), "old", "another item");
+        fs::write(sandbox.at("old"), "somebody else's").unwrap();
+        assert_eq!(sandbox.file("old", &note), "new", "it is the very one that was moved");
+        fs::remove_file(sandbox.at("old")).unwrap();
+        fs::write(sandbox.at("beside"), "replaced").unwrap();
+        fs::rename(sandbox.at("beside"), sandbox.at("new")).unwrap();
+        assert_eq!(sandbox.file("old", &note), "new", "with another content");
+    }
+
+    #[test]
+    fn several_moves_lead_to_the_last_place_where_something_is() {
+        let sandbox = Sandbox::new();
+        fs::write(sandbox.at("a"), "x").unwrap();
+        let mut note = sandbox.note_of("a");
+        sandbox.rename(&mut note, "a", "b");
+        sandbox.rename(&mut note, "b", "c");
+        fs::write(sandbox.at("b"), "another").unwrap();
+        assert_eq!(sandbox.file("a", &note), "c");
+        sandbox.note_move(&mut note, "c", "d");
+        assert_eq!(sandbox.file("a", &note), "c", "noted, and not done");
+    }
+
+    #[test]
+    fn what_is_inside_of_a_moved_directory_is_found() {
+        let sandbox = Sandbox::new();
+        fs::create_dir_all(sandbox.at("old/in")).unwrap();
+        fs::write(sandbox.at("old/in/f"), "x").unwrap();
+        let (file, mut note) = (sandbox.note_of("old/in/f"), sandbox.note_of("old"));
+        sandbox.rename(&mut note, "old", "new");
+        sandbox.places.learn(&directory("d"), &path("old"), &note);
+        assert_eq!(sandbox.file("old/in/f", &file), "new/in/f");
+        assert_eq!(
+            sandbox.file("old/in/f", &PlaceNote::default()),
+            "new/in/f",
+            "of what an earlier version made"
+        );
+        assert_eq!(sandbox.file("old/in/g", &file), "old/in/g", "it is not there");
+        // On its way back it is still found, before and after the rename.
+        sandbox.note_move(&mut note, "new", "old");
+        sandbox.places.learn(&directory("d"), &path("old"), &note);
+        assert_eq!(sandbox.file("old/in/f", &file), "new/in/f");
+        // Also when the directory around that moves.
+        fs::create_dir(sandbox.at("outer")).unwrap();
+        let mut outer = sandbox.note_of("outer");
+        sandbox.rename(&mut note, "new", "outer/new");
+        sandbox.places.learn(&directory("d"), &path("old"), &note);
+        sandbox.rename(&mut outer, "outer", "other");
+        sandbox.places.learn(&directory("outer"), &path("outer"), &outer);
+        assert_eq!(sandbox.file("old/in/f", &file), "other/new/in/f");
+        assert_eq!(
+            sandbox.places.directory(&sandbox.root, &path("old"), &note).unwrap().path,
+            path("other/new")
+        );
+    }
+
+    #[test]
+    fn what_can_not_be_looked_at_is_not_taken_for_gone() {
+        let sandbox = Sandbox::new();
+        fs::create_dir(sandbox.at("d")).unwrap();
+        fs::write(sandbox.at("d/old"), "x").unwrap();
+        let mut note = sandbox.note_of("d/old");
+        sandbox.rename(&mut note, "d/old", "d/new");
+        fs::rename(sandbox.at("d"), sandbox.at("away")).unwrap();
+        std::os::unix::fs::symlink("/", sandbox.at("d")).unwrap();
+        assert!(sandbox.places.entry(&sandbox.root, &path("d/old"), &note).is_err());
+    }
+
+    #[test]
+    fn what_is_behind_another_directory_than_before_is_not_the_item() {
+        let sandbox = Sandbox::new();
+        fs::create_dir(sandbox.at("d")).unwrap();
+        fs::write(sandbox.at("d/f"), "x").unwrap();
+        let (file, dir) = (sandbox.note_of("d/f"), sandbox.note_of("d"));
+        fs::rename(sandbox.at("d"), sandbox.at("away")).unwrap();
+        assert_eq!(sandbox.file("d/f", &file), "d/f", "it is gone");
+        fs::create_dir(sandbox.at("d")).unwrap();
+        assert_eq!(sandbox.file("d/f", &file), "d/f", "nothing is there");
+        fs::write(sandbox.at("d/f"), "x").unwrap();
+        let entry = || sandbox.places.entry(&sandbox.root, &path("d/f"), &file);
+        assert!(matches!(entry(), Err(FsError::Elsewhere { .. })), "{:?}", entry());
+        let replaced = sandbox.places.directory(&sandbox.root, &path("d"), &dir);
+        assert!(matches!(replaced, Err(FsError::Replaced { .. })), "{replaced:?}");
+        fs::remove_dir_all(sandbox.at("d")).unwrap();
+        std::os::unix::fs::symlink("away", sandbox.at("d")).unwrap();
+        assert_eq!(entry().unwrap().path, path("d/f"), "a link to the very directory leads to the very file");
+        // One that another item says it is in is where that is.
+        fs::remove_file(sandbox.at("d")).unwrap();
+        sandbox.places.learn(&directory("d"), &path("away"), &dir);
+        assert_eq!(entry().unwrap().path, path("away/f"));
+    }
+}

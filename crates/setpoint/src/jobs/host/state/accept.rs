@@ -1,0 +1,148 @@
+//! `setpoint state accept` and `setpoint state relocate`: what was copied, restored or moved by hand is looked after again.
+//!
+//! Items are known by the directories that they are in. Whoever replaces one, or the root, says so here. Nothing is lost by
+//! that: what is not as it was is kept, as if it were adopted, and put back in the end.
+
+use std::collections::BTreeSet;
+
+use setpoint_engine::{CurrentGraph, Engine, ItemState, Presence, Refreshed, Selection};
+use setpoint_graph::{ItemRef, Node};
+use setpoint_host::{Host, Process, path_of, registry};
+
+use super::super::args::{LockArgs, SetArgs};
+use super::super::error::Error;
+use super::super::root::Place;
+use super::super::set::{Set, is_there, not_remembered};
+use crate::error::CliError;
+use crate::report::print;
+use crate::service::runtime;
+
+pub(super) fn accept(items: &[ItemRef], args: &SetArgs, lock: LockArgs) -> Result<u8, CliError> {
+    let set = Set::load_to_remove(args)?;
+    let (writer, mut graph) = set.lock("state accept", lock)?;
+    if let Some(unknown) = items.iter().find(|item| !graph.contains(item)) {
+        return Err(not_remembered(unknown, Some(&graph)));
+    }
+    let host = set.host(&graph)?;
+    let wanted = with_inside(&graph, items);
+    let Accepted { items: accepted, refreshed } = take_over_places(&host, &mut graph, &wanted)?;
+    if let Some((item, why)) = refreshed.unreadable.first() {
+        return Err(Error::Unreadable(vec![format!("{item}: {why}")]).into());
+    }
+    if accepted.is_empty() {
+        print("Everything is in the directories where it was, and nothing was changed.\n")?;
+        return Ok(0);
+    }
+    let kept = keep(&host, &mut graph, &accepted, &refreshed)?;
+    writer.save(&graph, None)?;
+    for item in &accepted {
+        let how = if kept.contains(item) {
+            "; it is not as it was, so that what is there is kept, and put back in the end"
+        } else {
+            ""
+        };
+        print(&format!("{item} is looked after where it is now{how}.\n"))?;
+    }
+    Ok(0)
+}
+
+/// Takes over the root that the manifests say now.
+pub(super) fn relocate(partly: bool, args: &SetArgs, lock: LockArgs) -> Result<u8, CliError> {
+    let set = Set::load(args)?;
+    let (writer, mut graph) = set.state.lock(set.name(), "state relocate", lock.lock_timeout)?;
+    let place = Place::of(set.manifest.root())?;
+    if place.check(writer.place().as_deref(), &graph).is_ok() {
+        print(&format!("{}: everything is in {} already.\n", set.name(), set.manifest.root().display()))?;
+        return Ok(0);
+    }
+    let is_running = |node: &Node<'_, ItemState>| {
+        let state = node.state().map(ItemState::presence);
+        node.item().get::<Process>().is_some() && state == Some(Presence::Present)
+    };
+    let running: Vec<ItemRef> =
+        graph.items().filter(is_running).map(|node| node.reference().clone()).collect();
+    if !running.is_empty() {
+        return Err(Error::Running(running).into());
+    }
+    let host = set.host(&graph)?;
+    let all = with_inside(&graph, &[]);
+    let Accepted { refreshed, .. } = take_over_places(&host, &mut graph, &all)?;
+    let unreadable = refreshed.unreadable.iter().map(|(item, _)| item);
+    let missing: Vec<ItemRef> =
+        refreshed.drifted.iter().map(|drifted| &drifted.item).chain(unreadable).cloned().collect();
+    if !missing.is_empty() && !partly {
+        return Err(Error::NotMoved(missing).into());
+    }
+    keep(&host, &mut graph, &all, &refreshed)?;
+    writer.set_place(place.text());
+    writer.save(&graph, None)?;
+    print(&format!("{}: everything is in {} now.\n", set.name(), set.manifest.root().display()))?;
+    if !missing.is_empty() {
+        print(
+            "Some of it is not there, or not as it was; `setpoint plan` shows what `setpoint apply` would do.\n",
+        )?;
+    }
+    Ok(0)
+}
+
+/// Items that are there with all that is inside of them; all that are there where none is named.
+fn with_inside(graph: &CurrentGraph, items: &[ItemRef]) -> BTreeSet<ItemRef> {
+    let around: Vec<String> = items
+        .iter()
+        .filter_map(|item| graph.item(item).and_then(path_of))
+        .map(|path| format!("{path}/"))
+        .collect();
+    let is_wanted = |node: &Node<'_, ItemState>| {
+        let path = path_of(node.item()).map(ToString::to_string).unwrap_or_default();
+        items.is_empty()
+            || items.contains(node.reference())
+            || around.iter().any(|around| path.starts_with(around))
+    };
+    let wanted = graph.items().filter(|node| is_there(graph, node.reference()) && is_wanted(node));
+    wanted.map(|node| node.reference().clone()).collect()
+}
+
+struct Accepted {
+    /// What was in another directory than before.
+    items: BTreeSet<ItemRef>,
+    /// What is there now.
+    refreshed: Refreshed,
+}
+
+/// Knows items by the directories that they are in now, and reads them there.
+fn take_over_places(
+    host: &Host,
+    graph: &mut CurrentGraph,
+    items: &BTreeSet<ItemRef>,
+) -> Result<Accepted, CliError> {
+    let accepted = host.accept(graph, items);
+    let engine = Engine::new(registry(host));
+    let selection = Selection::items(items.iter().cloned());
+    let refreshed = runtime()?.block_on(engine.refresh(&mut graph.clone(), &selection));
+    Ok(Accepted { items: accepted, refreshed })
+}
+
+/// Keeps what is there of accepted items that are not as they were. It is not known who put that there.
+fn keep(
+    host: &Host,
+    graph: &mut CurrentGraph,
+    accepted: &BTreeSet<ItemRef>,
+    refreshed: &Refreshed,
+) -> Result<BTreeSet<ItemRef>, CliError> {
+    let mut kept = BTreeSet::new();
+    let changed = refreshed.drifted.iter().filter(|drifted| accepted.contains(&drifted.item));
+    for drifted in changed {
+        let (Some(found), Some(node)) = (&drifted.found, graph.node_of(&drifted.item)) else { continue };
+        if path_of(found).is_none() {
+            continue;
+        }
+        let failed = |error| Error::Unreadable(vec![format!("{}: {error}", drifted.item)]);
+        host.keep_original(found).map_err(failed)?;
+        let (path, item) = (node.path(), node.item().clone());
+        if let Some(state) = node.state().cloned() {
+            graph.put_item_with_state(&path, item, state.adopted())?;
+        }
+        kept.insert(drifted.item.clone());
+    }
+    Ok(kept)
+}
