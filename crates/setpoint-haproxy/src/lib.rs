@@ -22,7 +22,6 @@
 
 pub mod check;
 pub mod compare;
-pub mod conformance;
 pub mod edit;
 pub mod keywords;
 pub mod model;

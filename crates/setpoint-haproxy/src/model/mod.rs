@@ -19,7 +19,7 @@ mod json;
 mod kind;
 mod object;
 mod read;
-pub(crate) mod spelling;
+pub mod spelling;
 mod write;
 
 use std::sync::Arc;

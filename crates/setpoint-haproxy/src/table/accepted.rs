@@ -3,18 +3,17 @@
 use std::sync::LazyLock;
 
 use super::grammar::cut;
-use super::{Directives, Row, SOURCES, collect_fields};
+use super::{Directives, Row, collect_fields, source};
 use crate::model::{Field, ObjectKind, Version};
-
-/// What HAProxy accepts and the schema has no place for: forms of lines, options, and values that it does not look at.
-const TEXT: [&str; 2] = [include_str!("rows/text.txt"), include_str!("rows/tolerated.txt")];
 
 /// Returns the table with all that HAProxy accepts beside what the schema has a place for; it is read once.
 pub(crate) fn accepted() -> &'static Directives {
     static ACCEPTED: LazyLock<Directives> = LazyLock::new(|| {
-        let sources: Vec<&'static str> = SOURCES.into_iter().chain(TEXT).collect();
+        let mut sources = source::schema();
+        let last_of_schema = sources.len() - 1;
+        sources.extend(source::beside());
         let mut table = Directives::of(&sources);
-        let of_schema = table.ends.get(SOURCES.len() - 1).copied().unwrap_or_default();
+        let of_schema = table.ends.get(last_of_schema).copied().unwrap_or_default();
         let (schema, text) = table.rows.split_at_mut(of_schema);
         for row in text {
             row.text = row.text.or(Some(Text::Further));

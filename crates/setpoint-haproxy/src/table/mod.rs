@@ -50,7 +50,8 @@ mod rules;
 pub(crate) mod samples;
 mod secrets;
 mod shape;
-pub(crate) mod units;
+mod source;
+pub mod units;
 pub(crate) mod write;
 
 use std::sync::LazyLock;
@@ -64,20 +65,9 @@ use crate::model::{Field, ObjectKind, Version};
 use grammar::{Direction, Item, Piece, Type, Versions, cut, first_word};
 use shape::{collect_shape, mentions, path_of};
 
-/// The text of the table.
-const SOURCES: [&str; 7] = [
-    include_str!("rows/global.txt"),
-    include_str!("rows/proxies.txt"),
-    include_str!("rows/servers.txt"),
-    include_str!("rows/binds.txt"),
-    include_str!("rows/rules.txt"),
-    include_str!("rows/checks.txt"),
-    include_str!("rows/sections.txt"),
-];
-
 /// Returns the table; it is read once.
 pub fn directives() -> &'static Directives {
-    static DIRECTIVES: LazyLock<Directives> = LazyLock::new(|| Directives::of(&SOURCES));
+    static DIRECTIVES: LazyLock<Directives> = LazyLock::new(|| Directives::of(&source::schema()));
     &DIRECTIVES
 }
 
@@ -422,7 +412,7 @@ impl Directives {
     }
 
     /// Says whether a property of this name can hold several words.
-    pub(crate) fn takes_words(&self, name: &str) -> bool {
+    pub fn takes_words(&self, name: &str) -> bool {
         fn any(shape: &Shape, name: &str) -> bool {
             shape.slots.iter().any(|(path, slot)| {
                 let named = path.rsplit('.').next() == Some(name);

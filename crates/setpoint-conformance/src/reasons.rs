@@ -2,12 +2,13 @@
 
 use serde_json::Value as Json;
 
-use super::case::without_zeros;
-use super::{Difference, Verdict};
-use crate::model::ModelError;
-use crate::model::spelling::{one_word, split};
-use crate::table::directives;
-use crate::table::units::read_time;
+use setpoint_haproxy::model::ModelError;
+use setpoint_haproxy::model::spelling::{one_word, split};
+use setpoint_haproxy::table::directives;
+use setpoint_haproxy::table::units::read_time;
+
+use crate::case::without_zeros;
+use crate::Difference;
 
 /// A reason to differ from the original.
 #[derive(Debug)]
@@ -31,10 +32,9 @@ impl Reason {
 pub const REASONS: &[Reason] = &[
     Reason {
         name: "refused",
-        why: "HAProxy refuses what the original writes or keeps, so there is nothing to agree with: the model refuses it, \
-              writes something else, or can't know what HAProxy knows.",
+        why: "HAProxy refuses what the original writes, and the model refuses to write it.",
         applies: |difference| {
-            difference.accepted == Some(false) && difference.verdict != Some(Verdict::Unexplained)
+            difference.accepted == Some(false) && matches!(&difference.text, Some((_, Err(_))))
         },
     },
     Reason {
@@ -251,7 +251,7 @@ fn is_unwritten(difference: &Difference) -> bool {
         leaves(json, &mut all);
         all.len()
     };
-    difference.kind == super::Kind::Model
+    difference.kind == crate::Kind::Model
         && !ours.is_null()
         && said(theirs, &difference.recorded) < count(theirs)
         && contains(theirs, ours)

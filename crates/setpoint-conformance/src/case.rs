@@ -5,9 +5,12 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::{Outcome, REASONS, Verdict};
-use crate::model::{Context, ModelError, Object, ObjectKind, SectionModel, Version, section_model};
-use crate::text::{Document, SectionKind};
+use setpoint_haproxy::model::{
+    Context, ModelError, Object, ObjectKind, SectionModel, Version, section_model,
+};
+use setpoint_haproxy::text::{Document, SectionKind};
+
+use crate::{Outcome, REASONS, Verdict};
 
 /// Tells the two kinds of recordings apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -303,7 +306,7 @@ fn without_base(lines: &[String], recorded: &[String]) -> Vec<String> {
 }
 
 /// Says whether lines are the same but for blanks: the original leaves some where a value is missing.
-pub(super) fn same_lines(ours: &[String], recorded: &[String]) -> bool {
+pub(crate) fn same_lines(ours: &[String], recorded: &[String]) -> bool {
     // Children with names come in an order that differs from run to run.
     let is_named = |words: &Vec<String>| words.first().is_some_and(|word| NAMED.contains(&word.as_str()));
     let split = |lines: &[String]| {
@@ -343,7 +346,7 @@ fn read_section(kind: ObjectKind, lines: &[String], full: bool, cx: &Context) ->
     );
     // Up to 3.1 a store holds what it loads, full or not.
     let full = full || (kind == ObjectKind::CrtStore && cx.api <= Version::V3_1);
-    if full { Some(model.to_json(cx)) } else { model.object.as_ref().map(crate::model::Object::to_json) }
+    if full { Some(model.to_json(cx)) } else { model.object.as_ref().map(Object::to_json) }
 }
 
 /// Returns the keyword that opens a section.
