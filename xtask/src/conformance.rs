@@ -108,7 +108,10 @@ fn print_json(report: &Report) {
     }
     for reason in REASONS {
         let cases = report.reasoned.get(reason.name).map_or(0, Vec::len);
-        println!("{}", serde_json::json!({ "conformance": "haproxy", "reason": reason.name, "cases": cases }));
+        println!(
+            "{}",
+            serde_json::json!({ "conformance": "haproxy", "reason": reason.name, "cases": cases })
+        );
     }
 }
 
@@ -188,6 +191,9 @@ fn show(difference: &Difference) {
         println!("  from        {:?}", difference.recorded);
         println!("  read        {theirs}");
         println!("  ours        {ours}");
+    }
+    for line in difference.unmodelled.iter().filter(|line| !difference.blamed.contains(line)) {
+        println!("  as text     {line}");
     }
     println!();
 }

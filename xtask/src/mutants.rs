@@ -73,7 +73,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let files = read_rows(&folder, args.file.as_deref())?;
     let mut candidates: Vec<Candidate<'_>> = files
         .iter()
-        .flat_map(|(file, text)| mutants(text).into_iter().map(move |mutant| Candidate { file, text, mutant }))
+        .flat_map(|(file, text)| {
+            mutants(text).into_iter().map(move |mutant| Candidate { file, text, mutant })
+        })
         .collect();
     let all = candidates.len();
     shuffle(&mut candidates, args.seed);

@@ -140,11 +140,14 @@ fn changed_rows(row: &str) -> Vec<String> {
         for (at, _) in sections.match_indices(|c: char| c.is_ascii_lowercase()).filter(|_| several) {
             let mut fewer = sections.to_owned();
             fewer.replace_range(at..=at, "-");
-            changed.push(Columns { sections: Some(&fewer), attributes: columns.attributes.clone(), ..columns }.row());
+            changed.push(
+                Columns { sections: Some(&fewer), attributes: columns.attributes.clone(), ..columns }.row(),
+            );
         }
     }
     for versions in other_versions(columns.versions) {
-        changed.push(Columns { versions: &versions, attributes: columns.attributes.clone(), ..columns }.row());
+        changed
+            .push(Columns { versions: &versions, attributes: columns.attributes.clone(), ..columns }.row());
     }
     for grammar in other_grammars(columns.grammar) {
         changed.push(Columns { grammar: &grammar, attributes: columns.attributes.clone(), ..columns }.row());
@@ -180,7 +183,8 @@ fn other_grammars(grammar: &str) -> Vec<String> {
         words.join(" ")
     };
     for (at, word) in words.iter().enumerate() {
-        if word.len() > 1 && word.starts_with(|c: char| c.is_ascii_lowercase()) && !word.contains(['=', '(']) {
+        if word.len() > 1 && word.starts_with(|c: char| c.is_ascii_lowercase()) && !word.contains(['=', '('])
+        {
             others.push(with(at, &format!("{word}-x")));
         }
         if let Some((before, values)) = word.split_once('[').filter(|_| word.starts_with('<'))
@@ -189,7 +193,9 @@ fn other_grammars(grammar: &str) -> Vec<String> {
         {
             others.push(with(at, &format!("{before}[{fewer}]{after}")));
         }
-        for (ty, other) in [(":toggle>", ":flag>"), (":flag>", ":toggle>"), (":int>", ">"), (":int0>", ":int>")] {
+        for (ty, other) in
+            [(":toggle>", ":flag>"), (":flag>", ":toggle>"), (":int>", ">"), (":int0>", ":int>")]
+        {
             if let Some(before) = word.strip_suffix(ty) {
                 others.push(with(at, &format!("{before}{other}")));
             }
@@ -214,9 +220,9 @@ fn other_grammars(grammar: &str) -> Vec<String> {
 
 /// Another default.
 fn other_default(attribute: &str) -> Option<String> {
-    let (name, value) = attribute.split_once('=').filter(|(name, _)| {
-        *name == "default" || name.starts_with("default@") || *name == "implied"
-    })?;
+    let (name, value) = attribute
+        .split_once('=')
+        .filter(|(name, _)| *name == "default" || name.starts_with("default@") || *name == "implied")?;
     let other = match value {
         "enabled" => "disabled".to_owned(),
         "disabled" => "enabled".to_owned(),
@@ -266,7 +272,8 @@ mod tests {
     #[test]
     fn forms_of_one_directive_change_places() {
         let rows = "[backend]\n*  balance a=x\n*  balance <a>\n*  mode <mode>\n";
-        let moved: Vec<_> = mutants(rows).into_iter().filter(|mutant| mutant.change == Change::Moved).collect();
+        let moved: Vec<_> =
+            mutants(rows).into_iter().filter(|mutant| mutant.change == Change::Moved).collect();
         assert_eq!(moved, [Mutant { line: 1, change: Change::Moved }]);
         assert_eq!(moved[0].apply(rows), "[backend]\n*  balance <a>\n*  balance a=x\n*  mode <mode>\n");
     }

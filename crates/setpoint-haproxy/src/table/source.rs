@@ -6,7 +6,10 @@
 /// A file of rows.
 #[derive(Clone, Copy, Debug)]
 struct File {
-    #[cfg_attr(not(feature = "mutants"), expect(dead_code, reason = "only a changed file is looked for by name"))]
+    #[cfg_attr(
+        not(feature = "mutants"),
+        expect(dead_code, reason = "only a changed file is looked for by name")
+    )]
     name: &'static str,
     text: &'static str,
 }

@@ -27,7 +27,9 @@ static CORPUS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         std::env::var_os("SETPOINT_FUZZ_CORPUS").map(Into::into).into_iter().collect();
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+        for entry in
+            std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        {
             let path = entry.unwrap().path();
             if path.is_dir() { folders.push(path) } else { files.push(path) }
         }
@@ -117,8 +119,7 @@ fn changed(bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
 
 /// Lines that are left out, repeated, moved, or that get a word of another line.
 fn rearranged(bytes: &[u8], random: &mut Random) -> Vec<u8> {
-    let mut lines: Vec<Vec<u8>> =
-        bytes.split_inclusive(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect();
+    let mut lines: Vec<Vec<u8>> = bytes.split_inclusive(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect();
     for _ in 0..=random.below(8) {
         let (from, to) = (random.below(lines.len()), random.below(lines.len() + 1));
         let Some(line) = lines.get(from).cloned() else { break };
