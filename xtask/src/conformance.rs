@@ -3,17 +3,12 @@
 mod check;
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use flate2::read::GzDecoder;
-use setpoint_haproxy::conformance::{Count, Difference, Kind, ONLY_HAPROXY, REASONS, Refused, Report};
+use setpoint_conformance::{Count, Difference, Kind, ONLY_HAPROXY, REASONS, Refused, Report, recordings};
 use setpoint_haproxy::model::Version;
-
-use crate::workspace;
 
 /// Arguments of `cargo xtask conformance`.
 #[derive(Debug, clap::Args)]
@@ -52,15 +47,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let (Subject::Check, Some(corpus)) = (args.subject, &args.corpus) {
         return check::run(corpus, args.json, args.show);
     }
-    let folder = match &args.recordings {
-        Some(folder) => folder.clone(),
-        None => workspace::root().join("crates/setpoint-haproxy/tests/data/recordings"),
-    };
+    let folder = args.recordings.clone().unwrap_or_else(recordings::committed);
     let mut report = Report::default();
     let mut found = 0;
     for version in Version::ALL {
-        let model = recording(&folder, version, "model")?;
-        let text = recording(&folder, version, "text")?;
+        let model = recordings::read(&folder, &format!("{version}.model"))?;
+        let text = recordings::read(&folder, &format!("{version}.text"))?;
         found += usize::from(model.is_some()) + usize::from(text.is_some());
         let replayed = report.replay(version, &model.unwrap_or_default(), &text.unwrap_or_default());
         replayed.with_context(|| format!("the recordings of {version} in {}", folder.display()))?;
@@ -89,24 +81,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Reads a recording, compressed or not; `None` if there is none.
-fn recording(folder: &Path, version: Version, kind: &str) -> Result<Option<String>> {
-    let plain = folder.join(format!("{version}.{kind}.jsonl"));
-    let compressed = folder.join(format!("{version}.{kind}.jsonl.gz"));
-    let mut text = String::new();
-    if plain.exists() {
-        File::open(&plain)
-            .and_then(|mut file| file.read_to_string(&mut text))
-            .with_context(|| plain.display().to_string())?;
-    } else if compressed.exists() {
-        let file = File::open(&compressed).with_context(|| compressed.display().to_string())?;
-        GzDecoder::new(file).read_to_string(&mut text).with_context(|| compressed.display().to_string())?;
-    } else {
-        return Ok(None);
-    }
-    Ok(Some(text))
-}
-
 fn print_json(report: &Report) {
     for ((kind, version, section), count) in &report.counts {
         let mut line = serde_json::json!({
@@ -131,6 +105,13 @@ fn print_json(report: &Report) {
             line.insert("refused".to_owned(), refused);
         }
         println!("{line}");
+    }
+    for reason in REASONS {
+        let cases = report.reasoned.get(reason.name).map_or(0, Vec::len);
+        println!(
+            "{}",
+            serde_json::json!({ "conformance": "haproxy", "reason": reason.name, "cases": cases })
+        );
     }
 }
 
@@ -210,6 +191,9 @@ fn show(difference: &Difference) {
         println!("  from        {:?}", difference.recorded);
         println!("  read        {theirs}");
         println!("  ours        {ours}");
+    }
+    for line in difference.unmodelled.iter().filter(|line| !difference.blamed.contains(line)) {
+        println!("  as text     {line}");
     }
     println!();
 }

@@ -11,6 +11,7 @@ mod dist;
 mod exit;
 mod fuzz;
 mod keywords;
+mod mutants;
 mod parts;
 mod schema;
 mod soak;
@@ -54,6 +55,8 @@ enum Command {
     Soak(soak::Args),
     /// Mutates a corpus of inputs for as long as asked.
     Fuzz(fuzz::Args),
+    /// Changes rows of a table at random, and looks whether a test notices.
+    Mutants(mutants::Args),
     /// Starts parts for a person to play with, until Ctrl-C.
     Up(up::Args),
 }
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Command::Schema(args) => schema::run(&args),
         Command::Soak(args) => soak::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
+        Command::Mutants(args) => mutants::run(&args),
         Command::Up(args) => up::run(&args),
     });
     outcome.unwrap_or_else(|error| {

@@ -13,7 +13,7 @@
 //! unless `parts.toml` says that tests may go without it. A test binary that hangs is ended after a while, and what it had
 //! not finished counts as failed.
 
-mod build;
+pub(crate) mod build;
 pub(crate) mod compile;
 mod environment;
 mod fresh;

@@ -22,11 +22,9 @@
 
 pub mod check;
 pub mod compare;
-pub mod conformance;
 pub mod edit;
 pub mod keywords;
 pub mod model;
 pub mod schema;
-pub mod secrets;
 pub mod table;
 pub mod text;

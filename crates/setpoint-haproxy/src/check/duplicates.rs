@@ -4,58 +4,19 @@ use rustc_hash::FxHashMap;
 
 use super::configuration::{CheckedLine, Configuration, Part};
 use crate::model::Version;
-use crate::text::{Diagnostic, Problem, SectionKind, Severity};
+use crate::table::facts::{Given, facts};
+use crate::table::{Name, Several};
+use crate::text::{Diagnostic, Problem, SectionKind};
 
 /// All proxies have names of their own from this version on; before it, those that serve and those that are served.
 const SINCE_ONE_SPACE: Version = Version::V3_3;
 
-/// Within which names must differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Space {
-    /// What clients come to.
-    Front,
-    /// What servers stand behind.
-    Back,
-    /// Sections of one kind.
-    Kind(SectionKind),
-}
-
-/// Sections of which no two of a kind may share a name.
-///
-/// Not here: `defaults`, which may share one as long as none refers to it, and `crt-store`, which HAProxy joins.
-const UNIQUE: &[SectionKind] = &[
-    SectionKind::Resolvers,
-    SectionKind::Peers,
-    SectionKind::Mailers,
-    SectionKind::HttpErrors,
-    SectionKind::Ring,
-    SectionKind::Cache,
-    SectionKind::FcgiApp,
-    SectionKind::LogProfile,
-    SectionKind::Program,
-    SectionKind::Healthcheck,
-    SectionKind::Acme,
-    SectionKind::Userlist,
-];
-
-/// The spaces that a section's name is in.
-fn spaces(kind: SectionKind) -> Vec<Space> {
-    match kind {
-        SectionKind::Frontend => vec![Space::Front],
-        SectionKind::Backend => vec![Space::Back],
-        SectionKind::Listen | SectionKind::LogForward => vec![Space::Front, Space::Back],
-        kind if UNIQUE.contains(&kind) => vec![Space::Kind(kind)],
-        _ => Vec::new(),
-    }
-}
-
-/// Keywords of lines whose second word is a name within the section, and how bad it is to give it twice.
-fn named_lines(kind: SectionKind) -> &'static [(&'static str, Severity)] {
-    match kind {
-        SectionKind::Backend | SectionKind::Listen | SectionKind::Ring => &[("server", Severity::Error)],
-        SectionKind::Resolvers => &[("nameserver", Severity::Error)],
-        SectionKind::Userlist => &[("user", Severity::Warning), ("group", Severity::Warning)],
-        _ => &[],
+/// The sections that a section's name must differ from: the names of groups of them.
+fn spaces(kind: SectionKind) -> Vec<&'static str> {
+    match &facts().section(kind).unique {
+        None => Vec::new(),
+        Some(unique) if unique.groups.is_empty() => vec![kind.keyword()],
+        Some(unique) => unique.groups.clone(),
     }
 }
 
@@ -73,16 +34,14 @@ pub(super) fn check(
             sections.look_at(part, header, found);
             ambiguous_from(part, header, &defaults, found);
         }
-        for (keyword, severity) in named_lines(part.kind) {
-            lines(part, keyword, *severity, found);
-        }
+        lines(part, found);
     }
 }
 
 /// The names of sections so far: what gave them, and in which line.
 struct Sections {
     version: Option<Version>,
-    seen: FxHashMap<(Space, String), (SectionKind, u32)>,
+    seen: FxHashMap<(&'static str, String), (SectionKind, u32)>,
 }
 
 impl Sections {
@@ -92,8 +51,10 @@ impl Sections {
         let spaces = spaces(kind);
         let one_space = self.version.is_some_and(|version| version >= SINCE_ONE_SPACE);
         let looked_at = match kind {
-            SectionKind::Frontend | SectionKind::Backend if one_space => &[Space::Front, Space::Back],
-            _ => &*spaces,
+            SectionKind::Frontend | SectionKind::Backend if one_space => {
+                [SectionKind::Frontend, SectionKind::Backend].into_iter().flat_map(self::spaces).collect()
+            }
+            _ => spaces.clone(),
         };
         let other = looked_at.iter().find_map(|space| self.seen.get(&(*space, name.to_string())).copied());
         for space in &spaces {
@@ -103,8 +64,8 @@ impl Sections {
         let message = format!("another {other} is called `{name}`");
         let said = header.diagnostic(Problem::DuplicateSection, (keyword.column, keyword.raw), message);
         let hint = format!("the other one is in line {line}");
-        // HAProxy passes over the second userlist.
-        let said = if kind == SectionKind::Userlist { said.warning() } else { said };
+        let is_warned = facts().section(kind).unique.as_ref().is_some_and(|unique| unique.is_warned);
+        let said = if is_warned { said.warning() } else { said };
         found.push(said.with_hint(hint));
     }
 }
@@ -137,18 +98,26 @@ fn ambiguous_from(
 }
 
 /// Looks for lines of a section that give the same name.
-fn lines(part: &Part<'_>, keyword: &str, severity: Severity, found: &mut Vec<Diagnostic>) {
-    let mut seen: FxHashMap<&[u8], u32> = FxHashMap::default();
+fn lines(part: &Part<'_>, found: &mut Vec<Diagnostic>) {
+    let section = facts().section(part.kind);
+    let mut seen: FxHashMap<(Name, &[u8]), u32> = FxHashMap::default();
     for line in part.lines.iter().filter(|line| line.certain) {
-        let (Some(first), Some(name)) = (line.words.first(), line.words.get(1)) else { continue };
-        if !first.is(keyword) || name.variable {
-            continue;
-        }
-        if let Some(other) = seen.insert(&name.text, line.number) {
-            let message = format!("another {keyword} of this section is called `{}`", name.to_str_lossy());
-            let said = line.diagnostic(Problem::DuplicateName, (name.column, name.raw), message);
-            let said = said.with_hint(format!("the other one is in line {other}"));
-            found.push(if severity == Severity::Warning { said.warning() } else { said });
+        let Some(keyword) = line.words.first() else { continue };
+        let named = section.named(&keyword.to_str_lossy());
+        for named in
+            named.iter().filter(|named| matches!(named.several, Several::Different | Several::Warned))
+        {
+            let Some(Given::Word(name)) = named.given(&line.words) else { continue };
+            if name.variable {
+                continue;
+            }
+            if let Some(other) = seen.insert((named.name, &name.text), line.number) {
+                let message =
+                    format!("another {} of this section is called `{}`", named.keyword, name.to_str_lossy());
+                let said = line.diagnostic(Problem::DuplicateName, (name.column, name.raw), message);
+                let said = said.with_hint(format!("the other one is in line {other}"));
+                found.push(if named.several == Several::Warned { said.warning() } else { said });
+            }
         }
     }
 }

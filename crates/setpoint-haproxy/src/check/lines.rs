@@ -9,11 +9,13 @@ use super::hints::Hints;
 use super::names::Names;
 use super::references::References;
 use crate::keywords::ASKED;
-use crate::model::{Edition, ObjectKind, Version, section_object};
+use crate::model::{Edition, ObjectKind, Version};
 use crate::table::accept::{Match, Misfit, Standing, accept, broken_rule};
+use crate::table::facts::{Given, facts};
+use crate::table::grammar::{Versions, first_word};
 use crate::table::limits::Complaint;
 use crate::table::samples::{Scene, criterion, stages};
-use crate::table::{Row, accepted};
+use crate::table::{Name, Row, accepted};
 use crate::text::{Diagnostic, Problem, SectionKind, Severity, Word};
 
 /// Holds every line to what HAProxy accepts. Lines in which an error was found already are left out.
@@ -30,8 +32,10 @@ pub(super) fn check(
         None => ASKED.into_iter().rev().collect(),
     };
     let unused = super::references::unused(configuration);
+    let is_experimental = configuration.parts.iter().any(exposes_experimental);
     for (index, part) in configuration.parts.iter().enumerate() {
         let (kinds, section) = kinds(part.kind);
+        let section_facts = facts().section(part.kind);
         let Some(found) = found.get_mut(part.file) else { continue };
         let refused: Vec<u32> = {
             let errors = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
@@ -40,9 +44,20 @@ pub(super) fn check(
             lines
         };
         let references = References::new(&names, part, unused.contains(&index), version);
-        let mut checker =
-            Checker { kinds, section, versions: &versions, acls: Acls::default(), references, hints, found };
+        let mut checker = Checker {
+            kinds,
+            section,
+            versions: &versions,
+            is_experimental,
+            acls: Acls::default(),
+            references,
+            hints,
+            found,
+        };
         if let Some(header) = &part.header {
+            if let Some(word) = header.words.first() {
+                checker.experimental(section_facts.experimental, header, word);
+            }
             checker.references.header(header, part, checker.hints, checker.found);
         }
         for line in &part.lines {
@@ -54,19 +69,16 @@ pub(super) fn check(
 
 /// The kinds of objects that describe the lines of a section, and the one that it is; a `listen` is both of two.
 pub(super) fn kinds(section: SectionKind) -> (&'static [ObjectKind], Option<ObjectKind>) {
-    match section {
-        SectionKind::Listen => (&[ObjectKind::Frontend, ObjectKind::Backend], None),
-        section => match section_object(section) {
-            Some(kind) => (kind.alone(), Some(kind)),
-            None => (&[], None),
-        },
-    }
+    let kinds = facts().section(section).kinds.as_slice();
+    (kinds, kinds.first().copied().filter(|_| kinds.len() == 1))
 }
 
 struct Checker<'c> {
     kinds: &'static [ObjectKind],
     section: Option<ObjectKind>,
     versions: &'c [Version],
+    /// Whether HAProxy accepts what is experimental.
+    is_experimental: bool,
     acls: Acls,
     references: References<'c>,
     hints: &'c mut Hints,
@@ -76,8 +88,11 @@ struct Checker<'c> {
 impl Checker<'_> {
     fn line(&mut self, part: &Part<'_>, line: &CheckedLine<'_>, is_known_as_wrong: bool) {
         let Some(first) = line.words.first() else { return };
-        if let Some(name) = line.words.get(1).filter(|_| first.is("acl")) {
-            self.acls.define(&name.to_str_lossy(), name.variable);
+        let named = facts().section(part.kind).named(&first.to_str_lossy());
+        for named in named.iter().filter(|named| named.name == Name::Acl) {
+            if let Some(Given::Word(name)) = named.given(&line.words) {
+                self.acls.define(&name.to_str_lossy(), name.variable);
+            }
         }
         if line.is_open() || is_known_as_wrong {
             return;
@@ -102,7 +117,7 @@ impl Checker<'_> {
                 self.found.push(diagnostic(line, misfit));
             }
             Ok((row, matched)) => {
-                let broken = row.rule.and_then(|_| {
+                let broken = row.attributes.rule.and_then(|_| {
                     let standing = self.standing(row, negated);
                     self.kinds.iter().find_map(|kind| broken_rule(words, *kind, standing))
                 });
@@ -112,15 +127,56 @@ impl Checker<'_> {
                 if let Some(from) = matched.condition {
                     self.condition(row, line, &texts, from + usize::from(negated));
                 }
+                self.attributes(row, &matched, line, usize::from(negated));
                 self.references.line(row, &matched, line, part, self.hints, self.found);
             }
         }
     }
 
+    /// Looks at what a row and the options of a line say of them: what is deprecated, experimental, or missing.
+    fn attributes(&mut self, row: &Row, matched: &Match<'_>, line: &CheckedLine<'_>, offset: usize) {
+        let own = line.words.get(offset).map(|word| (&row.attributes, row.start(), word));
+        let options = matched.options.iter().filter_map(|(option, at)| {
+            let word = line.words.get(*at + offset)?;
+            Some((&option.attributes, word.to_str_lossy().into_owned(), word))
+        });
+        let version = self.versions.first().copied().filter(|_| self.versions.len() == 1);
+        for (attributes, name, word) in own.into_iter().chain(options) {
+            if let Some((version, (versions, advice))) = version.zip(attributes.deprecated)
+                && versions.contains(version)
+            {
+                let message = format!("`{name}` is deprecated in HAProxy {version}");
+                let said = line.diagnostic(Problem::Deprecated, (word.column, word.raw), message);
+                self.found.push(said.warning().with_hint(advice));
+            }
+            let action = line.words.iter().find(|word| name.ends_with(&*word.to_str_lossy())).unwrap_or(word);
+            self.experimental(attributes.experimental, line, action);
+            let needed = attributes.needs.filter(|needed| {
+                !matched.options.iter().any(|(option, _)| {
+                    option.items.first().and_then(first_word).is_some_and(|first| first == *needed)
+                })
+            });
+            if let Some(needed) = needed {
+                let message = format!("`{}` can't be without `{needed}`", word.to_str_lossy());
+                self.found.push(line.diagnostic(Problem::Needs, (word.column, word.raw), message));
+            }
+        }
+    }
+
+    /// Says that a word is experimental, in versions in which it is.
+    fn experimental(&mut self, versions: Option<Versions>, line: &CheckedLine<'_>, word: &Word<'_>) {
+        let is_so = |version: &Version| versions.is_some_and(|versions| versions.contains(*version));
+        if self.is_experimental || self.versions.len() > 1 || !self.versions.iter().any(is_so) {
+            return;
+        }
+        let message = format!("`{}` is experimental", word.to_str_lossy());
+        let said = line.diagnostic(Problem::Needs, (word.column, word.raw), message);
+        self.found.push(said.with_hint("a line `expose-experimental-directives` in `global` allows it"));
+    }
+
     fn standing(&self, row: &Row, negated: bool) -> Standing {
         let version = self.versions.first().copied().unwrap_or(Version::LATEST);
-        let scene =
-            Scene { version, edition: Edition::Community, stages: stages(&row.start(), self.section) };
+        let scene = Scene { version, edition: Edition::Community, stages: stages(row, self.section) };
         Standing { scene, section: self.section, negated }
     }
 
@@ -140,7 +196,7 @@ impl Checker<'_> {
                 let scene = Scene {
                     version: *version,
                     edition: Edition::Community,
-                    stages: stages(&row.start(), self.section),
+                    stages: stages(row, self.section),
                 };
                 match accept(row, words, Standing { scene, section: self.section, negated }) {
                     Ok(matched) => return Some(Ok((row, matched))),
@@ -181,7 +237,7 @@ impl Checker<'_> {
                         .map(|word| word.clone().into_owned())
                         .collect();
                     let wrong = |version: Version| {
-                        let stages = stages(&row.start(), self.section);
+                        let stages = stages(row, self.section);
                         criterion(&words, Scene { version, edition: Edition::Community, stages })
                     };
                     let mut complaints = self.versions.iter().map(|version| wrong(*version));
@@ -204,6 +260,12 @@ impl Checker<'_> {
             }
         }
     }
+}
+
+/// Whether a section may let HAProxy accept what is experimental.
+fn exposes_experimental(part: &Part<'_>) -> bool {
+    let exposes = |word: &Word<'_>| word.variable || word.is("expose-experimental-directives");
+    part.kind == SectionKind::Global && part.lines.iter().any(|line| line.words.first().is_some_and(exposes))
 }
 
 /// Says what HAProxy does not accept of a line.

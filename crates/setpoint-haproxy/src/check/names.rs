@@ -1,72 +1,15 @@
-//! The names that a configuration gives.
+//! The names that a configuration gives, as rows tell.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::configuration::{Configuration, Part};
-use crate::text::SectionKind;
-
-/// What a name stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Name {
-    Defaults,
-    Backend,
-    Userlist,
-    Peers,
-    Mailers,
-    Resolvers,
-    Cache,
-    Ring,
-    HttpErrors,
-    FcgiApp,
-    LogProfile,
-    /// What holds a stick table: a proxy, or `peers/table`.
-    Table,
-}
-
-impl Name {
-    /// What it is called in a message.
-    pub(super) fn noun(self) -> &'static str {
-        match self {
-            Self::Defaults => "defaults section",
-            Self::Backend => "backend",
-            Self::Userlist => "userlist",
-            Self::Peers => "peers section",
-            Self::Mailers => "mailers section",
-            Self::Resolvers => "resolvers section",
-            Self::Cache => "cache",
-            Self::Ring => "ring",
-            Self::HttpErrors => "http-errors section",
-            Self::FcgiApp => "fcgi-app",
-            Self::LogProfile => "log-profile",
-            Self::Table => "stick table",
-        }
-    }
-
-    /// What a section of a kind gives names to.
-    fn of(kind: SectionKind) -> &'static [Self] {
-        match kind {
-            SectionKind::Defaults => &[Self::Defaults],
-            SectionKind::Backend | SectionKind::Listen => &[Self::Backend],
-            SectionKind::Userlist => &[Self::Userlist],
-            SectionKind::Peers => &[Self::Peers],
-            SectionKind::Mailers => &[Self::Mailers],
-            SectionKind::Resolvers => &[Self::Resolvers],
-            SectionKind::Cache => &[Self::Cache],
-            SectionKind::Ring => &[Self::Ring],
-            SectionKind::HttpErrors => &[Self::HttpErrors],
-            SectionKind::FcgiApp => &[Self::FcgiApp],
-            SectionKind::LogProfile => &[Self::LogProfile],
-            _ => &[],
-        }
-    }
-}
+use crate::table::Name;
+use crate::table::facts::{Given, facts};
 
 /// The names that a whole configuration gives.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     given: FxHashMap<Name, FxHashSet<String>>,
-    /// Servers, as `backend/server`.
-    servers: FxHashSet<String>,
     /// Proxies whose servers have names that are written nowhere.
     templated: FxHashSet<String>,
     /// Whether some name is made of a variable: then any name may be given.
@@ -86,31 +29,33 @@ impl Names {
 
     fn add(&mut self, part: &Part<'_>) {
         self.open |= part.header.as_ref().is_some_and(super::configuration::CheckedLine::is_open);
-        let Some(name) = part.name() else { return };
-        for kind in Name::of(part.kind) {
-            self.given.entry(*kind).or_default().insert(name.clone().into_owned());
-        }
-        if !(part.kind.is_proxy() || part.kind == SectionKind::Peers) {
-            return;
+        let Some(section) = part.name() else { return };
+        let section_facts = facts().section(part.kind);
+        for kind in &section_facts.names {
+            self.given.entry(*kind).or_default().insert(section.clone().into_owned());
         }
         for line in &part.lines {
-            let (Some(keyword), Some(second)) = (line.words.first(), line.words.get(1)) else { continue };
-            let path = || format!("{name}/{}", second.to_str_lossy());
-            if keyword.is("server") {
-                if second.variable {
-                    self.templated.insert(name.clone().into_owned());
+            let Some(keyword) = line.words.first() else { continue };
+            for named in section_facts.named(&keyword.to_str_lossy()) {
+                match named.given(&line.words) {
+                    None => {}
+                    Some(_) if named.name.is_local() => {}
+                    Some(Given::Section) => {
+                        self.given.entry(named.name).or_default().insert(section.clone().into_owned());
+                    }
+                    Some(Given::Word(word)) => {
+                        if word.variable || named.name == Name::ServerTemplate {
+                            self.templated.insert(section.clone().into_owned());
+                        }
+                        let path = format!("{section}/{}", word.to_str_lossy());
+                        self.given.entry(named.name).or_default().insert(path);
+                    }
                 }
-                self.servers.insert(path());
-            } else if keyword.is("server-template") {
-                self.templated.insert(name.clone().into_owned());
-            } else if keyword.is("table") && part.kind == SectionKind::Peers {
-                self.given.entry(Name::Table).or_default().insert(path());
-            } else if keyword.is("stick-table") {
-                self.given.entry(Name::Table).or_default().insert(name.clone().into_owned());
             }
         }
     }
 
+    /// Whether something has a name.
     pub(super) fn has(&self, kind: Name, name: &str) -> bool {
         self.open || self.given.get(&kind).is_some_and(|names| names.contains(name))
     }
@@ -118,11 +63,50 @@ impl Names {
     /// Whether a server is there, as `backend/server`; one of a template may be.
     pub(super) fn has_server(&self, path: &str) -> bool {
         let proxy = path.split_once('/').map_or(path, |(proxy, _)| proxy);
-        self.open || self.servers.contains(path) || self.templated.contains(proxy)
+        self.has(Name::Server, path) || self.templated.contains(proxy)
     }
 
     /// All names of a kind.
     pub(super) fn all(&self, kind: Name) -> impl Iterator<Item = &str> {
         self.given.get(&kind).into_iter().flatten().map(String::as_str)
+    }
+}
+
+/// The names that a section gives for itself alone.
+#[derive(Debug, Default)]
+pub(super) struct LocalNames {
+    given: FxHashMap<Name, FxHashSet<String>>,
+    /// Whether a line that can't be read may give any.
+    open: bool,
+}
+
+impl LocalNames {
+    pub(super) fn of(part: &Part<'_>) -> Self {
+        let mut names = Self::default();
+        let section = facts().section(part.kind);
+        for line in &part.lines {
+            names.open |= line.is_open();
+            let Some(keyword) = line.words.first() else { continue };
+            for named in section.named(&keyword.to_str_lossy()) {
+                let name = match named.given(&line.words) {
+                    Some(Given::Word(word)) if named.name.is_local() => word.to_str_lossy().into_owned(),
+                    // Of what has the name of the section, it counts that it is there.
+                    Some(Given::Section) => String::new(),
+                    _ => continue,
+                };
+                names.given.entry(named.name).or_default().insert(name);
+            }
+        }
+        names
+    }
+
+    /// Whether the section may give a name.
+    pub(super) fn may_have(&self, kind: Name, name: &str) -> bool {
+        self.open || self.given.get(&kind).is_some_and(|names| names.contains(name))
+    }
+
+    /// Whether the section may have a stick table.
+    pub(super) fn may_have_table(&self) -> bool {
+        self.may_have(Name::Table, "")
     }
 }

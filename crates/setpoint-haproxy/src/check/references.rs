@@ -1,105 +1,25 @@
 //! Names that are used, and files.
 
-use std::sync::LazyLock;
-
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::acls::{Element, elements};
 use super::configuration::{CheckedLine, Configuration, Part};
 use super::hints::Hints;
-use super::names::{Name, Names};
-use crate::model::{Field, Version};
+use super::names::{LocalNames, Names};
+use crate::keywords::Argument;
+use crate::model::Version;
 use crate::table::accept::Match;
-use crate::table::{Row, accepted};
-use crate::text::{Diagnostic, Document, Problem, SectionKind, Severity, Word};
-
-/// What a value names.
-#[derive(Clone, Copy, Debug)]
-enum Target {
-    /// A section, or something that one holds.
-    Named(Name),
-    /// One that HAProxy looks for even where it tolerates others of its kind.
-    Strict(Name),
-    /// A server: of the section at hand, or `backend/server`.
-    Server,
-    /// An address that may be `ring@NAME`.
-    Address,
-}
-
-/// The first word of a line, the field of its row that holds a name, and what it is the name of.
-const PLACES: &[(&str, &str, Target)] = {
-    use Target::{Address, Named, Server, Strict};
-    &[
-        ("use_backend", "name", Named(Name::Backend)),
-        ("default_backend", "default_backend", Named(Name::Backend)),
-        ("server", "resolvers", Named(Name::Resolvers)),
-        ("server-template", "resolvers", Named(Name::Resolvers)),
-        ("default-server", "default_server.resolvers", Named(Name::Resolvers)),
-        ("stick-table", "stick_table.peers", Named(Name::Peers)),
-        ("stick", "table", Named(Name::Table)),
-        ("filter", "table", Named(Name::Table)),
-        ("http-request", "track_sc_table", Named(Name::Table)),
-        ("http-response", "track_sc_table", Named(Name::Table)),
-        ("tcp-request", "track_table", Named(Name::Table)),
-        ("email-alert", "email_alert.mailers", Named(Name::Mailers)),
-        ("errorfiles", "name", Named(Name::HttpErrors)),
-        ("filter", "cache_name", Named(Name::Cache)),
-        ("filter", "app_name", Named(Name::FcgiApp)),
-        ("http-request", "cache_name", Named(Name::Cache)),
-        ("http-response", "cache_name", Named(Name::Cache)),
-        ("http-request", "resolvers", Named(Name::Resolvers)),
-        ("tcp-request", "resolve_resolvers", Named(Name::Resolvers)),
-        ("use-fcgi-app", "use_fcgi_app", Named(Name::FcgiApp)),
-        ("log", "profile", Named(Name::LogProfile)),
-        ("http-request", "log_profile", Strict(Name::LogProfile)),
-        ("http-response", "log_profile", Strict(Name::LogProfile)),
-        ("http-after-response", "log_profile", Strict(Name::LogProfile)),
-        ("tcp-request", "log_profile", Strict(Name::LogProfile)),
-        ("tcp-response", "log_profile", Strict(Name::LogProfile)),
-        ("log", "address", Address),
-        ("server", "track", Server),
-        ("server-template", "track", Server),
-        ("default-server", "default_server.track", Server),
-        ("use-server", "target_server", Server),
-    ]
-};
-
-/// What ACLs compare whose first argument is a name.
-const ARGUMENTS: &[(&str, Name)] = &[
-    ("http_auth", Name::Userlist),
-    ("http_auth_group", Name::Userlist),
-    ("nbsrv", Name::Backend),
-    ("avg_queue", Name::Backend),
-    ("queue", Name::Backend),
-    ("be_conn", Name::Backend),
-    ("be_conn_free", Name::Backend),
-    ("be_sess_rate", Name::Backend),
-    ("connslots", Name::Backend),
-];
-
-/// The fields of each row that hold names.
-static TARGETS: LazyLock<FxHashMap<usize, Vec<(Field, Target)>>> = LazyLock::new(|| {
-    let mut targets: FxHashMap<usize, Vec<(Field, Target)>> = FxHashMap::default();
-    for row in accepted().all_rows() {
-        let start = row.start();
-        let first = start.split(' ').next().unwrap_or_default();
-        for (_, path, target) in PLACES.iter().filter(|(keyword, ..)| *keyword == first) {
-            for field in row.fields().into_iter().filter(|field| accepted().field_path(*field) == *path) {
-                targets.entry(address_of(row)).or_default().push((field, *target));
-            }
-        }
-    }
-    targets
-});
-
-/// Rows live as long as the table, so that where one is tells which it is.
-fn address_of(row: &Row) -> usize {
-    std::ptr::from_ref(row).addr()
-}
+use crate::table::calls::{calls, in_format};
+use crate::table::facts::facts;
+use crate::table::forms::Holds;
+use crate::table::{Name, Reference, Row};
+use crate::text::{Diagnostic, Document, Problem, SectionKind, Word};
 
 /// Looks up the names that the lines of one section use.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct References<'n> {
     names: &'n Names,
+    local: LocalNames,
     own: String,
     /// Whether HAProxy does not look up what it names: no proxy uses it, or it is disabled.
     is_unused: bool,
@@ -118,26 +38,22 @@ impl<'n> References<'n> {
         let own = part.name().map(std::borrow::Cow::into_owned).unwrap_or_default();
         let is_default = part.kind == SectionKind::Defaults;
         let looks_at_rules = is_default && version.is_some_and(|version| version >= LOOKS_AT_DEFAULTS);
+        let section = facts().section(part.kind);
         let begins =
             |line: &CheckedLine<'_>, word: &str| line.words.first().is_some_and(|first| first.is(word));
-        let has_servers =
-            part.lines.iter().any(|line| begins(line, "server") || begins(line, "server-template"));
+        let is_server = |line: &CheckedLine<'_>| {
+            let keyword = line.words.first().map(Word::to_str_lossy).unwrap_or_default();
+            let named = section.named(&keyword);
+            named.iter().any(|named| matches!(named.name, Name::Server | Name::ServerTemplate))
+        };
+        let has_servers = part.lines.iter().any(is_server);
         let says = |what: &str| {
             let is_second = |line: &CheckedLine<'_>| line.words.get(1).is_some_and(|word| word.is(what));
             part.lines.iter().any(|line| begins(line, "email-alert") && is_second(line))
         };
         let sends_mail = says("mailers") && says("from") && says("to");
-        Self { names, own, is_unused, looks_at_rules, has_servers, sends_mail }
-    }
-
-    /// Whether `haproxy -c` accepts a configuration in which nothing has such a name.
-    fn may_dangle(&self, kind: Name) -> bool {
-        match kind {
-            // Where it does not know from and to whom, HAProxy sends no mail and looks for no mailers.
-            Name::Mailers => !self.sends_mail,
-            Name::Ring | Name::LogProfile => true,
-            _ => false,
-        }
+        let local = LocalNames::of(part);
+        Self { names, local, own, is_unused, looks_at_rules, has_servers, sends_mail }
     }
 
     /// Looks up the `defaults` that a section takes its values from.
@@ -149,11 +65,11 @@ impl<'n> References<'n> {
         found: &mut Vec<Diagnostic>,
     ) {
         if let Some(word) = part.from().filter(|word| !word.variable) {
-            found.extend(self.name(header, word, Name::Defaults, &word.to_str_lossy(), hints));
+            found.extend(self.name(header, word, (Name::Defaults, false), &word.to_str_lossy(), hints));
         }
     }
 
-    /// Looks up the names that a line uses, as its row tells.
+    /// Looks up the names that a line uses, as its row and its options tell.
     pub(super) fn line(
         &self,
         row: &Row,
@@ -163,44 +79,83 @@ impl<'n> References<'n> {
         hints: &mut Hints,
         found: &mut Vec<Diagnostic>,
     ) {
-        for (field, target) in TARGETS.get(&address_of(row)).into_iter().flatten() {
-            for (_, at, text) in matched.values.iter().filter(|(given, ..)| given == field) {
-                let Some(word) = line.words.get(*at).filter(|_| is_plain(text)) else { continue };
-                match target {
-                    Target::Named(kind) => found.extend(self.name(line, word, *kind, text, hints)),
-                    Target::Strict(kind) => {
-                        let said = self.name(line, word, *kind, text, hints);
-                        found.extend(said.map(|said| Diagnostic { severity: self.severity(line), ..said }));
-                    }
-                    Target::Server => found.extend(self.server(line, word, text, part)),
-                    Target::Address => {
-                        if let Some(ring) = text.strip_prefix("ring@") {
-                            found.extend(self.name(line, word, Name::Ring, ring, hints));
-                        }
-                    }
+        let options = matched.options.iter().flat_map(|(option, _)| &option.attributes.references);
+        for reference in row.attributes.references.iter().chain(options) {
+            for (_, at, text) in matched.values.iter().filter(|(given, ..)| *given == reference.field) {
+                if let Some(word) = line.words.get(*at).filter(|_| is_plain(text)) {
+                    self.reference(*reference, line, (word, text), part, hints, found);
                 }
             }
         }
-        self.arguments(line, hints, found);
-        self.replies(line, hints, found);
+        if row.attributes.stick_table.is_some_and(|field| !matched.has(field)) {
+            let keyword = line.words.first().map(Word::to_str_lossy).unwrap_or_default();
+            let at = 1 + usize::from(keyword == "tcp-request");
+            if let Some(word) = line.words.get(at).or(line.words.first()) {
+                found.extend(self.own_table(line, word, &word.to_str_lossy(), part));
+            }
+        }
+        self.expressions(matched, line, part, hints, found);
     }
 
-    /// How bad it is if nothing has a name that a line uses.
-    fn severity(&self, line: &CheckedLine<'_>) -> Severity {
-        if self.is_unused || !line.certain { Severity::Warning } else { Severity::Error }
+    fn reference(
+        &self,
+        reference: Reference,
+        line: &CheckedLine<'_>,
+        (word, text): (&Word<'_>, &str),
+        part: &Part<'_>,
+        hints: &mut Hints,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        let kind = reference.name;
+        match kind {
+            Name::Server => found.extend(self.server(line, word, text, part)),
+            Name::Ring => {
+                if let Some(ring) = text.strip_prefix("ring@") {
+                    found.extend(self.name(line, word, (kind, reference.may_dangle), ring, hints));
+                }
+            }
+            kind if kind.is_local() => found.extend(self.local(line, (word, text), kind)),
+            kind => {
+                // Where it does not know from and to whom, HAProxy sends no mail and looks for no mailers.
+                let is_unsent = kind == Name::Mailers && !self.sends_mail;
+                let may_dangle = reference.may_dangle || is_unsent;
+                found.extend(self.name(line, word, (kind, may_dangle), text, hints));
+            }
+        }
     }
 
-    /// The sections that replies take their text from: `http-request return errorfiles NAME`.
-    fn replies(&self, line: &CheckedLine<'_>, hints: &mut Hints, found: &mut Vec<Diagnostic>) {
-        let is_rule = line.words.first().is_some_and(|word| word.text.starts_with(b"http-re"));
-        let replies = |word: &Word<'_>| ["return", "deny", "tarpit"].iter().any(|action| word.is(action));
-        if !is_rule || !line.words.get(1).is_some_and(replies) {
-            return;
+    /// Looks up a name of the section's own; several may stand in a word.
+    fn local(
+        &self,
+        line: &CheckedLine<'_>,
+        (word, text): (&Word<'_>, &str),
+        kind: Name,
+    ) -> Option<Diagnostic> {
+        if self.is_unused && !self.looks_at_rules {
+            return None;
         }
-        let at = line.words.iter().skip(2).position(|word| word.is("errorfiles"));
-        if let Some(word) = at.and_then(|at| line.words.get(at + 3)) {
-            found.extend(self.name(line, word, Name::HttpErrors, &word.to_str_lossy(), hints));
+        let mut names = text.split(',').filter(|name| !name.is_empty());
+        let name = names.find(|name| !self.local.may_have(kind, name))?;
+        let message = format!("no {} is called `{name}`", kind.noun());
+        Some(line.diagnostic(Problem::UnknownReference, (word.column, name.as_bytes()), message))
+    }
+
+    /// Looks for the stick table of a section that a line works on where it names no other.
+    fn own_table(
+        &self,
+        line: &CheckedLine<'_>,
+        word: &Word<'_>,
+        what: &str,
+        part: &Part<'_>,
+    ) -> Option<Diagnostic> {
+        let is_looked_at = part.kind != SectionKind::Defaults || self.looks_at_rules;
+        let is_ignored = self.is_unused && !self.looks_at_rules;
+        if self.local.may_have_table() || !is_looked_at || is_ignored {
+            return None;
         }
+        let message = format!("`{what}` needs a stick table, and this section has none");
+        let said = line.diagnostic(Problem::Needs, (word.column, word.raw), message);
+        Some(said.with_hint("a line `stick-table …` makes one, `table NAME` names another's"))
     }
 
     fn server(
@@ -220,22 +175,45 @@ impl<'n> References<'n> {
         Some(if self.is_unused { said.warning() } else { said })
     }
 
-    /// Userlists and backends that an ACL names: `http_auth(list)`, `nbsrv(backend)`.
-    fn arguments(&self, line: &CheckedLine<'_>, hints: &mut Hints, found: &mut Vec<Diagnostic>) {
-        let is_acl = line.words.first().is_some_and(|word| word.is("acl"));
-        for (index, word) in line.words.iter().enumerate() {
-            let before = index.checked_sub(1).and_then(|at| line.words.get(at));
-            let begins =
-                (is_acl && index == 2) || before.is_some_and(|before| before.is("{") || before.is("!{"));
-            if !begins {
-                continue;
-            }
-            let text = word.to_str_lossy();
-            let Some((function, rest)) = text.split_once('(') else { continue };
-            let Some((_, kind)) = ARGUMENTS.iter().find(|(known, _)| *known == function) else { continue };
-            let name = rest.split([',', ')']).next().map(str::trim).unwrap_or_default();
-            if is_plain(name) {
-                found.extend(self.name(line, word, *kind, name, hints));
+    /// Looks up what the fetches and converters of a line name: `http_auth(list)`, `nbsrv(backend)`, `in_table(table)`.
+    fn expressions(
+        &self,
+        matched: &Match<'_>,
+        line: &CheckedLine<'_>,
+        part: &Part<'_>,
+        hints: &mut Hints,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        let own = matched.expressions.iter().flat_map(|(range, holds)| {
+            let first_only = *holds == Holds::Criterion;
+            range.clone().take(if first_only { 1 } else { usize::MAX }).map(|at| (at, *holds))
+        });
+        let texts = line.texts();
+        let conditions = matched.condition.into_iter().flat_map(|from| elements(&texts, from));
+        let inline = conditions.filter_map(|element| match element {
+            Element::Inline(first, _) => Some((first, Holds::Criterion)),
+            Element::Named(_) | Element::Unclosed(_) => None,
+        });
+        for (at, holds) in own.chain(inline) {
+            let (Some(word), Some(text)) = (line.words.get(at), texts.get(at)) else { continue };
+            let expressions = if holds == Holds::Format { in_format(text) } else { vec![&**text] };
+            for (call, signature) in expressions.into_iter().flat_map(calls) {
+                let Some(signature) = signature else { continue };
+                let given = call.arguments();
+                for (position, argument) in signature.arguments.iter().enumerate() {
+                    let Argument::Named(kind) = argument else { continue };
+                    match given.get(position).filter(|name| !name.is_empty()) {
+                        Some(name) if !is_plain(name) => {}
+                        Some(name) if *kind == Name::Server => {
+                            found.extend(self.server(line, word, name, part));
+                        }
+                        Some(name) => found.extend(self.name(line, word, (*kind, false), name, hints)),
+                        None if *kind == Name::Table && position < signature.least => {
+                            found.extend(self.own_table(line, word, call.name, part));
+                        }
+                        None => {}
+                    }
+                }
             }
         }
     }
@@ -244,7 +222,7 @@ impl<'n> References<'n> {
         &self,
         line: &CheckedLine<'_>,
         word: &Word<'_>,
-        kind: Name,
+        (kind, may_dangle): (Name, bool),
         name: &str,
         hints: &mut Hints,
     ) -> Option<Diagnostic> {
@@ -260,7 +238,7 @@ impl<'n> References<'n> {
         let is_looked_at =
             self.looks_at_rules && kind != Name::Cache && (is_rule || kind == Name::HttpErrors);
         let tolerated = self.is_unused && !is_looked_at;
-        let said = if tolerated || is_idle || self.may_dangle(kind) { said.warning() } else { said };
+        let said = if tolerated || is_idle || may_dangle { said.warning() } else { said };
         Some(Diagnostic { hint, ..said })
     }
 }

@@ -1,22 +1,8 @@
 //! Variables that HAProxy does not expand.
 
 use super::configuration::Configuration;
+use crate::table::facts::facts;
 use crate::text::{Diagnostic, Problem};
-
-/// Lines in which addresses stand, the only unquoted text in which HAProxy expands variables, and the last word that is one.
-const ADDRESSED: &[(&str, usize)] = &[
-    ("bind", 1),
-    ("dgram-bind", 1),
-    ("log", 1),
-    ("mailer", 2),
-    ("nameserver", 2),
-    ("peer", 2),
-    ("server", 2),
-    ("server-template", 3),
-    ("source", 1),
-    ("stats", 2),
-    ("usesrc", 1),
-];
 
 /// Looks for variables outside of quotes: HAProxy takes them as they stand there.
 pub(super) fn check(configuration: &Configuration<'_>, found: &mut [Vec<Diagnostic>]) {
@@ -26,8 +12,8 @@ pub(super) fn check(configuration: &Configuration<'_>, found: &mut [Vec<Diagnost
             let mut last_address = 0;
             for (index, word) in line.words.iter().enumerate() {
                 if index == 0 {
-                    let row = ADDRESSED.iter().find(|(keyword, _)| word.is(keyword));
-                    last_address = row.map_or(0, |(_, last)| *last);
+                    // Addresses are the only unquoted text in which HAProxy expands variables.
+                    last_address = facts().address_at(&word.to_str_lossy()).unwrap_or_default();
                 }
                 let Some(variable) = unquoted(word.raw).filter(|_| index > last_address) else { continue };
                 let message = format!("`{variable}` is not expanded outside of double quotes");

@@ -6,51 +6,8 @@ use super::configuration::{CheckedLine, Configuration, Part};
 use super::hints::Hints;
 use crate::keywords::{self, Arguments, Knowledge, Place, Rules};
 use crate::model::Version;
+use crate::table::facts::facts;
 use crate::text::{Diagnostic, Problem, SectionKind, Word};
-
-/// Lines that HAProxy warns of: their first words, since when, and what to write instead.
-const DEPRECATED: &[(&str, Version, &str)] = &[
-    ("dispatch", Version::V3_3, "a `server` with the same address does the same"),
-    ("transparent", Version::V3_3, "a `server` with the address 0.0.0.0 does the same"),
-    ("option transparent", Version::V3_3, "a `server` with the address 0.0.0.0 does the same"),
-    (
-        "option accept-invalid-http-request",
-        Version::V3_0,
-        "write `option accept-unsafe-violations-in-http-request`",
-    ),
-    (
-        "option accept-invalid-http-response",
-        Version::V3_0,
-        "write `option accept-unsafe-violations-in-http-response`",
-    ),
-    ("master-worker", Version::V3_3, "start HAProxy with `-W` or `-Ws`"),
-    ("tune.quic.cc.cubic.min-losses", Version::V3_3, "write `tune.quic.fe.cc.cubic-min-losses`"),
-    ("tune.quic.cc-hystart", Version::V3_3, "write `tune.quic.fe.cc.hystart`"),
-    ("tune.quic.max-frame-loss", Version::V3_3, "write `tune.quic.fe.cc.max-frame-loss`"),
-    ("tune.quic.frontend.default-max-window-size", Version::V3_3, "write `tune.quic.fe.cc.max-win-size`"),
-    ("tune.quic.reorder-ratio", Version::V3_3, "write `tune.quic.fe.cc.reorder-ratio`"),
-    ("tune.quic.frontend.max-idle-timeout", Version::V3_3, "write `tune.quic.fe.max-idle-timeout`"),
-    ("tune.quic.frontend.glitches-threshold", Version::V3_3, "write `tune.quic.fe.sec.glitches-threshold`"),
-    ("tune.quic.retry-threshold", Version::V3_3, "write `tune.quic.fe.sec.retry-threshold`"),
-    ("tune.quic.socket-owner", Version::V3_3, "write `tune.quic.fe.sock-per-conn`"),
-    ("tune.quic.frontend.stream-data-ratio", Version::V3_3, "write `tune.quic.fe.stream.data-ratio`"),
-    ("tune.quic.frontend.max-streams-bidi", Version::V3_3, "write `tune.quic.fe.stream.max-concurrent`"),
-    ("tune.quic.frontend.max-data-size", Version::V3_3, "write `tune.quic.fe.stream.rxbuf`"),
-    ("tune.quic.disable-tx-pacing", Version::V3_3, "write `tune.quic.fe.tx.pacing`"),
-    ("tune.quic.disable-udp-gso", Version::V3_3, "write `tune.quic.fe.tx.udp-gso`"),
-    ("tune.quic.frontend.max-tx-mem", Version::V3_3, "write `tune.quic.mem.tx-max`"),
-];
-
-/// The lines that have options: their keyword, the words before the first one, the kind of options, and where.
-const WITH_OPTIONS: &[(&str, usize, Place, &[SectionKind])] = {
-    use SectionKind::{Backend, Defaults, Frontend, Listen, LogForward, Ring};
-    &[
-        ("server", 3, Place::ServerOption, &[Backend, Listen, Ring]),
-        ("default-server", 1, Place::ServerOption, &[Defaults, Backend, Listen]),
-        ("server-template", 4, Place::ServerOption, &[Backend, Listen]),
-        ("bind", 2, Place::BindOption, &[Frontend, Listen, LogForward]),
-    ]
-};
 
 /// Up to this version, HAProxy refuses the name of a section for its characters.
 const LAST_STRICT_NAMES: Version = Version::V3_2;
@@ -96,15 +53,11 @@ impl Checker<'_> {
             let message =
                 format!("HAProxy {version} knows no `{kind}` sections; {last} was the last that did");
             self.say(Problem::Removed, header, keyword, message, None);
-        } else if kind == SectionKind::Program && version >= Version::V3_1 {
+        } else if let Some((versions, advice)) = facts().section(kind).deprecated
+            && versions.contains(version)
+        {
             let message = format!("`{kind}` sections are deprecated in HAProxy {version}");
-            self.say(
-                Problem::Deprecated,
-                header,
-                keyword,
-                message,
-                Some("let a service manager run it".into()),
-            );
+            self.say(Problem::Deprecated, header, keyword, message, Some(advice.into()));
         }
     }
 
@@ -166,16 +119,6 @@ impl Checker<'_> {
         }
         self.options(line, &text);
         self.second(line, word, &text);
-        let Some(version) = self.version else { return };
-        let second = words.next().map(Word::to_str_lossy).unwrap_or_default();
-        let is_line = |start: &str| match start.split_once(' ') {
-            Some((one, two)) => one == text && two == second,
-            None => start == text,
-        };
-        if let Some(row) = DEPRECATED.iter().find(|row| version >= row.1 && is_line(row.0)) {
-            let message = format!("`{}` is deprecated in HAProxy {version}", row.0);
-            self.say(Problem::Deprecated, line, word, message, Some(row.2.into()));
-        }
     }
 
     /// What is known of a word; any version will do where none was asked for.
@@ -248,9 +191,7 @@ impl Checker<'_> {
 
     /// Looks up the options of a line that has some.
     fn options(&mut self, line: &CheckedLine<'_>, keyword: &str) {
-        let here = self.part.kind;
-        let row = WITH_OPTIONS.iter().find(|row| row.0 == keyword && row.3.contains(&here));
-        let Some(&(_, before, place, _)) = row else { return };
+        let Some((before, place)) = facts().section(self.part.kind).options(keyword) else { return };
         let mut words = line.words.iter().skip(before);
         while let Some(word) = words.next().filter(|word| !word.variable) {
             let text = word.to_str_lossy();

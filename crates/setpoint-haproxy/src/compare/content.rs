@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use super::lcs::{Stretch, align};
 use crate::edit::ChildKey;
 use crate::model::{Field, Fields, Object, ObjectKind, SectionModel, Value};
-use crate::table::directives;
+use crate::table::{accepted, directives};
 use crate::text::{Line, Section};
 
 /// A change of one child.
@@ -164,11 +164,12 @@ pub(super) fn attributes(
     new: Option<&Object>,
     assumed: &dyn Fn(ObjectKind, Field) -> Option<Value>,
 ) -> Vec<AttributeChange> {
+    let (held, wanted) = (old.map(|object| &object.fields), new.map(|object| &object.fields));
     let mut fields: BTreeMap<Field, (Option<&Value>, Option<&Value>)> = BTreeMap::new();
-    for (field, value) in old.iter().flat_map(|object| &object.fields) {
+    for (field, value) in held.into_iter().flatten() {
         fields.entry(*field).or_default().0 = Some(value);
     }
-    for (field, value) in new.iter().flat_map(|object| &object.fields) {
+    for (field, value) in wanted.into_iter().flatten() {
         fields.entry(*field).or_default().1 = Some(value);
     }
     let both = old.is_some() && new.is_some();
@@ -183,7 +184,7 @@ pub(super) fn attributes(
             (None, None) => true,
         };
         if !same {
-            let (old, new) = directives().secrets().shown(field, old, new);
+            let (old, new) = directives().secrets().shown(field, old.zip(held), new.zip(wanted));
             changes.push(AttributeChange { attribute: field.path().to_owned(), old, new });
         }
     }
@@ -206,7 +207,7 @@ pub(super) fn lines(old: &[Arc<Section>], new: &[Arc<Section>]) -> Vec<Attribute
     let read = |sections: &[Arc<Section>]| -> Vec<(Vec<Vec<u8>>, String)> {
         let all = sections.iter().flat_map(|section| section.all_lines());
         all.filter(|line| !line.is_blank())
-            .map(|line| (line_words(&line), directives().secrets().line(&line)))
+            .map(|line| (line_words(&line), accepted().secrets().line(&line)))
             .collect()
     };
     let (old, new) = (read(old), read(new));

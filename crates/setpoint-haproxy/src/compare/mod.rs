@@ -40,6 +40,7 @@ use std::sync::Arc;
 use setpoint_plan::{Action, AttributeChange, Plan, Runtime};
 
 use crate::model::{Context, Field, Object, ObjectKind, SectionModel, TextOnly, Value, section_model};
+use crate::table::facts::facts;
 use crate::text::{Document, Section, SectionKind};
 use content::ChildChange;
 use sections::{Entry, Governor, Side};
@@ -372,7 +373,7 @@ impl<'a> Comparison<'a> {
         let subject = Subject::Text { old: section(old), new: section(new) };
         let changes = content::lines(old.map(of).unwrap_or_default(), new.map(of).unwrap_or_default());
         let runtime = Runtime::no(format!("text is pushed: {}", why.reason()));
-        let order = order(action, section_rank(entry.key.kind), entry.index, None, 0);
+        let order = order(action, facts().section(entry.key.kind).rank, entry.index, None, 0);
         let reason = why.reason().to_owned();
         let section = entry.key.clone();
         self.operations.push(Operation {
@@ -432,9 +433,9 @@ impl<'a> Comparison<'a> {
                     ChildKey::Index(index) => i64::from(*index),
                     ChildKey::Name(_) => line,
                 };
-                order(action, child_rank(*kind), entry.index, Some(*kind), place)
+                order(action, facts().rank(*kind), entry.index, Some(*kind), place)
             }
-            _ => order(action, section_rank(entry.key.kind), entry.index, None, 0),
+            _ => order(action, facts().section(entry.key.kind).rank, entry.index, None, 0),
         };
         let (section, reason) = (entry.key.clone(), reason(action).to_owned());
         self.operations.push(Operation {
@@ -575,28 +576,5 @@ fn order(action: Action, rank: i32, section: usize, kind: Option<ObjectKind>, pl
         Action::Delete => (0, -rank, -section, kind, -place),
         Action::Create => (1, rank, section, kind, place),
         Action::Modify | Action::Recreate => (2, rank, section, kind, place),
-    }
-}
-
-/// What others may refer to comes before what refers to it.
-fn section_rank(kind: SectionKind) -> i32 {
-    match kind {
-        SectionKind::Preamble => 0,
-        SectionKind::Global => 5,
-        SectionKind::Defaults => 20,
-        SectionKind::HttpErrors => 15,
-        SectionKind::Backend => 30,
-        SectionKind::Frontend | SectionKind::Listen => 35,
-        _ => 10,
-    }
-}
-
-fn child_rank(kind: ObjectKind) -> i32 {
-    match kind {
-        ObjectKind::Acl => 50,
-        kind if kind.is_ordered() => 60,
-        // Users name groups, and nothing else that has a name refers to its like.
-        ObjectKind::Group => 40,
-        _ => 41,
     }
 }

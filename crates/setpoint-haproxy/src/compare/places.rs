@@ -6,6 +6,7 @@ use smol_str::SmolStr;
 
 use super::AsText;
 use crate::model::{Object, ObjectKind, SectionModel, Value};
+use crate::table::directives;
 use crate::text::Section;
 
 /// One side of a section that is compared.
@@ -145,14 +146,13 @@ fn backups(side: Placement<'_>) -> impl Iterator<Item = &str> {
 
 /// What the algorithm of a section makes of the order of its servers.
 fn ordered(side: Placement<'_>) -> Ordered {
-    match setting(side, "balance.algorithm") {
-        Some("first" | "static-rr") => Ordered::All,
-        Some("source" | "uri" | "url_param" | "hdr" | "rdp-cookie" | "hash") => {
-            match setting(side, "hash_type.method") {
-                Some("consistent") => Ordered::Backups,
-                _ => Ordered::All,
-            }
-        }
+    let servers = setting(side, "balance.algorithm").and_then(|algorithm| directives().servers_of(algorithm));
+    match servers {
+        Some(servers) if servers.are_ordered => Ordered::All,
+        Some(servers) if servers.are_hashed => match setting(side, "hash_type.method") {
+            Some("consistent") => Ordered::Backups,
+            _ => Ordered::All,
+        },
         _ if setting(side, "allbackups") == Some("enabled") => Ordered::None,
         _ => Ordered::Backups,
     }

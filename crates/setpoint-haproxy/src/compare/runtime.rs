@@ -229,10 +229,8 @@ impl Surroundings<'_> {
     fn static_balance(&self) -> Option<String> {
         let text = |path: &str| self.setting(path).and_then(|value| value.as_str().map(ToOwned::to_owned));
         let algorithm = text("balance.algorithm")?;
-        let dynamic = match algorithm.as_str() {
-            "roundrobin" | "leastconn" | "first" | "random" => true,
-            "static-rr" => false,
-            // Hashes.
+        let dynamic = match directives().servers_of(&algorithm) {
+            Some(servers) if !servers.are_hashed => servers.are_dynamic,
             _ => text("hash_type.method").as_deref() == Some("consistent"),
         };
         (!dynamic).then(|| format!("`balance {algorithm}` is static"))

@@ -148,7 +148,7 @@ impl Editor<'_> {
 
     fn several(&self, view: &View<'_>, kind: ObjectKind) -> Option<Several> {
         let mut rows = directives().written(view.kind, self.cx.api);
-        rows.find(|row| row.child == Some(kind)).map(|row| row.several)
+        rows.find(|row| row.child == Some(kind)).map(|row| row.attributes.several)
     }
 
     /// Says whether the name of an object is free, or borne by the child in a line that it is to replace.

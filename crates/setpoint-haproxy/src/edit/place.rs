@@ -3,16 +3,12 @@
 use super::view::View;
 use crate::model::spelling::split;
 use crate::model::{Object, ObjectKind, Value};
+use crate::table::facts::facts;
 use crate::text::LineEdit;
 
 /// The order in which the children of a section are written.
 pub(super) fn rank(kind: ObjectKind) -> u8 {
-    match kind {
-        ObjectKind::Bind | ObjectKind::DgramBind => 0,
-        ObjectKind::Acl => 1,
-        ObjectKind::Server | ObjectKind::ServerTemplate => 3,
-        _ => 2,
-    }
+    facts().place(kind)
 }
 
 /// The line before which a child is put that is to be at a place of its list; past the end, it is appended.

@@ -55,7 +55,8 @@ impl Editor<'_> {
         let index = self.at(key)?;
         let renamed = SectionKey { kind: section.kind, name: section.name.clone(), nth: 0 };
         if renamed.kind != key.kind {
-            let (Some(kind), Some(other)) = (section.object.as_ref(), crate::model::section_object(key.kind))
+            let (Some(kind), Some(other)) =
+                (section.object.as_ref(), crate::table::directives().section_object(key.kind))
             else {
                 return Err(EditError::TextOnly { section: key.clone(), why: TextOnly::NoModel });
             };

@@ -6,8 +6,9 @@ use super::error::EditError;
 use super::key::SectionKey;
 use super::place::rank;
 use super::view::View;
-use crate::model::{Fold, Object, OwnLine, keeps_metadata};
+use crate::model::{Fold, Object, ObjectKind, OwnLine, keeps_metadata};
 use crate::table::directives;
+use crate::table::facts::facts;
 use crate::text::LineEdit;
 
 /// A line of a section's own, by its number, and the canonical lines of what it says when it stands alone.
@@ -121,20 +122,20 @@ impl Editor<'_> {
 fn subject_words(line: &[u8]) -> Vec<&[u8]> {
     let mut words =
         line.split(|&byte| byte == b' ').filter(|word| !word.is_empty() && *word != b"no").peekable();
-    let several = words.peek().is_some_and(|first| {
-        matches!(
-            *first,
-            b"option" | b"timeout" | b"stats" | b"compression" | b"email-alert" | b"hold" | b"monitor"
-        )
-    });
+    let several = words
+        .peek()
+        .and_then(|first| std::str::from_utf8(first).ok())
+        .is_some_and(|first| facts().is_grouped(first));
     words.take(if several { 2 } else { 1 }).collect()
 }
 
 /// New lines; what servers start from comes before them.
 fn insertions(lines: Vec<Vec<u8>>, view: &View<'_>, before: u32) -> Vec<LineEdit> {
     let is_default_server = |text: &[u8]| text.starts_with(b"default-server");
-    let servers =
-        lines.iter().any(|text| is_default_server(text)).then(|| view.first_of(|kind| rank(kind) == 3));
+    let servers = lines
+        .iter()
+        .any(|text| is_default_server(text))
+        .then(|| view.first_of(|kind| rank(kind) == rank(ObjectKind::Server)));
     let place = |text: &[u8]| match servers.flatten() {
         Some(server) if is_default_server(text) => server.min(before),
         _ => before,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::model::{Version, section_object};
+use crate::model::Version;
 use crate::table::directives;
 use crate::text::SectionKind;
 
@@ -46,7 +46,7 @@ pub fn coverage(version: Version) -> Vec<Coverage> {
     let sections = SectionKind::all().filter(|kind| !kind.is_enterprise());
     let row = |section: SectionKind| {
         let words: Vec<&'static str> = super::of(section, version).collect();
-        let object = section_object(section);
+        let object = directives().section_object(section);
         let modelled = |word: &&str| object.is_some_and(|object| directives().knows(object, word, version));
         let missing: Vec<&'static str> = words.iter().copied().filter(|word| !modelled(word)).collect();
         Coverage { section, version, keywords: words.len(), modelled: words.len() - missing.len(), missing }

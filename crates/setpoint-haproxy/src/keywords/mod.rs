@@ -18,15 +18,18 @@
 //! ```
 
 mod coverage;
+mod signature;
 
 use std::sync::LazyLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::model::Version;
+use crate::table::facts::facts;
 use crate::text::SectionKind;
 
 pub use coverage::{Coverage, coverage};
+pub(crate) use signature::{Argument, SampleType, Signature};
 
 /// What a version knows of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,32 +139,23 @@ pub enum Arguments {
 }
 
 /// A word and what is known of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
     word: &'static str,
     versions: Range,
     effective: bool,
     arguments: Arguments,
     stages: u32,
+    /// Of a fetch or a converter.
+    signature: Option<Signature>,
 }
 
 /// All rules in which a sample can be fetched.
 pub(crate) const ALL_STAGES: u32 = (1 << 22) - 1;
 
-/// The sections that not every version knows: the first that does, and the last.
-const SECTIONS: [(SectionKind, Range); 6] = [
-    (SectionKind::CrtStore, (Version::V3_0, Version::LATEST)),
-    (SectionKind::Traces, (Version::V3_1, Version::LATEST)),
-    (SectionKind::LogProfile, (Version::V3_1, Version::LATEST)),
-    (SectionKind::Acme, (Version::V3_2, Version::LATEST)),
-    (SectionKind::Healthcheck, (Version::V3_4, Version::LATEST)),
-    (SectionKind::Program, (Version::V2_6, Version::V3_2)),
-];
-
 /// The first and the last version that knows a section.
 pub fn versions_of(section: SectionKind) -> (Version, Version) {
-    let row = SECTIONS.iter().find(|(kind, _)| *kind == section);
-    row.map_or((Version::V2_6, Version::LATEST), |(_, range)| *range)
+    facts().section(section).range()
 }
 
 struct Keywords {
@@ -189,6 +183,15 @@ static KEYWORDS: LazyLock<Keywords> = LazyLock::new(|| {
                 count.parse().map_or(Arguments::Any, Arguments::Count)
             }
         };
+        let mut signature = None;
+        if let Some(text) = words.clone().next().filter(|word| word.starts_with('(')) {
+            words.next();
+            signature.get_or_insert_with(Signature::default).arguments(text);
+        }
+        if let Some(types) = words.clone().next().and_then(|word| word.strip_prefix(':')) {
+            words.next();
+            signature.get_or_insert_with(Signature::default).types(types);
+        }
         let stages = match words.clone().next().and_then(|word| word.strip_prefix('@')) {
             None => ALL_STAGES,
             Some(bits) => {
@@ -205,6 +208,7 @@ static KEYWORDS: LazyLock<Keywords> = LazyLock::new(|| {
             effective,
             arguments,
             stages,
+            signature,
         });
         if matches!(place, Place::Line(_)) {
             all.insert(word);
@@ -213,8 +217,27 @@ static KEYWORDS: LazyLock<Keywords> = LazyLock::new(|| {
     for words in by_place.values_mut() {
         words.sort_unstable_by_key(|entry| entry.word);
     }
+    refine(&mut by_place);
     Keywords { by_place, all }
 });
+
+/// Adds what is said of the arguments of fetches and converters beside what HAProxy lists.
+fn refine(by_place: &mut FxHashMap<Place, Vec<Entry>>) {
+    let mut place = None;
+    for line in include_str!("arguments.txt").lines().filter(|line| !line.starts_with('#')) {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            place = Place::from_header(name);
+            continue;
+        }
+        let mut words = line.split(' ');
+        let (Some(place), Some(word)) = (place, words.next()) else { continue };
+        let entries = by_place.get_mut(&place).map(Vec::as_mut_slice).unwrap_or_default();
+        let entry = entries.iter_mut().find(|entry| entry.word == word);
+        if let Some(signature) = entry.and_then(|entry| entry.signature.as_mut()) {
+            signature.refine(words);
+        }
+    }
+}
 
 /// What a version knows of a word as the beginning of a line in a section.
 ///
@@ -244,6 +267,12 @@ pub fn knowledge_of(place: Place, word: &str, version: Version) -> Knowledge {
 pub(crate) fn stages_of(fetch: &str) -> u32 {
     let words = KEYWORDS.by_place.get(&Place::Fetch).map(Vec::as_slice).unwrap_or_default();
     find(words, fetch).map_or(ALL_STAGES, |entry| entry.stages)
+}
+
+/// What a fetch or a converter takes and gives, if it is listed.
+pub(crate) fn signature(place: Place, word: &str) -> Option<&'static Signature> {
+    let words = KEYWORDS.by_place.get(&place).map(Vec::as_slice).unwrap_or_default();
+    find(words, word).and_then(|entry| entry.signature.as_ref())
 }
 
 /// What a version knows of a word as an option, and how many words belong to it.

@@ -125,7 +125,7 @@ impl Object {
     /// Sets what the API sets by itself where it is sent an object that says nothing of it.
     fn imply(&mut self, cx: &Context) {
         for row in directives().rows(self.kind, cx.api) {
-            let Some((field, value)) = &row.implied else { continue };
+            let Some((field, value)) = &row.attributes.implied else { continue };
             let applies = if self.kind.is_section() {
                 // A value in a structure comes with the structure.
                 field.path().rsplit_once('.').is_none_or(|(structure, _)| {
@@ -195,7 +195,7 @@ impl SectionModel {
             }
         }
         let name = object.name().map(SmolStr::new);
-        let kind = super::read::section_kind(kind);
+        let kind = directives().section_kind(kind);
         let section = Self { children, ..Self::of(kind, name, object) };
         Ok((section, unknown))
     }

@@ -180,11 +180,6 @@ impl ObjectKind {
         }
     }
 
-    /// Returns the kind in a list of its own.
-    pub(crate) fn alone(self) -> &'static [Self] {
-        Self::ALL.get(self as usize).map(std::slice::from_ref).unwrap_or_default()
-    }
-
     /// Says whether order matters among the objects of this kind.
     pub const fn is_ordered(self) -> bool {
         matches!(self.order(), Order::Listed)

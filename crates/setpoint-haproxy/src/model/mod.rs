@@ -19,7 +19,7 @@ mod json;
 mod kind;
 mod object;
 mod read;
-pub(crate) mod spelling;
+pub mod spelling;
 mod write;
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub use json::ModelError;
 pub(crate) use json::keeps_metadata;
 pub use kind::{ObjectKind, Order};
 pub use object::{Field, Fields, Object, Value};
-pub(crate) use read::{Fold, OwnLine, modelled_kind, section_object};
+pub(crate) use read::{Fold, OwnLine, modelled_kind};
 pub use read::{model, section_model};
 
 use crate::text::SectionKind;

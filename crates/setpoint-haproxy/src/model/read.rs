@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use super::{Context, Fields, Model, Object, ObjectKind, Placed, SectionModel, TextOnly, Value};
 use crate::table::read::{Token, element_value, read_row};
 use crate::table::{Repeat, Row, Sequence, directives};
-use crate::text::{Document, Line, MAX_WORDS, Section, SectionKind, Word};
+use crate::text::{Document, Line, MAX_WORDS, Section, Word};
 
 /// Reads what a document says.
 ///
@@ -90,41 +90,8 @@ fn read_section(section: &Section, cx: &Context, fingerprint: u64) -> SectionMod
 
 /// Returns the kind of object that a section is, or why it is text only.
 pub(crate) fn modelled_kind(section: &Section) -> Result<ObjectKind, TextOnly> {
-    let kind = section_object(section.kind()).ok_or(TextOnly::NoModel)?;
+    let kind = directives().section_object(section.kind()).ok_or(TextOnly::NoModel)?;
     if section.is_conditional() { Err(TextOnly::Conditional) } else { Ok(kind) }
-}
-
-/// The sections that have a model.
-const SECTIONS: [(SectionKind, ObjectKind); 19] = [
-    (SectionKind::Backend, ObjectKind::Backend),
-    (SectionKind::Frontend, ObjectKind::Frontend),
-    (SectionKind::Global, ObjectKind::Global),
-    (SectionKind::Defaults, ObjectKind::Defaults),
-    (SectionKind::Userlist, ObjectKind::Userlist),
-    (SectionKind::Peers, ObjectKind::Peers),
-    (SectionKind::Mailers, ObjectKind::Mailers),
-    (SectionKind::Resolvers, ObjectKind::Resolvers),
-    (SectionKind::Cache, ObjectKind::Cache),
-    (SectionKind::Ring, ObjectKind::Ring),
-    (SectionKind::Traces, ObjectKind::Traces),
-    (SectionKind::LogForward, ObjectKind::LogForward),
-    (SectionKind::LogProfile, ObjectKind::LogProfile),
-    (SectionKind::HttpErrors, ObjectKind::HttpErrors),
-    (SectionKind::Healthcheck, ObjectKind::Healthcheck),
-    (SectionKind::Acme, ObjectKind::Acme),
-    (SectionKind::CrtStore, ObjectKind::CrtStore),
-    (SectionKind::FcgiApp, ObjectKind::FcgiApp),
-    (SectionKind::Program, ObjectKind::Program),
-];
-
-/// Returns the kind of object that a section is.
-pub(crate) fn section_object(kind: SectionKind) -> Option<ObjectKind> {
-    SECTIONS.iter().find(|(section, _)| *section == kind).map(|(_, object)| *object)
-}
-
-/// Returns the kind of section that an object is.
-pub(crate) fn section_kind(kind: ObjectKind) -> SectionKind {
-    SECTIONS.iter().find(|(_, object)| *object == kind).map_or(SectionKind::Unknown, |(section, _)| *section)
 }
 
 /// What a line says.
@@ -252,8 +219,9 @@ impl<'s> LineReader<'s> {
         for row in directives().candidates(self.kind, &first.text, second_text, version) {
             let Some(fields) = read_row(row, tokens, negated, version) else { continue };
             if row.owners.contains(&self.kind) {
-                let metadata = row.metadata.and_then(|_| comment_metadata(line));
-                let key = row.sequence.and_then(|sequence| sequence.key).and_then(|key| tokens.get(key));
+                let metadata = row.attributes.metadata.and_then(|_| comment_metadata(line));
+                let key =
+                    row.attributes.sequence.and_then(|sequence| sequence.key).and_then(|key| tokens.get(key));
                 let key = key.map(|word| SmolStr::new(&word.text));
                 return Some(Said::Own(OwnLine { line: line.number(), row, fields, metadata, key }));
             }
@@ -301,14 +269,14 @@ impl Fold {
             }
             return true;
         }
-        if let Some(Sequence { name, .. }) = row.sequence {
+        if let Some(Sequence { name, .. }) = row.attributes.sequence {
             self.sequences.push(Placed { sequence: name, key, family: row.family });
         }
-        if let Some(list) = row.list {
-            if let Some((field, value)) = row.metadata.zip(metadata) {
+        if let Some(list) = row.attributes.list {
+            if let Some((field, value)) = row.attributes.metadata.zip(metadata) {
                 fields.set(field, value);
             }
-            for (field, double) in &row.mirror {
+            for (field, double) in &row.attributes.mirror {
                 if object.fields.get(list).is_none()
                     && let Some(value) = fields.get(*field)
                 {
@@ -320,7 +288,7 @@ impl Fold {
         }
         let family = directives().family(row.family);
         let is_there = family.iter().any(|field| object.fields.get(*field).is_some());
-        match row.repeat {
+        match row.attributes.repeat {
             Repeat::First if is_there => return true,
             Repeat::Beside if is_there => return false,
             Repeat::Merge | Repeat::Add => {}
@@ -331,10 +299,11 @@ impl Fold {
             }
         }
         for (field, value) in fields {
-            let before = if row.repeat == Repeat::Add { object.fields.remove(field) } else { None };
+            let before =
+                if row.attributes.repeat == Repeat::Add { object.fields.remove(field) } else { None };
             object.fields.set(field, before.map_or_else(|| value.clone(), |before| added(before, &value)));
         }
-        if let Some((field, value)) = row.metadata.zip(metadata) {
+        if let Some((field, value)) = row.attributes.metadata.zip(metadata) {
             object.fields.set(field, value);
         }
         true

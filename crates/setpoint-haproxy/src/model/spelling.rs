@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use crate::text::lex;
 
 /// Splits a spelling into its decoded words; `None` where HAProxy would refuse it, or where a comment starts in it.
-pub(crate) fn split(text: &str) -> Option<Vec<String>> {
+pub fn split(text: &str) -> Option<Vec<String>> {
     let line = text.as_bytes();
     if text.contains(['\n', '\r', '\0']) {
         return None;
@@ -42,7 +42,7 @@ pub(crate) fn is_plain(text: &str) -> bool {
 }
 
 /// Spells a text as one word, with quotes only if it is not one already.
-pub(crate) fn one_word(text: &str) -> Cow<'_, str> {
+pub fn one_word(text: &str) -> Cow<'_, str> {
     if is_plain(text) || split(text).is_some_and(|words| words.len() == 1) {
         Cow::Borrowed(text)
     } else {

@@ -1,5 +1,7 @@
 //! From model to text: the canonical printer.
 
+use rustc_hash::FxHashSet;
+
 use super::json::{ModelError, keeps_metadata};
 use super::{Context, Object, ObjectKind, SectionModel, Value};
 use crate::table::grammar::Direction;
@@ -98,7 +100,7 @@ impl Object {
         cx: &Context,
     ) -> Result<(String, Written), ModelError> {
         let line = rows
-            .filter(|row| row.direction != Direction::Read)
+            .filter(|row| row.attributes.direction != Direction::Read)
             .find_map(|row| write_row(row, &self.fields, site).transpose())
             .transpose()
             .map_err(|complaint| ModelError::refused(self.kind, complaint))?;
@@ -142,10 +144,10 @@ impl SectionModel {
         for row in directives().written(object.kind, cx.api) {
             match row.child {
                 Some(kind) => {
-                    let mut names: Vec<Option<&str>> = Vec::new();
+                    let mut names: FxHashSet<Option<&str>> = FxHashSet::default();
                     for child in self.children.iter().filter(|child| child.kind == kind) {
-                        let is_one_too_many = match row.several {
-                            Several::Any => false,
+                        let is_one_too_many = match row.attributes.several {
+                            Several::Any | Several::Warned => false,
                             Several::Different => names.contains(&child.name()),
                             Several::No => !names.is_empty(),
                         };
@@ -153,8 +155,8 @@ impl SectionModel {
                             let why = format!("HAProxy accepts no second one like it in a {}", object.kind);
                             return Err(ModelError::refused(kind, Complaint::new(why)));
                         }
-                        if row.several != Several::Any {
-                            names.push(child.name());
+                        if !matches!(row.attributes.several, Several::Any | Several::Warned) {
+                            names.insert(child.name());
                         }
                         push(out, "  ", &child.line(site, cx)?, kind)?;
                     }
@@ -190,15 +192,20 @@ impl<'o> OwnLines<'o> {
     /// Writes what one row says of the section.
     fn of(&mut self, row: &Row) -> Result<Vec<String>, ModelError> {
         let refused = |complaint| ModelError::refused(self.object.kind, complaint);
-        if row.direction == Direction::Read || (row.list.is_none() && self.families.contains(&row.family)) {
+        if row.attributes.direction == Direction::Read
+            || (row.attributes.list.is_none() && self.families.contains(&row.family))
+        {
             return Ok(Vec::new());
         }
-        let Some(list) = row.list else {
+        let Some(list) = row.attributes.list else {
             let written = write_row(row, &self.object.fields, self.site).map_err(refused)?;
             let Some(Written { mut line, used, lost }) = written else { return Ok(Vec::new()) };
-            append_comment(&mut line, row.metadata.and_then(|field| self.object.fields.get(field)));
+            append_comment(
+                &mut line,
+                row.attributes.metadata.and_then(|field| self.object.fields.get(field)),
+            );
             self.used.extend(used);
-            self.used.extend(row.metadata);
+            self.used.extend(row.attributes.metadata);
             self.lost.extend(lost);
             self.families.push(row.family);
             return Ok(vec![line]);
@@ -210,7 +217,7 @@ impl<'o> OwnLines<'o> {
         let Some(Value::List(elements)) = self.object.fields.get(list) else { return Ok(Vec::new()) };
         self.families.push(row.family);
         self.used.push(list);
-        self.used.extend(row.mirror.iter().map(|(_, double)| *double));
+        self.used.extend(row.attributes.mirror.iter().map(|(_, double)| *double));
         let mut lines = Vec::with_capacity(elements.len());
         for (index, element) in elements.iter().enumerate() {
             match self.element(list, element).map_err(refused)? {
@@ -233,14 +240,17 @@ impl<'o> OwnLines<'o> {
         element: &Value,
     ) -> Result<Option<(String, Vec<(String, String)>)>, Complaint> {
         with_element(element, |fields| {
-            let mut rows = directives()
-                .rows(self.object.kind, self.cx.api)
-                .filter(|row| row.list == Some(list) && row.direction != Direction::Read);
+            let mut rows = directives().rows(self.object.kind, self.cx.api).filter(|row| {
+                row.attributes.list == Some(list) && row.attributes.direction != Direction::Read
+            });
             let written = rows.find_map(|row| {
                 let line = write_row(row, fields, self.site).transpose()?;
                 Some(line.map(|mut written| {
-                    append_comment(&mut written.line, row.metadata.and_then(|field| fields.get(field)));
-                    written.used.extend(row.metadata);
+                    append_comment(
+                        &mut written.line,
+                        row.attributes.metadata.and_then(|field| fields.get(field)),
+                    );
+                    written.used.extend(row.attributes.metadata);
                     let mut lost = unwritten(None, fields, &written.used);
                     lost.append(&mut written.lost);
                     (written.line, lost)

@@ -5,7 +5,9 @@
 //! may come twice, and a value that does not fit is named.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
+use super::forms::Holds;
 use super::grammar::{Entry, Item, Options, Piece, Type, cut, first_word};
 use super::limits::{Complaint, Limit};
 use super::read::{Token, integer, read_row};
@@ -21,6 +23,17 @@ pub(crate) struct Match<'w> {
     pub(crate) condition: Option<usize>,
     /// The fields that were given, with the word and the text of each; of several words, the first.
     pub(crate) values: Vec<(Field, usize, &'w str)>,
+    /// The words that hold sample expressions.
+    pub(crate) expressions: Vec<(Range<usize>, Holds)>,
+    /// The options that were given, each with its first word.
+    pub(crate) options: Vec<(&'static Entry, usize)>,
+}
+
+impl Match<'_> {
+    /// Returns whether a field was given.
+    pub(crate) fn has(&self, field: Field) -> bool {
+        self.values.iter().any(|(given, ..)| *given == field)
+    }
 }
 
 /// Why HAProxy does not accept some words by a row.
@@ -52,18 +65,18 @@ pub(crate) struct Standing {
 
 /// Holds the words of a line to a row.
 pub(crate) fn accept<'w>(
-    row: &Row,
+    row: &'static Row,
     words: &'w [Cow<'w, str>],
     standing: Standing,
 ) -> Result<Match<'w>, Misfit> {
-    if row.refused {
+    if row.attributes.refused {
         return Err(Misfit { at: 0, complaint: None });
     }
     let mut walk = Walk {
         words,
         at: 0,
         standing,
-        is_default: row.repeat == Repeat::Merge,
+        is_default: row.attributes.repeat == Repeat::Merge,
         negation_used: false,
         found: Match::default(),
         misfit: None,
@@ -77,15 +90,13 @@ pub(crate) fn accept<'w>(
     }
     match walk.misfit.take_if(|_| !through || walk.at < words.len()) {
         Some(misfit) => Err(misfit),
-        None => {
-            match standing.section.filter(|section| !row.places.is_empty() && !row.places.contains(section)) {
-                Some(section) => {
-                    let why = format!("HAProxy accepts no `{}` in a {section}", row.start());
-                    Err(Misfit { at: words.len(), complaint: Some(Complaint::new(why)) })
-                }
-                None => Ok(walk.found),
+        None => match standing.section.filter(|_| row.attributes.is_outside(standing.section)) {
+            Some(section) => {
+                let why = format!("HAProxy accepts no `{}` in a {section}", row.start());
+                Err(Misfit { at: words.len(), complaint: Some(Complaint::new(why)) })
             }
-        }
+            None => Ok(walk.found),
+        },
     }
 }
 
@@ -125,7 +136,7 @@ impl<'w> Walk<'w> {
         self.fail(None)
     }
 
-    fn items(&mut self, items: &[Item]) -> bool {
+    fn items(&mut self, items: &'static [Item]) -> bool {
         let mut rest = items;
         while let Some((item, after)) = rest.split_first() {
             if matches!(item, Item::Options(_)) {
@@ -145,7 +156,7 @@ impl<'w> Walk<'w> {
         true
     }
 
-    fn item(&mut self, item: &Item) -> bool {
+    fn item(&mut self, item: &'static Item) -> bool {
         match item {
             Item::Literal(word) | Item::Constant { word, .. } => self.literal(word),
             Item::Pattern { pieces, .. } => match self.peek() {
@@ -183,7 +194,7 @@ impl<'w> Walk<'w> {
     }
 
     /// Reads what may be left out. What has begun with its word must go on.
-    fn optional(&mut self, items: &[Item]) -> bool {
+    fn optional(&mut self, items: &'static [Item]) -> bool {
         let Some(word) = self.peek() else { return true };
         if let Some(literal) = items.first().and_then(first_word) {
             let begins = match items.first() {
@@ -200,7 +211,7 @@ impl<'w> Walk<'w> {
     }
 
     /// Reads options of several sets in any order. What has begun with its word must go on.
-    fn options(&mut self, sets: &[Item]) -> bool {
+    fn options(&mut self, sets: &'static [Item]) -> bool {
         'words: while let Some(word) = self.peek() {
             let (at, mut begun) = (self.at, false);
             for set in sets {
@@ -209,7 +220,7 @@ impl<'w> Walk<'w> {
                     begun = true;
                     self.at = at;
                     if self.items(&entry.items) && self.at > at {
-                        if self.is_outside(entry) {
+                        if entry.attributes.is_outside(self.standing.section) {
                             self.at = at;
                             let why = format!("HAProxy has no option `{word}` here");
                             return self.fail(Some(Complaint {
@@ -217,6 +228,7 @@ impl<'w> Walk<'w> {
                                 ..Complaint::new(why)
                             }));
                         }
+                        self.found.options.push((entry, at));
                         continue 'words;
                     }
                 }
@@ -225,11 +237,6 @@ impl<'w> Walk<'w> {
             return !begun;
         }
         true
-    }
-
-    fn is_outside(&self, entry: &Entry) -> bool {
-        let section = self.standing.section;
-        section.is_some_and(|section| !entry.places.is_empty() && !entry.places.contains(&section))
     }
 
     /// Splits one word along its pieces, as they are read.
@@ -302,6 +309,11 @@ impl<'w> Walk<'w> {
         if let Some(complaint) = complaint {
             return self.fail(Some(complaint));
         }
+        if let Some(Limit::Form(form)) = limit
+            && let Some(holds) = form.holds()
+        {
+            self.found.expressions.push((self.at..self.at + count, holds));
+        }
         self.found.values.push((field, self.at, first));
         self.at += count;
         true
@@ -324,8 +336,8 @@ pub(crate) fn broken_rule(words: &[Cow<'_, str>], kind: ObjectKind, standing: St
     let (first, second) = (words.first()?, words.get(1).map(|word| &**word));
     let mut rows = super::directives().forms(kind, first, second, standing.scene.version).filter_map(|row| {
         // What a section says of itself is spread over lines.
-        let is_whole = row.list.is_some() || row.owners.iter().all(|owner| !owner.is_section());
-        Some((row, row.rule.filter(|_| is_whole)?))
+        let is_whole = row.attributes.list.is_some() || row.owners.iter().all(|owner| !owner.is_section());
+        Some((row, row.attributes.rule.filter(|_| is_whole)?))
     });
     rows.find_map(|(row, rule)| {
         let tokens: Vec<Token<'_>> =
@@ -338,7 +350,7 @@ pub(crate) fn broken_rule(words: &[Cow<'_, str>], kind: ObjectKind, standing: St
 /// The options that begin with a word.
 fn entries<'o>(options: &'o Options, word: &str) -> impl Iterator<Item = &'o Entry> {
     let found = options.by_word.get(cut(word)).map(Vec::as_slice).unwrap_or_default();
-    found.iter().filter_map(|entry| options.entries.get(*entry)).filter(|entry| !entry.refused)
+    found.iter().filter_map(|entry| options.entries.get(*entry)).filter(|entry| !entry.attributes.refused)
 }
 
 /// Says what is wrong with a value that is one word or a part of one, if something is.

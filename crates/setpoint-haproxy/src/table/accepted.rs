@@ -3,34 +3,33 @@
 use std::sync::LazyLock;
 
 use super::grammar::cut;
-use super::{Directives, Row, SOURCES, collect_fields};
-use crate::model::{Field, ObjectKind, Version};
-
-/// What HAProxy accepts and the schema has no place for: forms of lines, options, and values that it does not look at.
-const TEXT: [&str; 2] = [include_str!("rows/text.txt"), include_str!("rows/tolerated.txt")];
+use super::{Directives, Row, source};
+use crate::model::{ObjectKind, Version};
 
 /// Returns the table with all that HAProxy accepts beside what the schema has a place for; it is read once.
 pub(crate) fn accepted() -> &'static Directives {
     static ACCEPTED: LazyLock<Directives> = LazyLock::new(|| {
-        let sources: Vec<&'static str> = SOURCES.into_iter().chain(TEXT).collect();
+        let mut sources = source::schema();
+        let last_of_schema = sources.len() - 1;
+        sources.extend(source::beside());
         let mut table = Directives::of(&sources);
-        let of_schema = table.ends.get(SOURCES.len() - 1).copied().unwrap_or_default();
+        let of_schema = table.ends.get(last_of_schema).copied().unwrap_or_default();
         let (schema, text) = table.rows.split_at_mut(of_schema);
         for row in text {
-            row.text = row.text.or(Some(Text::Further));
+            row.attributes.text = row.attributes.text.or(Some(Text::Further));
             let start = row.start();
             let is_form = |other: &str| {
                 other.strip_prefix(&start).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
             };
             let replaced = schema.iter_mut().filter(|other| {
-                row.text == Some(Text::Instead)
+                row.attributes.text == Some(Text::Instead)
                     && other.owners.iter().any(|owner| row.owners.contains(owner))
                     && is_form(&other.start())
             });
             for other in replaced {
                 other.owners.retain(|owner| !row.owners.contains(owner));
                 if other.owners.is_empty() {
-                    other.text = Some(Text::Gone);
+                    other.attributes.text = Some(Text::Gone);
                 }
             }
         }
@@ -48,15 +47,6 @@ pub(crate) enum Text {
     Instead,
     /// A form of the schema that another counts instead of.
     Gone,
-}
-
-impl Row {
-    /// Returns the fields that it sets.
-    pub(crate) fn fields(&self) -> Vec<Field> {
-        let mut fields = Vec::new();
-        collect_fields(&self.items, &mut fields);
-        fields
-    }
 }
 
 impl Directives {
@@ -79,7 +69,8 @@ impl Directives {
         let others = by_word.map(|word| word.others.as_slice()).unwrap_or_default();
         let rows = by_second.map(Vec::as_slice).unwrap_or_default().iter().chain(others);
         rows.filter_map(|(row, _)| self.rows.get(*row)).filter(move |row| {
-            let counts = row.text.is_none_or(|text| text != Text::Gone && row.versions.contains(version));
+            let counts =
+                row.attributes.text.is_none_or(|text| text != Text::Gone && row.versions.contains(version));
             counts && (row.owners.contains(&section) || row.owners.iter().any(|owner| !owner.is_section()))
         })
     }

@@ -2,11 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::forms::form;
-use super::grammar::{Direction, Entry, Item, Options, Piece, Type, Versions, resolve_stops};
-use super::limits::Limit;
-use super::rules::Rule;
-use super::{FieldInfo, Repeat, Row, Sequence, Several, Text, Unless, Zero};
+use super::attributes::Attributes;
+use super::grammar::{Entry, Item, Options, Type, Versions, resolve_stops};
+use super::{FieldInfo, Row, Zero};
 use crate::model::{Field, ObjectKind, Version};
 
 /// What the blocks of the table hold, in the order in which they stand there.
@@ -39,8 +37,8 @@ pub(super) fn compile(sources: &[&'static str]) -> Compiled {
 }
 
 #[derive(Default)]
-struct Compiler {
-    out: Compiled,
+pub(super) struct Compiler {
+    pub(super) out: Compiled,
     by_path: FxHashMap<(&'static str, Zero), Field>,
     params: FxHashMap<&'static str, Vec<&'static str>>,
     /// The names of the blocks being included, so that one that includes itself is an error.
@@ -49,7 +47,8 @@ struct Compiler {
 
 /// A block of the table, by its header.
 enum Block {
-    Rows(Vec<ObjectKind>),
+    /// Rows of some kinds, and the attributes that all of them have.
+    Rows(Vec<ObjectKind>, &'static str),
     Order(ObjectKind),
     Params(&'static str),
     Unknown,
@@ -61,8 +60,10 @@ fn content(line: &'static str) -> Option<&'static str> {
     Some(line.trim()).filter(|line| !line.is_empty())
 }
 
-/// Reads the header of a block: `[server]`, `[order backend]`, `[params server]`, `[defaults frontend backend]`.
+/// Reads the header of a block: `[server]`, `[order backend]`, `[params server]`, `[defaults frontend backend]`,
+/// `[http_request_rule] ; stage=http-request`.
 fn header(line: &'static str) -> Option<Block> {
+    let (line, attributes) = split_attributes(line);
     let inner = line.strip_prefix('[')?.strip_suffix(']')?;
     let words: Vec<&'static str> = inner.split_whitespace().collect();
     Some(match words.as_slice() {
@@ -70,7 +71,11 @@ fn header(line: &'static str) -> Option<Block> {
         ["params", name] => Block::Params(name),
         kinds => {
             let known: Vec<ObjectKind> = kinds.iter().filter_map(|kind| ObjectKind::by_model(kind)).collect();
-            if known.len() == kinds.len() && !known.is_empty() { Block::Rows(known) } else { Block::Unknown }
+            if known.len() == kinds.len() && !known.is_empty() {
+                Block::Rows(known, attributes)
+            } else {
+                Block::Unknown
+            }
         }
     })
 }
@@ -101,9 +106,9 @@ impl Compiler {
                 continue;
             }
             match &block {
-                Block::Rows(kinds) => {
-                    let kinds = kinds.clone();
-                    self.row(&kinds, line);
+                Block::Rows(kinds, shared) => {
+                    let (kinds, shared) = (kinds.clone(), *shared);
+                    self.row(&kinds, shared, line);
                 }
                 Block::Order(_) => {
                     if let Some((_, order)) = self.out.orders.last_mut() {
@@ -116,7 +121,7 @@ impl Compiler {
     }
 
     /// Reads one row: `[owners] versions [=] items [; attributes]`.
-    fn row(&mut self, kinds: &[ObjectKind], line: &'static str) {
+    fn row(&mut self, kinds: &[ObjectKind], shared: &'static str, line: &'static str) {
         let errors = self.out.errors.len();
         let mut rest = line;
         let mut owners = kinds.to_vec();
@@ -134,7 +139,13 @@ impl Compiler {
         }
         let (versions, after) = first_token(rest);
         let versions = self.versions(versions, line);
-        let (grammar, attributes) = split_attributes(after);
+        let (grammar, own) = split_attributes(after);
+        let attributes: &'static str = match (shared, own) {
+            ("", own) => own,
+            (shared, "") => shared,
+            // Once for each such row while the table is read, which lives for ever.
+            (shared, own) => Box::leak(format!("{shared} {own}").into_boxed_str()),
+        };
         let (is_header, grammar) = match grammar.strip_prefix("= ") {
             Some(grammar) => (true, grammar),
             None => (false, grammar),
@@ -144,128 +155,33 @@ impl Compiler {
                 self.error(line, "no such kind of child");
                 return;
             };
-            let several = match attributes.trim() {
-                "" => Several::Any,
-                "unique" => Several::Different,
-                "single" => Several::No,
-                _ => {
-                    self.error(line, "an attribute is not understood");
-                    Several::Any
-                }
-            };
-            self.out.rows.push(Row { child: Some(child), several, ..Row::new(owners, versions) });
+            let attributes = self.attributes(attributes, &[], "", line);
+            self.out.rows.push(Row { child: Some(child), attributes, ..Row::new(owners, versions) });
             return;
         }
         let mut tokens = grammar.split_whitespace();
         let mut items = self.items(&mut tokens, "", line).0;
         resolve_stops(&mut items, &[]);
-        let mut row = Row { is_header, items, ..Row::new(owners, versions) };
-        for attribute in attributes.split_whitespace() {
-            match attribute.split_once('=') {
-                Some(("list", path)) => row.list = Some(self.field(path, Zero::Dropped)),
-                Some(("meta", path)) => row.metadata = Some(self.field(path, Zero::Dropped)),
-                Some(("default-unless", text)) => row.default_unless.push(unless(text)),
-                Some((key, value)) if key.starts_with("default") => {
-                    row.defaults.extend(self.default_of(key, value, line));
-                }
-                Some(("repeat", name)) => match Repeat::by_name(name) {
-                    Some(repeat) => row.repeat = repeat,
-                    None => self.error(line, "nothing repeats so"),
-                },
-                Some(("sequence", text)) => row.sequence = Some(sequence(text)),
-                Some(("secret", path)) => row.secret = Some(self.field(path, Zero::Dropped)),
-                Some(("mirror", prefix)) => row.mirror = self.mirror(&row.items, prefix),
-                Some(("implied", value)) => row.implied = self.implied(&row.items, value),
-                Some(("in", kinds)) => row.places = self.places(kinds, line),
-                Some(("if", name)) => {
-                    row.rule = Rule::by_name(name);
-                    if row.rule.is_none() {
-                        self.error(line, "no such rule");
-                    }
-                }
-                None if attribute == "read" => row.direction = Direction::Read,
-                None if attribute == "write" => row.direction = Direction::Write,
-                None if attribute == "runtime" => row.runtime = true,
-                None if attribute.split('@').next() == Some("dynamic") => {
-                    row.dynamic = Some(self.versions_of(attribute, line));
-                }
-                None if attribute == "refused" => row.refused = true,
-                None if attribute == "instead" => row.text = Some(Text::Instead),
-                _ => self.error(line, "an attribute is not understood"),
-            }
-        }
+        let attributes = self.attributes(attributes, &items, "", line);
+        let row = Row { is_header, items, attributes, ..Row::new(owners, versions) };
         if self.out.errors.len() == errors {
             self.out.rows.push(row);
         }
     }
 
-    /// Reads `default=value` or `default@versions=value`.
-    fn default_of(
-        &mut self,
-        key: &'static str,
-        value: &'static str,
-        line: &str,
-    ) -> Option<(Versions, &'static str)> {
-        match key.split_once('@') {
-            None if key == "default" => Some((Versions::ALL, value)),
-            Some(("default", range)) => Some((self.versions(range, line), value)),
-            _ => {
-                self.error(line, "an attribute is not understood");
-                None
-            }
-        }
-    }
-
-    /// Reads the sections in which HAProxy accepts something: `frontend,defaults`.
-    fn places(&mut self, kinds: &str, line: &str) -> Vec<ObjectKind> {
-        let known: Vec<ObjectKind> = kinds.split(',').filter_map(ObjectKind::by_model).collect();
-        if known.len() != kinds.split(',').count() {
-            self.error(line, "its sections are not understood");
-        }
-        known
-    }
-
-    /// Returns the fields that show the first element of a list a second time, below a prefix.
-    fn mirror(&mut self, items: &[Item], prefix: &str) -> Vec<(Field, Field)> {
-        let mut fields = Vec::new();
-        super::collect_fields(items, &mut fields);
-        let paths: Vec<(Field, &'static str)> =
-            fields.into_iter().map(|field| (field, super::path_of(&self.out.fields, field))).collect();
-        paths
-            .into_iter()
-            .map(|(field, path)| (field, self.field(&format!("{prefix}{path}"), Zero::Dropped)))
-            .collect()
-    }
-
-    /// Reads `value` or `path:value`: what a field holds where the row is written and nothing is said of it.
-    fn implied(&mut self, items: &[Item], text: &'static str) -> Option<(Field, crate::model::Value)> {
-        let mut fields = Vec::new();
-        super::collect_fields(items, &mut fields);
-        let (path, text) = text.split_once(':').map_or((None, text), |(path, text)| (Some(path), text));
-        let field = match path {
-            Some(path) => {
-                fields.into_iter().find(|field| super::path_of(&self.out.fields, *field) == path)?
-            }
-            None => *fields.first()?,
-        };
-        let value = match text {
-            "true" | "false" => crate::model::Value::Bool(text == "true"),
-            text => crate::model::Value::Int(text.parse().ok()?),
-        };
-        Some((field, value))
-    }
-
-    fn error(&mut self, line: &str, what: &str) {
+    pub(super) fn error(&mut self, line: &str, what: &str) {
         self.out.errors.push(format!("{what}: {line}"));
     }
 
-    /// Reads the versions of an attribute: all for `name`, some for `name@3.0+`.
-    fn versions_of(&mut self, attribute: &str, line: &str) -> Versions {
-        attribute.split_once('@').map_or(Versions::ALL, |(_, range)| self.versions(range, line))
+    /// Notes an error unless something holds.
+    pub(super) fn expect(&mut self, holds: bool, line: &str, what: &str) {
+        if !holds {
+            self.error(line, what);
+        }
     }
 
     /// Reads a range of versions: `*`, `3.1+`, `-3.2`, `3.1-3.3`, `3.1`.
-    fn versions(&mut self, text: &str, line: &str) -> Versions {
+    pub(super) fn versions(&mut self, text: &str, line: &str) -> Versions {
         let range = (|| -> Option<Versions> {
             if text == "*" {
                 return Some(Versions::ALL);
@@ -284,7 +200,7 @@ impl Compiler {
     }
 
     /// Interns a path. Whether a zero is kept belongs to the identity of a field.
-    fn field(&mut self, path: &str, zero: Zero) -> Field {
+    pub(super) fn field(&mut self, path: &str, zero: Zero) -> Field {
         if let Some((_, field)) = self.by_path.get_key_value(&(path, zero)) {
             return *field;
         }
@@ -366,7 +282,7 @@ impl Compiler {
 
     /// Makes the options of a block of parameters.
     fn include(&mut self, name: &'static str, prefix: &str, line: &str) -> Options {
-        let mut options = Options::default();
+        let mut options = Options { block: Some(name), ..Options::default() };
         let Some(rows) = self.params.get(name).cloned() else {
             self.error(line, "no such block of parameters");
             return options;
@@ -382,189 +298,18 @@ impl Compiler {
             let (grammar, attributes) = split_attributes(after);
             let mut tokens = grammar.split_whitespace();
             let items = self.items(&mut tokens, prefix, row).0;
-            let mut entry = Entry { versions, items, ..Entry::default() };
-            for attribute in attributes.split_whitespace() {
-                match attribute.split_once('=') {
-                    None if attribute == "read" => entry.direction = Direction::Read,
-                    None if attribute == "write" => entry.direction = Direction::Write,
-                    None if attribute == "runtime" => entry.runtime = true,
-                    None if attribute == "secret" => entry.secret = true,
-                    None if attribute.starts_with("dynamic") => {
-                        let versions = Some(self.versions_of(attribute, row));
-                        match attribute.split('@').next() {
-                            Some("dynamic") => (entry.dynamic, entry.dynamic_no) = (versions, versions),
-                            Some("dynamic-yes") => entry.dynamic = versions,
-                            Some("dynamic-no") => entry.dynamic_no = versions,
-                            _ => self.error(row, "an attribute is not understood"),
-                        }
-                    }
-                    Some(("default-unless", text)) => entry.default_unless.push(unless(text)),
-                    None if attribute == "refused" => entry.refused = true,
-                    Some(("in", kinds)) => entry.places = self.places(kinds, row),
-                    Some((key, value)) if key.starts_with("default") => {
-                        entry.defaults.extend(self.default_of(key, value, row));
-                    }
-                    // What it holds are the fields of an element, which have no prefix.
-                    Some(("list", path)) => {
-                        entry.list = Some(self.field(&format!("{prefix}{path}"), Zero::Dropped));
-                        entry.items = self.items(&mut grammar.split_whitespace(), "", row).0;
-                    }
-                    _ => self.error(row, "an attribute is not understood"),
-                }
-            }
+            let attributes = self.attributes(attributes, &items, prefix, row);
+            // What an element of a list holds are its own fields, which have no prefix.
+            let items = match attributes.list {
+                Some(_) => self.items(&mut grammar.split_whitespace(), "", row).0,
+                None => items,
+            };
+            let entry = Entry { versions, items, attributes };
             add_option(&mut options, entry);
         }
         self.including.pop();
         options
     }
-
-    /// Reads one token that stands for at most one word.
-    fn item(&mut self, token: &'static str, prefix: &str, line: &str) -> Item {
-        if let Some(inner) = token.strip_prefix('<').and_then(|inner| inner.strip_suffix('>'))
-            && !inner.contains('<')
-        {
-            return self.value(inner, prefix, line);
-        }
-        let (constant, pattern) = match token.split_once('=') {
-            Some((path, word)) if !path.contains('<') && !path.is_empty() => {
-                (Some(self.field(&format!("{prefix}{path}"), Zero::Dropped)), word)
-            }
-            _ => (None, token),
-        };
-        if !pattern.contains('<') {
-            return match constant {
-                Some(field) => {
-                    let (value, word) = pattern.split_once('~').unwrap_or((pattern, pattern));
-                    Item::Constant { field, value, word }
-                }
-                None => Item::Literal(pattern),
-            };
-        }
-        let mut pieces = Vec::new();
-        let mut rest = pattern;
-        while let Some((literal, after)) = rest.split_once('<') {
-            if !literal.is_empty() {
-                pieces.push(Piece::Literal(literal));
-            }
-            let Some((inner, after)) = after.split_once('>') else {
-                self.error(line, "a value is not closed");
-                break;
-            };
-            let Typed { path, ty, zero, limit } = self.typed(inner, line);
-            pieces.push(Piece::Value { field: self.field(&format!("{prefix}{path}"), zero), ty, limit });
-            rest = after;
-        }
-        if !rest.is_empty() {
-            pieces.push(Piece::Literal(rest));
-        }
-        let constant = constant.map(|field| {
-            let word = pattern.split('<').next().unwrap_or(pattern).trim_end_matches(['(', '.', ',']);
-            (field, word)
-        });
-        Item::Pattern { constant, pieces }
-    }
-
-    /// Reads what stands between angle brackets as an item of its own.
-    fn value(&mut self, inner: &'static str, prefix: &str, line: &str) -> Item {
-        let (inner, ported) = inner.strip_suffix('!').map_or((inner, false), |inner| (inner, true));
-        let brackets = inner.ends_with(":address6");
-        if let Some(paths) = inner.strip_suffix(":address6").or_else(|| inner.strip_suffix(":address")) {
-            let mut paths = paths.split(',').map(|path| format!("{prefix}{path}"));
-            let address = self.field(&paths.next().unwrap_or_default(), Zero::Dropped);
-            let port = paths.next().map(|path| self.field(&path, Zero::Dropped));
-            let range_end = paths.next().map(|path| self.field(&path, Zero::Dropped));
-            return Item::Address { address, port, range_end, brackets, ported };
-        }
-        let Typed { path, ty, zero, limit } = self.typed(inner, line);
-        let path = if path == "." { path.to_owned() } else { format!("{prefix}{path}") };
-        Item::Value { field: self.field(&path, zero), ty, stops: Vec::new(), limit }
-    }
-
-    /// Reads `path:type`. A `0` at the end of a type says that a zero is kept in JSON, `0@3.0` that it is up to a version;
-    /// what follows in brackets limits the value.
-    fn typed(&mut self, inner: &'static str, line: &str) -> Typed {
-        let (inner, mut limit) = match inner.strip_suffix(']').and_then(|inner| inner.split_once('[')) {
-            Some((inner, text)) => {
-                let limit = Limit::read(text);
-                if limit.is_none() {
-                    self.error(line, "what limits a value is not understood");
-                }
-                (inner, limit)
-            }
-            None => (inner, None),
-        };
-        let (path, name) = inner.split_once(':').unwrap_or((inner, "word"));
-        let (name, zero) = match (name.split_once("0@"), name.strip_suffix('0')) {
-            (Some((name, until)), _) => (name, until.parse().map_or(Zero::Kept, Zero::KeptUntil)),
-            (None, Some(name)) => (name, Zero::Kept),
-            (None, None) => (name, Zero::Dropped),
-        };
-        let ty = match name {
-            "word" => Type::Word,
-            "name" => Type::Name,
-            "int" => Type::Int,
-            "count" => Type::Count,
-            "ms" => Type::Time(1),
-            "s" => Type::Time(1000),
-            "seconds" => Type::Seconds,
-            "size" => Type::Size,
-            "bytes" => Type::Bytes,
-            "kb" => Type::Kilobytes,
-            "rest" => Type::Rest,
-            "args" => Type::Expr,
-            "expr" => {
-                limit = limit.or_else(|| form("sample").map(Limit::Form));
-                Type::Expr
-            }
-            "words" => Type::Words,
-            "ints" => Type::Ints,
-            "commas" => Type::Commas,
-            "pairs" => Type::Pairs,
-            "onoff" => Type::OnOff,
-            "switch" => Type::Switch,
-            "flag" => Type::Flag,
-            "set" => Type::Set,
-            "unset" => Type::Unset,
-            "once" => Type::Once,
-            "toggle" => Type::Toggle,
-            "on" => Type::On,
-            name if name.starts_with('=') => Type::Always(name.trim_start_matches('=')),
-            name if name.starts_with('~') => Type::Otherwise(name.trim_start_matches('~')),
-            name if name.contains('|') => Type::OneOf(name.split('|').collect()),
-            // A form on its own is that of a word.
-            name => {
-                limit = limit.or_else(|| form(name).map(Limit::Form));
-                if limit.is_none() {
-                    self.error(line, "a type is not known");
-                }
-                Type::Word
-            }
-        };
-        Typed { path, ty, zero, limit }
-    }
-}
-
-/// Reads `name` or `name:1`: the lines among which the place of one matters.
-fn sequence(text: &'static str) -> Sequence {
-    let (name, key) = text.split_once(':').unwrap_or((text, ""));
-    Sequence { name, key: key.parse().ok() }
-}
-
-/// Reads `path:value`, `path` or `global:path`: where a default does not hold.
-fn unless(text: &'static str) -> Unless {
-    if let Some(path) = text.strip_prefix("global:") {
-        return Unless { is_global: true, path, value: None };
-    }
-    let (path, value) = text.split_once(':').map_or((text, None), |(path, value)| (path, Some(value)));
-    Unless { is_global: false, path, value }
-}
-
-/// What stands between angle brackets.
-struct Typed {
-    path: &'static str,
-    ty: Type,
-    zero: Zero,
-    limit: Option<Limit>,
 }
 
 /// Adds an option, and for one that toggles its opposite, which starts with `no-`.
@@ -576,8 +321,9 @@ fn add_option(options: &mut Options, mut entry: Entry) {
         let ty_disabled = Type::Always("disabled");
         let disabled = Item::Value { field: *field, ty: ty_disabled, stops: Vec::new(), limit: None };
         *ty = Type::Always("enabled");
-        let dynamic = entry.dynamic_no;
-        let opposite = Entry { items: vec![Item::Literal(opposite), disabled], dynamic, ..entry.clone() };
+        let dynamic = entry.attributes.dynamic_no;
+        let attributes = Attributes { dynamic, ..entry.attributes.clone() };
+        let opposite = Entry { items: vec![Item::Literal(opposite), disabled], attributes, ..entry.clone() };
         options.add(entry);
         options.add(opposite);
         return;

@@ -25,6 +25,30 @@ pub(super) enum Fits {
     Words(fn(&[String], Scene) -> Option<Complaint>),
 }
 
+/// What of the words of a value are sample expressions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// All of them are one.
+    Expression,
+    /// The first one is.
+    Criterion,
+    /// They stand in brackets.
+    Format,
+}
+
+impl Form {
+    /// Returns what of such values are sample expressions.
+    pub(crate) fn holds(&self) -> Option<Holds> {
+        match self.name {
+            "format" => Some(Holds::Format),
+            "criterion" => Some(Holds::Criterion),
+            "sample" | "anywhere" | "leading" => Some(Holds::Expression),
+            name if name.ends_with("-or-sample") => Some(Holds::Expression),
+            _ => None,
+        }
+    }
+}
+
 /// Finds a form by its name.
 pub(crate) fn form(name: &str) -> Option<&'static Form> {
     FORMS.iter().find(|form| form.name == name)

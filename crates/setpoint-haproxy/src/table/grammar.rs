@@ -23,8 +23,9 @@
 
 use rustc_hash::FxHashMap;
 
+use super::attributes::Attributes;
 use super::limits::Limit;
-use crate::model::{Field, ObjectKind, Version};
+use crate::model::{Field, Version};
 
 /// The type of a value, and so how it is read and spelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,6 +155,8 @@ pub(crate) enum Item {
 /// Options that stand in any order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
+    /// The `[params name]` block that they come from, if they come from one.
+    pub(crate) block: Option<&'static str>,
     pub(crate) entries: Vec<Entry>,
     /// The entries by their first word, cut at a parenthesis.
     pub(crate) by_word: FxHashMap<&'static str, Vec<usize>>,
@@ -164,26 +167,7 @@ pub(crate) struct Options {
 pub(crate) struct Entry {
     pub(crate) versions: Versions,
     pub(crate) items: Vec<Item>,
-    /// The list of which each such option is an element.
-    pub(crate) list: Option<Field>,
-    /// In which directions it counts.
-    pub(crate) direction: Direction,
-    /// Whether HAProxy can change it without a reload.
-    pub(crate) runtime: bool,
-    /// The versions that accept it of something that is added to a running HAProxy.
-    pub(crate) dynamic: Option<Versions>,
-    /// The same of the opposite of an option that toggles.
-    pub(crate) dynamic_no: Option<Versions>,
-    /// Whether its value is nobody's business.
-    pub(crate) secret: bool,
-    /// Where its default does not hold.
-    pub(crate) default_unless: Vec<super::Unless>,
-    /// Whether no HAProxy has it, although the schema has a property for it.
-    pub(crate) refused: bool,
-    /// The sections in which HAProxy accepts it, if not in all.
-    pub(crate) places: Vec<ObjectKind>,
-    /// What holds where it is not given, by version.
-    pub(crate) defaults: Vec<(Versions, &'static str)>,
+    pub(crate) attributes: Attributes,
 }
 
 /// In which directions a row counts.
@@ -202,7 +186,7 @@ impl Options {
     /// Adds an option.
     pub(crate) fn add(&mut self, entry: Entry) {
         let position = self.entries.len();
-        if entry.direction != Direction::Write
+        if entry.attributes.direction != Direction::Write
             && let Some(word) = entry.items.first().and_then(first_word)
         {
             self.by_word.entry(cut(word)).or_default().push(position);

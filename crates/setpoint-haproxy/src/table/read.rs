@@ -19,7 +19,7 @@ pub(crate) struct Token<'a> {
 
 /// Reads a line by a row; `None` if the row does not describe it.
 pub(crate) fn read_row(row: &Row, words: &[Token<'_>], negated: bool, version: Version) -> Option<Fields> {
-    if row.refused {
+    if row.attributes.refused {
         return None;
     }
     let mut reader = Reader {
@@ -286,7 +286,7 @@ impl<'w> Reader<'w> {
             let mut fitting = candidates
                 .iter()
                 .filter_map(|entry| options.entries.get(*entry))
-                .filter(|entry| entry.versions.contains(version) && !entry.refused);
+                .filter(|entry| entry.versions.contains(version) && !entry.attributes.refused);
             let Some(first) = fitting.next() else { return };
             let position = self.position;
             let mut found = if fitting.clone().next().is_none() {
@@ -313,7 +313,7 @@ impl<'w> Reader<'w> {
 
     /// Reads one option.
     fn entry(&mut self, entry: &Entry) -> bool {
-        let Some(list) = entry.list else { return self.items(&entry.items) };
+        let Some(list) = entry.attributes.list else { return self.items(&entry.items) };
         let outer = std::mem::take(&mut self.fields);
         let found = self.items(&entry.items);
         let element = std::mem::replace(&mut self.fields, outer);

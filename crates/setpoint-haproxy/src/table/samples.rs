@@ -1,10 +1,11 @@
 //! Sample expressions: a fetch and the converters after it, such as `req.hdr(host),lower,field(1,:)`.
 //!
-//! Only names are looked up, and only what HAProxy surely refuses is complained of: what stands in parentheses depends on
-//! the fetch or the converter, and is not looked at.
+//! Names and types are those that HAProxy lists; only what it surely refuses is complained of.
 
+use super::Row;
+use super::calls::Call;
 use super::limits::Complaint;
-use crate::keywords::{ALL_STAGES, Knowledge, Place, knowledge_of, stages_of};
+use crate::keywords::{ALL_STAGES, Knowledge, Place, SampleType, knowledge_of, signature, stages_of};
 use crate::model::{Edition, ObjectKind, Version};
 
 /// What begins the names of all that Lua registers, which only Lua knows.
@@ -27,55 +28,72 @@ impl Scene {
     }
 }
 
-/// The rules that evaluate expressions, by the words their lines begin with: the bit of a frontend's, and of a backend's.
-const STAGES: [(&str, u8, u8); 11] = [
-    ("tcp-request connection", 0, 0),
-    ("tcp-request session", 1, 1),
-    ("tcp-request content", 2, 6),
-    ("http-request", 3, 7),
-    ("tcp-response content", 15, 11),
-    ("http-response", 16, 12),
-    ("http-after-response", 16, 12),
-    ("http-check", 19, 19),
-    ("tcp-check", 19, 19),
-    ("set-var", 20, 20),
-    ("set-var-fmt", 20, 20),
+/// When the expressions of a line are evaluated, by the names that rows use for it: the bit of a frontend's, and of a
+/// backend's.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    name: &'static str,
+    frontend: u8,
+    backend: u8,
+}
+
+const STAGES: [Stage; 8] = [
+    Stage { name: "connection", frontend: 0, backend: 0 },
+    Stage { name: "session", frontend: 1, backend: 1 },
+    Stage { name: "content", frontend: 2, backend: 6 },
+    Stage { name: "http-request", frontend: 3, backend: 7 },
+    Stage { name: "response-content", frontend: 15, backend: 11 },
+    Stage { name: "http-response", frontend: 16, backend: 12 },
+    Stage { name: "check", frontend: 19, backend: 19 },
+    Stage { name: "configuration", frontend: 20, backend: 20 },
 ];
 
-/// Finds when a line that begins with some words is evaluated in a section.
-pub(crate) fn stages(start: &str, section: Option<ObjectKind>) -> u32 {
-    let begins =
-        |words: &str| start.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
-    let Some((_, frontend, backend)) = STAGES.iter().find(|row| begins(row.0)) else { return ALL_STAGES };
-    match section {
-        Some(ObjectKind::Frontend) => 1 << frontend,
-        Some(ObjectKind::Backend) => 1 << backend,
-        _ => 1 << frontend | 1 << backend,
+impl Stage {
+    /// Finds what rows call by a name.
+    pub(super) fn by_name(name: &str) -> Option<&'static Self> {
+        STAGES.iter().find(|stage| stage.name == name)
     }
+
+    fn bits(&self, section: Option<ObjectKind>) -> u32 {
+        match section {
+            Some(ObjectKind::Frontend) => 1 << self.frontend,
+            Some(ObjectKind::Backend) => 1 << self.backend,
+            _ => 1 << self.frontend | 1 << self.backend,
+        }
+    }
+}
+
+/// Returns when a line of a row is evaluated in a section.
+pub(crate) fn stages(row: &Row, section: Option<ObjectKind>) -> u32 {
+    row.attributes.stage.map_or(ALL_STAGES, |stage| stage.bits(section))
 }
 
 /// Says what is wrong with the words of an expression, if something is.
 pub(super) fn expression(words: &[String], scene: Scene) -> Option<Complaint> {
     let (first, rest) = words.split_first()?;
-    if let Some(complaint) = chain(first, &[Place::Fetch], scene) {
-        return Some(complaint);
-    }
+    let mut given = match chain(first, &[Place::Fetch], scene) {
+        Ok(given) => given,
+        Err(complaint) => return Some(complaint),
+    };
     // What follows in words of their own are converters, as long as there are any.
-    rest.iter().find_map(|word| {
-        let (name, after) = term(word);
-        if !scene.knows(&[Place::Converter], name) {
+    for word in rest {
+        if !scene.knows(&[Place::Converter], Call::read(word).name) {
             return Some(Complaint {
                 word: Some(word.clone()),
                 ..Complaint::new(format!("`{word}` is no part of the expression before it"))
             });
         }
-        converters(after, scene)
-    })
+        match converters(word, given, scene) {
+            Ok(ty) => given = ty,
+            Err(complaint) => return Some(complaint),
+        }
+    }
+    None
 }
 
 /// Says what is wrong with the expression that some words begin with, if something is.
 pub(super) fn leading(words: &[String], scene: Scene) -> Option<Complaint> {
-    let is_part = |word: &&String| scene.knows(&[Place::Converter], term(word).0);
+    let is_part = |word: &&String| scene.knows(&[Place::Converter], Call::read(word).name);
     let rest = words.get(1..).unwrap_or_default().iter().take_while(is_part).count();
     expression(words.get(..=rest)?, scene)
 }
@@ -84,7 +102,7 @@ pub(super) fn leading(words: &[String], scene: Scene) -> Option<Complaint> {
 pub(crate) fn criterion(words: &[String], scene: Scene) -> Option<Complaint> {
     // An ACL that can't be evaluated never matches, of which HAProxy only warns.
     let scene = Scene { stages: ALL_STAGES, ..scene };
-    chain(words.first()?, &[Place::Fetch, Place::Criterion], scene)
+    chain(words.first()?, &[Place::Fetch, Place::Criterion], scene).err()
 }
 
 /// Says what is wrong with the expressions in a format such as `%[src]:%[src_port]`, if something is.
@@ -100,7 +118,7 @@ pub(super) fn format(words: &[String], scene: Scene) -> Option<Complaint> {
             // A name in parentheses and flags in braces may stand between.
             let after = skip(skip(after, '(', ')'), '{', '}');
             if let Some(text) = after.strip_prefix('[') {
-                if let Some(complaint) = chain(text, &[Place::Fetch], scene) {
+                if let Err(complaint) = chain(text, &[Place::Fetch], scene) {
                     return Some(complaint);
                 }
                 // What stands in brackets may hold a `%` itself.
@@ -169,62 +187,58 @@ fn skip(text: &str, open: char, close: char) -> &str {
     text.strip_prefix(open).and_then(|inside| inside.split_once(close)).map_or(text, |(_, after)| after)
 }
 
-/// Looks up the names of one word: a fetch, and converters after commas.
-fn chain(word: &str, first: &[Place], scene: Scene) -> Option<Complaint> {
-    let (name, after) = term(word);
-    if !scene.knows(first, name) {
-        return Some(Complaint::unknown("sample fetch", name, first, scene.version));
+/// Looks up the names of one word: a fetch, and converters after commas. Returns the type of what it gives.
+fn chain(word: &str, first: &[Place], scene: Scene) -> Result<SampleType, Complaint> {
+    let call = Call::read(word);
+    if !scene.knows(first, call.name) {
+        return Err(Complaint::unknown("sample fetch", call.name, first, scene.version));
     }
-    if stages_of(name) & scene.stages == 0 {
-        return Some(Complaint {
-            word: Some(name.to_owned()),
-            ..Complaint::new(format!("`{name}` has nothing to fetch in such a rule"))
+    if stages_of(call.name) & scene.stages == 0 {
+        return Err(Complaint {
+            word: Some(call.name.to_owned()),
+            ..Complaint::new(format!("`{}` has nothing to fetch in such a rule", call.name))
         });
     }
-    converters(after, scene)
-}
-
-/// Looks up the converters after a term.
-fn converters(mut rest: &str, scene: Scene) -> Option<Complaint> {
-    while let Some(after) = rest.strip_prefix(',') {
-        rest = after.trim_start_matches(',');
-        if rest.is_empty() {
-            break;
-        }
-        let (name, after) = term(rest);
-        if !scene.knows(&[Place::Converter], name) {
-            return Some(Complaint::unknown("converter", name, &[Place::Converter], scene.version));
-        }
-        rest = after;
+    let signature = signature(Place::Fetch, call.name);
+    if let Some(complaint) = signature.and_then(|signature| call.wrong_arguments(signature)) {
+        return Err(complaint);
     }
-    None
-}
-
-/// Splits a name off, and what it has in parentheses.
-fn term(text: &str) -> (&str, &str) {
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'+' | b':');
-    let end = text.bytes().position(|byte| !is_name(byte)).unwrap_or(text.len());
-    let (name, rest) = text.split_at(end);
-    match rest.strip_prefix('(') {
-        Some(inside) => (name, inside.get(closing(inside)..).unwrap_or_default()),
-        None => (name, rest),
+    let given = signature.map_or(SampleType::Any, |signature| signature.gives);
+    match call.rest.strip_prefix(',') {
+        Some(rest) => converters(rest, given, scene),
+        None => Ok(given),
     }
 }
 
-/// Finds what follows the parenthesis that closes arguments, which may be in quotes and escaped.
-fn closing(arguments: &str) -> usize {
-    let (mut quote, mut escaped) = (None, false);
-    for (position, byte) in arguments.bytes().enumerate() {
-        match (quote, byte) {
-            _ if escaped => escaped = false,
-            (None | Some(b'"'), b'\\') => escaped = true,
-            (None, b'"' | b'\'') => quote = Some(byte),
-            (Some(open), byte) if open == byte => quote = None,
-            (None, b')') => return position + 1,
-            _ => {}
+/// Looks up converters that are applied to something one after the other. Returns the type of what they give.
+fn converters(text: &str, mut given: SampleType, scene: Scene) -> Result<SampleType, Complaint> {
+    let mut rest = text.trim_start_matches(',');
+    while !rest.is_empty() {
+        let call = Call::read(rest);
+        if !scene.knows(&[Place::Converter], call.name) {
+            return Err(Complaint::unknown("converter", call.name, &[Place::Converter], scene.version));
+        }
+        match signature(Place::Converter, call.name) {
+            None => given = SampleType::Any,
+            Some(signature) => {
+                if let Some(complaint) = call.wrong_arguments(signature) {
+                    return Err(complaint);
+                }
+                if !given.casts_to(signature.takes) {
+                    let why = format!("`{}` can't be applied to what stands before it", call.name);
+                    return Err(Complaint { word: Some(call.name.to_owned()), ..Complaint::new(why) });
+                }
+                if signature.gives != SampleType::Same {
+                    given = signature.gives;
+                }
+            }
+        }
+        match call.rest.strip_prefix(',') {
+            Some(after) => rest = after.trim_start_matches(','),
+            None => break,
         }
     }
-    arguments.len()
+    Ok(given)
 }
 
 #[cfg(test)]
@@ -256,7 +270,19 @@ mod tests {
         }
         assert_eq!(wrong("srcc").as_deref(), Some("srcc"));
         assert_eq!(wrong("src,lowre").as_deref(), Some("lowre"));
+        assert_eq!(wrong("path,").as_deref(), None);
         assert_eq!(wrong("str(a),regsub(x,')'),lowre").as_deref(), Some("lowre"));
+    }
+
+    #[test]
+    fn what_a_converter_takes_is_what_was_given_before() {
+        for fine in
+            ["path,length", "src,ipmask(24),lower", "bin(00),hex,length", "str(1),add(1)", "method,lower"]
+        {
+            assert_eq!(wrong(fine), None, "{fine}");
+        }
+        assert_eq!(wrong("bin(00),add(1)").as_deref(), Some("add"));
+        assert_eq!(wrong("always_true,ipmask(24)").as_deref(), Some("ipmask"));
     }
 
     #[test]
@@ -281,10 +307,11 @@ mod tests {
 
     #[test]
     fn a_fetch_needs_something_to_fetch() {
-        let response = Scene { stages: stages("http-response set-var", Some(ObjectKind::Frontend)), ..SCENE };
+        let stages = |name: &str, section| Stage::by_name(name).unwrap().bits(Some(section));
+        let response = Scene { stages: stages("http-response", ObjectKind::Frontend), ..SCENE };
         assert_eq!(wrong_in("path,lower", response).as_deref(), Some("path"));
         assert_eq!(wrong_in("res.hdr(server)", response), None);
-        let request = Scene { stages: stages("http-request set-var", Some(ObjectKind::Backend)), ..SCENE };
+        let request = Scene { stages: stages("http-request", ObjectKind::Backend), ..SCENE };
         assert_eq!(wrong_in("path,lower", request), None);
     }
 

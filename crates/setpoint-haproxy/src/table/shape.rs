@@ -27,8 +27,8 @@ pub(crate) enum Slot {
 
 /// Adds what a row says of an object to its shape.
 pub(super) fn collect_shape(row: &Row, fields: &[FieldInfo], shape: &mut Shape) {
-    let metadata = row.metadata.map(|field| (path_of(fields, field), Slot::Json(field)));
-    let Some(list) = row.list else {
+    let metadata = row.attributes.metadata.map(|field| (path_of(fields, field), Slot::Json(field)));
+    let Some(list) = row.attributes.list else {
         shape.slots.extend(metadata);
         return collect_slots(&row.items, fields, shape);
     };
@@ -84,7 +84,7 @@ fn collect_slots(items: &[Item], fields: &[FieldInfo], shape: &mut Shape) {
             Item::Optional(items) => collect_slots(items, fields, shape),
             Item::Options(options) => {
                 for entry in &options.entries {
-                    let Some(list) = entry.list else {
+                    let Some(list) = entry.attributes.list else {
                         collect_slots(&entry.items, fields, shape);
                         continue;
                     };

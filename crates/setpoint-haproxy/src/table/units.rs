@@ -4,7 +4,7 @@
 const TIMES: [(&str, i64); 4] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
 
 /// Reads a time as HAProxy does, in milliseconds; a number without unit is multiplied by `default`.
-pub(crate) fn read_time(text: &str, default: i64) -> Option<i64> {
+pub fn read_time(text: &str, default: i64) -> Option<i64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at_checked(digits)?;
     let number: i64 = number.parse().ok()?;

@@ -16,7 +16,7 @@ use crate::model::{Context, Edition, Field, Fields, ObjectKind, Value, Version};
 /// What HAProxy would refuse.
 pub(crate) fn write_row(row: &Row, fields: &Fields, site: Site) -> Result<Option<Written>, Complaint> {
     let Some(line) = write_values(row, fields, site)? else { return Ok(None) };
-    match row.rule.filter(|_| site.judges).and_then(|rule| rule.complain(fields, site.section)) {
+    match row.attributes.rule.filter(|_| site.judges).and_then(|rule| rule.complain(fields, site.section)) {
         Some(complaint) => Err(complaint),
         None => Ok(Some(line)),
     }
@@ -59,21 +59,21 @@ pub(crate) fn unwritten(kind: Option<ObjectKind>, fields: &Fields, used: &[Field
 /// Writes a line whose values HAProxy accepts, each by itself.
 fn write_values(row: &Row, fields: &Fields, site: Site) -> Result<Option<Written>, Complaint> {
     let mut writer = Writer::new(fields, site);
-    writer.is_default = row.repeat == Repeat::Merge;
-    writer.scene.stages = stages(&row.start(), site.section);
+    writer.is_default = row.attributes.repeat == Repeat::Merge;
+    writer.scene.stages = stages(row, site.section);
     // A line of which nothing is said is not there: `default-server` without options.
     if !writer.items(&row.items) || (writer.said == 0 && !row.is_bare()) {
         return Ok(None);
     }
     let line = if writer.negated { format!("no {}", writer.out) } else { writer.out };
     let written = Written { line, used: writer.used, lost: writer.lost };
-    if row.refused {
+    if row.attributes.refused {
         return Err(Complaint::new(format!("HAProxy has no `{}` here", written.line)));
     }
     if !site.judges {
         return Ok(Some(written));
     }
-    if let Some(section) = site.outside(&row.places) {
+    if let Some(section) = site.outside(&row.attributes.places) {
         return Err(Complaint::new(format!("HAProxy accepts no `{}` in a {section}", row.start())));
     }
     match writer.refused {
@@ -214,8 +214,8 @@ impl<'f> Writer<'f> {
                 let mut written = None;
                 for entry in &options.entries {
                     let word = entry.items.first().and_then(first_word);
-                    let counts =
-                        entry.versions.contains(self.site.version) && entry.direction != Direction::Read;
+                    let counts = entry.versions.contains(self.site.version)
+                        && entry.attributes.direction != Direction::Read;
                     if counts && word.is_some() && word == written {
                         // The word is there: what else it stands for is said with it.
                         let (length, said, refused) = (self.out.len(), self.said, self.refused.clone());
@@ -223,7 +223,7 @@ impl<'f> Writer<'f> {
                         self.out.truncate(length);
                         (self.said, self.refused) = (said, refused);
                     } else if counts && self.entry(entry) {
-                        if entry.refused || self.site.outside(&entry.places).is_some() {
+                        if entry.attributes.refused || self.site.outside(&entry.attributes.places).is_some() {
                             let why = |word: &str| Complaint {
                                 why: format!("HAProxy has no option `{word}` here"),
                                 word: Some(word.to_owned()),
@@ -231,7 +231,7 @@ impl<'f> Writer<'f> {
                             };
                             self.refused = word.map(why);
                         }
-                        if !entry.dynamic.is_some_and(|dynamic| dynamic.contains(self.site.haproxy)) {
+                        if !entry.attributes.is_dynamic(self.site.haproxy) {
                             self.static_option = self.static_option.or(word);
                         }
                         written = word;
@@ -292,7 +292,7 @@ impl<'f> Writer<'f> {
 
     /// Writes one option, and says whether there was something to write.
     fn entry(&mut self, entry: &Entry) -> bool {
-        match entry.list {
+        match entry.attributes.list {
             Some(list) => self.elements(list, &entry.items).is_some_and(|count| count > 0),
             None => self.attempt(&entry.items),
         }

@@ -11,6 +11,7 @@ use super::kind::SectionKind;
 use super::lex::{LexErrorKind, MAX_WORDS};
 use super::line::Line;
 use super::section::Section;
+use crate::table::facts::facts;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -158,17 +159,6 @@ impl fmt::Display for Diagnostic {
 
 /// How many bytes of what is wrong are kept.
 const MOST_TEXT: usize = 200;
-
-/// The options and keywords that `no` and `default` may stand before.
-const NEGATABLE: [&[u8]; 7] = [
-    b"option",
-    b"log",
-    b"busy-polling",
-    b"set-dumpable",
-    b"strict-limits",
-    b"insecure-fork-wanted",
-    b"numa-cpu-mapping",
-];
 
 /// All that is wrong with the text of a document, in its order.
 pub(super) fn of(document: &Document) -> Vec<Diagnostic> {
@@ -350,7 +340,7 @@ impl Reader {
     fn prefix(&mut self, line: &Line<'_>) {
         let mut words = line.words();
         let (Some(prefix), Some(word)) = (words.next(), words.next()) else { return };
-        if !word.variable && !NEGATABLE.contains(&&*word.text) {
+        if !word.variable && !facts().is_negatable(&word.to_str_lossy()) {
             let message = format!("`{}` can't stand before `{}`", prefix.to_str_lossy(), word.to_str_lossy());
             let hint = Cow::Borrowed(
                 "`no` and `default` stand before `option`, `log` and a few keywords of `global`",

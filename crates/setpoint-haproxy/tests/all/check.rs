@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use setpoint_conformance::TextCase;
 use setpoint_haproxy::check::{Checks, check};
-use setpoint_haproxy::conformance::TextCase;
 use setpoint_haproxy::model;
 use setpoint_haproxy::text::{Diagnostic, Document, Problem, Severity};
 use setpoint_testutils::{Haproxy, Version, need};

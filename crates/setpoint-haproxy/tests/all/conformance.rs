@@ -1,28 +1,23 @@
 //! The recordings that are committed with the tests: no disagreement without a reason.
 
 use std::fmt::Write as _;
-use std::io::Read as _;
-use std::path::Path;
 
-use setpoint_haproxy::conformance::{Report, TextCase};
+use setpoint_conformance::{Report, TextCase, recordings};
 use setpoint_haproxy::model::{Context, ModelError, Version, section_model};
 use setpoint_haproxy::table::directives;
 use setpoint_haproxy::text::Document;
 
 pub(crate) fn recording(version: Version, kind: &str) -> String {
-    unpacked(&format!("tests/data/recordings/{version}.{kind}.jsonl.gz"))
+    committed(&format!("{version}.{kind}"))
 }
 
 /// What the original refused, of all versions.
 pub(crate) fn refusals() -> String {
-    unpacked("tests/data/recordings/refused.jsonl.gz")
+    committed("refused")
 }
 
-fn unpacked(file: &str) -> String {
-    let compressed = std::fs::File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(compressed).read_to_string(&mut text).unwrap();
-    text
+fn committed(name: &str) -> String {
+    recordings::read(&recordings::committed(), name).unwrap().unwrap()
 }
 
 fn agrees(version: Version) {

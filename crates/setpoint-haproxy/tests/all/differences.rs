@@ -55,7 +55,7 @@ fn accepted_lines(version: Version) -> BTreeMap<(ObjectKind, usize), BTreeSet<St
     let cx = Context::new(version);
     let mut found: BTreeMap<(ObjectKind, usize), BTreeSet<String>> = BTreeMap::new();
     for line in recording(version, "text").lines() {
-        let case: setpoint_haproxy::conformance::TextCase = serde_json::from_str(line).unwrap();
+        let case: setpoint_conformance::TextCase = serde_json::from_str(line).unwrap();
         for section in Document::parse(case.config.as_bytes()).sections() {
             let model = section_model(section, &cx);
             let Some(object) = &model.object else { continue };

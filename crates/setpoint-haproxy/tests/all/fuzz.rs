@@ -1,20 +1,46 @@
 //! Mutated configurations: whatever the bytes are, nothing panics, hangs or gets lost.
 //!
-//! The corpus is in `tests/all/corpus`. Each case takes a file of it, cuts, repeats, mixes and corrupts it, and does
-//! everything that can be done with the result. `cargo xtask fuzz` goes on for as long as asked; a failure prints the
+//! The corpus is in `tests/all/corpus`, and with `--corpus DIR` in a folder of real configurations. Each case takes a file
+//! of it, changes it by bytes or by lines, and does everything that can be done with the result. HAProxy itself is asked
+//! what it reads before and after formatting. `cargo xtask fuzz` goes on for as long as asked; a failure prints the
 //! seed that repeats it and keeps the input, which then belongs into the corpus.
 
+use std::process::Command;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use setpoint_haproxy::check::{Checks, check};
 use setpoint_haproxy::compare::compare;
 use setpoint_haproxy::model::{Context, Object, Version, model};
 use setpoint_haproxy::text::{Document, LineEdit};
+use setpoint_testutils::{Missing, need};
 
 /// How long one input may take: no input here is larger than some kilobytes.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Larger files of a folder are passed over.
+const LARGEST: usize = 16 << 10;
 
-const CORPUS: &[&[u8]] = &[
+/// The committed files, and those of the folder in `SETPOINT_FUZZ_CORPUS`.
+static CORPUS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let mut corpus: Vec<Vec<u8>> = COMMITTED.iter().map(|bytes| bytes.to_vec()).collect();
+    let mut folders: Vec<std::path::PathBuf> =
+        std::env::var_os("SETPOINT_FUZZ_CORPUS").map(Into::into).into_iter().collect();
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in
+            std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    files.sort();
+    let read = files.iter().map(|file| std::fs::read(file).unwrap());
+    corpus.extend(read.filter(|bytes| bytes.len() <= LARGEST));
+    corpus
+});
+
+const COMMITTED: &[&[u8]] = &[
     include_bytes!("data/mixed.cfg"),
     include_bytes!("corpus/words.cfg"),
     include_bytes!("corpus/conditionals.cfg"),
@@ -82,8 +108,56 @@ impl Random {
 
 fn input(seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
-    let bytes = CORPUS[random.below(CORPUS.len())].to_vec();
-    mutated(bytes, &mut random)
+    let bytes = CORPUS[random.below(CORPUS.len())].clone();
+    changed(bytes, &mut random)
+}
+
+/// Every other time by lines: what comes of that mostly is a configuration still.
+fn changed(bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
+    if random.below(2) == 0 { mutated(bytes, random) } else { rearranged(&bytes, random) }
+}
+
+/// Lines that are left out, repeated, moved, or that get a word of another line.
+fn rearranged(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut lines: Vec<Vec<u8>> = bytes.split_inclusive(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect();
+    for _ in 0..=random.below(8) {
+        let (from, to) = (random.below(lines.len()), random.below(lines.len() + 1));
+        let Some(line) = lines.get(from).cloned() else { break };
+        match random.below(5) {
+            0 => drop(lines.remove(from)),
+            1 => lines.insert(to, line),
+            2 => {
+                lines.remove(from);
+                lines.insert(to.min(lines.len()), line);
+            }
+            3 => {
+                let other = CORPUS[random.below(CORPUS.len())].split_inclusive(|&byte| byte == b'\n');
+                let others: Vec<&[u8]> = other.collect();
+                if let Some(other) = others.get(random.below(others.len())) {
+                    lines.insert(to, other.to_vec());
+                }
+            }
+            _ => {
+                let word = |line: &[u8], at: usize| {
+                    let words: Vec<Vec<u8>> = line
+                        .split(u8::is_ascii_whitespace)
+                        .filter(|word| !word.is_empty())
+                        .map(<[u8]>::to_vec)
+                        .collect();
+                    words.get(at % words.len().max(1)).cloned().unwrap_or_default()
+                };
+                let (old, other) = (word(&line, random.below(8)), random.below(lines.len()));
+                let new = word(&lines[other], random.below(8));
+                let text = String::from_utf8_lossy(&line).replacen(
+                    &*String::from_utf8_lossy(&old),
+                    &String::from_utf8_lossy(&new),
+                    1,
+                );
+                lines[from] = text.into_bytes();
+            }
+        }
+    }
+    lines.concat()
 }
 
 fn mutated(mut bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
@@ -101,7 +175,7 @@ fn mutated(mut bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
                 bytes[at] = u8::try_from(random.below(256)).unwrap();
             }
             3 => {
-                let other = CORPUS[random.below(CORPUS.len())];
+                let other = &CORPUS[random.below(CORPUS.len())];
                 let start = random.below(other.len());
                 let part = &other[start..(start + random.below(300)).min(other.len())];
                 bytes.splice(a..a, part.iter().copied());
@@ -120,7 +194,7 @@ fn mutated(mut bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
                 bytes.splice(a..a, token.iter().copied());
             }
         }
-        bytes.truncate(16 << 10);
+        bytes.truncate(LARGEST);
     }
     bytes
 }
@@ -187,7 +261,7 @@ fn exercise_both(bytes: &[u8], seed: u64) {
         }
     }
     // Another mutation of the same file, so that they have something in common.
-    let other = Document::parse(&mutated(bytes.to_vec(), &mut Random(seed ^ 0x5555)));
+    let other = Document::parse(&changed(bytes.to_vec(), &mut Random(seed ^ 0x5555)));
     let Ok(diff) = compare(&document, &other, &cx) else { return };
     let _ = diff.plan("fuzz").to_string();
     let result = document
@@ -209,12 +283,12 @@ fn seconds() -> Option<Duration> {
     std::env::var("SETPOINT_FUZZ_SECONDS").ok()?.parse().ok().map(Duration::from_secs)
 }
 
-#[test]
-fn mutated_configurations_are_read_without_panic_hang_or_loss() {
+/// Runs cases until the time is over, or as many as a run of all tests affords; a case that panics is kept.
+fn run(most: u64, limit: Duration, case: impl Fn(&[u8], u64) + std::panic::RefUnwindSafe) {
     let first: u64 = std::env::var("SETPOINT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     // A short run belongs to all tests; a long one is asked for.
-    let limit = seconds().unwrap_or(Duration::from_secs(5));
-    let most = if seconds().is_some() { u64::MAX } else { 2_000 };
+    let limit = seconds().unwrap_or(limit);
+    let most = if seconds().is_some() { u64::MAX } else { most };
     let start = Instant::now();
     let mut ran = 0;
     for seed in (first..).take_while(|seed| seed - first < most) {
@@ -223,10 +297,7 @@ fn mutated_configurations_are_read_without_panic_hang_or_loss() {
         }
         let bytes = input(seed);
         let begun = Instant::now();
-        let outcome = std::panic::catch_unwind(|| {
-            exercise(&bytes, seed);
-            exercise_both(&bytes, seed);
-        });
+        let outcome = std::panic::catch_unwind(|| case(&bytes, seed));
         let took = begun.elapsed();
         if outcome.is_err() || took > PATIENCE {
             let kept = std::env::temp_dir().join(format!("setpoint-fuzz-{seed}.cfg"));
@@ -237,4 +308,36 @@ fn mutated_configurations_are_read_without_panic_hang_or_loss() {
     }
     println!("{ran} inputs from seed {first} on");
     assert!(ran > 0);
+}
+
+#[test]
+fn mutated_configurations_are_read_without_panic_hang_or_loss() {
+    run(2_000, Duration::from_secs(5), |bytes, seed| {
+        exercise(bytes, seed);
+        exercise_both(bytes, seed);
+    });
+}
+
+/// What HAProxy reads in a configuration, line by line, as `-dC` shows it.
+fn read_by_haproxy(version: setpoint_testutils::Version, text: &[u8]) -> Result<String, Missing> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("haproxy.cfg");
+    std::fs::write(&file, text).unwrap();
+    let mut command = Command::new(version.program()?);
+    let output = command.args(["-dC", "-c", "-f"]).arg(&file).current_dir(folder.path()).output().unwrap();
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn haproxy_reads_the_same_before_and_after_formatting() {
+    let versions = [setpoint_testutils::Version::V3_0, setpoint_testutils::Version::V3_4];
+    for version in versions {
+        need!(version.program());
+    }
+    run(60, Duration::from_secs(5), |bytes, seed| {
+        let formatted = Document::parse(bytes).formatted().print();
+        let version = versions[Random(seed).below(versions.len())];
+        let read = |text: &[u8]| read_by_haproxy(version, text).unwrap();
+        assert_eq!(read(bytes), read(&formatted), "{version:?}\n{}", String::from_utf8_lossy(&formatted));
+    });
 }

@@ -4,6 +4,7 @@
 mod accepted;
 mod actions;
 mod apply;
+mod attributes;
 mod check;
 mod compare;
 mod configurations;

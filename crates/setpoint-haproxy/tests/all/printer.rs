@@ -8,7 +8,7 @@ use std::borrow::Borrow;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use setpoint_haproxy::conformance::ModelCase;
+use setpoint_conformance::ModelCase;
 use setpoint_haproxy::model::Version;
 use setpoint_testutils::{Haproxy, need};
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use setpoint_haproxy::conformance::{Judgement, ModelCase, Verdict};
+use setpoint_conformance::{Judgement, ModelCase, Verdict};
 use setpoint_haproxy::model::Version;
 use setpoint_testutils::{Haproxy, Missing, need};
 

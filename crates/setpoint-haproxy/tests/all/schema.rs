@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use setpoint_haproxy::conformance::ModelCase;
+use setpoint_conformance::ModelCase;
 use setpoint_haproxy::model::Version;
 use setpoint_haproxy::schema::{errors, validate};
 

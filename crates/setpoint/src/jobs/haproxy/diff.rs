@@ -5,7 +5,6 @@ use std::fmt::Write;
 use anstyle::{AnsiColor, Style};
 use setpoint_haproxy::compare::{Diff, Operation, compare};
 use setpoint_haproxy::model::Context;
-use setpoint_haproxy::secrets::{hide, hide_in};
 use setpoint_plan::{Action, Runtime};
 
 use super::args::HaproxyDiffArgs;
@@ -28,9 +27,7 @@ pub(crate) fn run(args: &HaproxyDiffArgs, report: Report) -> Result<u8, CliError
     let diff = compare(&current, &desired, &cx)?;
     let subject = name(&args.desired);
     if args.json {
-        let mut plan = diff.plan(subject);
-        hide_in(&mut plan);
-        print_json(&plan)?;
+        print_json(&diff.plan(subject))?;
     } else {
         let mut text = String::new();
         // Writing to a string can't fail.
@@ -74,8 +71,6 @@ fn write_operation(out: &mut String, operation: &Operation) -> std::fmt::Result 
     writeln!(out, "  {style}{}{style:#}{what}  {DIM}{verdict}{DIM:#}", operation.action.sign())?;
     // What a new thing is made of is in its text; what changes is shown.
     for change in operation.changes.iter().filter(|_| operation.action == Action::Modify) {
-        let mut change = change.clone();
-        hide(&mut change);
         if operation.is_text() {
             for (sign, style, line) in [('-', RED, &change.old), ('+', GREEN, &change.new)] {
                 if let Some(line) = line {

@@ -1,4 +1,4 @@
-//! Holds the model to recordings of the original Dataplane API.
+//! Recordings of the original Dataplane API, and how the model of HAProxy configuration is held to them.
 //!
 //! ```text
 //!  model case:  sent ──from_json──▶ object ──write──▶ text       as recorded?
@@ -14,6 +14,7 @@
 
 mod case;
 pub mod reasons;
+pub mod recordings;
 pub mod refused;
 
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ pub use case::{Difference, Kind, ModelCase, TextCase, Written};
 pub use reasons::{REASONS, Reason};
 pub use refused::{Judgement, ONLY_HAPROXY, Refused, Verdict};
 
-use crate::model::Version;
+use setpoint_haproxy::model::Version;
 
 /// What came of one case.
 #[derive(Clone, Debug)]

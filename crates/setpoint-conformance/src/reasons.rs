@@ -2,12 +2,13 @@
 
 use serde_json::Value as Json;
 
-use super::case::without_zeros;
-use super::{Difference, Verdict};
-use crate::model::ModelError;
-use crate::model::spelling::{one_word, split};
-use crate::table::directives;
-use crate::table::units::read_time;
+use setpoint_haproxy::model::ModelError;
+use setpoint_haproxy::model::spelling::{one_word, split};
+use setpoint_haproxy::table::directives;
+use setpoint_haproxy::table::units::read_time;
+
+use crate::Difference;
+use crate::case::without_zeros;
 
 /// A reason to differ from the original.
 #[derive(Debug)]
@@ -31,10 +32,37 @@ impl Reason {
 pub const REASONS: &[Reason] = &[
     Reason {
         name: "refused",
-        why: "HAProxy refuses what the original writes or keeps, so there is nothing to agree with: the model refuses it, \
-              writes something else, or can't know what HAProxy knows.",
+        why: "HAProxy refuses what the original writes, and the model refuses to write it.",
         applies: |difference| {
-            difference.accepted == Some(false) && difference.verdict != Some(Verdict::Unexplained)
+            difference.accepted == Some(false) && matches!(&difference.text, Some((_, Err(_))))
+        },
+    },
+    Reason {
+        name: "blamed",
+        why: "HAProxy refuses the text, and `check` says in which line: the model keeps that line as text, and reads no other \
+              otherwise than the original does.",
+        applies: |difference| {
+            difference.accepted == Some(false)
+                && !difference.blamed.is_empty()
+                && difference
+                    .unmodelled
+                    .iter()
+                    .all(|line| difference.blamed.contains(line) || is_cut(difference, line))
+                && difference
+                    .read
+                    .as_ref()
+                    .is_some_and(|(theirs, ours)| agree_on_what_both_read(theirs, ours))
+        },
+    },
+    Reason {
+        name: "unreadable",
+        why: "A line can't be cut into words (a quote that does not end), which HAProxy refuses: the model keeps its section as \
+              text.",
+        applies: |difference| {
+            let reads_less = |(theirs, ours): &(Json, Json)| contains(theirs, ours);
+            difference.unreadable
+                && difference.accepted == Some(false)
+                && difference.read.as_ref().is_some_and(reads_less)
         },
     },
     Reason {
@@ -204,6 +232,43 @@ pub const REASONS: &[Reason] = &[
         applies: is_quoted,
     },
     Reason {
+        name: "bandwidth-limit",
+        why: "Up to 3.1 the original writes `limit` and `period` without a value where none is given.",
+        applies: |difference| {
+            matches!(&difference.text, Some((theirs, Ok(ours))) if {
+                let bare = |line: &String| line.replace(" limit  period", " period").replace(" period  ", " ").replace(" limit  ", " ");
+                let cut = |line: &String| bare(line).trim_end().trim_end_matches(" period").trim_end().to_owned();
+                theirs.iter().all(|line| line.contains(" set-bandwidth-limit ")) && theirs.iter().map(cut).eq(ours.iter().map(cut))
+            })
+        },
+    },
+    Reason {
+        name: "brackets",
+        why: "The original writes an IPv6 address without brackets, of which HAProxy takes the end for a port; the model writes \
+              brackets.",
+        applies: |difference| {
+            matches!(&difference.text, Some((theirs, Ok(ours))) if {
+                let without = |lines: &[String]| lines.iter().map(|line| line.replace(['[', ']'], "")).collect::<Vec<_>>();
+                without(ours) == without(theirs) && ours.iter().any(|line| line.contains("[::"))
+            })
+        },
+    },
+    Reason {
+        name: "order",
+        why: "The original writes the options of a line in another order, which HAProxy does not mind; it refuses the line for \
+              something else.",
+        applies: |difference| {
+            matches!(&difference.text, Some((theirs, Ok(ours))) if {
+                let sorted = |lines: &[String]| lines.iter().map(|line| {
+                    let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+                    words.sort_unstable();
+                    words
+                }).collect::<Vec<_>>();
+                difference.accepted == Some(false) && difference.read.is_none() && sorted(ours) == sorted(theirs)
+            })
+        },
+    },
+    Reason {
         name: "words",
         why: "The original reads as one value what are several words to HAProxy, or what ends in a comment; HAProxy takes \
               the first word and ignores the rest.",
@@ -251,7 +316,7 @@ fn is_unwritten(difference: &Difference) -> bool {
         leaves(json, &mut all);
         all.len()
     };
-    difference.kind == super::Kind::Model
+    difference.kind == crate::Kind::Model
         && !ours.is_null()
         && said(theirs, &difference.recorded) < count(theirs)
         && contains(theirs, ours)
@@ -332,13 +397,35 @@ fn drops_words(difference: &Difference) -> bool {
     if cut > 0 && others == 0 {
         return true;
     }
-    let read = theirs.to_string();
-    let dropped = |line: &String| {
-        let words = split(line).unwrap_or_default();
-        let mut rest = words.iter().skip(1).flat_map(|word| word.split(|c: char| !c.is_ascii_alphanumeric()));
-        rest.any(|part| part.starts_with(|c: char| c.is_ascii_alphabetic()) && !read.contains(part))
-    };
-    !difference.unmodelled.is_empty() && difference.unmodelled.iter().all(dropped) && contains(theirs, ours)
+    !difference.unmodelled.is_empty()
+        && difference.unmodelled.iter().all(|line| is_cut(difference, line))
+        && contains(theirs, ours)
+}
+
+/// Says whether a line has a word that is nowhere in what the original reads.
+fn is_cut(difference: &Difference, line: &str) -> bool {
+    let Some((theirs, _)) = &difference.read else { return false };
+    let mut read = Vec::new();
+    leaves(theirs, &mut read);
+    let words = split(line).unwrap_or_default();
+    let mut rest = words.iter().skip(1).flat_map(|word| word.split(|c: char| !c.is_ascii_alphanumeric()));
+    rest.any(|part| {
+        part.starts_with(|c: char| c.is_ascii_alphabetic()) && !read.iter().any(|leaf| leaf.contains(part))
+    })
+}
+
+/// Says whether two sides say the same of everything that both say something of.
+fn agree_on_what_both_read(theirs: &Json, ours: &Json) -> bool {
+    match (theirs, ours) {
+        (Json::Object(theirs), Json::Object(ours)) => theirs
+            .iter()
+            .all(|(name, theirs)| ours.get(name).is_none_or(|ours| agree_on_what_both_read(theirs, ours))),
+        (Json::Array(theirs), Json::Array(ours)) if theirs.len() == ours.len() => {
+            theirs.iter().zip(ours).all(|(theirs, ours)| agree_on_what_both_read(theirs, ours))
+        }
+        (Json::Array(_), Json::Array(_)) => contains(theirs, ours) || contains(ours, theirs),
+        (theirs, ours) => theirs == ours,
+    }
 }
 
 /// Says whether both write the same but for words that forbid versions of TLS.
@@ -377,13 +464,15 @@ fn has_nothing(json: &Json) -> bool {
     }
 }
 
-/// Says whether both write the same words, but for quotes that only the model puts.
+/// Says whether both write the same words, but for quotes that only one puts.
 fn is_quoted(difference: &Difference) -> bool {
     let Some((theirs, Ok(ours))) = &difference.text else { return false };
     let same = |(ours, theirs): (&String, &String)| {
         let words: Vec<&str> = theirs.split_whitespace().collect();
-        let decoded = split(ours).unwrap_or_default().join(" ");
-        ours == theirs || decoded.split_whitespace().collect::<Vec<_>>() == words
+        let decoded = split(ours).unwrap_or_default();
+        ours == theirs
+            || decoded.join(" ").split_whitespace().collect::<Vec<_>>() == words
+            || split(theirs).is_some_and(|theirs| theirs == decoded)
     };
     ours.len() == theirs.len() && ours.iter().zip(theirs).all(same)
 }

@@ -1,13 +1,18 @@
 //! Cases of a recording, and how one is replayed.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::{Outcome, REASONS, Verdict};
-use crate::model::{Context, ModelError, Object, ObjectKind, SectionModel, Version, section_model};
-use crate::text::{Document, SectionKind};
+use setpoint_haproxy::check::{Checks, check};
+use setpoint_haproxy::model::{
+    Context, ModelError, Object, ObjectKind, SectionModel, Version, section_model,
+};
+use setpoint_haproxy::text::{Document, SectionKind, Severity};
+
+use crate::{Outcome, REASONS, Verdict};
 
 /// Tells the two kinds of recordings apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -101,6 +106,10 @@ pub struct Difference {
     pub reread: Json,
     /// The lines of the recorded text that the model keeps as text.
     pub unmodelled: Vec<String>,
+    /// Those of them in which `check` finds an error.
+    pub blamed: Vec<String>,
+    /// Whether a line can't be cut into words, so that nothing is known of its section.
+    pub unreadable: bool,
     /// Whether the original reads back something else than what was sent, and the model just that.
     pub lost: bool,
     /// What becomes of an object that HAProxy refuses.
@@ -274,6 +283,8 @@ impl ModelCase {
             read: read.filter(|(theirs, ours)| theirs != ours),
             reread,
             unmodelled: Vec::new(),
+            blamed: Vec::new(),
+            unreadable: false,
             lost,
             verdict: self.verdict(version),
         };
@@ -303,7 +314,7 @@ fn without_base(lines: &[String], recorded: &[String]) -> Vec<String> {
 }
 
 /// Says whether lines are the same but for blanks: the original leaves some where a value is missing.
-pub(super) fn same_lines(ours: &[String], recorded: &[String]) -> bool {
+pub(crate) fn same_lines(ours: &[String], recorded: &[String]) -> bool {
     // Children with names come in an order that differs from run to run.
     let is_named = |words: &Vec<String>| words.first().is_some_and(|word| NAMED.contains(&word.as_str()));
     let split = |lines: &[String]| {
@@ -343,7 +354,7 @@ fn read_section(kind: ObjectKind, lines: &[String], full: bool, cx: &Context) ->
     );
     // Up to 3.1 a store holds what it loads, full or not.
     let full = full || (kind == ObjectKind::CrtStore && cx.api <= Version::V3_1);
-    if full { Some(model.to_json(cx)) } else { model.object.as_ref().map(crate::model::Object::to_json) }
+    if full { Some(model.to_json(cx)) } else { model.object.as_ref().map(Object::to_json) }
 }
 
 /// Returns the keyword that opens a section.
@@ -432,10 +443,26 @@ impl TextCase {
             theirs.insert(collection.clone(), by_name(tidied(read)));
             ours.insert(collection.clone(), by_name(read_by_us));
         }
-        let unmodelled = document.sections().iter().zip(&models).flat_map(|(section, model)| {
-            let lines = section.all_lines().filter(|line| model.unmodelled.contains(&line.number()));
-            lines.map(|line| String::from_utf8_lossy(line.raw()).trim().to_owned()).collect::<Vec<_>>()
-        });
+        let checks = Checks { version: Some(cx.haproxy), ..Checks::default() };
+        let errors: BTreeSet<u32> = check(&document, &checks)
+            .iter()
+            .filter(|diagnostic| diagnostic.severity == Severity::Error)
+            .map(|diagnostic| diagnostic.line)
+            .collect();
+        let (mut unmodelled, mut blamed, mut unreadable, mut first_line) = (Vec::new(), Vec::new(), false, 0);
+        for (section, model) in document.sections().iter().zip(&models) {
+            for line in section.all_lines() {
+                unreadable |= line.error().is_some();
+                if model.unmodelled.contains(&line.number()) {
+                    let text = String::from_utf8_lossy(line.raw()).trim().to_owned();
+                    if errors.contains(&(first_line + line.number() + 1)) {
+                        blamed.push(text.clone());
+                    }
+                    unmodelled.push(text);
+                }
+            }
+            first_line += section.line_count();
+        }
         let section = self.read.keys().next().map_or("none", String::as_str).to_owned();
         let read = (theirs != ours).then_some((Json::Object(theirs), Json::Object(ours)));
         let difference = Difference {
@@ -450,7 +477,9 @@ impl TextCase {
             text: None,
             recorded: self.config.lines().map(str::to_owned).collect(),
             reread: Json::Null,
-            unmodelled: unmodelled.collect(),
+            unmodelled,
+            blamed,
+            unreadable,
             lost: written.is_some_and(|written| written.reads_as_sent(version)),
             verdict: None,
             read,

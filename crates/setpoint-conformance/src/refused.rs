@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use super::ModelCase;
-use super::case::same_lines;
-use crate::model::Version;
+use setpoint_haproxy::model::Version;
+
+use crate::ModelCase;
+use crate::case::same_lines;
 
 /// Something that only HAProxy can judge.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,7 +50,7 @@ impl Judgement {
     /// Finds what a message of HAProxy's is about, if it is something that only HAProxy can judge.
     ///
     /// ```
-    /// use setpoint_haproxy::conformance::Judgement;
+    /// use setpoint_conformance::Judgement;
     ///
     /// let lines = ["  use_backend b if is_x".to_owned()];
     /// let found = Judgement::of("error detected while parsing switching rule : no such ACL : 'is_x'.", &lines);
@@ -243,7 +244,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    pub(super) fn add(&mut self, case: &ModelCase, version: Version, verdict: Verdict) {
+    pub(crate) fn add(&mut self, case: &ModelCase, version: Version, verdict: Verdict) {
         self.cases += 1;
         match verdict {
             Verdict::Refuses => self.refuses += 1,

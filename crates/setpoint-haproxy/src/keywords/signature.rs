@@ -1,0 +1,161 @@
+//! What fetches and converters take and give, as HAProxy lists it.
+
+use crate::table::Name;
+
+/// What is known of a fetch or a converter.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Signature {
+    /// How many arguments it can't be without.
+    pub(crate) least: usize,
+    pub(crate) arguments: Vec<Argument>,
+    /// What it gives.
+    pub(crate) gives: SampleType,
+    /// What a converter takes.
+    pub(crate) takes: SampleType,
+}
+
+/// What an argument has to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Argument {
+    Text,
+    Integer,
+    /// The name of something; where it is empty, the section's own.
+    Named(Name),
+    /// What can't be empty, and is not looked at.
+    Other,
+    /// A variable, or a number where `or_number`; empty where `or_nothing`.
+    Variable {
+        or_number: bool,
+        or_nothing: bool,
+    },
+    /// One of some words.
+    Words {
+        words: Vec<&'static str>,
+        or_nothing: bool,
+    },
+}
+
+/// The types of samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SampleType {
+    #[default]
+    Any,
+    /// What was there before.
+    Same,
+    Bool,
+    Integer,
+    Address,
+    Ipv4,
+    Ipv6,
+    Text,
+    Binary,
+    Method,
+}
+
+impl SampleType {
+    fn read(text: &str) -> Self {
+        match text {
+            "same" => Self::Same,
+            "bool" => Self::Bool,
+            "sint" => Self::Integer,
+            "addr" => Self::Address,
+            "ipv4" => Self::Ipv4,
+            "ipv6" => Self::Ipv6,
+            "str" => Self::Text,
+            "bin" => Self::Binary,
+            "meth" => Self::Method,
+            _ => Self::Any,
+        }
+    }
+
+    /// Returns whether HAProxy can make another type of it.
+    pub(crate) fn casts_to(self, to: Self) -> bool {
+        match (self, to) {
+            (Self::Any | Self::Same | Self::Text, _)
+            | (_, Self::Any | Self::Same | Self::Text | Self::Binary) => true,
+            (from, Self::Method) => matches!(from, Self::Binary | Self::Method),
+            (Self::Method | Self::Binary, _) => false,
+            (Self::Bool, to) => matches!(to, Self::Bool | Self::Integer),
+            (Self::Integer, _) => true,
+            (Self::Address | Self::Ipv6, to) => !matches!(to, Self::Bool | Self::Integer),
+            (Self::Ipv4, to) => to != Self::Bool,
+        }
+    }
+}
+
+impl Signature {
+    /// Reads `(string[,integer])`.
+    pub(super) fn arguments(&mut self, text: &str) {
+        let inner = text.trim_start_matches('(').trim_end_matches(')');
+        let (needed, optional) = inner.split_once('[').unwrap_or((inner, ""));
+        let types = |text: &str| -> Vec<Argument> {
+            let text = text.trim_end_matches(']');
+            text.split(',').filter(|ty| !ty.is_empty()).map(Argument::read).collect()
+        };
+        self.arguments = types(needed);
+        self.least = self.arguments.len();
+        self.arguments.extend(types(optional));
+    }
+
+    /// Reads `str`, or `str<bin` of a converter that makes the one of the other.
+    pub(super) fn types(&mut self, text: &str) {
+        let (gives, takes) = text.split_once('<').unwrap_or((text, ""));
+        (self.gives, self.takes) = (SampleType::read(gives), SampleType::read(takes));
+    }
+
+    /// Takes what is said of the words of an argument.
+    pub(super) fn refine(&mut self, words: impl Iterator<Item = &'static str>) {
+        for (argument, word) in self.arguments.iter_mut().zip(words) {
+            let (word, or_nothing) = word.strip_suffix('?').map_or((word, false), |word| (word, true));
+            match word {
+                "_" => {}
+                "variable" => *argument = Argument::Variable { or_number: false, or_nothing },
+                "number" => *argument = Argument::Variable { or_number: true, or_nothing },
+                words => *argument = Argument::Words { words: words.split('|').collect(), or_nothing },
+            }
+        }
+    }
+}
+
+impl Argument {
+    fn read(text: &str) -> Self {
+        match text {
+            "string" => Self::Text,
+            "integer" => Self::Integer,
+            name => Name::by_keyword(name).map_or(Self::Other, Self::Named),
+        }
+    }
+
+    /// Returns whether HAProxy refuses it where it is empty.
+    pub(crate) fn must_be_given(&self) -> bool {
+        match self {
+            Self::Integer => true,
+            Self::Variable { or_nothing, .. } | Self::Words { or_nothing, .. } => !or_nothing,
+            Self::Text | Self::Named(_) | Self::Other => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_cast_as_haproxy_casts_them() {
+        use SampleType::{Address, Binary, Bool, Integer, Ipv4, Method, Text};
+        for (from, to, expected) in [
+            (Text, Address, true),
+            (Binary, Integer, false),
+            (Binary, Text, true),
+            (Bool, Address, false),
+            (Integer, Ipv4, true),
+            (Address, Integer, false),
+            (Ipv4, Integer, true),
+            (Method, Integer, false),
+            (Method, Text, true),
+            (Integer, Method, false),
+        ] {
+            assert_eq!(from.casts_to(to), expected, "{from:?} to {to:?}");
+        }
+    }
+}

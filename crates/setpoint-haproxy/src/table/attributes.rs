@@ -1,0 +1,421 @@
+//! What a row, or an option of one, says beyond its grammar: the attributes after ` ; `.
+
+use super::Text;
+use super::compile::Compiler;
+use super::grammar::{Direction, Item, Versions};
+use super::names::{Name, Naming, Reference};
+use super::rules::Rule;
+use super::samples::Stage;
+use super::{Zero, collect_fields, path_of};
+use crate::model::{Field, ObjectKind, Value};
+
+/// The attributes of a row, or of an option.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Attributes {
+    /// The list of which each such line, or option, is an element.
+    pub(crate) list: Option<Field>,
+    /// The field that keeps the comment of the line.
+    pub(crate) metadata: Option<Field>,
+    /// In which directions it counts.
+    pub(crate) direction: Direction,
+    /// What a second such line does.
+    pub(crate) repeat: Repeat,
+    /// For a list whose first element the API shows a second time: the fields of an element, and of its double.
+    pub(crate) mirror: Vec<(Field, Field)>,
+    /// What the API adds to what it is sent where nothing is said of a field, but of what it belongs to.
+    pub(crate) implied: Option<(Field, Value)>,
+    /// Whether HAProxy can change it without a reload.
+    pub(crate) runtime: bool,
+    /// The versions that accept it of something that is added to a running HAProxy.
+    pub(crate) dynamic: Option<Versions>,
+    /// The same of the opposite of an option that toggles.
+    pub(crate) dynamic_no: Option<Versions>,
+    /// The fields that are never shown.
+    pub(crate) secret: Vec<Field>,
+    /// Where another value tells whether it is a secret: the field, and what its value holds then.
+    pub(crate) secret_if: Vec<SecretIf>,
+    /// The lines among which its place matters.
+    pub(crate) sequence: Option<Sequence>,
+    /// What holds where it is not given, by version.
+    pub(crate) defaults: Vec<(Versions, &'static str)>,
+    /// Where its default does not hold.
+    pub(crate) default_unless: Vec<Unless>,
+    /// Whether no HAProxy has it, although the schema has a property for it.
+    pub(crate) refused: bool,
+    /// The sections in which HAProxy accepts it, if not in all that can hold it.
+    pub(crate) places: Vec<ObjectKind>,
+    /// What has to hold between its values.
+    pub(crate) rule: Option<&'static Rule>,
+    /// For the place of children: whether there can be several.
+    pub(crate) several: Several,
+    /// For what opens a section: within which names it has to have one of its own.
+    pub(crate) unique: Option<Unique>,
+    /// What it is beside the schema, if it is not of the schema.
+    pub(crate) text: Option<Text>,
+    /// What its values refer to.
+    pub(crate) references: Vec<Reference>,
+    /// What its values give names to.
+    pub(crate) names: Vec<Naming>,
+    /// The field that names the stick table it works on; where it is not given, that is the section's own.
+    pub(crate) stick_table: Option<Field>,
+    /// The versions that warn of it, and what to do instead.
+    pub(crate) deprecated: Option<(Versions, &'static str)>,
+    /// The versions that accept it only after `expose-experimental-directives`.
+    pub(crate) experimental: Option<Versions>,
+    /// The option without which HAProxy refuses it.
+    pub(crate) needs: Option<&'static str>,
+    /// When its expressions are evaluated.
+    pub(crate) stage: Option<&'static Stage>,
+    /// When it is created among others: what is referred to comes first.
+    pub(crate) rank: Option<i32>,
+    /// Where such lines stand among the other lines of their section that have places.
+    pub(crate) place: Option<u8>,
+    /// What an algorithm makes of its servers.
+    pub(crate) servers: Option<Servers>,
+    /// Whether `no` may stand before it, although it does not toggle.
+    pub(crate) negatable: bool,
+    /// The versions of HAProxy that have it, where not those of the schema.
+    pub(crate) haproxy: Option<Versions>,
+}
+
+/// Whether a section can have several children of a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Several {
+    /// As many as one likes.
+    #[default]
+    Any,
+    /// As many as have names of their own: HAProxy refuses the second.
+    Different,
+    /// As many as have names of their own: HAProxy warns of the second, and passes over it.
+    Warned,
+    /// Just one.
+    No,
+}
+
+/// Within which sections a name must be given once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unique {
+    /// The names of the groups of sections; none for those of its own kind.
+    pub(crate) groups: Vec<&'static str>,
+    /// Whether HAProxy warns only.
+    pub(crate) is_warned: bool,
+}
+
+/// What a second line of a directive does to the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// It takes its place.
+    #[default]
+    Last,
+    /// `repeat=first`: HAProxy ignores it, with a warning.
+    First,
+    /// `repeat=refused`: HAProxy refuses it.
+    Refused,
+    /// `repeat=add`: its words come after those of the first, as if all stood in one line.
+    Add,
+    /// `repeat=merge`: its options come beside those of the first, and win over the same ones: `default-server`.
+    Merge,
+    /// `repeat=beside`: both hold, which the schema can't say: from the second on, such lines are not modelled.
+    Beside,
+}
+
+impl Repeat {
+    /// Finds what a row calls by a name.
+    fn by_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "first" => Self::First,
+            "refused" => Self::Refused,
+            "add" => Self::Add,
+            "merge" => Self::Merge,
+            "beside" => Self::Beside,
+            _ => return None,
+        })
+    }
+}
+
+/// Lines of which the order counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sequence {
+    pub(crate) name: &'static str,
+    /// The word of the line that has to be the same for the order to count.
+    pub(crate) key: Option<usize>,
+}
+
+/// Where a default does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unless {
+    /// Whether the `global` section is meant, not the section itself.
+    pub(crate) is_global: bool,
+    pub(crate) path: &'static str,
+    /// The value that the field has there; any, if there is none.
+    pub(crate) value: Option<&'static str>,
+}
+
+/// A value that is a secret where another one holds a text.
+#[derive(Clone, Debug)]
+pub(crate) struct SecretIf {
+    pub(crate) secret: Field,
+    pub(crate) field: Field,
+    /// Parts of the other value, in capitals.
+    pub(crate) parts: Vec<&'static str>,
+}
+
+/// What an algorithm makes of the servers of a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Servers {
+    /// Whether servers can be added and weights changed while HAProxy runs: `dynamic`.
+    pub(crate) are_dynamic: bool,
+    /// Whether their order counts: `ordered`.
+    pub(crate) are_ordered: bool,
+    /// Whether `hash-type` decides over both: `hashed`.
+    pub(crate) are_hashed: bool,
+}
+
+impl Attributes {
+    /// Returns whether HAProxy accepts it of something that is added to it.
+    pub(crate) fn is_dynamic(&self, version: crate::model::Version) -> bool {
+        self.dynamic.is_some_and(|dynamic| dynamic.contains(version))
+    }
+
+    /// Returns whether HAProxy accepts it in some sections only, of which one is none.
+    pub(crate) fn is_outside(&self, section: Option<ObjectKind>) -> bool {
+        section.is_some_and(|section| !self.places.is_empty() && !self.places.contains(&section))
+    }
+}
+
+impl Compiler {
+    /// Reads the attributes of a row or an option. Paths that they name get a prefix.
+    pub(super) fn attributes(
+        &mut self,
+        text: &'static str,
+        items: &[Item],
+        prefix: &str,
+        line: &str,
+    ) -> Attributes {
+        let mut read = Attributes::default();
+        let mut fields = Vec::new();
+        collect_fields(items, &mut fields);
+        for attribute in words(text) {
+            let (key, value) = attribute.split_once('=').unwrap_or((attribute, ""));
+            let (name, range) = key.split_once('@').map_or((key, None), |(name, range)| (name, Some(range)));
+            let versions = match range {
+                Some(range) => self.versions(range, line),
+                None => Versions::ALL,
+            };
+            match (name, value) {
+                ("list", path) => read.list = Some(self.field(&format!("{prefix}{path}"), Zero::Dropped)),
+                ("meta", path) => read.metadata = Some(self.field(path, Zero::Dropped)),
+                ("default-unless", text) => read.default_unless.push(unless(text)),
+                ("default", value) => read.defaults.push((versions, value)),
+                ("repeat", name) => match Repeat::by_name(name) {
+                    Some(repeat) => read.repeat = repeat,
+                    None => self.error(line, "nothing repeats so"),
+                },
+                ("sequence", text) => read.sequence = Some(sequence(text)),
+                ("secret", path) => match self.owned(&fields, path, prefix, line) {
+                    Some(field) => read.secret.push(field),
+                    None => read.secret.clone_from(&fields),
+                },
+                ("secret-if", text) => read.secret_if.extend(self.secret_if(&fields, text, prefix, line)),
+                ("mirror", prefix) => read.mirror = self.mirror(&fields, prefix),
+                ("implied", value) => read.implied = self.implied(&fields, value),
+                ("in", kinds) => read.places = self.places(kinds, line),
+                ("if", name) => {
+                    read.rule = Rule::by_name(name);
+                    self.expect(read.rule.is_some(), line, "no such rule");
+                }
+                ("read", "") => read.direction = Direction::Read,
+                ("write", "") => read.direction = Direction::Write,
+                ("runtime", "") => read.runtime = true,
+                ("dynamic", "") => (read.dynamic, read.dynamic_no) = (Some(versions), Some(versions)),
+                ("dynamic-yes", "") => read.dynamic = Some(versions),
+                ("dynamic-no", "") => read.dynamic_no = Some(versions),
+                ("refused", "") => read.refused = true,
+                ("instead", "") => read.text = Some(Text::Instead),
+                ("single", "") => read.several = Several::No,
+                ("unique", groups) => read.unique(groups),
+                ("ref", text) => read.references.extend(self.reference(items, &fields, text, prefix, line)),
+                ("name", text) => read.names.extend(self.naming(items, &fields, text, prefix, line)),
+                ("stick-table", path) => {
+                    read.stick_table = self.owned(&fields, path, prefix, line);
+                    let field = read.stick_table;
+                    let table = |field| Reference { field, name: Name::Table, may_dangle: false };
+                    read.references.extend(field.map(table));
+                }
+                ("deprecated", advice) => read.deprecated = Some((versions, advice.trim_matches('"'))),
+                ("experimental", "") => read.experimental = Some(versions),
+                ("needs", option) => read.needs = Some(option),
+                ("stage", name) => {
+                    read.stage = Stage::by_name(name);
+                    self.expect(read.stage.is_some(), line, "no such stage");
+                }
+                ("rank", number) => {
+                    read.rank = number.parse().ok();
+                    self.expect(read.rank.is_some(), line, "a rank is a number");
+                }
+                ("place", number) => {
+                    read.place = number.parse().ok();
+                    self.expect(read.place.is_some(), line, "a place is a number");
+                }
+                ("servers", text) => read.servers = Some(servers(text)),
+                ("no", "") => read.negatable = true,
+                ("haproxy", range) => read.haproxy = Some(self.versions(range, line)),
+                _ => self.error(line, "an attribute is not understood"),
+            }
+        }
+        read
+    }
+
+    /// Finds a field of a row by its path; none where no path is given.
+    fn owned(&mut self, fields: &[Field], path: &str, prefix: &str, line: &str) -> Option<Field> {
+        if path.is_empty() {
+            return None;
+        }
+        let path = format!("{prefix}{path}");
+        let found = fields.iter().copied().find(|field| path_of(&self.out.fields, *field) == path);
+        self.expect(found.is_some(), line, "it has no such value");
+        found
+    }
+
+    /// Reads `name`, `name?`, `path:name`: a value, and what it is the name of.
+    fn reference(
+        &mut self,
+        items: &[Item],
+        fields: &[Field],
+        text: &'static str,
+        prefix: &str,
+        line: &str,
+    ) -> Option<Reference> {
+        let (text, may_dangle) = text.strip_suffix('?').map_or((text, false), |text| (text, true));
+        let (path, name) = text.split_once(':').unwrap_or(("", text));
+        let field = self.owned(fields, path, prefix, line).or_else(|| first_value(items));
+        let name = Name::by_keyword(name);
+        self.expect(field.is_some() && name.is_some(), line, "nothing is referred to so");
+        Some(Reference { field: field?, name: name?, may_dangle })
+    }
+
+    /// Reads `name`, `path:name`, or `@:name`: a value, and what it gives a name to.
+    fn naming(
+        &mut self,
+        items: &[Item],
+        fields: &[Field],
+        text: &'static str,
+        prefix: &str,
+        line: &str,
+    ) -> Option<Naming> {
+        let (path, name) = text.split_once(':').unwrap_or(("", text));
+        let field = match path {
+            "@" => None,
+            path => self.owned(fields, path, prefix, line).or_else(|| first_value(items)),
+        };
+        let name = Name::by_keyword(name);
+        self.expect(name.is_some() && (field.is_some() || path == "@"), line, "nothing is named so");
+        Some(Naming { field, name: name? })
+    }
+
+    /// Reads `value:other:PART|PART`: a value that is a secret where another one holds one of some parts.
+    fn secret_if(
+        &mut self,
+        fields: &[Field],
+        text: &'static str,
+        prefix: &str,
+        line: &str,
+    ) -> Option<SecretIf> {
+        let mut parts = text.splitn(3, ':');
+        let mut field =
+            |compiler: &mut Self| compiler.owned(fields, parts.next().unwrap_or_default(), prefix, line);
+        let (secret, other) = (field(self), field(self));
+        self.expect(secret.is_some() && other.is_some(), line, "two values tell a secret");
+        let parts = parts.next().unwrap_or_default().split('|').collect();
+        Some(SecretIf { secret: secret?, field: other?, parts })
+    }
+
+    /// Reads the sections in which HAProxy accepts something: `frontend,defaults`.
+    fn places(&mut self, kinds: &str, line: &str) -> Vec<ObjectKind> {
+        let known: Vec<ObjectKind> = kinds.split(',').filter_map(ObjectKind::by_model).collect();
+        self.expect(known.len() == kinds.split(',').count(), line, "its sections are not understood");
+        known
+    }
+
+    /// Returns the fields that show the first element of a list a second time, below a prefix.
+    fn mirror(&mut self, fields: &[Field], prefix: &str) -> Vec<(Field, Field)> {
+        let paths: Vec<(Field, &'static str)> =
+            fields.iter().map(|field| (*field, path_of(&self.out.fields, *field))).collect();
+        paths
+            .into_iter()
+            .map(|(field, path)| (field, self.field(&format!("{prefix}{path}"), Zero::Dropped)))
+            .collect()
+    }
+
+    /// Reads `value` or `path:value`: what a field holds where the row is written and nothing is said of it.
+    fn implied(&mut self, fields: &[Field], text: &'static str) -> Option<(Field, Value)> {
+        let (path, text) = text.split_once(':').map_or((None, text), |(path, text)| (Some(path), text));
+        let field = match path {
+            Some(path) => fields.iter().copied().find(|field| path_of(&self.out.fields, *field) == path)?,
+            None => *fields.first()?,
+        };
+        let value = match text {
+            "true" | "false" => Value::Bool(text == "true"),
+            text => Value::Int(text.parse().ok()?),
+        };
+        Some((field, value))
+    }
+}
+
+impl Attributes {
+    /// Reads what follows `unique`.
+    fn unique(&mut self, groups: &'static str) {
+        let is_warned = groups == "warned";
+        self.several = if is_warned { Several::Warned } else { Several::Different };
+        let groups = groups.split(',').filter(|group| !group.is_empty() && !is_warned).collect();
+        self.unique = Some(Unique { groups, is_warned });
+    }
+}
+
+/// Splits attributes at blanks; what is in double quotes stays together, without them.
+fn words(text: &'static str) -> Vec<&'static str> {
+    let (mut words, mut rest) = (Vec::new(), text.trim());
+    while !rest.is_empty() {
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let quote = rest.find('"').filter(|quote| *quote < end);
+        let end =
+            match quote.and_then(|quote| rest.get(quote + 1..)?.find('"').map(|length| quote + length + 2)) {
+                Some(end) => end,
+                None => end,
+            };
+        let (word, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        words.push(word);
+        rest = after.trim_start();
+    }
+    words
+}
+
+/// Returns the first value of some items that takes a word.
+fn first_value(items: &[Item]) -> Option<Field> {
+    items.iter().find_map(|item| match item {
+        Item::Value { field, ty, .. } if !ty.is_silent() => Some(*field),
+        Item::Address { address, .. } => Some(*address),
+        _ => None,
+    })
+}
+
+/// Reads `name` or `name:1`: the lines among which the place of one matters.
+fn sequence(text: &'static str) -> Sequence {
+    let (name, key) = text.split_once(':').unwrap_or((text, ""));
+    Sequence { name, key: key.parse().ok() }
+}
+
+/// Reads `path:value`, `path` or `global:path`: where a default does not hold.
+fn unless(text: &'static str) -> Unless {
+    if let Some(path) = text.strip_prefix("global:") {
+        return Unless { is_global: true, path, value: None };
+    }
+    let (path, value) = text.split_once(':').map_or((text, None), |(path, value)| (path, Some(value)));
+    Unless { is_global: false, path, value }
+}
+
+/// Reads `dynamic,ordered` and the like.
+fn servers(text: &str) -> Servers {
+    let has = |word: &str| text.split(',').any(|part| part == word);
+    Servers { are_dynamic: has("dynamic"), are_ordered: has("ordered"), are_hashed: has("hashed") }
+}

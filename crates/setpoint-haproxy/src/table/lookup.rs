@@ -1,0 +1,337 @@
+//! What is asked of the table.
+
+use rustc_hash::FxHashMap;
+
+use super::attributes::Servers;
+use super::grammar::{Item, Type, Versions, cut, first_word};
+use super::shape::mentions;
+use super::{FieldInfo, Repeat, Repetition, Row, Shape, Slot, Unless, Zero, read, secrets};
+use crate::model::{Field, ObjectKind, Version};
+use crate::text::SectionKind;
+
+/// The rows of a line's first word, each with the versions in which its kind of section may hold such a line.
+#[derive(Debug, Default)]
+pub(super) struct FirstWord {
+    pub(super) by_second: FxHashMap<&'static str, Vec<(usize, Versions)>>,
+    pub(super) others: Vec<(usize, Versions)>,
+}
+
+/// What is known of one kind of object.
+#[derive(Debug, Default)]
+pub(super) struct Kind {
+    /// Its rows, as they stand in the table.
+    pub(super) rows: Vec<usize>,
+    pub(super) header: Vec<usize>,
+    /// For a section: its own rows and its children, in the order in which they are written.
+    pub(super) written: Vec<usize>,
+    /// For a section: all rows of it and of its children by the first words of the line.
+    pub(super) by_word: FxHashMap<&'static str, FirstWord>,
+    pub(super) shape: Shape,
+}
+
+/// The table of directives, ready for use.
+#[derive(Debug)]
+pub struct Directives {
+    pub(super) fields: Vec<FieldInfo>,
+    pub(super) rows: Vec<Row>,
+    pub(super) kinds: Vec<Kind>,
+    /// The object that each kind of section is.
+    pub(super) sections: Vec<Option<ObjectKind>>,
+    /// The fields of each family: a line that is read again replaces all of them.
+    pub(super) families: Vec<Vec<Field>>,
+    pub(super) names: Vec<Option<Field>>,
+    pub(super) metadata: Option<Field>,
+    pub(super) own: Option<Field>,
+    pub(super) secrets: secrets::Secrets,
+    pub(super) errors: Vec<String>,
+    /// How many rows there are up to the end of each text.
+    pub(super) ends: Vec<usize>,
+}
+
+impl Directives {
+    /// Returns the kind of object that a section is, by the word that opens it.
+    pub(crate) fn section_object(&self, section: SectionKind) -> Option<ObjectKind> {
+        self.sections.get(section as usize).copied().flatten()
+    }
+
+    /// Returns the kind of section that an object is.
+    pub(crate) fn section_kind(&self, object: ObjectKind) -> SectionKind {
+        let mut kinds = SectionKind::all();
+        kinds.find(|kind| self.section_object(*kind) == Some(object)).unwrap_or(SectionKind::Unknown)
+    }
+
+    /// Returns what an algorithm makes of the servers of a backend, if a row says.
+    pub(crate) fn servers_of(&self, algorithm: &str) -> Option<Servers> {
+        let is_it = |item: &Item| match item {
+            Item::Constant { value, .. } | Item::Pattern { constant: Some((_, value)), .. } => {
+                *value == algorithm
+            }
+            _ => false,
+        };
+        self.rows
+            .iter()
+            .find(|row| row.items.get(1).is_some_and(is_it) && row.attributes.servers.is_some())?
+            .attributes
+            .servers
+    }
+
+    /// Lists what is wrong with the table. It is empty, as a test asserts.
+    pub fn errors(&self) -> &[String] {
+        &self.errors
+    }
+
+    /// Returns the path of a field.
+    pub fn field_path(&self, field: Field) -> &'static str {
+        self.fields.get(usize::from(field.0)).map_or("", |info| info.path)
+    }
+
+    /// Says what a zero of this field means in JSON.
+    pub(crate) fn zero(&self, field: Field) -> Zero {
+        self.fields.get(usize::from(field.0)).map_or(Zero::Dropped, |info| info.zero)
+    }
+
+    /// Finds the field of a kind by its path.
+    pub fn field(&self, kind: ObjectKind, path: &str) -> Option<Field> {
+        match self.shape(kind)?.slots.get(path)? {
+            Slot::Value(field, _) | Slot::Values(field) | Slot::Objects(field, _) | Slot::Json(field) => {
+                Some(*field)
+            }
+        }
+    }
+
+    /// Returns the field that names objects of a kind.
+    pub fn name_field(&self, kind: ObjectKind) -> Option<Field> {
+        self.names.get(kind as usize).copied().flatten()
+    }
+
+    /// Says whether a property of this name can hold several words.
+    pub fn takes_words(&self, name: &str) -> bool {
+        fn any(shape: &Shape, name: &str) -> bool {
+            shape.slots.iter().any(|(path, slot)| {
+                let named = path.rsplit('.').next() == Some(name);
+                match slot {
+                    Slot::Value(_, ty) => named && matches!(ty, Type::Rest | Type::Expr),
+                    Slot::Objects(_, element) => any(element, name),
+                    Slot::Values(_) | Slot::Json(_) => false,
+                }
+            })
+        }
+        name == "cond_test" || self.kinds.iter().any(|kind| any(&kind.shape, name))
+    }
+
+    /// Returns what is never shown.
+    pub(crate) fn secrets(&self) -> &secrets::Secrets {
+        &self.secrets
+    }
+
+    /// Returns the field that keeps the comment of an object.
+    pub(crate) fn metadata_field(&self) -> Option<Field> {
+        self.metadata
+    }
+
+    /// Returns the field of an element that is a bare value.
+    pub(crate) fn own_field(&self) -> Option<Field> {
+        self.own
+    }
+
+    pub(crate) fn shape(&self, kind: ObjectKind) -> Option<&Shape> {
+        self.kinds.get(kind as usize).map(|kind| &kind.shape)
+    }
+
+    /// Returns the rows of a kind that a version knows, without those that open it.
+    pub(crate) fn rows(&self, kind: ObjectKind, version: Version) -> impl Iterator<Item = &Row> {
+        let rows = self.kinds.get(kind as usize).map(|kind| kind.rows.as_slice()).unwrap_or_default();
+        rows.iter().filter_map(|row| self.rows.get(*row)).filter(move |row| row.versions.contains(version))
+    }
+
+    /// Returns the rows that open a section.
+    pub(crate) fn headers(&self, kind: ObjectKind, version: Version) -> impl Iterator<Item = &Row> {
+        let rows = self.kinds.get(kind as usize).map(|kind| kind.header.as_slice()).unwrap_or_default();
+        rows.iter().filter_map(|row| self.rows.get(*row)).filter(move |row| row.versions.contains(version))
+    }
+
+    /// Returns the rows of a section and the places of its children, in the order in which they are written.
+    pub(crate) fn written(&self, kind: ObjectKind, version: Version) -> impl Iterator<Item = &Row> {
+        let rows = self.kinds.get(kind as usize).map(|kind| kind.written.as_slice()).unwrap_or_default();
+        rows.iter().filter_map(|row| self.rows.get(*row)).filter(move |row| row.versions.contains(version))
+    }
+
+    /// Returns the rows that may describe a line of a section, by its first two words.
+    pub(crate) fn candidates(
+        &self,
+        section: ObjectKind,
+        first: &str,
+        second: Option<&str>,
+        version: Version,
+    ) -> impl Iterator<Item = &Row> {
+        let by_word = self.kinds.get(section as usize).and_then(|kind| kind.by_word.get(first));
+        let by_second = by_word.zip(second).and_then(|(word, second)| word.by_second.get(cut(second)));
+        let others = by_word.map(|word| word.others.as_slice()).unwrap_or_default();
+        let rows = by_second.map(Vec::as_slice).unwrap_or_default().iter().chain(others);
+        rows.filter(move |(_, here)| here.contains(version))
+            .filter_map(|(row, _)| self.rows.get(*row))
+            .filter(move |row| row.versions.contains(version))
+    }
+
+    /// Says whether some row describes lines of a section that begin with a word.
+    pub(crate) fn knows(&self, section: ObjectKind, word: &str, version: Version) -> bool {
+        let by_word = self.kinds.get(section as usize).and_then(|kind| kind.by_word.get(word));
+        let rows = by_word.into_iter().flat_map(|word| word.by_second.values().flatten().chain(&word.others));
+        rows.filter(|(_, here)| here.contains(version))
+            .filter_map(|(row, _)| self.rows.get(*row))
+            .any(|row| row.versions.contains(version))
+    }
+
+    /// Returns the fields of a family.
+    pub(crate) fn family(&self, family: usize) -> &[Field] {
+        self.families.get(family).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Says whether HAProxy has a word that switches a field on, and none that switches it off.
+    pub(crate) fn is_only_switched_on(&self, kind: Option<ObjectKind>, field: Field) -> bool {
+        let slot =
+            kind.and_then(|kind| self.shape(kind)).and_then(|shape| shape.slots.get(self.field_path(field)));
+        matches!(slot, Some(Slot::Value(_, Type::On | Type::Always(_) | Type::Otherwise(_))))
+    }
+
+    /// Says whether HAProxy can change this field of such an object without a reload.
+    pub fn is_runtime(&self, kind: ObjectKind, field: Field) -> bool {
+        let rows = self.kinds.get(kind as usize).map(|kind| kind.rows.as_slice()).unwrap_or_default();
+        rows.iter().filter_map(|row| self.rows.get(*row)).any(|row| {
+            // What a row says of itself counts for its own values; each option says it for its own.
+            let own = row.items.iter().filter(|item| !matches!(item, Item::Options(_)));
+            let options = row.items.iter().filter_map(|item| match item {
+                Item::Options(options) => Some(&options.entries),
+                _ => None,
+            });
+            (row.attributes.runtime
+                && own.into_iter().any(|item| mentions(std::slice::from_ref(item), field)))
+                || options.flatten().any(|entry| entry.attributes.runtime && mentions(&entry.items, field))
+        })
+    }
+
+    /// Finds the directive of a section's own that a line is, by a number that says nothing else; lines of several forms may
+    /// be the same directive.
+    pub fn directive(&self, section: ObjectKind, line: &str, version: Version) -> Option<usize> {
+        let words = crate::model::spelling::split(line)?;
+        let tokens: Vec<read::Token<'_>> = words
+            .iter()
+            .map(|word| read::Token { raw: word.as_str().into(), text: word.as_str().into() })
+            .collect();
+        let (first, second) = (words.first()?, words.get(1).map(String::as_str));
+        let mut rows = self.candidates(section, first, second, version);
+        let row = rows.find(|row| {
+            row.owners.contains(&section) && read::read_row(row, &tokens, false, version).is_some()
+        })?;
+        Some(row.family)
+    }
+
+    /// Says what a second line of a directive does to the first.
+    pub fn repetition(&self, directive: usize) -> Repetition {
+        let row = self.rows.iter().find(|row| row.family == directive);
+        match row.map(|row| (row.attributes.list.is_some(), row.attributes.repeat)) {
+            Some((true, _) | (false, Repeat::Add | Repeat::Merge | Repeat::Beside)) => Repetition::Counts,
+            Some((false, Repeat::First)) => Repetition::Ignored,
+            Some((false, Repeat::Refused)) => Repetition::Refused,
+            Some((false, Repeat::Last)) | None => Repetition::Replaces,
+        }
+    }
+
+    /// Lists the words of the options that lines of a kind have in a version, each with whether a running HAProxy accepts it
+    /// of an object that is added to it.
+    pub fn options(&self, kind: ObjectKind, version: Version) -> Vec<(&'static str, bool)> {
+        let sets = self.rows(kind, version).flat_map(|row| &row.items).filter_map(|item| match item {
+            Item::Options(options) => Some(&options.entries),
+            _ => None,
+        });
+        let entries =
+            sets.flatten().filter(|entry| entry.versions.contains(version) && !entry.attributes.refused);
+        let mut words: Vec<(&'static str, bool)> = entries
+            .filter_map(|entry| {
+                let word = cut(entry.items.first().and_then(first_word)?);
+                Some((word, entry.attributes.is_dynamic(version)))
+            })
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        words
+    }
+
+    /// Says whether a section that is added to a running HAProxy can have a field.
+    pub(crate) fn is_dynamic(&self, kind: ObjectKind, field: Field, version: Version) -> bool {
+        let header = self.headers(kind, version).any(|row| mentions(&row.items, field));
+        let dynamic = |row: &&Row| row.attributes.is_dynamic(version);
+        header || self.rows(kind, version).filter(dynamic).any(|row| mentions(&row.items, field))
+    }
+
+    /// Returns where the default of a field does not hold.
+    pub(crate) fn default_unless(&self, kind: ObjectKind, field: Field, version: Version) -> &[Unless] {
+        let found = self.rows(kind, version).find_map(|row| {
+            if !row.attributes.default_unless.is_empty() && mentions(&row.items, field) {
+                return Some(row.attributes.default_unless.as_slice());
+            }
+            let options = row.items.iter().filter_map(|item| match item {
+                Item::Options(options) => Some(&options.entries),
+                _ => None,
+            });
+            let mut options = options.flatten().filter(|entry| entry.versions.contains(version));
+            let entry = options
+                .find(|entry| !entry.attributes.default_unless.is_empty() && mentions(&entry.items, field))?;
+            Some(entry.attributes.default_unless.as_slice())
+        });
+        found.unwrap_or_default()
+    }
+
+    /// Returns the value that a field has in a version where no line sets it, if the table says.
+    pub fn default(&self, kind: ObjectKind, field: Field, version: Version) -> Option<crate::model::Value> {
+        let mut implied = self.rows(kind, version).filter_map(|row| row.attributes.implied.as_ref());
+        if let Some((_, value)) = implied.find(|(held, _)| *held == field) {
+            return Some(value.clone());
+        }
+        let defaults = self.rows(kind, version).find_map(|row| {
+            let options = row.items.iter().filter_map(|item| match item {
+                Item::Options(options) => Some(&options.entries),
+                _ => None,
+            });
+            let options = options.flatten().filter(|entry| entry.versions.contains(version));
+            let options = options.map(|entry| (&entry.attributes.defaults, entry.items.as_slice()));
+            let mut all = std::iter::once((&row.attributes.defaults, row.items.as_slice())).chain(options);
+            all.find(|(defaults, items)| !defaults.is_empty() && mentions(items, field))
+                .map(|(defaults, _)| defaults)
+        })?;
+        let (_, text) = defaults.iter().find(|(versions, _)| versions.contains(version))?;
+        let Some(Slot::Value(_, ty)) = self.shape(kind)?.slots.get(self.field_path(field)) else {
+            return None;
+        };
+        read::default_value(ty, text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Value;
+    use crate::table::directives;
+
+    fn field(kind: ObjectKind, path: &str) -> Field {
+        directives().field(kind, path).unwrap_or_else(|| panic!("{kind} has no {path}"))
+    }
+
+    #[test]
+    fn of_a_server_haproxy_changes_address_port_weight_and_state_without_a_reload() {
+        let server = ObjectKind::Server;
+        let runtime = |path| directives().is_runtime(server, field(server, path));
+        assert!(["address", "port", "weight", "maintenance"].into_iter().all(runtime));
+        assert!(!["check", "ssl", "cookie", "maxconn"].into_iter().any(runtime));
+    }
+
+    #[test]
+    fn a_default_may_depend_on_the_version() {
+        let backend = ObjectKind::Backend;
+        let default = |path, version| directives().default(backend, field(backend, path), version);
+        assert_eq!(default("mode", Version::V3_0), Some(Value::Text("tcp".into())));
+        assert_eq!(default("retries", Version::V3_0), Some(Value::Int(3)));
+        assert_ne!(default("balance.algorithm", Version::V3_2), default("balance.algorithm", Version::V3_4));
+        assert_eq!(default("fullconn", Version::V3_4), None);
+    }
+}
