@@ -216,7 +216,8 @@ impl<'w> Walk<'w> {
             let (at, mut begun) = (self.at, false);
             for set in sets {
                 let Item::Options(options) = set else { continue };
-                for entry in entries(options, word) {
+                let version = self.standing.scene.version;
+                for entry in entries(options, word).filter(|entry| entry.attributes.is_of(version)) {
                     begun = true;
                     self.at = at;
                     if self.items(&entry.items) && self.at > at {
@@ -322,7 +323,7 @@ impl<'w> Walk<'w> {
     /// Reads an address.
     fn address(&mut self, field: Field, ported: bool) -> bool {
         let Some(word) = self.peek() else { return self.fail(None) };
-        if let Some(complaint) = super::address::complaint(word, ported) {
+        if let Some(complaint) = super::address::complaint(word, ported, self.standing.scene.version) {
             return self.fail(Some(complaint));
         }
         self.found.values.push((field, self.at, word));

@@ -177,9 +177,20 @@ impl Attributes {
         self.dynamic.is_some_and(|dynamic| dynamic.contains(version))
     }
 
+    /// Returns whether a version of HAProxy has it, as far as it says.
+    pub(crate) fn is_of(&self, version: crate::model::Version) -> bool {
+        self.haproxy.is_none_or(|versions| versions.contains(version))
+    }
+
     /// Returns whether HAProxy accepts it in some sections only, of which one is none.
     pub(crate) fn is_outside(&self, section: Option<ObjectKind>) -> bool {
-        section.is_some_and(|section| !self.places.is_empty() && !self.places.contains(&section))
+        section.is_some_and(|section| {
+            let is_in = |kind: &ObjectKind| match section {
+                ObjectKind::Listen => matches!(kind, ObjectKind::Frontend | ObjectKind::Backend),
+                section => *kind == section,
+            };
+            !self.places.is_empty() && !self.places.iter().any(is_in)
+        })
     }
 }
 
