@@ -74,6 +74,8 @@ pub(crate) struct Attributes {
     pub(crate) servers: Option<Servers>,
     /// Whether `no` may stand before it, although it does not toggle.
     pub(crate) negatable: bool,
+    /// The versions in which its address can't be one of QUIC.
+    pub(crate) no_quic: Option<Versions>,
     /// The versions of HAProxy that have it, where not those of the schema.
     pub(crate) haproxy: Option<Versions>,
 }
@@ -270,6 +272,7 @@ impl Compiler {
                 }
                 ("servers", text) => read.servers = Some(servers(text)),
                 ("no", "") => read.negatable = true,
+                ("no-quic", range) => read.no_quic = Some(self.versions(range, line)),
                 ("haproxy", range) => read.haproxy = Some(self.versions(range, line)),
                 _ => self.error(line, "an attribute is not understood"),
             }
