@@ -67,7 +67,7 @@ pub(super) fn check(
     }
 }
 
-/// The kinds of objects that describe the lines of a section, and the one that it is; a `listen` is both of two.
+/// The kinds of objects that describe the lines of a section, and the one that it is.
 pub(super) fn kinds(section: SectionKind) -> (&'static [ObjectKind], Option<ObjectKind>) {
     let kinds = facts().section(section).kinds.as_slice();
     (kinds, kinds.first().copied().filter(|_| kinds.len() == 1))

@@ -34,6 +34,7 @@ mod places;
 mod runtime;
 mod sections;
 mod summary;
+mod unmodelled;
 
 use std::sync::Arc;
 
@@ -343,6 +344,14 @@ impl<'a> Comparison<'a> {
             // Named or not, it is the same.
             changes.retain(|change| change.attribute != "from");
         }
+        let stated_as_text = |entry: &Entry<'_>, model: &SectionModel| {
+            unmodelled::states_one_of(&changes, entry.section, model, self.cx.api)
+        };
+        if stated_as_text(held, &old) || stated_as_text(wanted, &new) {
+            return self.text(AsText::Unmodelled, Some(held), Some(wanted), placed);
+        }
+        let has_variables =
+            unmodelled::has_variables(held.section, &old) || unmodelled::has_variables(wanted.section, &new);
         if !changes.is_empty() {
             let runtime = runtime::section(Action::Modify, wanted.key.kind, &changes);
             let subject = Subject::Section { old: old.object.clone(), new: new.object.clone() };
@@ -351,7 +360,11 @@ impl<'a> Comparison<'a> {
         let equal = |a: &Object, b: &Object| content::attributes(Some(a), Some(b), &assumed).is_empty();
         for change in content::children(&old, &new, &equal) {
             let changes = content::attributes(change.old, change.new, &assumed);
-            let runtime = surroundings.child(&change, &changes);
+            let runtime = if has_variables {
+                Runtime::no("a line of its section has a variable that is not known")
+            } else {
+                surroundings.child(&change, &changes)
+            };
             self.child(wanted, &change, &assumed, (runtime, surroundings.added(&change)));
         }
     }
@@ -506,7 +519,7 @@ fn only_as_text(
     if governed_anew {
         return Some(AsText::Governor);
     }
-    if unmodelled(old.0.section, old.1) != unmodelled(new.0.section, new.1) {
+    if unmodelled::lines(old.0.section, old.1) != unmodelled::lines(new.0.section, new.1) {
         return Some(AsText::Unmodelled);
     }
     if content::repeats_a_name(old.1) || content::repeats_a_name(new.1) {
@@ -541,32 +554,6 @@ fn unlike_the_model(section: &Section, model: &SectionModel) -> Option<AsText> {
     } else {
         places::unlike_the_model(section, model)
     }
-}
-
-/// The words of the lines that the model does not cover, each with how many of its family stand before it: among
-/// rules, that matters.
-fn unmodelled(section: &Section, model: &SectionModel) -> Vec<(usize, Vec<Vec<u8>>)> {
-    if model.unmodelled.is_empty() {
-        return Vec::new();
-    }
-    let listed = model.children.iter().filter(|child| child.kind.is_ordered()).map(|child| child.line);
-    let listed: rustc_hash::FxHashSet<u32> = listed.collect();
-    let mut families: rustc_hash::FxHashMap<Vec<u8>, usize> = rustc_hash::FxHashMap::default();
-    let mut found = Vec::new();
-    for line in section.lines() {
-        let words: Vec<Vec<u8>> = line.words().map(|word| word.raw.to_vec()).collect();
-        let Some(first) = words.first() else { continue };
-        let before = families.entry(first.clone()).or_default();
-        let place = *before;
-        if model.unmodelled.contains(&line.number()) {
-            found.push((place, words));
-        } else if listed.contains(&line.number()) {
-            *before += 1;
-        }
-    }
-    // Lines about different things may stand in any order.
-    found.sort_by(|(_, a), (_, b)| a.first().cmp(&b.first()));
-    found
 }
 
 fn order(action: Action, rank: i32, section: usize, kind: Option<ObjectKind>, place: i64) -> OrderKey {

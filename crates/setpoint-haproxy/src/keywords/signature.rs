@@ -1,5 +1,6 @@
 //! What fetches and converters take and give, as HAProxy lists it.
 
+use crate::model::Version;
 use crate::table::Name;
 
 /// What is known of a fetch or a converter.
@@ -8,10 +9,21 @@ pub(crate) struct Signature {
     /// How many arguments it can't be without.
     pub(crate) least: usize,
     pub(crate) arguments: Vec<Argument>,
+    /// For arguments that not every version has, or of which not every one asks something: the first that does.
+    since: Vec<(usize, Since)>,
     /// What it gives.
     pub(crate) gives: SampleType,
     /// What a converter takes.
     pub(crate) takes: SampleType,
+}
+
+/// From which version on something holds of an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Since {
+    /// It is there.
+    Known(Version),
+    /// It is looked at.
+    Asked(Version),
 }
 
 /// What an argument has to be.
@@ -23,11 +35,13 @@ pub(crate) enum Argument {
     Named(Name),
     /// What can't be empty, and is not looked at.
     Other,
-    /// A variable, or a number where `or_number`; empty where `or_nothing`.
+    /// A variable, or a number from some one on; empty where `or_nothing`.
     Variable {
-        or_number: bool,
+        or_from: Option<i64>,
         or_nothing: bool,
     },
+    /// One character.
+    Character,
     /// One of some words.
     Words {
         words: Vec<&'static str>,
@@ -105,15 +119,45 @@ impl Signature {
 
     /// Takes what is said of the words of an argument.
     pub(super) fn refine(&mut self, words: impl Iterator<Item = &'static str>) {
-        for (argument, word) in self.arguments.iter_mut().zip(words) {
+        for (position, (argument, word)) in self.arguments.iter_mut().zip(words).enumerate() {
+            let mut word = word;
+            if let Some((before, version)) = word.split_once('@') {
+                self.since.extend(version.parse().ok().map(|first| (position, Since::Known(first))));
+                word = before;
+            }
+            if let Some((before, version)) = word.split_once('/') {
+                self.since.extend(version.parse().ok().map(|first| (position, Since::Asked(first))));
+                word = before;
+            }
             let (word, or_nothing) = word.strip_suffix('?').map_or((word, false), |word| (word, true));
             match word {
                 "_" => {}
-                "variable" => *argument = Argument::Variable { or_number: false, or_nothing },
-                "number" => *argument = Argument::Variable { or_number: true, or_nothing },
+                "variable" => *argument = Argument::Variable { or_from: None, or_nothing },
+                "number" => *argument = Argument::Variable { or_from: Some(i64::MIN), or_nothing },
+                "count" => *argument = Argument::Variable { or_from: Some(0), or_nothing },
+                "positive" => *argument = Argument::Variable { or_from: Some(1), or_nothing },
+                "character" => *argument = Argument::Character,
                 words => *argument = Argument::Words { words: words.split('|').collect(), or_nothing },
             }
         }
+    }
+}
+
+impl Signature {
+    /// Returns how many arguments a version knows.
+    pub(crate) fn most(&self, version: Version) -> usize {
+        let unknown = |(position, since): &(usize, Since)| {
+            matches!(since, Since::Known(first) if *first > version).then_some(*position)
+        };
+        self.since.iter().filter_map(unknown).min().unwrap_or(self.arguments.len())
+    }
+
+    /// Returns whether a version looks at an argument.
+    pub(crate) fn is_asked(&self, position: usize, version: Version) -> bool {
+        let is_later = |(held, since): &(usize, Since)| {
+            *held == position && matches!(since, Since::Asked(first) if *first > version)
+        };
+        !self.since.iter().any(is_later)
     }
 }
 
@@ -131,7 +175,7 @@ impl Argument {
         match self {
             Self::Integer => true,
             Self::Variable { or_nothing, .. } | Self::Words { or_nothing, .. } => !or_nothing,
-            Self::Text | Self::Named(_) | Self::Other => false,
+            Self::Text | Self::Named(_) | Self::Other | Self::Character => false,
         }
     }
 }

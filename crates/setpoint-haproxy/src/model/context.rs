@@ -120,7 +120,7 @@ pub struct Context {
     pub haproxy: Version,
     /// The edition of HAProxy.
     pub edition: Edition,
-    /// Variables that are known. A section that expands any other is kept as text.
+    /// Variables that are known. A line that expands any other is kept as text.
     pub env: BTreeMap<String, String>,
 }
 

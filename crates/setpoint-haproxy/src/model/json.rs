@@ -83,6 +83,8 @@ impl ModelError {
 pub(crate) fn keeps_metadata(kind: ObjectKind, version: Version) -> bool {
     match kind {
         ObjectKind::Server => true,
+        // The API knows no such sections.
+        ObjectKind::Listen => false,
         _ => version >= Version::V3_2,
     }
 }

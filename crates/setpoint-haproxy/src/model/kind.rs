@@ -69,6 +69,8 @@ kinds! {
     Frontend "frontend" "frontends" Section "name";
     /// A `backend` section.
     Backend "backend" "backends" Section "name";
+    /// A `listen` section: a frontend and a backend in one, which the API has no schema for.
+    Listen "listen" "listens" Section "name";
     /// A `userlist` section.
     Userlist "userlist" "userlists" Section "name";
     /// A `peers` section.

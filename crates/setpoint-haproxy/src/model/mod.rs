@@ -40,11 +40,11 @@ use crate::text::SectionKind;
 /// Says why a section is compared and pushed as text only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TextOnly {
-    /// The API has no model of such a section: `listen`, and what only the enterprise edition knows.
+    /// There is no model of such a section: what only the enterprise edition knows.
     NoModel,
     /// A conditional such as `.if` stands in it or around it.
     Conditional,
-    /// It expands a variable whose value is not known.
+    /// A variable whose value is not known stands in its header or begins one of its lines.
     Variable,
     /// It can't be read: a word is broken, or a line is too long.
     Broken,
@@ -56,7 +56,7 @@ impl TextOnly {
         match self {
             Self::NoModel => "there is no model of such a section",
             Self::Conditional => "a conditional stands in it or around it",
-            Self::Variable => "it expands a variable that is not known",
+            Self::Variable => "a variable that is not known stands in its header or begins a line",
             Self::Broken => "some of it can't be read",
         }
     }

@@ -144,7 +144,13 @@ impl<'s> LineReader<'s> {
         is_header: bool,
         tokens: &mut Vec<Token<'l>>,
     ) -> Result<Said, TextOnly> {
-        let is_text = self.tokens_of(line, tokens)?;
+        let is_text = match self.tokens_of(line, tokens) {
+            // What else it says is not known, but that it is a line of its own.
+            Err(TextOnly::Variable) if !is_header && !begins_with_a_variable(line) => {
+                return Ok(Said::Unmodelled);
+            }
+            read => read?,
+        };
         if tokens.is_empty() {
             return Ok(Said::Nothing);
         }
@@ -308,6 +314,11 @@ impl Fold {
         }
         true
     }
+}
+
+/// Whether a variable may decide what a line is about: it may even open a section.
+fn begins_with_a_variable(line: &Line<'_>) -> bool {
+    line.words().next().is_some_and(|word| word.variable)
 }
 
 /// Puts the words of a second line after those of the first.

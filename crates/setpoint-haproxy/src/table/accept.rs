@@ -77,6 +77,10 @@ pub(crate) fn accept<'w>(
         at: 0,
         standing,
         is_default: row.attributes.repeat == Repeat::Merge,
+        is_quic_refused: row
+            .attributes
+            .no_quic
+            .is_some_and(|versions| versions.contains(standing.scene.version)),
         negation_used: false,
         found: Match::default(),
         misfit: None,
@@ -107,6 +111,8 @@ struct Walk<'w> {
     standing: Standing,
     /// Whether this is what holds for others: their expressions are looked at when something uses them.
     is_default: bool,
+    /// Whether the version has no QUIC in such lines.
+    is_quic_refused: bool,
     negation_used: bool,
     found: Match<'w>,
     /// The misfit that came furthest.
@@ -216,7 +222,8 @@ impl<'w> Walk<'w> {
             let (at, mut begun) = (self.at, false);
             for set in sets {
                 let Item::Options(options) = set else { continue };
-                for entry in entries(options, word) {
+                let version = self.standing.scene.version;
+                for entry in entries(options, word).filter(|entry| entry.attributes.is_of(version)) {
                     begun = true;
                     self.at = at;
                     if self.items(&entry.items) && self.at > at {
@@ -322,8 +329,12 @@ impl<'w> Walk<'w> {
     /// Reads an address.
     fn address(&mut self, field: Field, ported: bool) -> bool {
         let Some(word) = self.peek() else { return self.fail(None) };
-        if let Some(complaint) = super::address::complaint(word, ported) {
+        if let Some(complaint) = super::address::complaint(word, ported, self.standing.scene.version) {
             return self.fail(Some(complaint));
+        }
+        if self.is_quic_refused && word.starts_with("quic") && word.contains('@') {
+            let why = "this version has no QUIC to servers";
+            return self.fail(Some(Complaint { word: Some(word.to_owned()), ..Complaint::new(why) }));
         }
         self.found.values.push((field, self.at, word));
         self.at += 1;

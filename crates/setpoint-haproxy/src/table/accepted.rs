@@ -71,7 +71,9 @@ impl Directives {
         rows.filter_map(|(row, _)| self.rows.get(*row)).filter(move |row| {
             let counts =
                 row.attributes.text.is_none_or(|text| text != Text::Gone && row.versions.contains(version));
-            counts && (row.owners.contains(&section) || row.owners.iter().any(|owner| !owner.is_section()))
+            counts
+                && row.attributes.is_of(version)
+                && (row.owners.contains(&section) || row.owners.iter().any(|owner| !owner.is_section()))
         })
     }
 

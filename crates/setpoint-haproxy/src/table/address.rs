@@ -1,14 +1,57 @@
 //! What HAProxy accepts as an address: `host:port`, `:port`, a path, or something of a family such as `unix@/run/s`.
 
 use super::limits::Complaint;
+use crate::model::Version;
 
-/// The prefixes of addresses that have no port.
-const PORTLESS: [&str; 9] =
-    ["unix@", "abns@", "abnsz@", "fd@", "sockpair@", "ring@", "rhttp@", "uxst@", "uxdg@"];
+/// A family of addresses.
+struct Family {
+    prefix: &'static str,
+    /// The first version that knows it.
+    since: Version,
+    /// Whether its addresses have ports.
+    has_port: bool,
+}
+
+const fn family(prefix: &'static str, since: Version, has_port: bool) -> Family {
+    Family { prefix, since, has_port }
+}
+
+/// The families whose addresses have no port, or that not every version knows.
+const FAMILIES: [Family; 12] = [
+    family("unix@", Version::V2_6, false),
+    family("uxst@", Version::V2_6, false),
+    family("uxdg@", Version::V2_6, false),
+    family("abns@", Version::V2_6, false),
+    family("fd@", Version::V2_6, false),
+    family("sockpair@", Version::V2_6, false),
+    family("ring@", Version::V2_6, false),
+    family("rhttp@", Version::V2_9, false),
+    family("abnsz@", Version::V3_1, false),
+    family("mptcp@", Version::V3_1, true),
+    family("mptcp4@", Version::V3_1, true),
+    family("mptcp6@", Version::V3_1, true),
+];
+
+/// Returns whether an address is a path, or of a family whose addresses have no port.
+pub(super) fn is_portless(text: &str) -> bool {
+    let is_of = |family: &Family| !family.has_port && text.starts_with(family.prefix);
+    text.starts_with('/') || FAMILIES.iter().any(is_of)
+}
 
 /// Says what is wrong with an address, if something is; `ported` says that HAProxy wants a port.
-pub(super) fn complaint(text: &str, ported: bool) -> Option<Complaint> {
-    if text.contains('$') || text.starts_with('/') || PORTLESS.iter().any(|prefix| text.contains(prefix)) {
+pub(super) fn complaint(text: &str, ported: bool, version: Version) -> Option<Complaint> {
+    if text.contains('$') {
+        return None;
+    }
+    let unknown = |family: &&Family| {
+        family.since > version && text.split(',').any(|one| one.starts_with(family.prefix))
+    };
+    if let Some(Family { prefix, since, .. }) = FAMILIES.iter().find(unknown) {
+        let why = format!("HAProxy {version} knows no addresses that begin with `{prefix}`; {since} does");
+        return Some(Complaint { word: Some((*prefix).to_owned()), ..Complaint::new(why) });
+    }
+    if text.starts_with('/') || FAMILIES.iter().any(|family| !family.has_port && text.contains(family.prefix))
+    {
         return None;
     }
     text.split(',').find_map(|address| one(address, ported))
@@ -78,11 +121,23 @@ mod tests {
             "h:+1",
         ];
         for text in fine {
-            assert_eq!(complaint(text, true), None, "{text}");
+            assert_eq!(complaint(text, true, Version::V2_6), None, "{text}");
         }
         for text in ["127.0.0.1", "127.0.0.1:", "a:b", "a:70000", "a:9-8", "127.0.0.1:80,10.0.0.1"] {
-            assert!(complaint(text, true).is_some(), "{text}");
+            assert!(complaint(text, true, Version::V3_4).is_some(), "{text}");
         }
-        assert_eq!(complaint("host", false), None);
+        assert_eq!(complaint("host", false, Version::V3_4), None);
+    }
+
+    #[test]
+    fn a_family_is_known_from_a_version_on() {
+        for (text, before, since) in [
+            ("rhttp@b/s", Version::V2_6, Version::V3_0),
+            ("abnsz@name", Version::V3_0, Version::V3_2),
+            ("mptcp@[::]:5000", Version::V3_0, Version::V3_2),
+        ] {
+            assert!(complaint(text, true, before).is_some(), "{text}");
+            assert_eq!(complaint(text, true, since), None, "{text}");
+        }
     }
 }

@@ -74,6 +74,8 @@ pub(crate) struct Attributes {
     pub(crate) servers: Option<Servers>,
     /// Whether `no` may stand before it, although it does not toggle.
     pub(crate) negatable: bool,
+    /// The versions in which its address can't be one of QUIC.
+    pub(crate) no_quic: Option<Versions>,
     /// The versions of HAProxy that have it, where not those of the schema.
     pub(crate) haproxy: Option<Versions>,
 }
@@ -177,9 +179,20 @@ impl Attributes {
         self.dynamic.is_some_and(|dynamic| dynamic.contains(version))
     }
 
+    /// Returns whether a version of HAProxy has it, as far as it says.
+    pub(crate) fn is_of(&self, version: crate::model::Version) -> bool {
+        self.haproxy.is_none_or(|versions| versions.contains(version))
+    }
+
     /// Returns whether HAProxy accepts it in some sections only, of which one is none.
     pub(crate) fn is_outside(&self, section: Option<ObjectKind>) -> bool {
-        section.is_some_and(|section| !self.places.is_empty() && !self.places.contains(&section))
+        section.is_some_and(|section| {
+            let is_in = |kind: &ObjectKind| match section {
+                ObjectKind::Listen => matches!(kind, ObjectKind::Frontend | ObjectKind::Backend),
+                section => *kind == section,
+            };
+            !self.places.is_empty() && !self.places.iter().any(is_in)
+        })
     }
 }
 
@@ -259,6 +272,7 @@ impl Compiler {
                 }
                 ("servers", text) => read.servers = Some(servers(text)),
                 ("no", "") => read.negatable = true,
+                ("no-quic", range) => read.no_quic = Some(self.versions(range, line)),
                 ("haproxy", range) => read.haproxy = Some(self.versions(range, line)),
                 _ => self.error(line, "an attribute is not understood"),
             }

@@ -42,12 +42,11 @@ impl Directives {
                     }
                 }
             }
-            let order =
-                compiled.orders.iter().find(|(kind, _)| *kind == section).map(|(_, order)| order.as_slice());
+            let order = order_of(section, &compiled.orders);
             let mut written = own;
-            if let Some(order) = order {
+            if !order.is_empty() {
                 written.sort_by_key(|position| {
-                    compiled.rows.get(*position).map_or(usize::MAX, |row| place(row, order))
+                    compiled.rows.get(*position).map_or(usize::MAX, |row| place(row, &order))
                 });
             }
             if let Some(kind) = kinds.get_mut(section as usize) {
@@ -83,6 +82,24 @@ impl Directives {
             ends: compiled.ends,
         }
     }
+}
+
+/// Returns the order in which the lines of a section are written; a `listen` has that of a frontend, then that of a backend.
+fn order_of(section: ObjectKind, orders: &[(ObjectKind, Vec<&'static str>)]) -> Vec<&'static str> {
+    let kinds: &[ObjectKind] = match section {
+        ObjectKind::Listen => &[ObjectKind::Frontend, ObjectKind::Backend],
+        _ => &[section],
+    };
+    // What stands for all that no other entry names comes last.
+    let mut order: Vec<&'static str> = kinds
+        .iter()
+        .flat_map(|kind| orders.iter().filter(move |(held, _)| held == kind))
+        .flat_map(|(_, order)| order.iter().copied())
+        .collect();
+    if section == ObjectKind::Listen {
+        order.sort_by_key(|entry| matches!(*entry, "option" | "timeout" | "stats" | "compression"));
+    }
+    order
 }
 
 /// Finds the object that each kind of section is, by the words that open them.

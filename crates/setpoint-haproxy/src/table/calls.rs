@@ -2,6 +2,7 @@
 
 use super::limits::Complaint;
 use crate::keywords::{Argument, Place, Signature, signature};
+use crate::model::Version;
 
 /// A fetch or a converter with its arguments.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +41,7 @@ impl<'t> Call<'t> {
     }
 
     /// Says what is wrong with the arguments, if something is.
-    pub(super) fn wrong_arguments(&self, signature: &Signature) -> Option<Complaint> {
+    pub(super) fn wrong_arguments(&self, signature: &Signature, version: Version) -> Option<Complaint> {
         let name = self.name;
         let wrong =
             |why: String, word: &str| Some(Complaint { word: Some(word.to_owned()), ..Complaint::new(why) });
@@ -65,8 +66,8 @@ impl<'t> Call<'t> {
             return if text.is_empty() { None } else { wrong(format!("`{name}` has no arguments"), name) };
         }
         let given = split(text);
-        if given.len() > signature.arguments.len() {
-            let most = signature.arguments.len();
+        let most = signature.most(version);
+        if given.len() > most {
             return wrong(format!("`{name}` has at most {most} arguments"), name);
         }
         for (position, (given, argument)) in given.iter().zip(&signature.arguments).enumerate() {
@@ -76,7 +77,8 @@ impl<'t> Call<'t> {
                 }
                 continue;
             }
-            if let Some(wants) = argument.refuses(given) {
+            let is_asked = signature.is_asked(position, version);
+            if let Some(wants) = argument.refuses(given).filter(|_| is_asked) {
                 return wrong(format!("`{given}` is no argument of `{name}`: HAProxy wants {wants}"), given);
             }
         }
@@ -91,15 +93,19 @@ impl Argument {
             let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
             !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
         };
+        let is_from = |least: i64| is_number() && text.parse::<i64>().is_ok_and(|number| number >= least);
         match self {
             Self::Text | Self::Named(_) | Self::Other => None,
             Self::Integer if is_number() => None,
             Self::Integer => Some("a whole number".to_owned()),
-            Self::Variable { or_number, .. } if is_variable(text) || *or_number && is_number() => None,
-            Self::Variable { or_number: true, .. } => {
-                Some("a number or a variable such as `txn.name`".to_owned())
+            Self::Variable { or_from, .. } if is_variable(text) || or_from.is_some_and(is_from) => None,
+            Self::Variable { or_from: Some(least), .. } => {
+                let from = if *least == i64::MIN { String::new() } else { format!(" from {least} on") };
+                Some(format!("a number{from} or a variable such as `txn.name`"))
             }
-            Self::Variable { .. } => Some("a variable such as `txn.name`".to_owned()),
+            Self::Variable { or_from: None, .. } => Some("a variable such as `txn.name`".to_owned()),
+            Self::Character if text.chars().count() == 1 => None,
+            Self::Character => Some("one character".to_owned()),
             Self::Words { words, .. } if words.contains(&text) => None,
             Self::Words { words, .. } => Some(format!(
                 "one of {}",
@@ -202,8 +208,12 @@ mod tests {
     use super::*;
 
     fn wrong(text: &str) -> Option<String> {
+        wrong_for(Version::V3_4, text)
+    }
+
+    fn wrong_for(version: Version, text: &str) -> Option<String> {
         let all = calls(text);
-        all.iter().find_map(|(call, signature)| call.wrong_arguments(signature.as_ref()?)?.word)
+        all.iter().find_map(|(call, signature)| call.wrong_arguments(signature.as_ref()?, version)?.word)
     }
 
     #[test]
@@ -240,6 +250,16 @@ mod tests {
         ] {
             assert_eq!(wrong(text).as_deref(), Some(word), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_asked_of_arguments_depends_on_the_version() {
+        let five = "str(a),aes_gcm_enc(128,a,b,c,d)";
+        assert_eq!(wrong_for(Version::V3_4, five), None);
+        assert_eq!(wrong_for(Version::V3_0, five).as_deref(), Some("aes_gcm_enc"));
+        assert_eq!(wrong_for(Version::V2_6, "path,bytes(-1)"), None);
+        assert_eq!(wrong_for(Version::V3_0, "path,bytes(-1)").as_deref(), Some("-1"));
+        assert_eq!(wrong("query,param(a,::)").as_deref(), Some("::"));
     }
 
     #[test]

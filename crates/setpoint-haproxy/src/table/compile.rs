@@ -1,6 +1,6 @@
 //! From the text of the table to rows: the only place that knows how rows are laid out.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::attributes::Attributes;
 use super::grammar::{Entry, Item, Options, Type, Versions, resolve_stops};
@@ -41,6 +41,8 @@ pub(super) struct Compiler {
     pub(super) out: Compiled,
     by_path: FxHashMap<(&'static str, Zero), Field>,
     params: FxHashMap<&'static str, Vec<&'static str>>,
+    /// The rows that a `listen` has so far.
+    of_listen: FxHashSet<&'static str>,
     /// The names of the blocks being included, so that one that includes itself is an error.
     including: Vec<&'static str>,
 }
@@ -139,6 +141,11 @@ impl Compiler {
         }
         let (versions, after) = first_token(rest);
         let versions = self.versions(versions, line);
+        // What both a frontend and a backend have in rows of their own, a `listen` has once.
+        let is_of_proxy = owners.contains(&ObjectKind::Frontend) || owners.contains(&ObjectKind::Backend);
+        if is_of_proxy && !after.starts_with("= ") && self.of_listen.insert(after) {
+            owners.push(ObjectKind::Listen);
+        }
         let (grammar, own) = split_attributes(after);
         let attributes: &'static str = match (shared, own) {
             ("", own) => own,

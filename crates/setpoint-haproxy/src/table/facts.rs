@@ -19,7 +19,7 @@ const RANK: i32 = 10;
 /// What rows say of the sections of a kind.
 #[derive(Debug, Default)]
 pub(crate) struct SectionFacts {
-    /// The kinds of objects that describe its lines; a `listen` is a frontend and a backend in one.
+    /// The kind of object that it is, if it has a model.
     pub(crate) kinds: Vec<ObjectKind>,
     /// The versions of HAProxy that have such sections.
     pub(crate) versions: Versions,
@@ -121,10 +121,7 @@ impl Facts {
         let last = SectionKind::Unknown as usize;
         facts.sections = (0..=last).map(|_| SectionFacts::default()).collect();
         for section in SectionKind::all() {
-            let kinds = match section {
-                SectionKind::Listen => vec![ObjectKind::Frontend, ObjectKind::Backend],
-                section => table.section_object(section).into_iter().collect(),
-            };
+            let kinds = table.section_object(section).into_iter().collect();
             if let Some(slot) = facts.sections.get_mut(section as usize) {
                 *slot = SectionFacts::of(table, kinds);
             }

@@ -264,6 +264,12 @@ impl Directives {
         header || self.rows(kind, version).filter(dynamic).any(|row| mentions(&row.items, field))
     }
 
+    /// Returns the fixed words that lines begin with which set a field.
+    pub(crate) fn starts_of(&self, kind: ObjectKind, field: Field, version: Version) -> Vec<String> {
+        let sets = |row: &&Row| row.attributes.list == Some(field) || mentions(&row.items, field);
+        self.rows(kind, version).filter(sets).map(Row::start).collect()
+    }
+
     /// Returns where the default of a field does not hold.
     pub(crate) fn default_unless(&self, kind: ObjectKind, field: Field, version: Version) -> &[Unless] {
         let found = self.rows(kind, version).find_map(|row| {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use smol_str::SmolStr;
 
 use super::Row;
+use super::address::is_portless;
 use super::grammar::{Entry, Item, Options, Piece, Type, cut, first_word};
 use super::units::{read_size, read_time};
 use crate::model::spelling::is_plain;
@@ -240,7 +241,7 @@ impl<'w> Reader<'w> {
             reader.fields.set(address, Value::Text(SmolStr::new(text)));
             Some(())
         };
-        let Some(port) = port.filter(|_| !(brackets && is_path(raw))) else { return whole(self) };
+        let Some(port) = port.filter(|_| !(brackets && is_portless(raw))) else { return whole(self) };
         let Some((before, after)) = raw.rsplit_once(':') else { return whole(self) };
         let (first, last) = match (range_end, after.split_once('-')) {
             (Some(_), Some((first, last))) if !first.is_empty() => (first, Some(last)),
@@ -344,12 +345,6 @@ pub(crate) fn element_value(mut fields: Fields) -> Value {
         Some(value) => value,
         None => Value::Object(Box::new(fields)),
     }
-}
-
-/// Says whether an address is a path or a name of the kernel's, neither of which has a port.
-fn is_path(address: &str) -> bool {
-    address.starts_with('/')
-        || ["unix@", "abns@", "abnsz@", "fd@", "sockpair@"].iter().any(|prefix| address.starts_with(prefix))
 }
 
 /// Takes an IPv6 address out of its brackets, also after a prefix such as `ipv6@`.

@@ -200,7 +200,7 @@ fn chain(word: &str, first: &[Place], scene: Scene) -> Result<SampleType, Compla
         });
     }
     let signature = signature(Place::Fetch, call.name);
-    if let Some(complaint) = signature.and_then(|signature| call.wrong_arguments(signature)) {
+    if let Some(complaint) = signature.and_then(|signature| call.wrong_arguments(signature, scene.version)) {
         return Err(complaint);
     }
     let given = signature.map_or(SampleType::Any, |signature| signature.gives);
@@ -221,7 +221,7 @@ fn converters(text: &str, mut given: SampleType, scene: Scene) -> Result<SampleT
         match signature(Place::Converter, call.name) {
             None => given = SampleType::Any,
             Some(signature) => {
-                if let Some(complaint) = call.wrong_arguments(signature) {
+                if let Some(complaint) = call.wrong_arguments(signature, scene.version) {
                     return Err(complaint);
                 }
                 if !given.casts_to(signature.takes) {

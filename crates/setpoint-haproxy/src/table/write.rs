@@ -73,7 +73,7 @@ fn write_values(row: &Row, fields: &Fields, site: Site) -> Result<Option<Written
     if !site.judges {
         return Ok(Some(written));
     }
-    if let Some(section) = site.outside(&row.attributes.places) {
+    if let Some(section) = site.section.filter(|_| row.attributes.is_outside(site.section)) {
         return Err(Complaint::new(format!("HAProxy accepts no `{}` in a {section}", row.start())));
     }
     match writer.refused {
@@ -97,11 +97,6 @@ pub(crate) struct Site {
 impl Site {
     pub(crate) fn new(cx: &Context, section: Option<ObjectKind>) -> Self {
         Self { version: cx.api, haproxy: cx.haproxy, edition: cx.edition, section, judges: true }
-    }
-
-    /// Returns the section it is in, if that is none of some places.
-    fn outside(self, places: &[ObjectKind]) -> Option<ObjectKind> {
-        self.section.filter(|section| !places.is_empty() && !places.contains(section))
     }
 }
 
@@ -223,7 +218,7 @@ impl<'f> Writer<'f> {
                         self.out.truncate(length);
                         (self.said, self.refused) = (said, refused);
                     } else if counts && self.entry(entry) {
-                        if entry.attributes.refused || self.site.outside(&entry.attributes.places).is_some() {
+                        if entry.attributes.refused || entry.attributes.is_outside(self.site.section) {
                             let why = |word: &str| Complaint {
                                 why: format!("HAProxy has no option `{word}` here"),
                                 word: Some(word.to_owned()),

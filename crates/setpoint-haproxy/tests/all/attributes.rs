@@ -225,6 +225,23 @@ fn a_fetch_is_refused_in_a_rule_in_which_it_has_nothing_to_fetch() {
 }
 
 #[test]
+fn some_things_are_known_from_a_version_on() {
+    for (text, before) in [
+        ("backend b\n  server s quic4@10.0.0.1:443 ssl verify none\n", Version::V3_2),
+        ("backend b\n  stats show-version\n", Version::V3_2),
+        ("frontend f\n  filter comp-req\n", Version::V3_2),
+        ("backend b\n  stick-table type ip size 1k recv-only\n", Version::V3_0),
+        ("frontend f\n  bind abnsz@name\n", Version::V3_0),
+    ] {
+        assert_fine(text, Version::V3_4);
+        let refused = found(text, before);
+        assert!(refused.iter().any(|(severity, _)| *severity == Severity::Error), "{text}{refused:?}");
+    }
+    assert_fine("defaults\n  tcp-request content track-sc0 src table\n", Version::V3_2);
+    assert_error("defaults\n  tcp-request content track-sc0 src table\n", "something is missing");
+}
+
+#[test]
 fn no_stands_before_what_rows_allow_it_for() {
     for line in ["option dontlognull", "log"] {
         assert_fine(&format!("frontend f\n  no {line}\n"), Version::V3_4);

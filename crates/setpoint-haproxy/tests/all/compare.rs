@@ -295,7 +295,6 @@ fn a_comment_counts_only_where_the_api_stores_it() {
 #[test]
 fn what_no_model_carries_is_a_text_operation() {
     for (a, b, reason) in [
-        ("listen l\n  bind :80\n", "listen l\n  bind :81\n", "there is no model of such a section"),
         ("waf-global\n  a\n", "waf-global\n  b\n", "there is no model of such a section"),
         (
             "backend b\n  novelty 1\n",
@@ -310,7 +309,7 @@ fn what_no_model_carries_is_a_text_operation() {
         (
             "backend b\n  acl a src \"$A\"\n",
             "backend b\n  acl a src \"$B\"\n",
-            "it expands a variable that is not known",
+            "lines that the model does not cover differ",
         ),
         (
             "backend b\n  default-server check\n  default-server inter 1s\n  server s 10.0.0.1:1\n",
@@ -462,6 +461,37 @@ fn operations_carry_the_objects_of_the_api() {
         new.to_json(),
         serde_json::json!({"name": "s", "address": "10.0.0.1", "port": 80, "weight": 5})
     );
+}
+
+#[test]
+fn a_listen_is_compared_as_a_frontend_and_a_backend() {
+    let text = |weight: u32, port: u32| {
+        format!(
+            "listen l\n  bind :{port} name b\n  balance roundrobin\n  server s 10.0.0.1:80 weight {weight}\n"
+        )
+    };
+    let found = diff(&text(1, 80), &text(2, 80));
+    assert_eq!(told(&found), ["~ listen l: server s"]);
+    assert!(found.is_possible_at_runtime());
+    let found = diff(&text(1, 80), &text(1, 81));
+    assert_eq!(told(&found), ["~ listen l: bind b"]);
+    assert!(!found.is_possible_at_runtime());
+    assert_eq!(applied(&text(1, 80), &text(1, 81)), text(1, 81));
+}
+
+#[test]
+fn a_line_with_an_unknown_variable_is_text_for_itself_alone() {
+    let text = |weight: u32, timeout: &str| {
+        format!(
+            "backend b\n  timeout server \"${{T}}\"\n{timeout}  server a \"${{A}}\":80\n  server s 10.0.0.1:80 weight {weight}\n"
+        )
+    };
+    let found = diff(&text(1, ""), &text(2, ""));
+    assert_eq!(told(&found), ["~ backend b: server s"]);
+    assert!(!found.is_possible_at_runtime(), "what the variables say may keep HAProxy from it");
+    // Which of two lines holds is told by their places.
+    let found = diff(&text(1, ""), &text(1, "  timeout server 5s\n"));
+    assert!(found.operations()[0].is_text(), "{:?}", told(&found));
 }
 
 #[test]

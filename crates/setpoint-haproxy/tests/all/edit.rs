@@ -139,15 +139,15 @@ fn what_does_not_fit_is_refused_with_its_reason() {
 fn a_section_beside_a_conditional_is_changed_only_as_text() {
     for (text, why) in [
         ("frontend f\n  bind :80\n.if 1\n  http-request deny\n.endif\n", TextOnly::Conditional),
-        ("frontend f\n  bind \"$A\"\n", TextOnly::Variable),
+        ("frontend f\n  \"$A\" x\n", TextOnly::Variable),
         ("frontend f\n  bind \"open\n", TextOnly::Broken),
     ] {
         let refused = edited(text, |editor| editor.create(&frontend(), &rule("x"), Some(0)));
         assert_eq!(refused, Err(EditError::TextOnly { section: frontend(), why }), "{text}");
     }
-    let listen = SectionKey::named(SectionKind::Listen, "l");
-    let refused = edited("listen l\n  bind :80\n", |editor| editor.create(&listen, &rule("x"), None));
-    assert_eq!(refused, Err(EditError::TextOnly { section: listen, why: TextOnly::NoModel }));
+    let captcha = SectionKey::named(SectionKind::Captcha, "l");
+    let refused = edited("captcha l\n  provider x\n", |editor| editor.create(&captcha, &rule("x"), None));
+    assert_eq!(refused, Err(EditError::TextOnly { section: captcha, why: TextOnly::NoModel }));
 }
 
 #[test]

@@ -21,9 +21,13 @@ fn a_section_with_a_conditional_is_text_only() {
 }
 
 #[test]
-fn a_variable_is_text_only_until_its_value_is_known() {
+fn a_line_with_a_variable_is_text_until_its_value_is_known() {
     let text = "backend b\n  server s1 \"${ADDR}\":80\n";
-    assert_eq!(read(text).text_only, Some(TextOnly::Variable));
+    let unknown = read(text);
+    assert_eq!((unknown.text_only, unknown.unmodelled), (None, vec![1]));
+    for section in ["backend \"${NAME}\"\n  mode tcp\n", "backend b\n  \"${LINE}\" x\n"] {
+        assert_eq!(read(section).text_only, Some(TextOnly::Variable), "{section}");
+    }
     let known = read_in(text, &Context::default().with_env("ADDR", "192.0.2.1"));
     assert_eq!(known.text_only, None);
     assert_eq!(known.children[0].get("address").and_then(|value| value.as_str()), Some("192.0.2.1"));
@@ -31,8 +35,19 @@ fn a_variable_is_text_only_until_its_value_is_known() {
 
 #[test]
 fn a_section_without_a_model_or_with_a_broken_line_is_text_only() {
-    assert_eq!(read("listen l\n  bind :80\n").text_only, Some(TextOnly::NoModel));
+    assert_eq!(read("captcha c\n  provider x\n").text_only, Some(TextOnly::NoModel));
     assert_eq!(read("backend b\n  description it's\n").text_only, Some(TextOnly::Broken));
+}
+
+#[test]
+fn a_listen_is_a_frontend_and_a_backend_in_one() {
+    let text = "listen l\n  mode http\n  bind :80\n  acl a src 10.0.0.1\n  http-request deny if a\n  balance leastconn\n  option httplog\n  server s 10.0.0.1:80\n";
+    let section = read(text);
+    assert_eq!((section.text_only, section.unmodelled.as_slice()), (None, [].as_slice()));
+    let kinds: Vec<ObjectKind> = section.children.iter().map(|child| child.kind).collect();
+    assert_eq!(kinds, [ObjectKind::Bind, ObjectKind::Acl, ObjectKind::HttpRequestRule, ObjectKind::Server]);
+    let object = section.object.as_ref().unwrap().to_json();
+    assert_eq!((&object["balance"]["algorithm"], &object["httplog"]), (&"leastconn".into(), &true.into()));
 }
 
 #[test]

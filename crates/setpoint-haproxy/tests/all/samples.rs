@@ -80,11 +80,119 @@ fn word_of(line: &str) -> (String, u32) {
     (rest[..end.unwrap_or(rest.len())].trim().to_owned(), stages)
 }
 
+/// What HAProxy calls the types of arguments, and what the list does.
+const TYPES: [(&str, &str); 6] = [
+    ("user list", "userlist"),
+    ("IPv4 address", "ipv4"),
+    ("IPv4 mask", "mask4"),
+    ("IPv6 address", "ipv6"),
+    ("IPv6 mask", "mask6"),
+    ("Protocol buffers field number", "fields"),
+];
+
+/// The arguments and types of a fetch or a converter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Signature {
+    least: usize,
+    arguments: Vec<String>,
+    /// What it gives, and what a converter takes.
+    types: Vec<String>,
+}
+
+impl Signature {
+    /// Reads what follows a word, such as `(string[,integer]): str => bin`.
+    fn of(text: &str) -> Self {
+        let mut text = text.to_owned();
+        for (theirs, ours) in TYPES {
+            text = text.replace(theirs, ours);
+        }
+        let (arguments, types) = text.rsplit_once(": ").unwrap_or(("", &text));
+        let inner = arguments.trim_start_matches('(').trim_end_matches(')');
+        let (needed, optional) = inner.split_once('[').unwrap_or((inner, ""));
+        let split = |text: &str| -> Vec<String> {
+            let text = text.trim_end_matches(']');
+            text.split(',').filter(|ty| !ty.is_empty()).map(ToOwned::to_owned).collect()
+        };
+        let mut arguments = split(needed);
+        let least = arguments.len();
+        arguments.extend(split(optional));
+        let types = types.split(" => ").map(|ty| ty.trim().to_owned()).collect();
+        Self { least, arguments, types }
+    }
+
+    /// What two versions both accept.
+    fn or(mut self, other: &Self) -> Self {
+        self.least = self.least.min(other.least);
+        for (position, theirs) in other.arguments.iter().enumerate() {
+            match self.arguments.get_mut(position) {
+                Some(ours) if ours != theirs => "string".clone_into(ours),
+                Some(_) => {}
+                None => self.arguments.push(theirs.clone()),
+            }
+        }
+        for (ours, theirs) in self.types.iter_mut().zip(&other.types) {
+            if ours != theirs {
+                "any".clone_into(ours);
+            }
+        }
+        self
+    }
+
+    /// As it is listed: ` (string[,integer]) :str<bin`.
+    fn listed(&self) -> String {
+        let (needed, optional) = self.arguments.split_at(self.least);
+        let mut text = needed.join(",");
+        if !optional.is_empty() {
+            let comma = if needed.is_empty() { "" } else { "," };
+            write!(text, "[{comma}{}]", optional.join(",")).unwrap();
+        }
+        let arguments = if text.is_empty() { String::new() } else { format!(" ({text})") };
+        format!("{arguments} :{}", self.types.join("<"))
+    }
+}
+
+/// The signatures of fetches or converters that each HAProxy lists, as all versions accept them.
+fn signatures(place: Place) -> Result<BTreeMap<String, Signature>, Missing> {
+    let mut found: BTreeMap<String, Signature> = BTreeMap::new();
+    let kind = if place == Place::Fetch { "-dKsmp" } else { "-dKcnv" };
+    for version in Version::ALL {
+        let output = Command::new(version.program()?).args([kind, "-c", "-f", "/dev/null"]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        for line in text.lines().filter(|line| !line.starts_with(['#', 'C']) && !line.is_empty()) {
+            let rest = line.split_once(" ] ").map_or(line, |(_, rest)| rest);
+            let end = rest.find(['(', ':']).unwrap_or(rest.len());
+            let (word, rest) = rest.split_at(end);
+            let own = Signature::of(rest.strip_prefix(": ").unwrap_or(rest));
+            let merged = match found.remove(word.trim()) {
+                Some(before) => before.or(&own),
+                None => own,
+            };
+            found.insert(word.trim().to_owned(), merged);
+        }
+    }
+    Ok(found)
+}
+
+#[test]
+fn the_listed_arguments_and_types_are_those_that_each_haproxy_lists() {
+    let text = include_str!("../../src/keywords/samples.txt");
+    for (name, place, _) in BLOCKS.into_iter().take(2) {
+        let block = text.split(&format!("[{name}]\n")).nth(1).unwrap().split("\n[").next().unwrap();
+        for (word, signature) in need!(signatures(place)) {
+            let line = block.lines().find(|line| line.split(' ').next() == Some(&word)).unwrap_or_default();
+            let listed = format!("{word}{}", signature.listed());
+            let fits =
+                line.strip_prefix(&listed).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+            assert!(fits, "{line}: HAProxy lists {listed}; `cargo xtask keywords` writes the list anew");
+        }
+    }
+}
+
 /// The rules in which a fetch can be fetched, as listed.
 fn listed_stages(fetch: &str) -> u32 {
     let text = include_str!("../../src/keywords/samples.txt");
     let line = text.lines().find(|line| line.split(' ').next() == Some(fetch)).unwrap_or_default();
-    let bits = line.split(' ').nth(1).and_then(|word| word.strip_prefix('@'));
+    let bits = line.split(' ').find_map(|word| word.strip_prefix('@'));
     bits.map_or(ALL_STAGES, |bits| u32::from_str_radix(bits, 16).unwrap())
 }
 
@@ -115,8 +223,9 @@ fn the_listed_samples_are_those_that_each_haproxy_has_registered() {
 pub(crate) fn write_list() -> Result<(), Missing> {
     let mut text = String::from(
         "# What sample expressions, ACLs, `use-service` and `proto` may name, as HAProxy 2.6, 3.0, 3.2 and 3.4 have registered it.
-# After a word: the rules in which a fetch has something to fetch, as bits in the order in which HAProxy lists them, where
-# not in all; the first and the last version that know it, where not all do.
+# After a word: the types of its arguments, those in brackets optional; the type that a fetch gives, or that a converter
+# gives and takes; the rules in which a fetch has something to fetch, as bits in the order in which HAProxy lists them, where
+# not in all; the first and the last version that know it, where not all do. Where versions differ, what all accept.
 # Written by `cargo xtask keywords`.
 ",
     );
@@ -134,10 +243,15 @@ pub(crate) fn write_list() -> Result<(), Missing> {
             known.insert(word.to_owned(), (ALL_STAGES, [all.0, all.1].into()));
         }
         writeln!(text, "\n[{name}]").unwrap();
+        let signatures = match place {
+            Place::Fetch | Place::Converter => signatures(place)?,
+            _ => BTreeMap::new(),
+        };
         for (word, (stages, versions)) in known {
+            let signature = signatures.get(&word).map(Signature::listed).unwrap_or_default();
             let stages = if stages == ALL_STAGES { String::new() } else { format!(" @{stages:x}") };
             let versions: Vec<_> = versions.into_iter().collect();
-            writeln!(text, "{word}{stages}{}", range(&versions, all)).unwrap();
+            writeln!(text, "{word}{signature}{stages}{}", range(&versions, all)).unwrap();
         }
     }
     std::fs::write(LIST, text).unwrap();

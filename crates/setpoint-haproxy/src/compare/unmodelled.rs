@@ -1,0 +1,68 @@
+//! The lines of sections that the model does not cover.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use setpoint_plan::AttributeChange;
+
+use crate::model::{SectionModel, Version};
+use crate::table::directives;
+use crate::text::{Line, Section};
+
+/// The words of the lines that the model does not cover, each with how many of its family stand before it: among
+/// rules, that matters.
+pub(super) fn lines(section: &Section, model: &SectionModel) -> Vec<(usize, Vec<Vec<u8>>)> {
+    if model.unmodelled.is_empty() {
+        return Vec::new();
+    }
+    let listed = model.children.iter().filter(|child| child.kind.is_ordered()).map(|child| child.line);
+    let listed: FxHashSet<u32> = listed.collect();
+    let mut families: FxHashMap<Vec<u8>, usize> = FxHashMap::default();
+    let mut found = Vec::new();
+    for line in section.lines() {
+        let words: Vec<Vec<u8>> = line.words().map(|word| word.raw.to_vec()).collect();
+        let Some(first) = words.first() else { continue };
+        let before = families.entry(first.clone()).or_default();
+        let place = *before;
+        if model.unmodelled.contains(&line.number()) {
+            found.push((place, words));
+        } else if listed.contains(&line.number()) {
+            *before += 1;
+        }
+    }
+    // Lines about different things may stand in any order.
+    found.sort_by(|(_, a), (_, b)| a.first().cmp(&b.first()));
+    found
+}
+
+/// Whether a line that the model does not cover says something of an attribute that changes: which of both lines holds then
+/// is told by their places.
+pub(super) fn states_one_of(
+    changes: &[AttributeChange],
+    section: &Section,
+    model: &SectionModel,
+    version: Version,
+) -> bool {
+    let Some(object) = model.object.as_ref().filter(|_| !model.unmodelled.is_empty() && !changes.is_empty())
+    else {
+        return false;
+    };
+    let starts: FxHashSet<String> = changes
+        .iter()
+        .filter_map(|change| directives().field(object.kind, &change.attribute))
+        .flat_map(|field| directives().starts_of(object.kind, field, version))
+        .collect();
+    of(section, model).any(|line| {
+        let words: Vec<_> = line.words().map(|word| word.to_str_lossy().into_owned()).collect();
+        (1..=words.len())
+            .any(|count| words.get(..count).is_some_and(|words| starts.contains(&words.join(" "))))
+    })
+}
+
+/// Whether a variable that is not known decides over a line.
+pub(super) fn has_variables(section: &Section, model: &SectionModel) -> bool {
+    of(section, model).any(|line| line.words().any(|word| word.variable))
+}
+
+fn of<'s>(section: &'s Section, model: &'s SectionModel) -> impl Iterator<Item = Line<'s>> {
+    let lines = (!model.unmodelled.is_empty()).then(|| section.lines());
+    lines.into_iter().flatten().filter(|line| model.unmodelled.contains(&line.number()))
+}
