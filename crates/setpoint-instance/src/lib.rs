@@ -20,4 +20,5 @@ pub mod journal;
 pub mod process;
 pub mod reload;
 pub mod runtime;
+pub mod storage;
 mod text;

@@ -238,6 +238,12 @@ impl Instance {
         self.inner.cx
     }
 
+    /// The files that are mounts of their own, and so are written in place.
+    pub fn in_place(&self) -> Vec<PathBuf> {
+        let files = self.inner.settings.files.iter();
+        files.filter(|file| crate::file::is_mount(file).unwrap_or(false)).cloned().collect()
+    }
+
     /// The socket of the master.
     pub fn master(&self) -> &Socket {
         &self.inner.master
