@@ -96,6 +96,11 @@ impl Draft {
         &self.path
     }
 
+    /// Returns whether it takes a place, links followed.
+    pub(crate) fn place_is(&self, place: &Path) -> bool {
+        self.place == place
+    }
+
     /// Puts it into its place, at once for everybody who looks.
     pub fn place(mut self) -> Result<(), WriteError> {
         fs::rename(&self.path, &self.place).map_err(step("replace", &self.place))?;

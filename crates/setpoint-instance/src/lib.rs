@@ -8,12 +8,17 @@
 //!     process: started, adopted, stopped ◀──┴──▶ cli: what is said on its sockets
 //! ```
 //!
-//! Nothing here knows what a configuration means: that is `setpoint-haproxy`'s. Here is what it takes to bring a text to a
-//! running HAProxy, and to know what that HAProxy runs.
+//! What a text means is `setpoint-haproxy`'s to say. Here is what it takes to bring a text to a running HAProxy, and to know
+//! what that HAProxy runs: [`instance`] puts all of it together.
 
 pub mod check;
 pub mod cli;
+pub mod configuration;
 pub mod file;
+pub mod instance;
 pub mod journal;
 pub mod process;
 pub mod reload;
+pub mod runtime;
+pub mod storage;
+mod text;

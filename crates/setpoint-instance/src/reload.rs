@@ -112,7 +112,7 @@ pub async fn processes(master: &Socket) -> Result<Processes, ReloadError> {
 /// the same text.
 pub async fn reload(master: &Socket, method: &Method, within: Duration) -> Result<Outcome, ReloadError> {
     let until = Instant::now() + within;
-    let before = patiently(async || processes(master).await, until).await?;
+    let before = patient_processes(master, until).await?;
     let mut messages = ask(master, method, &before, until).await?;
     let mut asked = Instant::now();
     loop {
@@ -133,14 +133,23 @@ pub async fn reload(master: &Socket, method: &Method, within: Duration) -> Resul
     }
 }
 
-/// Tries again for a while where nobody answers: a master that starts anew drops its connections and binds its socket anew.
-async fn patiently<T>(
-    work: impl AsyncFn() -> Result<T, ReloadError>,
-    until: Instant,
-) -> Result<T, ReloadError> {
+/// Asks a master for its processes, and tries again for a while where nobody answers: a master that starts anew drops its
+/// connections and binds its socket anew.
+async fn patient_processes(master: &Socket, until: Instant) -> Result<Processes, ReloadError> {
     let until = until.min(Instant::now() + REBINDING);
     loop {
-        match work().await {
+        match processes(master).await {
+            Err(error) if error.is_passing() && Instant::now() < until => sleep(LOOK_EVERY).await,
+            done => return done,
+        }
+    }
+}
+
+/// Sends `reload` to a master, as patiently.
+async fn patient_reload(master: &Socket, until: Instant) -> Result<String, ReloadError> {
+    let until = until.min(Instant::now() + REBINDING);
+    loop {
+        match master.ask(&Request::new("reload")).await.map_err(ReloadError::from) {
             Err(error) if error.is_passing() && Instant::now() < until => sleep(LOOK_EVERY).await,
             done => return done,
         }
@@ -159,7 +168,7 @@ async fn ask(
 ) -> Result<String, ReloadError> {
     match method {
         Method::Socket => {
-            match patiently(async || Ok(master.ask(&Request::new("reload")).await?), until).await {
+            match patient_reload(master, until).await {
                 Ok(answer) => Ok(printed(&answer)),
                 // A master that starts anew drops its connections, and one that reads a long configuration is slow.
                 Err(ReloadError::Socket(SocketError::Broken { .. } | SocketError::TimedOut { .. })) => {

@@ -17,7 +17,8 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    line: String,
+    /// The commands that are sent in one exchange: one, but for what [`and`](Self::and) adds.
+    lines: Vec<String>,
     payload: Option<String>,
 }
 
@@ -38,7 +39,25 @@ pub enum RequestError {
 impl Request {
     /// A command of these words, which are known and need no escape.
     pub fn new(words: &'static str) -> Self {
-        Self { line: words.to_owned(), payload: None }
+        Self { lines: vec![words.to_owned()], payload: None }
+    }
+
+    /// Adds a further command to the same exchange. What HAProxy answers stands behind what it answers to this one.
+    #[must_use]
+    pub fn and(mut self, further: Self) -> Self {
+        self.lines.extend(further.lines);
+        self.payload = further.payload;
+        self
+    }
+
+    /// How many bytes the commands have.
+    pub fn len(&self) -> usize {
+        self.lines.iter().map(|line| line.len() + 1).sum()
+    }
+
+    /// Returns whether there is no command.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
     }
 
     /// Adds a word.
@@ -49,12 +68,14 @@ impl Request {
         if word.chars().any(char::is_control) {
             return Err(RequestError::Control(word.to_owned()));
         }
-        self.line.push(' ');
-        for letter in word.chars() {
-            if matches!(letter, ' ' | ';' | '\\') {
-                self.line.push('\\');
+        if let Some(line) = self.lines.last_mut() {
+            line.push(' ');
+            for letter in word.chars() {
+                if matches!(letter, ' ' | ';' | '\\') {
+                    line.push('\\');
+                }
+                line.push(letter);
             }
-            self.line.push(letter);
         }
         Ok(self)
     }
@@ -72,21 +93,33 @@ impl Request {
         Ok(self)
     }
 
-    /// The bytes that are sent.
-    pub(super) fn bytes(&self) -> Vec<u8> {
-        match &self.payload {
-            None => format!("{}\n", self.line),
-            // The closing pattern that all versions know is an empty line.
-            Some(payload) => format!("{} <<\n{payload}\n\n", self.line),
+    /// The bytes that are sent, each command with what stands before it.
+    pub(super) fn bytes(&self, prefix: &str) -> Vec<u8> {
+        let mut text = String::new();
+        for line in &self.lines {
+            if !text.is_empty() {
+                text.push(';');
+            }
+            text.push_str(prefix);
+            text.push_str(line);
         }
-        .into_bytes()
+        match &self.payload {
+            None => text.push('\n'),
+            // The closing pattern that all versions know is an empty line.
+            Some(payload) => {
+                text.push_str(" <<\n");
+                text.push_str(payload);
+                text.push_str("\n\n");
+            }
+        }
+        text.into_bytes()
     }
 }
 
 /// The line without its payload, which may hold secrets.
 impl fmt::Display for Request {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.line)
+        formatter.write_str(&self.lines.join("; "))
     }
 }
 
@@ -97,7 +130,14 @@ mod tests {
     #[test]
     fn blanks_semicolons_and_backslashes_stay_in_their_word() {
         let command = Request::new("add map").word(r"a b;c\d").unwrap();
-        assert_eq!(command.bytes(), b"add map a\\ b\\;c\\\\d\n");
+        assert_eq!(command.bytes(""), b"add map a\\ b\\;c\\\\d\n");
+    }
+
+    #[test]
+    fn commands_of_one_exchange_each_have_their_prefix() {
+        let both = Request::new("show info").and(Request::new("show stat"));
+        assert_eq!(both.bytes("@1 "), b"@1 show info;@1 show stat\n");
+        assert_eq!((both.to_string().as_str(), both.len()), ("show info; show stat", 20));
     }
 
     #[test]
@@ -110,7 +150,7 @@ mod tests {
     #[test]
     fn a_payload_ends_with_an_empty_line_and_has_none_itself() {
         let command = |text: &str| Request::new("set ssl cert").word("a.pem").unwrap().payload(text);
-        assert_eq!(command("a\nb\n").unwrap().bytes(), b"set ssl cert a.pem <<\na\nb\n\n");
+        assert_eq!(command("a\nb\n").unwrap().bytes(""), b"set ssl cert a.pem <<\na\nb\n\n");
         for text in ["", "a\n\nb", "a\r\n\r\nb", "a\0b"] {
             assert_eq!(command(text), Err(RequestError::Payload), "{text:?}");
         }

@@ -32,6 +32,8 @@ pub struct Socket {
     path: PathBuf,
     /// What stands before each command, such as `@1 ` for a worker behind its master's socket.
     prefix: &'static str,
+    /// What is said before the first command.
+    before: &'static str,
     limits: Limits,
 }
 
@@ -81,7 +83,7 @@ pub enum SocketError {
 impl Socket {
     /// A socket at a path.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), prefix: "", limits: Limits::default() }
+        Self { path: path.into(), prefix: "", before: "", limits: Limits::default() }
     }
 
     /// The present worker behind a master's socket.
@@ -89,6 +91,13 @@ impl Socket {
     /// A command with a payload goes to the worker's own socket: a master of 2.6 passes payloads on in pieces.
     pub fn of_worker_behind(master: &Self) -> Self {
         Self { prefix: "@1 ", ..master.clone() }
+    }
+
+    /// The same, and each message of HAProxy says how grave it is: `[3]: No such server.`. A master of 2.6 can't be told.
+    #[must_use]
+    pub fn with_severity(mut self) -> Self {
+        self.before = "set severity-output number;";
+        self
     }
 
     /// The same with other limits.
@@ -118,8 +127,8 @@ impl Socket {
         let broken =
             |source| SocketError::Broken { path: self.path.clone(), command: command.to_string(), source };
         let mut stream = UnixStream::connect(&self.path).await.map_err(unreachable)?;
-        stream.write_all(self.prefix.as_bytes()).await.map_err(broken)?;
-        stream.write_all(&command.bytes()).await.map_err(broken)?;
+        let bytes = [self.before.as_bytes(), &command.bytes(self.prefix)].concat();
+        stream.write_all(&bytes).await.map_err(broken)?;
         // A master keeps the connection for more commands until it is told that there are none.
         stream.shutdown().await.map_err(broken)?;
         let mut answer = Vec::new();

@@ -60,6 +60,12 @@ impl Table {
         Ok(Self { columns, rows })
     }
 
+    /// All values, row by row, each with the name of its column.
+    pub fn rows(&self) -> impl Iterator<Item = Vec<(&str, &str)>> {
+        let columns = self.columns.iter().map(String::as_str);
+        self.rows.iter().map(move |row| columns.clone().zip(row.iter().map(String::as_str)).collect())
+    }
+
     /// The values of some columns, row by row.
     pub fn select<const N: usize>(
         &self,

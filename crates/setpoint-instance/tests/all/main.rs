@@ -3,6 +3,7 @@
 
 mod adopt;
 mod check;
+mod instance;
 mod journal;
 mod launch;
 mod mounts;

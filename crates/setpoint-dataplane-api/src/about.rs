@@ -1,0 +1,102 @@
+//! The API about itself: information, health, endpoints, specification.
+
+use serde_json::{Map, Value as Json, json};
+use setpoint_instance::reload::processes;
+
+use crate::Api;
+use crate::answer::{Answer, Problem};
+use crate::route::{Operation, Path};
+use crate::table::Other;
+
+impl Api {
+    pub(crate) fn info(&self) -> Answer {
+        let version = format!("v{} {}", self.dialect.version(), env!("CARGO_PKG_VERSION"));
+        let api = json!({ "build_date": "0001-01-01T00:00:00.000Z", "version": version });
+        Answer::json(200, json!({ "api": api, "system": {} }))
+    }
+
+    pub(crate) async fn health(&self) -> Answer {
+        let is_up = match processes(self.instance.master()).await {
+            Ok(processes) => processes.serving().is_some(),
+            Err(_) => false,
+        };
+        Answer::json(200, json!({ "haproxy": if is_up { "up" } else { "down" } }))
+    }
+
+    /// The endpoints just below a path.
+    pub(crate) fn endpoints(&self, path: &str) -> Answer {
+        let prefix = path.trim_matches('/').strip_prefix("v3").unwrap_or_default().trim_matches('/');
+        let below = |path: &&Path| {
+            let rest = match prefix {
+                "" => Some(path.template.as_str()),
+                prefix => path.template.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/')),
+            };
+            let reads = path.operations.iter().any(|(method, _)| *method == "GET");
+            reads && rest.is_some_and(|rest| !rest.contains('/') && (!rest.is_empty() || prefix.is_empty()))
+        };
+        let shown = self.routes.paths.iter().filter(below).map(|path| {
+            let name = path.template.rsplit('/').next().unwrap_or_default().replace('_', " ");
+            json!({ "url": format!("/{}", path.template), "title": format!("Return {name}"), "description": format!("Returns {name}.") })
+        });
+        Answer::json(200, Json::Array(shown.collect()))
+    }
+
+    /// `GET /`, which the new dialects have not.
+    pub(crate) fn root(&self) -> Result<Answer, Problem> {
+        if self.dialect.is_new() {
+            return Err(Problem::new(404, "no matching operation was found"));
+        }
+        Ok(self.endpoints("/v3"))
+    }
+
+    /// What is routed, as a specification: paths, methods and parameters. What the API refuses to serve is named.
+    pub(crate) fn specification(&self, v3: bool) -> Answer {
+        let mut paths = Map::new();
+        for path in &self.routes.paths {
+            let mut methods = Map::new();
+            for (method, operation) in &path.operations {
+                let (summary, status) = match operation {
+                    Operation::Other(Other::NotServed(what)) => (format!("{what}: not served"), "501"),
+                    Operation::Other(_) => (String::new(), "default"),
+                    Operation::Section(section, _) => (section.kind.to_string(), "default"),
+                    Operation::Child(child, _) => (child.kind.to_string(), "default"),
+                };
+                let names =
+                    path.template.split('/').filter_map(|word| word.strip_prefix('{')?.strip_suffix('}'));
+                let schema = |name: &str| {
+                    if v3 {
+                        json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } })
+                    } else {
+                        json!({ "name": name, "in": "path", "required": true, "type": "string" })
+                    }
+                };
+                let parameters: Vec<Json> = names.map(schema).collect();
+                let responses = json!({ status: { "description": "" } });
+                let operation =
+                    json!({ "summary": summary, "parameters": parameters, "responses": responses });
+                methods.insert(method.to_ascii_lowercase(), operation);
+            }
+            paths.insert(format!("/{}", path.template), Json::Object(methods));
+        }
+        let info = json!({
+            "title": "HAProxy Data Plane API",
+            "description": "The Dataplane API as Setpoint serves it.",
+            "version": self.dialect.version().as_str(),
+        });
+        Answer::json(
+            200,
+            if v3 {
+                json!({ "openapi": "3.0.1", "info": info, "servers": [{ "url": "/v3" }], "paths": paths })
+            } else {
+                json!({
+                    "swagger": "2.0",
+                    "info": info,
+                    "basePath": "/v3",
+                    "consumes": ["application/json"],
+                    "produces": ["application/json"],
+                    "paths": paths,
+                })
+            },
+        )
+    }
+}

@@ -1,0 +1,173 @@
+//! What is answered: a status, a body, and the headers that say what became of the configuration.
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use serde_json::{Value as Json, json};
+use setpoint_haproxy::edit::EditError;
+use setpoint_instance::instance::{CommitError, TransactionStatus};
+
+/// The body of an answer.
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    None,
+    Json(Json),
+    Bytes(&'static str, Vec<u8>),
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) content: Content,
+    pub(crate) headers: Vec<(&'static str, String)>,
+}
+
+impl Answer {
+    pub(crate) fn json(status: u16, body: Json) -> Self {
+        Self { status, content: Content::Json(body), headers: Vec::new() }
+    }
+
+    pub(crate) fn empty(status: u16) -> Self {
+        Self { status, content: Content::None, headers: Vec::new() }
+    }
+
+    pub(crate) fn bytes(status: u16, kind: &'static str, bytes: Vec<u8>) -> Self {
+        Self { status, content: Content::Bytes(kind, bytes), headers: Vec::new() }
+    }
+
+    #[must_use]
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn into_response(self) -> Response {
+        let (kind, bytes) = match self.content {
+            Content::None => (None, Vec::new()),
+            Content::Json(json) => {
+                let mut bytes = serde_json::to_vec(&json).unwrap_or_default();
+                bytes.push(b'\n');
+                (Some("application/json"), bytes)
+            }
+            Content::Bytes(kind, bytes) => (Some(kind), bytes),
+        };
+        let mut response = Response::new(Body::from(bytes));
+        *response.status_mut() =
+            StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        if let Some(kind) = kind {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        }
+        headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+        for (name, value) in self.headers {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.append(HeaderName::from_static(name), value);
+            }
+        }
+        response
+    }
+}
+
+/// Why a request is refused.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    pub(crate) status: u16,
+    /// The code in the body; the status if there is none.
+    pub(crate) code: Option<u16>,
+    pub(crate) message: String,
+    pub(crate) headers: Vec<(&'static str, String)>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: u16, message: impl Into<String>) -> Self {
+        Self { status, code: None, message: message.into(), headers: Vec::new() }
+    }
+
+    #[must_use]
+    pub(crate) fn coded(mut self, code: u16) -> Self {
+        self.code = Some(code);
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn not_served(what: &str) -> Self {
+        Self::new(501, format!("{what} is not served by this program"))
+    }
+}
+
+impl From<Problem> for Answer {
+    fn from(problem: Problem) -> Self {
+        let code = problem.code.unwrap_or(problem.status);
+        let body = json!({ "code": code, "message": problem.message });
+        Self { status: problem.status, content: Content::Json(body), headers: problem.headers }
+    }
+}
+
+impl From<CommitError> for Problem {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Stale { current, given } => stale(current, &given.to_string()),
+            CommitError::TooMany(most) => Self::new(
+                429,
+                format!(
+                    "cannot start a new transaction, reached the maximum amount of {most} active transactions available"
+                ),
+            ),
+            CommitError::NoTransaction(id) => {
+                Self::new(404, format!("transaction does not exist: transaction {id} does not exist"))
+            }
+            CommitError::Ended { id, status } => {
+                let word = if status == TransactionStatus::Failed { "failed" } else { "outdated" };
+                Self::new(406, format!("transaction {id} is {word} and cannot be committed"))
+            }
+            CommitError::Refused { id, messages } => Self::new(
+                400,
+                format!("validation error: exit status 1: err transactionId={id} {}", quoted(&messages)),
+            ),
+            CommitError::Reload(why) => Self::new(400, format!("Reload failed: {why}")),
+            error @ (CommitError::Check(_) | CommitError::Write(_) | CommitError::Read(_)) => {
+                Self::new(500, error.to_string())
+            }
+        }
+    }
+}
+
+pub(crate) fn stale(current: u64, given: &str) -> Problem {
+    Problem::new(
+        409,
+        format!("version mismatch: version in configuration file is {current}, given version is {given}"),
+    )
+}
+
+/// What HAProxy said against a text, a line for each error.
+pub(crate) fn quoted(messages: &str) -> String {
+    let alerts = messages.lines().filter_map(|line| {
+        let (_, text) = line.strip_prefix("[ALERT]")?.split_once(" : ")?;
+        Some(format!("\nmsg=\"{}\"", text.replace(" : ", " ")))
+    });
+    let text: String = alerts.collect();
+    if text.is_empty() { format!("\nmsg=\"{messages}\"") } else { text }
+}
+
+impl From<EditError> for Problem {
+    fn from(error: EditError) -> Self {
+        match &error {
+            EditError::Exists { what } => Self::new(409, format!("object already exists: {what}")),
+            EditError::NotFound { what } => Self::new(404, format!("missing object: {what} does not exist")),
+            EditError::OutOfRange { section, index, .. } => Self::new(
+                400,
+                format!("index out of range: Object with id {index} in {section} out of range"),
+            ),
+            EditError::TextOnly { .. } => Self::new(501, error.to_string()),
+            EditError::WrongPlace { .. } | EditError::Invalid { .. } => {
+                Self::new(400, format!("validation error: {error}"))
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What is told of a certificate in a file.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value as Json};
+use x509_parser::pem::Pem;
+use x509_parser::prelude::X509Name;
+
+/// Reads the first certificate of a file that holds its key, too. Returns what is told of it.
+pub(crate) fn described(bytes: &[u8]) -> Result<Map<String, Json>, &'static str> {
+    const BROKEN: &str = "failed to parse certificate";
+    let blocks: Vec<Pem> = Pem::iter_from_buffer(bytes).filter_map(Result::ok).collect();
+    let block = blocks.iter().find(|block| block.label == "CERTIFICATE").ok_or(BROKEN)?;
+    let certificate = block.parse_x509().map_err(|_| BROKEN)?;
+    if !blocks.iter().any(|block| block.label.ends_with("PRIVATE KEY")) {
+        return Err("file should contain both certificate and private key");
+    }
+    let mut told = Map::new();
+    let mut tell = |name: &str, value: String| {
+        if !value.is_empty() {
+            told.insert(name.to_owned(), Json::from(value));
+        }
+    };
+    tell("subject", common_name(certificate.subject()));
+    tell("issuers", common_name(certificate.issuer()));
+    tell("serial", certificate.tbs_certificate.serial.to_string());
+    tell("not_before", written(certificate.validity().not_before.timestamp()));
+    tell("not_after", written(certificate.validity().not_after.timestamp()));
+    Ok(told)
+}
+
+fn common_name(name: &X509Name<'_>) -> String {
+    name.iter_common_name().next().and_then(|name| name.as_str().ok()).unwrap_or_default().to_owned()
+}
+
+/// A time as the API writes it.
+fn written(seconds: i64) -> String {
+    let time = Timestamp::from_second(seconds).unwrap_or_default().to_string();
+    format!("{}.000Z", time.trim_end_matches('Z'))
+}

@@ -1,0 +1,116 @@
+//! Lists of ACLs, as HAProxy holds them.
+
+use serde_json::{Value as Json, json};
+use setpoint_instance::cli::Request as Command;
+use setpoint_instance::runtime::Worker;
+
+use super::maps::{listed, value_of};
+use super::{asked, lines, missing, told};
+use crate::Api;
+use crate::answer::{Answer, Problem};
+use crate::request::Request;
+use crate::table::Verb;
+
+impl Api {
+    pub(super) async fn runtime_acl(&self, verb: Verb, id: &str) -> Result<Answer, Problem> {
+        let answer = asked(&self.instance.worker(), &Command::new("show acl"), |_| 500).await?;
+        let shown = listed(&answer).into_iter().map(|(id, file, description)| {
+            // One that has no file is called after what it matches: `acl 'src' file …`.
+            let word = description.split('\'').nth(1).unwrap_or_default().to_owned();
+            let name = if file.is_empty() { word } else { file };
+            json!({ "id": id, "storage_name": name, "description": description })
+        });
+        let all: Vec<Json> = shown.collect();
+        if verb == Verb::List {
+            return Ok(Answer::json(200, Json::Array(all)));
+        }
+        let found = all.into_iter().find(|acl| acl["id"] == id || acl["storage_name"] == id);
+        found.map(|acl| Answer::json(200, acl)).ok_or_else(|| missing(self, &format!("ACL file {id}")))
+    }
+
+    pub(super) async fn acl_entry(
+        &self,
+        verb: Verb,
+        acl: &str,
+        id: &str,
+        request: &Request,
+    ) -> Result<Answer, Problem> {
+        let worker = self.instance.worker();
+        let identifier =
+            if acl.bytes().all(|byte| byte.is_ascii_digit()) { format!("#{acl}") } else { acl.to_owned() };
+        match verb {
+            Verb::List => {
+                let entries = self.entries(&worker, &identifier).await?;
+                Ok(Answer::json(
+                    200,
+                    entries.iter().map(|(id, value)| json!({ "id": id, "value": value })).collect(),
+                ))
+            }
+            Verb::Get => {
+                let entries = self.entries(&worker, &identifier).await?;
+                let found = entries.into_iter().find(|(held, _)| held == id);
+                let (_, value) = found.ok_or_else(|| missing(self, &format!("entry {id} of ACL {acl}")))?;
+                Ok(Answer::json(200, json!({ "value": value })))
+            }
+            Verb::Create => {
+                let body = request.json()?;
+                let Some(value) = value_of(&body) else {
+                    return Err(Problem::new(400, "an entry needs a value"));
+                };
+                if self.entries(&worker, &identifier).await?.iter().any(|(_, held)| held == value) {
+                    let status = if self.dialect.tells_runtime_errors() { 409 } else { 500 };
+                    return Err(Problem::new(
+                        status,
+                        format!("cannot add ACL files entry for {acl}: already exists"),
+                    ));
+                }
+                told(&worker, &Command::new("add acl").word(&identifier)?.word(value)?, |_| 500).await?;
+                Ok(Answer::json(201, json!({ "value": value })))
+            }
+            Verb::Delete => {
+                let command = Command::new("del acl").word(&identifier)?.word(&format!("#{id}"))?;
+                let status = if self.dialect.tells_runtime_errors() { 404 } else { 500 };
+                told(&worker, &command, |_| status).await?;
+                Ok(Answer::empty(204))
+            }
+            _ => self.replace_entries(&worker, &identifier, request).await,
+        }
+    }
+
+    /// Puts all entries in the place of what is there, at once.
+    async fn replace_entries(
+        &self,
+        worker: &Worker,
+        identifier: &str,
+        request: &Request,
+    ) -> Result<Answer, Problem> {
+        let body = request.json()?;
+        let Some(entries) = body.as_array() else { return Err(Problem::new(422, "value must be an array")) };
+        let values = entries
+            .iter()
+            .map(|entry| value_of(entry).ok_or_else(|| Problem::new(400, "an entry needs a value")));
+        let values = values.collect::<Result<Vec<_>, _>>()?;
+        let answer = told(worker, &Command::new("prepare acl").word(identifier)?, |_| 400).await?;
+        let version: String =
+            answer.chars().skip_while(|letter| !letter.is_ascii_digit() || answer.starts_with('[')).collect();
+        let version = answer
+            .rsplit(|letter: char| !letter.is_ascii_digit())
+            .find(|word| !word.is_empty())
+            .unwrap_or(&version);
+        for value in &values {
+            let command =
+                Command::new("add acl").word(&format!("@{version}"))?.word(identifier)?.word(value)?;
+            told(worker, &command, |_| 400).await?;
+        }
+        let command = Command::new("commit acl").word(&format!("@{version}"))?.word(identifier)?;
+        told(worker, &command, |_| 400).await?;
+        Ok(Answer::json(201, body))
+    }
+
+    async fn entries(&self, worker: &Worker, identifier: &str) -> Result<Vec<(String, String)>, Problem> {
+        let status = if self.dialect.tells_runtime_errors() { 404 } else { 500 };
+        let answer = asked(worker, &Command::new("show acl").word(identifier)?, |_| status).await?;
+        let entries = lines(&answer).filter_map(|line| line.split_once(' '));
+        Ok(entries.map(|(id, value)| (id.to_owned(), value.to_owned())).collect())
+    }
+}

@@ -1,0 +1,18 @@
+//! The API in front of a real HAProxy.
+#![cfg_attr(
+    test,
+    expect(
+        clippy::unwrap_used,
+        clippy::panic,
+        clippy::print_stdout,
+        reason = "helpers of tests fail the test, and measurements print"
+    )
+)]
+
+mod compare;
+mod conformance;
+mod reasons;
+mod recording;
+mod replay;
+mod specification;
+mod world;

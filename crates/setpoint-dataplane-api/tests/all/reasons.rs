@@ -1,0 +1,190 @@
+//! Where our server answers something else than the original on purpose. `docs/dataplane-api.md` lists the same.
+
+use crate::compare::Difference;
+use crate::recording::Exchange;
+use crate::replay::Answered;
+
+/// A reason, and which differences it explains.
+pub(crate) struct Reason {
+    pub(crate) name: &'static str,
+    explains: fn(&Exchange, &Answered, &[Difference]) -> bool,
+}
+
+fn only_body(differences: &[Difference]) -> bool {
+    differences == [Difference::Body]
+}
+
+/// The status of a change that needs no reload, for the method.
+fn without_reload(exchange: &Exchange) -> u16 {
+    match exchange.method.as_str() {
+        "POST" => 201,
+        "DELETE" => 204,
+        _ => 200,
+    }
+}
+
+/// All reasons.
+pub(crate) const REASONS: &[Reason] = &[
+    Reason {
+        name: "no reload where HAProxy was told, or nothing changed",
+        explains: |exchange, ours, differences| {
+            let cases = [
+                "backend.replace.same-again",
+                "backend.replace.other-name-in-body",
+                "server.delete",
+                "server.replace.rename",
+                "rule.replace-all.empty",
+                "tx.empty.commit",
+                "tx.server-only.commit",
+                "raw.push.same-text",
+            ];
+            let status = if exchange.case.starts_with("raw.push") { 201 } else { without_reload(exchange) };
+            cases.contains(&exchange.case.as_str())
+                && differences == [Difference::Status(202, status)]
+                && !ours.headers.contains_key("reload-id")
+        },
+    },
+    Reason {
+        name: "a pushed text is stored as it was sent",
+        explains: |exchange, _, differences| exchange.case.starts_with("raw.push.") && only_body(differences),
+    },
+    Reason {
+        name: "a file that was edited by hand is seen, and never overwritten in silence",
+        explains: |exchange, ours, differences| match exchange.case.as_str() {
+            "file-changed.version" => only_body(differences),
+            "file-changed.backend" | "file-changed.backend.after-write" => {
+                differences == [Difference::Status(404, 200)] && ours.body.contains("behind")
+            }
+            _ => false,
+        },
+    },
+    Reason {
+        name: "health is known",
+        explains: |exchange, ours, differences| {
+            exchange.case.ends_with("health") && only_body(differences) && ours.body.contains("haproxy")
+        },
+    },
+    Reason {
+        name: "the version is this program's",
+        explains: |exchange, _, differences| exchange.case == "info" && only_body(differences),
+    },
+    Reason {
+        name: "endpoints are described in our own words",
+        explains: |exchange, ours, differences| {
+            only_body(differences)
+                && (exchange.case.ends_with(".endpoints")
+                    || matches!(exchange.case.as_str(), "root" | "services" | "services.haproxy"))
+                && same_urls(exchange, ours)
+        },
+    },
+    Reason {
+        name: "a value of a map keeps its blanks",
+        explains: |exchange, ours, differences| {
+            only_body(differences)
+                && (exchange.case.starts_with("storage.map.after-sync")
+                    || exchange.case.starts_with("runtime.map.entries.after"))
+                && ours.body.contains("two words")
+        },
+    },
+    Reason {
+        name: "the entries of an ACL can be replaced by its number",
+        explains: |exchange, ours, differences| match exchange.case.as_str() {
+            "runtime.acl.payload" => differences == [Difference::Status(400, 201)],
+            "runtime.acl.entry.get" => only_body(differences) && ours.body.contains("192.0.2.8"),
+            "runtime.acl.entries.after-delete" => only_body(differences) && ours.body.contains("192.0.2.9"),
+            _ => false,
+        },
+    },
+    Reason {
+        name: "all lists of certificates are listed, and an empty list is a list",
+        explains: |exchange, ours, differences| {
+            only_body(differences)
+                && match exchange.case.as_str() {
+                    "storage.ssl_crt_lists.list" => ours.body.contains("list1.crtlist"),
+                    "runtime.ssl_crt_lists" => ours.body.trim() == "[]",
+                    _ => false,
+                }
+        },
+    },
+    Reason {
+        name: "sections keep their places, and what was set at runtime survives reloads",
+        explains: |exchange, ours, differences| {
+            let is_it = exchange.case.starts_with("runtime.server") || exchange.case == "stats.native.server";
+            is_it && only_body(differences) && same_but(exchange, ours, &["backend_id", "uweight", "weight"])
+        },
+    },
+    Reason {
+        name: "no comma stands behind the last name of a certificate",
+        explains: |exchange, ours, differences| {
+            let ignored =
+                ["not_after", "not_before", "algorithm", "sha1_finger_print", "subject_alternative_names"];
+            exchange.case == "runtime.ssl_cert"
+                && only_body(differences)
+                && same_but(exchange, ours, &ignored)
+                && ours.body.contains("DNS:b.example.test, DNS:www.b.example.test\"")
+        },
+    },
+    Reason {
+        name: "a failed reload says why",
+        explains: |exchange, ours, differences| {
+            exchange.case == "haproxy-down.reloads"
+                && only_body(differences)
+                && ours.body.contains("can't connect")
+        },
+    },
+    Reason {
+        name: "not served: SPOE, sites, service discovery",
+        explains: |exchange, ours, _| {
+            ours.status == 501
+                && ["/spoe", "/sites", "/service_discovery"].iter().any(|part| exchange.path.contains(part))
+        },
+    },
+];
+
+/// Whether the same endpoints are listed, but for our own.
+fn same_urls(exchange: &Exchange, ours: &Answered) -> bool {
+    let urls = |json: &serde_json::Value| {
+        let mut urls: Vec<String> = json
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|it| Some(it.get("url")?.as_str()?.to_owned()))
+            .collect();
+        urls.sort();
+        urls
+    };
+    let (theirs, ours) = (exchange.answer.json.as_ref().map(urls), ours.json().as_ref().map(urls));
+    theirs.is_some() && theirs == ours
+}
+
+/// Whether the bodies are the same but for some properties.
+fn same_but(exchange: &Exchange, ours: &Answered, ignored: &[&str]) -> bool {
+    fn same(recorded: &serde_json::Value, ours: &serde_json::Value, ignored: &[&str]) -> bool {
+        use serde_json::Value as Json;
+        match (recorded, ours) {
+            (Json::String(text), _) if text.contains('$') => true,
+            (Json::Array(a), Json::Array(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b, ignored))
+            }
+            (Json::Object(a), Json::Object(b)) => {
+                a.keys().eq(b.keys())
+                    && a.iter()
+                        .all(|(name, a)| ignored.contains(&name.as_str()) || same(a, &b[name], ignored))
+            }
+            (a, b) => a == b,
+        }
+    }
+    match (&exchange.answer.json, ours.json()) {
+        (Some(recorded), Some(ours)) => same(recorded, &ours, ignored),
+        _ => false,
+    }
+}
+
+/// The reason for the differences of an exchange, if there is one.
+pub(crate) fn reason(
+    exchange: &Exchange,
+    ours: &Answered,
+    differences: &[Difference],
+) -> Option<&'static str> {
+    REASONS.iter().find(|reason| (reason.explains)(exchange, ours, differences)).map(|reason| reason.name)
+}

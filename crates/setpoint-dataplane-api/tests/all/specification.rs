@@ -1,0 +1,49 @@
+//! Every operation of the specifications is routed.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use setpoint_dataplane_api::Dialect;
+use setpoint_haproxy::model::Version;
+use setpoint_testutils::need;
+
+use crate::world::{Plan, World};
+
+/// The operations of a dialect, as its specification has them.
+fn specified(dialect: Dialect) -> BTreeSet<(String, String)> {
+    let rows = include_str!("../data/operations.txt").lines().filter(|line| !line.starts_with('#'));
+    let rows = rows.filter_map(|line| {
+        let [first, last, method, path] = line.split(' ').collect::<Vec<_>>().try_into().unwrap();
+        let versions: [Version; 2] = [first.parse().unwrap(), last.parse().unwrap()];
+        (versions[0]..=versions[1]).contains(&dialect.version()).then(|| (path.to_owned(), method.to_owned()))
+    });
+    rows.collect()
+}
+
+#[tokio::test]
+async fn every_operation_of_the_specifications_is_routed_and_none_beyond_but_our_own() {
+    for dialect in Dialect::ALL {
+        let plan = Plan { dialect, checks: true, delay: Duration::from_millis(100) };
+        let world = need!(
+            World::start(&plan, |_, ports| format!(
+                "defaults\n  mode http\n  timeout connect 5s\n  timeout client 5s\n  timeout server 5s\nfrontend f\n  bind {}\n",
+                ports[0].address()
+            ))
+            .await
+        );
+        let routed: BTreeSet<(String, String)> =
+            world.api.operations().into_iter().map(|(path, method)| (path, method.to_owned())).collect();
+        let specified = specified(dialect);
+        let missing: Vec<_> = specified.difference(&routed).collect();
+        assert!(missing.is_empty(), "{}: {missing:?}", dialect.version());
+        let own: Vec<String> =
+            routed.difference(&specified).map(|(path, method)| format!("{method} {path}")).collect();
+        assert_eq!(
+            own,
+            ["POST /services/haproxy/reloads", "GET /services/haproxy/transactions/{id}/diff"],
+            "{}",
+            dialect.version()
+        );
+        world.end().await;
+    }
+}

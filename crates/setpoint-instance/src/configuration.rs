@@ -1,0 +1,282 @@
+//! The configuration of an instance: its files, each as a document that shares what did not change with other versions.
+//!
+//! ```text
+//!  files ──read──▶ Configuration ──fork──▶ Configuration ──edit──▶ Configuration ──print──▶ bytes of the files that changed
+//! ```
+//!
+//! An edit goes to the file that its section came from; a new section to the file that holds others of its kind. The version
+//! stands in the first file.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use setpoint_haproxy::edit::{EditError, Editor, SectionKey};
+use setpoint_haproxy::model::{Context, SectionModel};
+use setpoint_haproxy::text::{Document, Section, SectionKind};
+
+use crate::text::{self, VersionLine};
+
+/// One file.
+#[derive(Debug)]
+struct Part {
+    path: PathBuf,
+    line: VersionLine,
+    editor: Editor<'static>,
+}
+
+/// All files of a configuration, in the order in which HAProxy reads them.
+#[derive(Debug)]
+pub struct Configuration {
+    cx: &'static Context,
+    parts: Vec<Part>,
+    version: u64,
+    /// Whether versions are counted from 1 again.
+    reset: bool,
+}
+
+/// Why a configuration can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A file can't be read.
+    #[error("can't read the configuration {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is none.
+    #[error("no configuration file was given")]
+    None,
+}
+
+impl Configuration {
+    /// Reads files. What a text means depends on the context, which stays for as long as the process does.
+    pub fn read(files: &[PathBuf], cx: &'static Context) -> Result<Self, ReadError> {
+        let read = |path: &PathBuf| {
+            let bytes = fs::read(path).map_err(|source| ReadError::File { path: path.clone(), source })?;
+            Ok((path.clone(), bytes))
+        };
+        let texts = files.iter().map(read).collect::<Result<Vec<_>, ReadError>>()?;
+        Self::of(texts, cx).ok_or(ReadError::None)
+    }
+
+    /// Makes a configuration of the texts of its files; none if there is no file.
+    pub fn of(texts: Vec<(PathBuf, Vec<u8>)>, cx: &'static Context) -> Option<Self> {
+        let mut version = None;
+        let parts: Vec<Part> = texts
+            .into_iter()
+            .enumerate()
+            .map(|(number, (path, bytes))| {
+                // Only the first file has a version.
+                let (rest, line, found) =
+                    if number == 0 { text::split(&bytes) } else { (bytes, VersionLine::default(), None) };
+                version = version.or(found);
+                Part { path, line, editor: Editor::new(Document::parse(&rest), cx) }
+            })
+            .collect();
+        (!parts.is_empty()).then(|| Self { cx, parts, version: version.unwrap_or(1), reset: false })
+    }
+
+    /// The version.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// What texts are read for.
+    pub fn context(&self) -> &'static Context {
+        self.cx
+    }
+
+    /// Its files.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.parts.iter().map(|part| part.path.as_path())
+    }
+
+    /// A copy that can be changed by itself. What neither changes stays shared.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let parts = self.parts.iter().map(|part| Part {
+            path: part.path.clone(),
+            line: part.line.clone(),
+            editor: Editor::new(part.editor.document().clone(), self.cx),
+        });
+        Self { cx: self.cx, parts: parts.collect(), version: self.version, reset: false }
+    }
+
+    /// A copy in which the first file holds another text, and all other files nothing. A version line in it says nothing.
+    #[must_use]
+    pub fn with_text(&self, bytes: &[u8]) -> Self {
+        let mut copy = self.fork();
+        for part in &mut copy.parts {
+            part.editor = Editor::new(Document::default(), self.cx);
+        }
+        if let Some(first) = copy.parts.first_mut() {
+            let (rest, line, _) = text::split(bytes);
+            first.line = line;
+            first.line.set(self.version);
+            first.editor = Editor::new(Document::parse(&rest), self.cx);
+        }
+        copy
+    }
+
+    /// Makes the first file say a version.
+    pub fn set_version(&mut self, version: u64) {
+        self.version = version;
+        if let Some(first) = self.parts.first_mut() {
+            first.line.set(version);
+        }
+    }
+
+    /// Takes the text for another version than the file says, until it is written.
+    pub(crate) fn raise_version(&mut self, version: u64) {
+        self.version = self.version.max(version);
+    }
+
+    /// Has versions counted from 1 again when it is written.
+    pub(crate) fn reset_version(&mut self) {
+        self.reset = true;
+    }
+
+    pub(crate) fn is_reset(&self) -> bool {
+        self.reset
+    }
+
+    /// The text of the first file, or of all files one after the other.
+    pub fn print(&self) -> Vec<u8> {
+        self.parts.iter().flat_map(Part::print).collect()
+    }
+
+    /// The bytes of each file that is not written as in another configuration of the same files.
+    pub(crate) fn changed_since(&self, other: &Self) -> Vec<(&Path, Vec<u8>)> {
+        let pairs = self.parts.iter().zip(&other.parts);
+        let changed = pairs
+            .filter(|(new, old)| new.line != old.line || !same(new.editor.document(), old.editor.document()));
+        changed.map(|(part, _)| (part.path.as_path(), part.print())).collect()
+    }
+
+    /// All sections of all files, as one document.
+    pub fn whole(&self) -> Document {
+        match self.parts.as_slice() {
+            [only] => only.editor.document().clone(),
+            parts => {
+                let sections =
+                    parts.iter().flat_map(|part| part.editor.document().sections().iter().cloned());
+                Document::from_sections(sections.collect::<Vec<Arc<Section>>>())
+            }
+        }
+    }
+
+    /// Lists the sections of a kind.
+    pub fn sections(&self, kind: SectionKind) -> Vec<SectionKey> {
+        self.parts.iter().flat_map(|part| part.editor.sections(kind)).collect()
+    }
+
+    /// The editor of the file that a section stands in; that of the last file if it stands in none.
+    pub fn editor(&mut self, key: &SectionKey) -> &mut Editor<'static> {
+        let count = self.parts.len();
+        let name = key.name.as_ref().map(|name| name.as_bytes());
+        let holds = |part: &Part| part.editor.document().find(key.kind, name).is_some();
+        let index = match count {
+            1 => 0,
+            _ => self.parts.iter().position(holds).unwrap_or(count - 1),
+        };
+        &mut self.parts.get_mut(index).unwrap_or_else(|| unreachable!("a configuration has a file")).editor
+    }
+
+    /// Creates a section: in the last file that has one of its kind, or in the last of all.
+    pub fn create_section(&mut self, section: &SectionModel) -> Result<SectionKey, EditError> {
+        let key = SectionKey { kind: section.kind, name: section.name.clone(), nth: 0 };
+        let name = key.name.as_ref().map(|name| name.as_bytes());
+        let mut documents = self.parts.iter().map(|part| part.editor.document());
+        if self.parts.len() > 1
+            && section.name.is_some()
+            && documents.any(|document| document.find(key.kind, name).is_some())
+        {
+            return Err(EditError::Exists { what: key.to_string() });
+        }
+        let has_kind =
+            |part: &Part| part.editor.document().sections().iter().any(|section| section.kind() == key.kind);
+        let index = self.parts.iter().rposition(has_kind).unwrap_or(self.parts.len() - 1);
+        match self.parts.get_mut(index) {
+            Some(part) => part.editor.create_section(section),
+            None => Err(EditError::NotFound { what: key.to_string() }),
+        }
+    }
+}
+
+impl Part {
+    fn print(&self) -> Vec<u8> {
+        self.line.put_back(&self.editor.document().print())
+    }
+}
+
+/// Returns whether two documents print the same bytes. Shared sections are not looked at.
+fn same(a: &Document, b: &Document) -> bool {
+    a.sections().len() == b.sections().len()
+        && a.sections().iter().zip(b.sections()).all(|(a, b)| Arc::ptr_eq(a, b) || a.same_bytes(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use setpoint_haproxy::edit::ChildKey;
+    use setpoint_haproxy::model::{Object, ObjectKind};
+
+    fn context() -> &'static Context {
+        Box::leak(Box::default())
+    }
+
+    fn configuration(texts: &[&str]) -> Configuration {
+        let texts = texts.iter().enumerate();
+        let texts = texts.map(|(n, text)| (PathBuf::from(format!("{n}.cfg")), text.as_bytes().to_vec()));
+        Configuration::of(texts.collect(), context()).unwrap()
+    }
+
+    fn changed(new: &Configuration, old: &Configuration) -> Vec<(String, String)> {
+        let changes = new.changed_since(old).into_iter();
+        changes.map(|(path, bytes)| (path.display().to_string(), String::from_utf8(bytes).unwrap())).collect()
+    }
+
+    #[test]
+    fn an_edit_goes_back_to_the_file_it_came_from_and_the_version_to_the_first() {
+        let old = configuration(&["global\n", "backend a\n  server s 192.0.2.1:80\n", "backend b\n"]);
+        let mut new = old.fork();
+        let key = SectionKey::named(SectionKind::Backend, "a");
+        new.editor(&key).delete(&key, ObjectKind::Server, &ChildKey::Name("s".into())).unwrap();
+        assert_eq!(changed(&new, &old), [("1.cfg".into(), "backend a\n".into())]);
+        new.set_version(2);
+        assert_eq!(changed(&new, &old)[0], ("0.cfg".into(), "# _version=2\nglobal\n".into()));
+        assert_eq!((old.version(), new.version()), (1, 2));
+    }
+
+    #[test]
+    fn a_new_section_stands_in_the_file_of_its_kind() {
+        let old = configuration(&["global\n", "backend a\n", "frontend f\n"]);
+        let mut new = old.fork();
+        let json = serde_json::json!({ "name": "b" });
+        let (section, _) = SectionModel::from_json(ObjectKind::Backend, &json, context()).unwrap();
+        new.create_section(&section).unwrap();
+        assert_eq!(changed(&new, &old)[0].0, "1.cfg");
+        assert!(matches!(new.create_section(&section), Err(EditError::Exists { .. })));
+        let (object, _) = Object::from_json(ObjectKind::Backend, &json, context()).unwrap();
+        assert_eq!(object.name(), Some("b"));
+    }
+
+    #[test]
+    fn a_pushed_text_takes_the_place_of_all_and_its_version_line_says_nothing() {
+        let old = configuration(&["# _version=4\nglobal\n"]);
+        let new = old.with_text(b"# _version=77\n# mine\nglobal\n  daemon\n");
+        assert_eq!(new.print(), b"# _version=4\n# mine\nglobal\n  daemon\n");
+    }
+
+    #[test]
+    fn what_was_not_changed_prints_as_it_was() {
+        let text = "\n# _md5hash=x\n# _version=3\n\nglobal # c\n\tdaemon\n\n\nbackend b";
+        let old = configuration(&[text]);
+        assert_eq!(old.fork().print(), text.as_bytes());
+        assert!(old.fork().changed_since(&old).is_empty());
+    }
+}

@@ -1,0 +1,84 @@
+//! One writer: a lock on a file that says who holds it.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// The right to change a configuration. It ends with the process at the latest.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+/// Why there is no lock.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another process has it.
+    #[error("{holder} has this configuration in hand (lock {})", path.display())]
+    Held {
+        /// The lock.
+        path: PathBuf,
+        /// Who has it.
+        holder: String,
+    },
+    /// The file can't be made or locked.
+    #[error("can't lock {}: {source}", path.display())]
+    File {
+        /// The lock.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Lock {
+    /// Takes the lock, and writes down who has it.
+    pub fn take(path: &Path) -> Result<Self, LockError> {
+        let failed = |source| LockError::File { path: path.to_owned(), source };
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+            .map_err(failed)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let mut holder = String::new();
+                let _ = (&file).take(1000).read_to_string(&mut holder);
+                let holder = if holder.trim().is_empty() { "another process" } else { holder.trim() };
+                return Err(LockError::Held { path: path.to_owned(), holder: holder.to_owned() });
+            }
+            Err(error) => return Err(failed(error.into())),
+        }
+        let program = fs::read_link("/proc/self/exe").unwrap_or_default();
+        let program = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let written = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "process {} ({program})", std::process::id()));
+        written.map_err(failed)?;
+        Ok(Self { _file: file })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_one_is_told_who_has_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let first = Lock::take(&path).unwrap();
+        let error = Lock::take(&path).unwrap_err().to_string();
+        assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
+        drop(first);
+        Lock::take(&path).unwrap();
+    }
+}

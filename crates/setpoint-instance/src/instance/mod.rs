@@ -1,0 +1,378 @@
+//! One HAProxy and its configuration, in the hands of one process.
+//!
+//! ```text
+//!  edit ──▶ transaction, or a change of its own ──commit──▶ check ──▶ write ──▶ apply ──▶ told at runtime, or one reload
+//!                                                             ▲                                    │
+//!  file edited by hand ──seen before each commit──────────────┘        failed: the last good text ◀┘
+//! ```
+//!
+//! The file is the truth: what is in memory is what was read from it. A commit names the version it was made for, and is
+//! refused if there is another one by now.
+
+mod commit;
+mod lock;
+mod operator;
+mod record;
+mod reloading;
+mod reloads;
+mod settings;
+mod transactions;
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use setpoint_haproxy::compare::{CompareError, Diff, compare};
+use setpoint_haproxy::model::Context;
+use setpoint_haproxy::text::Document;
+use tokio::sync::{Notify, broadcast};
+
+use crate::cli::Socket;
+use crate::configuration::{Configuration, ReadError};
+use crate::journal::{Journal, JournalError};
+use crate::runtime::{Leftover, Worker};
+pub use commit::{Applied, CommitError, Committed, ReloadChoice};
+pub use lock::{Lock, LockError};
+use record::Record;
+use reloads::Reloads;
+pub use reloads::{Reload, ReloadStatus};
+pub use settings::Settings;
+use transactions::Transactions;
+pub use transactions::{Transaction, TransactionStatus};
+
+/// Events that nobody has read yet; who is slower misses the oldest.
+const EVENTS: usize = 256;
+
+/// One HAProxy and its configuration.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    settings: Settings,
+    cx: &'static Context,
+    _lock: Lock,
+    journal: Journal,
+    master: Socket,
+    /// Held for moments, never while something is waited for.
+    state: Mutex<State>,
+    /// Held by the one that writes, checks or reloads.
+    writer: tokio::sync::Mutex<Writer>,
+    /// Somebody ordered a reload, or has something to be checked.
+    wake: Notify,
+    events: broadcast::Sender<Event>,
+}
+
+/// What is known.
+#[derive(Debug)]
+struct State {
+    current: Configuration,
+    signatures: Vec<Option<Signature>>,
+    transactions: Transactions,
+    reloads: Reloads,
+}
+
+/// What only the one that writes needs to know.
+#[derive(Debug)]
+struct Writer {
+    /// The last text that HAProxy accepted.
+    good: Configuration,
+    /// What the running HAProxy was told, by a reload or at runtime.
+    applied: Document,
+    /// Whether the file holds something that HAProxy has not been asked about.
+    unchecked: bool,
+    /// Servers that are gone from the configuration, and not from HAProxy.
+    leftovers: Vec<Leftover>,
+    record: Record,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A commit was written.
+    Committed {
+        /// The new version.
+        version: u64,
+        /// How it takes effect: `runtime`, `reload`, `reloaded`, `nothing` or `skipped`.
+        applied: &'static str,
+        /// Why it reloads, if it does.
+        reason: Option<String>,
+    },
+    /// A reload ended.
+    Reloaded {
+        /// Its name, if one was ordered.
+        id: Option<String>,
+        /// Whether a new worker serves.
+        succeeded: bool,
+        /// What HAProxy printed, or why there is no reload.
+        response: String,
+    },
+    /// Somebody else changed a file.
+    FileChanged {
+        /// The version it has now.
+        version: u64,
+    },
+    /// The last good text was written back.
+    Restored {
+        /// The version it has now.
+        version: u64,
+        /// Why.
+        reason: String,
+    },
+    /// The running HAProxy differs from its configuration.
+    Drift {
+        /// In what.
+        difference: String,
+    },
+}
+
+/// Tells versions of a file apart without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Signature {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Signature {
+    fn of(path: &Path) -> Option<Self> {
+        let status = fs::metadata(path).ok()?;
+        Some(Self {
+            device: status.dev(),
+            inode: status.ino(),
+            size: status.size(),
+            modified: (status.mtime(), status.mtime_nsec()),
+            changed: (status.ctime(), status.ctime_nsec()),
+        })
+    }
+
+    fn of_all(files: &[PathBuf]) -> Vec<Option<Self>> {
+        files.iter().map(|file| Self::of(file)).collect()
+    }
+}
+
+/// Why an instance can't be had.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Its folder can't be made.
+    #[error("can't make the folder {}: {source}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another process has it, or the lock can't be taken.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// What was cut off can't be completed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The configuration can't be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+impl Instance {
+    /// Takes a configuration in hand: locks it, completes what was cut off, and reads it.
+    pub fn open(settings: Settings) -> Result<Self, OpenError> {
+        let folder = settings.folder.clone();
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map_err(|source| OpenError::Folder { path: folder.clone(), source })?;
+        let lock = Lock::take(&folder.join("lock"))?;
+        let journal = Journal::new(&folder);
+        journal.recover()?;
+        // It is needed for as long as the process lives, by every copy of the configuration.
+        let cx: &'static Context = Box::leak(Box::new(settings.context.clone()));
+        let signatures = Signature::of_all(&settings.files);
+        let mut current = Configuration::read(&settings.files, cx)?;
+        let text = record::hash(&current.print());
+        let mut record = Record::read(&folder).unwrap_or_else(|| Record {
+            version: current.version(),
+            text: text.clone(),
+            worker: None,
+            started: None,
+            loaded: None,
+        });
+        if record.text != text {
+            // Somebody changed the file while nobody looked: what was read before is another version.
+            current.raise_version(record.version + 1);
+            (record.version, record.text) = (current.version(), text);
+        }
+        let writer = Writer {
+            good: current.fork(),
+            applied: current.whole(),
+            unchecked: false,
+            leftovers: Vec::new(),
+            record,
+        };
+        let state =
+            State { current, signatures, transactions: Transactions::default(), reloads: Reloads::default() };
+        let inner = Inner {
+            master: Socket::new(&settings.master_socket),
+            cx,
+            _lock: lock,
+            journal,
+            state: Mutex::new(state),
+            writer: tokio::sync::Mutex::new(writer),
+            wake: Notify::new(),
+            events: broadcast::channel(EVENTS).0,
+            settings,
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// What it was told about itself.
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    /// What texts are read for.
+    pub fn context(&self) -> &'static Context {
+        self.inner.cx
+    }
+
+    /// The files that are mounts of their own, and so are written in place.
+    pub fn in_place(&self) -> Vec<PathBuf> {
+        let files = self.inner.settings.files.iter();
+        files.filter(|file| crate::file::is_mount(file).unwrap_or(false)).cloned().collect()
+    }
+
+    /// The socket of the master.
+    pub fn master(&self) -> &Socket {
+        &self.inner.master
+    }
+
+    /// What happens from now on.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.inner.events.subscribe()
+    }
+
+    fn say(&self, event: Event) {
+        tracing::info!(?event, "haproxy");
+        // Nobody may be listening.
+        let _ = self.inner.events.send(event);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change of the state is whole by itself.
+        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the current configuration. The file is read anew if somebody else changed it.
+    pub fn read<T>(&self, look: impl FnOnce(&mut Configuration) -> T) -> T {
+        let _ = self.refresh();
+        look(&mut self.state().current)
+    }
+
+    /// The version of the current configuration.
+    pub fn version(&self) -> u64 {
+        self.read(|current| current.version())
+    }
+
+    /// Reads the files anew if somebody else changed them.
+    fn refresh(&self) -> Result<(), ReadError> {
+        let files = &self.inner.settings.files;
+        let signatures = Signature::of_all(files);
+        let mut state = self.state();
+        if signatures == state.signatures {
+            return Ok(());
+        }
+        let mut found = Configuration::read(files, self.inner.cx)?;
+        state.signatures = signatures;
+        if found.changed_since(&state.current).is_empty() {
+            return Ok(());
+        }
+        let version = found.version().max(state.current.version() + 1);
+        found.raise_version(version);
+        state.current = found;
+        drop(state);
+        self.say(Event::FileChanged { version });
+        Ok(())
+    }
+
+    /// The worker that serves, as it is reached.
+    pub fn worker(&self) -> Worker {
+        if let Some(path) = &self.inner.settings.worker_socket {
+            return Worker::at(path.clone());
+        }
+        let document = self.state().current.whole();
+        Worker::of(&document, &self.inner.master, self.inner.cx.haproxy)
+    }
+
+    /// Begins a transaction for a version.
+    pub fn begin(&self, version: u64) -> Result<Transaction, CommitError> {
+        self.refresh()?;
+        let mut state = self.state();
+        let current = state.current.version();
+        if version != current {
+            return Err(CommitError::Stale { current, given: version });
+        }
+        let most = self.inner.settings.open_transactions;
+        if state.transactions.open() >= most {
+            return Err(CommitError::TooMany(most));
+        }
+        let copy = state.current.fork();
+        Ok(state.transactions.begin(copy))
+    }
+
+    /// Looks at what a transaction comes to, or changes it; none if it is not in progress.
+    pub fn in_transaction<T>(&self, id: &str, work: impl FnOnce(&mut Configuration) -> T) -> Option<T> {
+        let mut state = self.state();
+        state.transactions.configuration(id).map(work)
+    }
+
+    /// All transactions, in the order in which they were begun.
+    pub fn transactions(&self) -> Vec<Transaction> {
+        self.state().transactions.list()
+    }
+
+    /// One transaction.
+    pub fn transaction(&self, id: &str) -> Option<Transaction> {
+        self.state().transactions.get(id)
+    }
+
+    /// Drops a transaction. Returns whether it was there.
+    pub fn discard(&self, id: &str) -> bool {
+        self.state().transactions.remove(id)
+    }
+
+    /// What committing a transaction would do.
+    pub fn plan(&self, id: &str) -> Option<Result<Diff, CompareError>> {
+        let mut state = self.state();
+        let new = state.transactions.configuration(id)?.whole();
+        let current = state.current.whole();
+        drop(state);
+        Some(self.compare(&current, &new))
+    }
+
+    /// Compares two texts, with the verdicts of what can be told here.
+    fn compare(&self, old: &Document, new: &Document) -> Result<Diff, CompareError> {
+        let mut diff = compare(old, new, self.inner.cx)?;
+        diff.narrow(commit::not_told);
+        Ok(diff)
+    }
+
+    /// The reloads that are remembered, the newest first.
+    pub fn reloads(&self) -> Vec<Reload> {
+        self.state().reloads.list()
+    }
+
+    /// One reload.
+    pub fn reload_by_id(&self, id: &str) -> Option<Reload> {
+        self.state().reloads.find(id)
+    }
+
+    /// Orders a reload, which further commits share. Returns its name.
+    pub fn order_reload(&self) -> String {
+        let id = self.state().reloads.order(self.inner.settings.reload_delay);
+        self.inner.wake.notify_one();
+        id
+    }
+}

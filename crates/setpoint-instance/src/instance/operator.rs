@@ -1,0 +1,129 @@
+//! What operators set at runtime, and what HAProxy ran before this program looked.
+
+use setpoint_haproxy::edit::{ChildKey, Editor, SectionKey};
+use setpoint_haproxy::model::{Object, ObjectKind, Value};
+use setpoint_haproxy::text::{Document, SectionKind};
+
+use super::{Event, Instance, record};
+use crate::cli::Request;
+use crate::reload;
+use crate::runtime::{AdminState, ServerState, Told, apply};
+
+/// The server of a text, if it has it.
+fn server(editor: &mut Editor<'_>, state: &ServerState) -> Option<Object> {
+    let section = SectionKey::named(SectionKind::Backend, state.backend.as_str());
+    editor.get(&section, ObjectKind::Server, &ChildKey::Name(state.name.as_str().into())).ok()
+}
+
+fn is_in_maintenance(server: &Object) -> bool {
+    server.get("maintenance").and_then(Value::as_str) == Some("enabled")
+}
+
+fn weight(server: &Object) -> Option<i64> {
+    server.get("weight").and_then(Value::as_int)
+}
+
+/// What brings back what somebody set at runtime, as far as neither text says something else about it.
+fn overrides(before: &[ServerState], applied: &mut Editor<'_>, current: &mut Editor<'_>) -> Vec<Request> {
+    let mut requests = Vec::new();
+    let touched = |state: &&ServerState| {
+        state.forced_state().is_some() || state.weight() != state.number("srv_iweight")
+    };
+    for state in before.iter().filter(touched) {
+        let (Some(old), Some(new)) = (server(applied, state), server(current, state)) else { continue };
+        let decided = state
+            .forced_state()
+            .filter(|decided| *decided != AdminState::Maintenance || !is_in_maintenance(&old));
+        if let Some(decided) = decided
+            && is_in_maintenance(&old) == is_in_maintenance(&new)
+        {
+            requests.extend(apply::state(&state.backend, &state.name, decided.word()));
+        }
+        let expected = weight(&old).unwrap_or(state.number("srv_iweight"));
+        if state.weight() != expected && weight(&old) == weight(&new) {
+            requests.extend(apply::weight(&state.backend, &state.name, state.weight()));
+        }
+    }
+    requests
+}
+
+impl Instance {
+    /// Sets again, after a reload, what somebody had set at runtime.
+    pub(super) async fn keep_what_operators_set(
+        &self,
+        before: &[ServerState],
+        applied: Document,
+        current: &Document,
+    ) {
+        let cx = self.inner.cx;
+        let (mut applied, mut current) = (Editor::new(applied, cx), Editor::new(current.clone(), cx));
+        let worker = self.worker();
+        for request in overrides(before, &mut applied, &mut current) {
+            match worker.tell(&request).await {
+                Ok(Told::Done(_)) => {}
+                Ok(Told::Refused(why)) => {
+                    self.say(Event::Drift {
+                        difference: format!("`{request}` was refused after a reload: {why}"),
+                    });
+                }
+                Err(error) => {
+                    self.say(Event::Drift {
+                        difference: format!("`{request}` is lost after a reload: {error}"),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Finds out whether the running HAProxy has read the files as they are. What it has not read is loaded, if it was this
+    /// program that wrote it.
+    pub(super) async fn begin_with_what_runs(&self) {
+        let Ok(processes) = reload::processes(&self.inner.master).await else { return };
+        let Some(serving) = processes.serving() else { return };
+        let text = record::hash(&self.state().current.print());
+        let mut writer = self.inner.writer.lock().await;
+        let is_noted = writer.record.is_of(serving.pid);
+        if is_noted && writer.record.loaded.as_ref().is_some_and(|loaded| *loaded != text) {
+            self.say(Event::Drift {
+                difference: "HAProxy has not read the configuration as it is".to_owned(),
+            });
+            self.order_reload();
+        }
+        if !is_noted {
+            writer.record.set_worker(serving.pid);
+            self.note(&mut writer);
+        }
+        drop(writer);
+        for difference in self.differences().await {
+            self.say(Event::Drift { difference });
+        }
+    }
+
+    /// In what the servers of the running HAProxy differ from the configuration.
+    pub async fn differences(&self) -> Vec<String> {
+        let Ok(Some(states)) = self.worker().servers(None).await else { return Vec::new() };
+        let text = self.state().current.whole();
+        let mut editor = Editor::new(text, self.inner.cx);
+        let mut found = Vec::new();
+        for state in &states {
+            let name = format!("server {}/{}", state.backend, state.name);
+            let section = SectionKey::named(SectionKind::Backend, state.backend.as_str());
+            if editor.section(&section).is_err() {
+                // Of a `listen` section, or of a backend that HAProxy made itself.
+                continue;
+            }
+            let Some(object) = server(&mut editor, state) else {
+                found.push(format!("{name} runs and is not in the configuration"));
+                continue;
+            };
+            if let Some(weight) = weight(&object).filter(|weight| *weight != state.weight()) {
+                found.push(format!("{name} has weight {} and not {weight}", state.weight()));
+            }
+            let address = object.get("address").and_then(Value::as_str).unwrap_or_default();
+            if address.parse::<std::net::IpAddr>().is_ok() && address != state.column("srv_addr") {
+                found.push(format!("{name} has address {} and not {address}", state.column("srv_addr")));
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,82 @@
+//! What is known of the running HAProxy, kept between two runs of this program.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::process::Identity;
+
+/// Which worker loaded which text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// The version that the API says of the text with this hash.
+    pub(crate) version: u64,
+    /// The text of all files, hashed.
+    pub(crate) text: String,
+    /// The worker's process id.
+    pub(crate) worker: Option<u32>,
+    /// When the worker started, in ticks since the system did.
+    pub(crate) started: Option<u64>,
+    /// The text that the worker runs, hashed.
+    pub(crate) loaded: Option<String>,
+}
+
+impl Record {
+    /// Reads the record of a folder; none if there is none, or if it can't be read: what it says can be found out anew.
+    pub(crate) fn read(folder: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(path(folder)).ok()?).ok()
+    }
+
+    /// Writes it. A crash may lose it, and never tears it.
+    pub(crate) fn write(&self, folder: &Path) -> io::Result<()> {
+        let draft = folder.join("state.json.new");
+        fs::write(&draft, serde_json::to_vec(self)?)?;
+        fs::rename(draft, path(folder))
+    }
+
+    /// Notes the worker.
+    pub(crate) fn set_worker(&mut self, pid: u32) {
+        self.worker = Some(pid);
+        self.started = Identity::of(pid).map(Identity::start);
+    }
+
+    /// Returns whether a worker is the one that is noted.
+    pub(crate) fn is_of(&self, pid: u32) -> bool {
+        self.worker == Some(pid) && self.started == Identity::of(pid).map(Identity::start)
+    }
+}
+
+fn path(folder: &Path) -> PathBuf {
+    folder.join("state.json")
+}
+
+/// A hash of a text.
+pub(crate) fn hash(text: &[u8]) -> String {
+    use std::fmt::Write as _;
+    Sha256::digest(text).iter().fold(String::with_capacity(64), |mut hex, byte| {
+        // Writing to a string can't fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written_and_a_torn_one_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut record =
+            Record { version: 3, text: hash(b"a"), worker: None, started: None, loaded: Some(hash(b"b")) };
+        record.set_worker(std::process::id());
+        record.write(folder.path()).unwrap();
+        assert_eq!(Record::read(folder.path()), Some(record.clone()));
+        assert!(record.is_of(std::process::id()) && !record.is_of(1));
+        fs::write(path(folder.path()), "{").unwrap();
+        assert_eq!(Record::read(folder.path()), None);
+    }
+}

@@ -1,0 +1,231 @@
+//! Carries operations of a comparison to a running HAProxy.
+//!
+//! ```text
+//!  operation ──▶ commands:  modified server: `set server` …
+//!                           new server:      `add server`, checks enabled, `state ready`
+//!                           removed server:  `state maint`, `del server`, else a leftover that is removed later
+//! ```
+//!
+//! HAProxy ignores `default-server` for a server that is added, so what the comparison merged is told. The first refusal ends
+//! it: who called lets a reload make the rest true.
+
+use setpoint_haproxy::compare::{Operation, Subject};
+use setpoint_haproxy::model::{Context, Object, ObjectKind, Value};
+use setpoint_plan::Action;
+
+use super::{Told, Worker};
+use crate::cli::{Request, RequestError, SocketError};
+
+/// Commands are sent together up to this size: HAProxy reads a line into one buffer, of 16 KiB unless it is told otherwise.
+const TOGETHER: usize = 4 << 10;
+
+/// A server that is gone from the configuration and still has connections: it stays in maintenance until these end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// Its backend.
+    pub backend: String,
+    /// Its name.
+    pub server: String,
+}
+
+/// Why HAProxy does not run what it should.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// HAProxy refused a command.
+    #[error("HAProxy refused `{command}`: {why}")]
+    Command {
+        /// The command.
+        command: String,
+        /// What HAProxy said.
+        why: String,
+    },
+    /// A name can't be said.
+    #[error(transparent)]
+    Name(#[from] RequestError),
+    /// HAProxy does not answer.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// There is no command for it.
+    #[error("{0} can't be changed at runtime")]
+    Impossible(String),
+}
+
+/// Carries out all operations, in their order. Returns the servers that could not be removed yet.
+pub(crate) async fn apply(
+    worker: &Worker,
+    operations: &[Operation],
+    cx: &Context,
+) -> Result<Vec<Leftover>, Refused> {
+    let (mut leftovers, mut together): (Vec<Leftover>, Option<Request>) = (Vec::new(), None);
+    for operation in operations {
+        let Some((backend, change)) = server_change(operation) else {
+            if operation.changes.iter().all(|change| change.attribute == "metadata")
+                && operation.action == Action::Modify
+            {
+                continue;
+            }
+            return Err(Refused::Impossible(operation.to_string()));
+        };
+        match change {
+            Change::Set(server) => {
+                for request in set(backend, server, operation)? {
+                    together = Some(match together.take() {
+                        Some(before) if before.len() + request.len() > TOGETHER => {
+                            tell(worker, &before).await?;
+                            request
+                        }
+                        Some(before) => before.and(request),
+                        None => request,
+                    });
+                }
+            }
+            Change::Add(server) => {
+                flush(worker, &mut together).await?;
+                for request in add(backend, server, cx)? {
+                    tell(worker, &request).await?;
+                }
+            }
+            Change::Remove(server) => {
+                flush(worker, &mut together).await?;
+                let leftover = Leftover { backend: backend.to_owned(), server: name(server).to_owned() };
+                tell(worker, &state(&leftover.backend, &leftover.server, "maint")?).await?;
+                if !leftover.remove(worker).await? {
+                    leftovers.push(leftover);
+                }
+            }
+        }
+    }
+    flush(worker, &mut together).await?;
+    Ok(leftovers)
+}
+
+/// What becomes of a server.
+enum Change<'o> {
+    Set(&'o Object),
+    Add(&'o Object),
+    Remove(&'o Object),
+}
+
+/// The backend and the server that an operation is about, if it is about one.
+fn server_change(operation: &Operation) -> Option<(&str, Change<'_>)> {
+    let backend = operation.section.name.as_deref()?;
+    let Subject::Child { kind: ObjectKind::Server, old, new, .. } = &operation.subject else { return None };
+    let change = match (old, new) {
+        (Some(_), Some(new)) => Change::Set(new),
+        (None, Some(new)) => Change::Add(operation.effective.as_ref().unwrap_or(new)),
+        (Some(old), None) => Change::Remove(old),
+        (None, None) => return None,
+    };
+    Some((backend, change))
+}
+
+async fn flush(worker: &Worker, together: &mut Option<Request>) -> Result<(), Refused> {
+    match together.take() {
+        Some(request) => tell(worker, &request).await,
+        None => Ok(()),
+    }
+}
+
+async fn tell(worker: &Worker, request: &Request) -> Result<(), Refused> {
+    match worker.tell(request).await? {
+        Told::Done(_) => Ok(()),
+        Told::Refused(why) => Err(Refused::Command { command: request.to_string(), why }),
+    }
+}
+
+fn name(server: &Object) -> &str {
+    server.name().unwrap_or_default()
+}
+
+fn text<'o>(server: &'o Object, path: &str) -> Option<&'o str> {
+    server.get(path).and_then(Value::as_str)
+}
+
+/// `set server backend/server state …`.
+pub(crate) fn state(backend: &str, server: &str, word: &str) -> Result<Request, RequestError> {
+    Request::new("set server").word(&format!("{backend}/{server}"))?.word("state")?.word(word)
+}
+
+/// `set server backend/server weight …`.
+pub(crate) fn weight(backend: &str, server: &str, weight: i64) -> Result<Request, RequestError> {
+    Request::new("set server").word(&format!("{backend}/{server}"))?.word("weight")?.word(&weight.to_string())
+}
+
+/// The commands that make a server say what it should.
+fn set(backend: &str, server: &Object, operation: &Operation) -> Result<Vec<Request>, Refused> {
+    let touches = |attributes: &[&str]| {
+        operation.changes.iter().any(|change| attributes.contains(&change.attribute.as_str()))
+    };
+    let mut requests = Vec::new();
+    if touches(&["weight"]) {
+        // What HAProxy takes for a weight that nobody says.
+        let number = server.get("weight").and_then(Value::as_int).unwrap_or(1);
+        requests.push(weight(backend, name(server), number)?);
+    }
+    if touches(&["address", "port"]) {
+        let address = text(server, "address").unwrap_or_default();
+        let mut request = Request::new("set server")
+            .word(&format!("{backend}/{}", name(server)))?
+            .word("addr")?
+            .word(address)?;
+        if let Some(port) = server.get("port").and_then(Value::as_int) {
+            request = request.word("port")?.word(&port.to_string())?;
+        }
+        requests.push(request);
+    }
+    if touches(&["maintenance"]) {
+        let word = if text(server, "maintenance") == Some("enabled") { "maint" } else { "ready" };
+        requests.push(state(backend, name(server), word)?);
+    }
+    Ok(requests)
+}
+
+/// The commands that add a server.
+fn add(backend: &str, server: &Object, cx: &Context) -> Result<Vec<Request>, Refused> {
+    let mut bare = server.clone();
+    let fields = ["metadata", "maintenance"]
+        .map(|path| setpoint_haproxy::table::directives().field(ObjectKind::Server, path));
+    for field in fields.into_iter().flatten() {
+        bare.fields.remove(field);
+    }
+    let mut line = Vec::new();
+    let impossible =
+        |why: &dyn std::fmt::Display| Refused::Impossible(format!("server {}: {why}", name(server)));
+    bare.write(cx, &mut line).map_err(|error| impossible(&error))?;
+    let line = String::from_utf8(line).map_err(|error| impossible(&error))?;
+    let path = format!("{backend}/{}", name(server));
+    let mut request = Request::new("add server").word(&path)?;
+    let words = setpoint_haproxy::text::Document::parse(format!("backend b\n  {line}").as_bytes());
+    let lines = words.sections().iter().flat_map(|section| section.lines()).take(1);
+    for word in lines
+        .flat_map(|line| line.words().map(|word| word.to_str_lossy().into_owned()).collect::<Vec<_>>())
+        .skip(2)
+    {
+        request = request.word(&word)?;
+    }
+    let mut requests = vec![request];
+    if text(server, "check") == Some("enabled") {
+        requests.push(Request::new("enable health").word(&path)?);
+    }
+    if text(server, "agent-check") == Some("enabled") {
+        requests.push(Request::new("enable agent").word(&path)?);
+    }
+    if text(server, "maintenance") != Some("enabled") {
+        requests.push(state(backend, name(server), "ready")?);
+    }
+    Ok(requests)
+}
+
+impl Leftover {
+    /// Removes it from the running HAProxy, if nothing uses it any more. Returns whether it is gone.
+    pub async fn remove(&self, worker: &Worker) -> Result<bool, Refused> {
+        let path = format!("{}/{}", self.backend, self.server);
+        match worker.tell(&Request::new("del server").word(&path)?).await? {
+            Told::Done(_) => Ok(true),
+            // Somebody else removed it.
+            Told::Refused(why) if why.contains("No such") => Ok(true),
+            Told::Refused(why) if why.contains("still has") || why.contains("connections") => Ok(false),
+            Told::Refused(why) => Err(Refused::Command { command: format!("del server {path}"), why }),
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! What a running HAProxy is told and asked, without a reload.
+//!
+//! ```text
+//!  Worker ── ask, tell ──▶ the worker's own socket, or its master's
+//!    ├─ servers: `show servers state`
+//!    └─ apply: operations of a comparison ──▶ commands ──▶ done, or the first refusal
+//! ```
+
+pub(crate) mod apply;
+mod servers;
+mod worker;
+
+pub use apply::{Leftover, Refused};
+pub use servers::{AdminState, ServerState, ServersError};
+pub use worker::{Told, Worker};

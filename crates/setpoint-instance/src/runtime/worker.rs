@@ -1,0 +1,156 @@
+//! The worker that serves: where it listens, and whether it did what it was told.
+
+use std::path::PathBuf;
+
+use setpoint_haproxy::model::Version;
+use setpoint_haproxy::text::{Document, SectionKind};
+
+use crate::cli::{Request, Socket, SocketError};
+
+/// Severities up to this one are errors, as `syslog` counts them.
+const ERROR: u8 = 3;
+
+/// The worker of a HAProxy, as it is reached.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    socket: Socket,
+    /// Whether its messages say how grave they are.
+    graded: bool,
+    /// Whether payloads get through whole.
+    takes_payloads: bool,
+}
+
+/// What came of a command that changes something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// HAProxy did it; this is what it printed.
+    Done(String),
+    /// HAProxy refused; this is why.
+    Refused(String),
+}
+
+impl Worker {
+    /// Finds out how a worker is reached: by the first socket of its configuration that lets everything, else through its
+    /// master.
+    pub fn of(configuration: &Document, master: &Socket, version: Version) -> Self {
+        match own_socket(configuration) {
+            Some(path) => Self::at(path),
+            None => Self::behind(master, version),
+        }
+    }
+
+    /// A worker with a socket of its own.
+    pub fn at(path: PathBuf) -> Self {
+        Self { socket: Socket::new(path).with_severity(), graded: true, takes_payloads: true }
+    }
+
+    /// A worker that is reached through its master.
+    pub fn behind(master: &Socket, version: Version) -> Self {
+        let socket = Socket::of_worker_behind(master);
+        if version > Version::V2_6 {
+            Self { socket: socket.with_severity(), graded: true, takes_payloads: true }
+        } else {
+            Self { socket, graded: false, takes_payloads: false }
+        }
+    }
+
+    /// Where it is reached.
+    pub fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// Returns whether commands with a payload get to it whole: a master of 2.6 passes them on in pieces.
+    pub fn takes_payloads(&self) -> bool {
+        self.takes_payloads
+    }
+
+    /// Asks for something that is shown.
+    pub async fn ask(&self, request: &Request) -> Result<Told, SocketError> {
+        let answer = self.socket.ask(request).await?;
+        // `set severity-output` itself answers with an empty line.
+        let answer = answer.strip_prefix('\n').unwrap_or(&answer);
+        Ok(match graded(answer) {
+            Some((severity, text)) if severity <= ERROR => Told::Refused(text.trim().to_owned()),
+            _ => Told::Done(answer.to_owned()),
+        })
+    }
+
+    /// Tells it to change something. Any message that is an error counts, of however many commands.
+    pub async fn tell(&self, request: &Request) -> Result<Told, SocketError> {
+        let answer = self.socket.ask(request).await?;
+        let mut messages = answer.lines().filter(|line| !line.trim().is_empty());
+        let refused = messages.find(|line| match graded(line) {
+            Some((severity, _)) => severity <= ERROR,
+            None => self.graded && looks_like_an_error(line) || !self.graded && !is_good_news(line),
+        });
+        Ok(match refused {
+            Some(line) => Told::Refused(graded(line).map_or(line, |(_, text)| text).trim().to_owned()),
+            None => Told::Done(answer.trim().to_owned()),
+        })
+    }
+}
+
+/// The severity of a message, and the message.
+fn graded(line: &str) -> Option<(u8, &str)> {
+    let (severity, text) = line.trim_start().strip_prefix('[')?.split_once("]:")?;
+    Some((severity.parse().ok()?, text))
+}
+
+/// What a HAProxy prints without a severity when it does not know a command.
+fn looks_like_an_error(line: &str) -> bool {
+    line.starts_with("Unknown command") || line.starts_with("Permission denied")
+}
+
+/// What a HAProxy prints when it did something, where messages have no severity.
+fn is_good_news(line: &str) -> bool {
+    const NEWS: [&str; 8] = [
+        "New server registered",
+        "Server deleted",
+        "IP changed from",
+        "port changed from",
+        "no need to change",
+        "Transaction",
+        "Success!",
+        "New version created",
+    ];
+    NEWS.iter().any(|news| line.contains(news))
+}
+
+/// The first socket in a file that lets everything, among the sockets of the configuration.
+fn own_socket(configuration: &Document) -> Option<PathBuf> {
+    let sections = configuration.sections().iter().filter(|section| section.kind() == SectionKind::Global);
+    for section in sections {
+        for line in section.lines() {
+            let words: Vec<String> = line.words().map(|word| word.to_str_lossy().into_owned()).collect();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            if let ["stats", "socket", path, rest @ ..] = words.as_slice() {
+                let is_admin = rest.windows(2).any(|pair| pair == ["level", "admin"]);
+                let path = path.strip_prefix("unix@").unwrap_or(path);
+                if is_admin && path.starts_with('/') {
+                    return Some(PathBuf::from(path));
+                }
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_socket_that_lets_everything_is_found_in_the_configuration() {
+        let find = |text: &str| own_socket(&Document::parse(text.as_bytes()));
+        let text = "global\n  stats socket /run/user.sock level user\n  stats socket /run/a.sock mode 600 level admin\n";
+        assert_eq!(find(text), Some("/run/a.sock".into()));
+        assert_eq!(find("global\n  stats socket ipv4@127.0.0.1:99 level admin\n"), None);
+        assert_eq!(find("backend b\n  stats socket /run/a.sock level admin\n"), None);
+    }
+
+    #[test]
+    fn severities_are_read() {
+        assert_eq!(graded("[3]: No such server."), Some((3, " No such server.")));
+        assert_eq!(graded("1\n# be_id"), None);
+    }
+}

@@ -1,0 +1,286 @@
+//! A configuration in the hands of one process: commits, reloads, and what others do meanwhile.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use setpoint_haproxy::edit::{ChildKey, EditError, SectionKey};
+use setpoint_haproxy::model::{Object, ObjectKind, SectionModel};
+use setpoint_haproxy::text::SectionKind;
+use setpoint_instance::configuration::Configuration;
+use setpoint_instance::instance::{
+    Applied, CommitError, Committed, Instance, OpenError, ReloadChoice, ReloadStatus, Settings,
+    TransactionStatus,
+};
+use setpoint_instance::process::Launched;
+use setpoint_instance::reload::processes;
+use setpoint_testutils::{Version, http, need};
+
+use crate::world::{WITHIN, World};
+
+fn model(version: Version) -> setpoint_haproxy::model::Version {
+    version.part().trim_start_matches("haproxy-").parse().unwrap()
+}
+
+impl World {
+    /// A configuration with a backend of one server, and a comment that has to stay.
+    fn write_backend(&self) {
+        let text = format!(
+            "# mine\n{}\nbackend web # the shop\n  balance roundrobin\n  server s1 127.0.0.1:9 weight 10 # old\n",
+            self.text("one")
+        );
+        fs::write(self.file(), text).unwrap();
+    }
+
+    fn settings(&self, version: Version) -> Settings {
+        Settings {
+            master_socket: self.folder.path().join("master.sock"),
+            reload_delay: Duration::from_millis(50),
+            reload_within: WITHIN,
+            check_within: WITHIN,
+            ..Settings::new(&self.program, self.file(), model(version))
+        }
+    }
+
+    fn read(&self) -> String {
+        fs::read_to_string(self.file()).unwrap()
+    }
+}
+
+/// A HAProxy and an instance around it, which does what is due.
+struct Running {
+    world: World,
+    haproxy: Launched,
+    instance: Instance,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Running {
+    async fn start(version: Version) -> Result<Self, setpoint_testutils::Missing> {
+        let world = World::new(version)?;
+        world.write_backend();
+        let haproxy = world.launch().start().await.unwrap();
+        let instance = Instance::open(world.settings(version)).unwrap();
+        let task = tokio::spawn({
+            let instance = instance.clone();
+            async move { instance.run().await }
+        });
+        Ok(Self { world, haproxy, instance, task })
+    }
+
+    async fn worker(&self) -> u32 {
+        processes(&self.world.master()).await.unwrap().serving().unwrap().pid
+    }
+
+    async fn settled(&self) {
+        assert!(self.instance.settled(WITHIN).await);
+    }
+
+    async fn stop(self) {
+        self.task.abort();
+        self.haproxy.stop(Duration::ZERO).await.unwrap();
+    }
+}
+
+fn web() -> SectionKey {
+    SectionKey::named(SectionKind::Backend, "web")
+}
+
+fn server(configuration: &Configuration, json: &Json) -> Object {
+    Object::from_json(ObjectKind::Server, json, configuration.context()).unwrap().0
+}
+
+/// What replaces a server.
+fn replace(name: &str, json: Json) -> impl FnOnce(&mut Configuration) -> Result<(), EditError> {
+    move |configuration| {
+        let object = server(configuration, &json);
+        configuration.editor(&web()).replace(&web(), &ChildKey::Name(name.into()), &object)
+    }
+}
+
+fn weight(weight: u32) -> impl FnOnce(&mut Configuration) -> Result<(), EditError> {
+    replace(
+        "s1",
+        json!({ "name": "s1", "address": "127.0.0.1", "port": 9, "weight": weight, "metadata": { "comment": "old" } }),
+    )
+}
+
+/// What creates a backend.
+fn backend(json: Json) -> impl FnOnce(&mut Configuration) -> Result<(), EditError> {
+    move |configuration| {
+        let (section, _) =
+            SectionModel::from_json(ObjectKind::Backend, &json, configuration.context()).unwrap();
+        configuration.create_section(&section).map(|_| ())
+    }
+}
+
+async fn change(
+    instance: &Instance,
+    work: impl FnOnce(&mut Configuration) -> Result<(), EditError>,
+) -> Result<Committed, CommitError> {
+    let version = instance.version();
+    instance.change(version, ReloadChoice::Delayed, work).await.map(|done| done.unwrap().1)
+}
+
+#[tokio::test]
+async fn a_weight_is_told_at_runtime_and_the_rest_of_the_file_stays_byte_for_byte() {
+    for version in Version::ALL {
+        let running = need!(Running::start(version).await);
+        let before = (running.worker().await, running.world.read());
+        let done = change(&running.instance, weight(20)).await.unwrap();
+        assert_eq!(done, Committed { version: 2, applied: Applied::Runtime }, "{version:?}");
+        let servers = running.instance.worker().servers(Some("web")).await.unwrap().unwrap();
+        assert_eq!(servers[0].weight(), 20, "{version:?}");
+        let expected = format!("# _version=2\n{}", before.1.replace("weight 10", "weight 20"));
+        assert_eq!(running.world.read(), expected);
+        running.settled().await;
+        assert_eq!(running.worker().await, before.0, "{version:?}: no reload");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn servers_come_and_go_at_runtime() {
+    for version in Version::ALL {
+        let running = need!(Running::start(version).await);
+        let worker = running.worker().await;
+        let add = |configuration: &mut Configuration| {
+            let json =
+                json!({ "name": "s2", "address": "127.0.0.1", "port": 10, "check": "enabled", "weight": 7 });
+            let object = server(configuration, &json);
+            configuration.editor(&web()).create(&web(), &object, None)
+        };
+        let done = change(&running.instance, add).await.unwrap();
+        assert_eq!(done.applied, Applied::Runtime, "{version:?}");
+        let states = running.instance.worker().servers(Some("web")).await.unwrap().unwrap();
+        let s2 = states.iter().find(|state| state.name == "s2").unwrap();
+        assert_eq!((s2.weight(), s2.forced_state()), (7, None), "{version:?}: it is ready");
+        let remove = |configuration: &mut Configuration| {
+            configuration.editor(&web()).delete(&web(), ObjectKind::Server, &ChildKey::Name("s1".into()))
+        };
+        let done = change(&running.instance, remove).await.unwrap();
+        assert_eq!(done.applied, Applied::Runtime, "{version:?}");
+        running.settled().await;
+        let states = running.instance.worker().servers(Some("web")).await.unwrap().unwrap();
+        assert_eq!(states.iter().map(|state| state.name.as_str()).collect::<Vec<_>>(), ["s2"], "{version:?}");
+        assert_eq!(running.worker().await, worker, "{version:?}: no reload");
+        assert!(running.instance.differences().await.is_empty());
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn commits_that_need_a_reload_share_one() {
+    for version in Version::ALL {
+        let running = need!(Running::start(version).await);
+        let reloads = processes(&running.world.master()).await.unwrap().master.reloads;
+        let mut ids = Vec::new();
+        for name in ["a", "b", "c"] {
+            let done = change(&running.instance, backend(json!({ "name": name }))).await.unwrap();
+            let Applied::Ordered(id) = done.applied else { panic!("{version:?}: {done:?}") };
+            ids.push(id);
+        }
+        running.settled().await;
+        ids.dedup();
+        let last = running.instance.reload_by_id(ids.last().unwrap()).unwrap();
+        assert_eq!(last.status, ReloadStatus::Succeeded, "{version:?}: {last:?}");
+        let now = processes(&running.world.master()).await.unwrap().master.reloads;
+        assert_eq!(usize::try_from(now - reloads).unwrap(), ids.len(), "{version:?}: {ids:?}");
+        assert!(ids.len() < 3, "{version:?}: {ids:?}");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_haproxy_refuses_is_not_written() {
+    let running = need!(Running::start(Version::V3_4).await);
+    let before = running.world.read();
+    let bad = backend(json!({ "name": "b", "external_check": "enabled" }));
+    let error = change(&running.instance, bad).await.unwrap_err();
+    let CommitError::Refused { messages, id } = error else { panic!("{error}") };
+    assert!(messages.contains("external-check"), "{messages}");
+    assert_eq!(running.world.read(), before);
+    assert_eq!(running.instance.version(), 1);
+    assert_eq!(running.instance.transaction(&id).unwrap().status, TransactionStatus::Failed);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_failed_reload_restores_the_last_good_text_and_says_so() {
+    for version in Version::ALL {
+        let running = need!(Running::start(version).await);
+        let good = running.world.read();
+        // A check does not bind: only a reload finds that the address is none of this machine.
+        let text = format!("{good}frontend bad\n  bind 192.0.2.1:80\n");
+        let error = running.instance.push(text.as_bytes(), Some(1), ReloadChoice::Now).await.unwrap_err();
+        assert!(matches!(error, CommitError::Reload(_)), "{version:?}: {error}");
+        assert_eq!(running.world.read(), format!("# _version=3\n{good}"), "{version:?}");
+        assert_eq!(running.instance.version(), 3, "{version:?}");
+        assert_eq!(http::get(&running.world.port.http()).await.as_deref(), Some("one"), "{version:?}");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_was_edited_by_hand_is_seen_and_not_overwritten() {
+    let running = need!(Running::start(Version::V3_4).await);
+    let transaction = running.instance.begin(1).unwrap();
+    let edited = format!("{}\nbackend byhand\n", running.world.read());
+    fs::write(running.world.file(), &edited).unwrap();
+    let error = running.instance.commit(&transaction.id, ReloadChoice::Delayed).await.unwrap_err();
+    assert!(matches!(error, CommitError::Stale { current: 2, given: 1 }), "{error}");
+    assert_eq!(running.world.read(), edited);
+    assert_eq!(running.instance.version(), 2);
+    change(&running.instance, weight(30)).await.unwrap();
+    let now = running.world.read();
+    assert!(
+        now.contains("backend byhand") && now.contains("weight 30") && now.contains("_version=3"),
+        "{now}"
+    );
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn what_an_operator_set_at_runtime_survives_a_reload() {
+    for version in Version::ALL {
+        let running = need!(Running::start(version).await);
+        let worker = running.instance.worker();
+        for (command, word) in [("weight", "3"), ("state", "drain")] {
+            let request = setpoint_instance::cli::Request::new("set server web/s1");
+            worker.tell(&request.word(command).unwrap().word(word).unwrap()).await.unwrap();
+        }
+        running.instance.reload().await.unwrap();
+        let states = worker.servers(Some("web")).await.unwrap().unwrap();
+        let state = (states[0].weight(), states[0].admin_state().word());
+        assert_eq!(state, (3, "drain"), "{version:?}");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_second_process_is_told_who_has_the_configuration() {
+    let world = need!(World::new(Version::V3_4));
+    let first = Instance::open(world.settings(Version::V3_4)).unwrap();
+    let error = Instance::open(world.settings(Version::V3_4)).unwrap_err();
+    assert!(matches!(error, OpenError::Lock(_)) && error.to_string().contains("process"), "{error}");
+    drop(first);
+    Instance::open(world.settings(Version::V3_4)).unwrap();
+}
+
+#[tokio::test]
+async fn a_change_while_nobody_looked_is_another_version() {
+    let running = need!(Running::start(Version::V3_4).await);
+    change(&running.instance, weight(20)).await.unwrap();
+    running.settled().await;
+    let (settings, Running { world, haproxy, instance, task }) =
+        (running.world.settings(Version::V3_4), running);
+    task.abort();
+    let _ = task.await;
+    drop(instance);
+    let same = Instance::open(settings.clone()).unwrap();
+    assert_eq!(same.version(), 2);
+    drop(same);
+    fs::write(world.file(), format!("{}# by hand\n", world.read())).unwrap();
+    assert_eq!(Instance::open(settings).unwrap().version(), 3);
+    haproxy.stop(Duration::ZERO).await.unwrap();
+}
