@@ -42,11 +42,12 @@
 //! such as the shell's `${HOME}`, is not a reference at all. `path` is the absolute path.
 //!
 //! **Several files.** A directory is read as all `*.yaml` and `*.yml` files directly in it, hidden ones left
-//! out, each with any number of documents. They declare one set together. A file that the set itself declares
-//! is not read as a manifest.
+//! out, each with any number of documents. They declare one set together. A YAML file that the set itself declares
+//! is not read as a manifest; if it is one, that is an error.
 
 mod build;
 mod diagnostic;
+mod links;
 mod markdown;
 mod parents;
 mod reference;
@@ -67,6 +68,7 @@ use setpoint_graph::{Graph, ItemRef, Name};
 pub(crate) use build::Build;
 use build::Built;
 use diagnostic::{Diagnostics, Place, Source, nearest};
+use links::Links;
 use parents::Parents;
 use spec::Written;
 use table::TOP;
@@ -139,9 +141,22 @@ impl Manifest {
     }
 
     /// Says what is wrong with items that are in a directory which is not theirs, such as the one of the state.
+    ///
+    /// Links on the way are followed, also those that are declared and not there yet.
     pub fn inside(&self, directory: &Path, what: &str) -> Vec<Diagnostic> {
-        let absolute = fs::canonicalize(directory).or_else(|_| std::path::absolute(directory));
-        let directory = absolute.unwrap_or_else(|_| directory.to_path_buf());
+        let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
+        let directory = Links::default().follow(&absolute);
+        let links = Links::declared(&self.graph, &self.root);
+        // Most items share their directory with others.
+        let mut followed: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+        let mut leads_inside = |path: &RootPath| {
+            let path = path.in_root(&self.root);
+            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
+            if !followed.contains_key(parent) {
+                followed.insert(parent.to_path_buf(), links.follow(parent));
+            }
+            followed.get(parent).is_some_and(|parent| parent.join(name).starts_with(&directory))
+        };
         let wrong = self.graph.items().filter_map(|node| {
             let item = node.item();
             let log = item.get::<Process>().and_then(|process| process.log.as_ref());
@@ -151,7 +166,7 @@ impl Manifest {
             let hint = Some(format!("{} is Setpoint's own; choose another path", directory.display()));
             let mut wrong = whole(&declared.file, message, hint);
             wrong.line = declared.line;
-            path.in_root(&self.root).starts_with(&directory).then_some(wrong)
+            leads_inside(path).then_some(wrong)
         });
         wrong.collect()
     }
@@ -288,12 +303,19 @@ fn load_contents(
         // A managed file that happens to be YAML and to be beside the manifests is none of them.
         let final_word = found.is_file || loaded.declares_itself;
         let managed = if final_word { Vec::new() } else { loaded.managed(&sources, &skipped) };
-        if managed.is_empty() {
-            if !skipped.is_empty() && skipped.len() == sources.len() {
-                let message =
-                    "the manifests here declare each other as files, so that none is left".to_owned();
-                unreadable.push(whole(path, message, Some("let their paths differ".to_owned())));
-            }
+        // Passed over, it would seem to declare nothing any more.
+        let manifests = managed.iter().filter(|source| loaded.declaring.contains(source));
+        let manifests: Vec<Diagnostic> = manifests
+            .filter_map(|&source| sources.get(source))
+            .map(|source| {
+                let message = "this manifest is declared as a file by the set that it belongs to".to_owned();
+                let hint =
+                    "choose another path for that file, or keep the manifests in a directory of their own";
+                whole(&source.path, message, Some(hint.to_owned()))
+            })
+            .collect();
+        if managed.is_empty() || !manifests.is_empty() {
+            unreadable.extend(manifests);
             let left = sources.len() - skipped.len();
             if left > 0 && loaded.manifest.foreign.len() == left {
                 let message = "no YAML file in this directory is a manifest of Setpoint".to_owned();
@@ -396,6 +418,8 @@ fn whole(file: &Path, message: String, hint: Option<String>) -> Diagnostic {
 struct Loaded {
     manifest: Manifest,
     managed: Vec<PathBuf>,
+    /// The sources that declare anything.
+    declaring: BTreeSet<usize>,
     declares_itself: bool,
     wrong: Vec<Diagnostic>,
 }
@@ -452,7 +476,8 @@ fn load_sources(
     let files = all.into_iter().collect();
     let manifest = Manifest { name, root, graph, declared, parents, files, foreign };
     debug_assert!(!report.is_empty() || manifest.graph.len() >= written.specs.len());
-    Loaded { manifest, managed, declares_itself, wrong: report.finish() }
+    let declaring = written.specs.iter().map(|spec| spec.place.source).collect();
+    Loaded { manifest, managed, declaring, declares_itself, wrong: report.finish() }
 }
 
 /// Whether documents are something else than a manifest: some of their fields are unknown, and none is, or is nearly, one
