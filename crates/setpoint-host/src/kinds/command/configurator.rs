@@ -196,10 +196,6 @@ impl Configurator<Command> for Commands {
         Some(own + Duration::from_mins(1))
     }
 
-    fn needs_recreate(&self, _: &Command, _: &Command) -> bool {
-        false
-    }
-
     async fn read(&self, cx: &OpCx, item: &Command) -> Result<Observed<Command>, OpError> {
         if cx.unfinished().is_some() {
             self.wait_for_orphan(cx, item).await?;

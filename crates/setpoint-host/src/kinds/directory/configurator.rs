@@ -157,10 +157,6 @@ impl Configurator<Directory> for Directories {
         }
     }
 
-    fn needs_recreate(&self, _: &Directory, _: &Directory) -> bool {
-        false
-    }
-
     async fn read(&self, cx: &OpCx, item: &Directory) -> Result<Observed<Directory>, OpError> {
         // Only what was there before may be a link: one that we made was replaced by it.
         let follow = item.implicit && cx.ownership().is_adopted();

@@ -225,10 +225,6 @@ impl Configurator<File> for Files {
         root.remove(&place.path, place.within, Kind::File).map_err(|error| untouched(&error))
     }
 
-    fn needs_recreate(&self, _: &File, _: &File) -> bool {
-        false
-    }
-
     async fn read(&self, cx: &OpCx, item: &File) -> Result<Observed<File>, OpError> {
         self.host.look(cx, &item.path, Kind::File, |path| self.read_at(item, path))
     }

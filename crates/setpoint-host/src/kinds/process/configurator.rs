@@ -15,7 +15,7 @@ use crate::fs::untouched;
 use crate::host::Host;
 use crate::process::{Alive, NOT_INHERITED, Probe, Started, TAG, Tag, last_lines_since, stop};
 
-/// So long a new process is watched: one that ends at once has failed.
+/// How long a new process is observed: one that ends within this time has failed.
 const WATCHED: Duration = Duration::from_millis(100);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 

@@ -112,10 +112,6 @@ impl Configurator<Symlink> for Symlinks {
         root.remove(&place, within, Kind::Symlink).map_err(|error| untouched(&error))
     }
 
-    fn needs_recreate(&self, _: &Symlink, _: &Symlink) -> bool {
-        false
-    }
-
     async fn read(&self, cx: &OpCx, item: &Symlink) -> Result<Observed<Symlink>, OpError> {
         let read = |path: &RootPath| {
             let target = self.host.0.root.read_link(path)?;
