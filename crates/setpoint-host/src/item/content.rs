@@ -13,6 +13,8 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
+use super::quoted;
+
 /// The content of a file. One of at most 64 KiB is held in memory; a larger one is known by its digest, and read from where
 /// it comes from when it is written.
 ///
@@ -54,7 +56,7 @@ enum Source {
 
 /// The most that is held in memory, and in the state.
 const LARGEST_SMALL: usize = 64 << 10;
-/// So many bytes are shown whole on a single line.
+/// The largest content in bytes that is shown whole on a single line.
 const SHOWN: usize = 120;
 /// How much of a large content is read at a time.
 const CHUNK: usize = 256 << 10;
@@ -179,7 +181,7 @@ impl Content {
     /// A single line that tells this content from others.
     pub(crate) fn line(&self) -> String {
         match self.text() {
-            Some(text) if text.len() <= SHOWN => format!("{text:?}"),
+            Some(text) if text.len() <= SHOWN => quoted(text),
             Some(_) => format!("{} bytes of text, sha256 {}", self.size(), &self.sha256()[..16]),
             None => format!("{} bytes, sha256 {}", self.size(), &self.sha256()[..16]),
         }

@@ -5,6 +5,8 @@ use std::fmt;
 
 use setpoint_graph::Attributes;
 
+use super::quoted;
+
 /// Variables to be shown, and whether their values may be.
 pub(crate) struct Shown<'a> {
     pub(crate) variables: &'a BTreeMap<String, String>,
@@ -17,7 +19,8 @@ impl Shown<'_> {
         if self.variables.is_empty() {
             return;
         }
-        let pairs: Vec<_> = self.variables.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
+        let pairs: Vec<_> =
+            self.variables.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
         if self.sensitive {
             attributes.add_sensitive("env", pairs.join(" "));
         } else {

@@ -9,6 +9,7 @@ mod content;
 pub(crate) mod environment;
 pub(crate) mod need;
 mod path;
+mod quote;
 mod ready;
 mod run;
 
@@ -16,6 +17,7 @@ pub use access::{Access, Mode, ModeError};
 pub use attribute::{WholeAttribute, attributes};
 pub use content::Content;
 pub(crate) use content::hex;
+pub(crate) use quote::{quoted, quoted_list};
 
 pub use need::{Because, Need, Tie};
 pub use path::{PathError, RootPath};

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RootPath, Run, Wait};
+use super::{RootPath, Run, Wait, quoted};
 
 /// What a process that was started must show, and within which time, before what comes after it may begin.
 ///
@@ -39,7 +39,7 @@ impl fmt::Display for Ready {
             Readiness::Port(address) => write!(f, "port {address}")?,
             Readiness::File(path) => write!(f, "file {path}")?,
             Readiness::Command(run) => write!(f, "command {run}")?,
-            Readiness::Log(text) => write!(f, "log {text:?}")?,
+            Readiness::Log(text) => write!(f, "log {}", quoted(text))?,
         }
         write!(f, ", within {}", self.timeout)
     }

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::quoted_list;
+
 /// A program with its arguments, or a line for the shell.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -30,7 +32,7 @@ impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shell(line) => f.write_str(line),
-            Self::Program(argv) => fmt::Debug::fmt(argv, f),
+            Self::Program(argv) => f.write_str(&quoted_list(argv)),
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::run::{Ended, Job, run};
 use crate::fs::untouched;
 use crate::host::Host;
-use crate::item::{Address, Readiness, Ready};
+use crate::item::{Address, Readiness, Ready, quoted};
 use crate::kinds::Process;
 
 /// The pause between two attempts.
@@ -100,7 +100,7 @@ impl<'a> Probe<'a> {
             Readiness::Port(address) => format!("nothing accepts connections on {address}"),
             Readiness::File(path) => format!("{path} is not there"),
             Readiness::Command(command) => format!("`{command}` does not succeed"),
-            Readiness::Log(text) => format!("no line of its log contains {text:?}"),
+            Readiness::Log(text) => format!("no line of its log contains {}", quoted(text)),
         };
         format!("it was not ready within {}: {what}", self.ready.timeout)
     }
