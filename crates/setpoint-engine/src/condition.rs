@@ -37,6 +37,16 @@ pub enum ConditionKind {
     Invalid,
 }
 
+impl ConditionKind {
+    /// The verb of a sentence that says how an item stands: `has` failed, `is` in sync.
+    pub fn verb(self) -> &'static str {
+        match self {
+            Self::Failed | Self::Drifted => "has",
+            _ => "is",
+        }
+    }
+}
+
 impl fmt::Display for ConditionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -165,11 +175,7 @@ impl fmt::Display for Cause {
         let Some(condition) = &self.condition else {
             return writeln!(f, "{:margin$}{item} is neither there nor intended", "");
         };
-        let verb = match condition.kind {
-            ConditionKind::Failed | ConditionKind::Drifted => "has",
-            _ => "is",
-        };
-        write!(f, "{:margin$}{item} {verb} {}", "", condition.kind)?;
+        write!(f, "{:margin$}{item} {} {}", "", condition.kind.verb(), condition.kind)?;
         match condition.since {
             Some(since) => writeln!(f, " since {since:.0}")?,
             None => writeln!(f)?,

@@ -244,6 +244,6 @@ pub enum EngineError {
         intended: Name,
     },
     /// Items can't be handled as declared, and the engine was set to refuse the whole then.
-    #[error("{} items are invalid: {}", .0.len(), .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("{} invalid: {}", if .0.len() == 1 { "1 item is".to_owned() } else { format!("{} items are", .0.len()) }, .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Invalid(Vec<InvalidItem>),
 }
