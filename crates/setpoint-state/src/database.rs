@@ -55,6 +55,15 @@ pub(crate) struct Content {
     pub(crate) damaged: Option<String>,
 }
 
+/// Something that was read, also where the database is damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered<T> {
+    /// What was read.
+    pub value: T,
+    /// It is what the copy of the database holds: the database is damaged, in these words.
+    pub damaged: Option<String>,
+}
+
 /// An item with its state; the item's own text is left to its type.
 #[derive(Serialize, Deserialize)]
 struct StoredItem<T> {
@@ -150,11 +159,18 @@ impl Store {
         self.guarded(|store| store.read_whole(types))
     }
 
-    /// Reads something; from the copy where the database is damaged.
-    fn or_copy<T>(&self, read: impl Fn(&Self) -> Result<T, StateError>) -> Result<T, StateError> {
+    /// Reads something; from the copy where the database is damaged, or gone.
+    fn or_copy<T>(&self, read: impl Fn(&Self) -> Result<T, StateError>) -> Result<Recovered<T>, StateError> {
+        if !self.exists()? && self.copy().exists()? {
+            let damaged = Some(format!("{} is gone", self.path.display()));
+            return Ok(Recovered { value: self.copy().guarded(&read)?, damaged });
+        }
         match self.guarded(&read) {
-            Err(error) if error.is_damage() => self.copy().guarded(&read).map_err(|_| error),
-            read => read,
+            Err(error) if error.is_damage() => match self.copy().guarded(&read) {
+                Ok(value) => Ok(Recovered { value, damaged: Some(error.to_string()) }),
+                Err(_) => Err(error),
+            },
+            read => Ok(Recovered { value: read?, damaged: None }),
         }
     }
 
@@ -227,7 +243,7 @@ impl Store {
     }
 
     /// Reads the runs, latest first, at most that many.
-    pub(crate) fn runs(&self, most: usize) -> Result<Vec<Run>, StateError> {
+    pub(crate) fn runs(&self, most: usize) -> Result<Recovered<Vec<Run>>, StateError> {
         self.or_copy(|store| store.own_runs(most))
     }
 
@@ -244,7 +260,7 @@ impl Store {
     }
 
     /// Reads one run.
-    pub(crate) fn run_numbered(&self, number: u64) -> Result<Option<Run>, StateError> {
+    pub(crate) fn run_numbered(&self, number: u64) -> Result<Recovered<Option<Run>>, StateError> {
         self.or_copy(|store| store.own_run_numbered(number))
     }
 

@@ -15,6 +15,9 @@ pub(crate) enum Line {
         serial: u64,
         command: String,
         at: Timestamp,
+        /// The items of which it changes whether they may be deleted.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        protection: Vec<(ItemRef, bool)>,
     },
     Started {
         number: u64,
@@ -66,7 +69,7 @@ pub(crate) enum Line {
 /// What a line says.
 #[derive(Debug)]
 pub(crate) enum JournalEntry {
-    Begin { serial: u64, command: String, at: Timestamp },
+    Begin { serial: u64, command: String, at: Timestamp, protection: Vec<(ItemRef, bool)> },
     Record(Box<Record>),
 }
 
@@ -113,7 +116,9 @@ impl Line {
     pub(crate) fn read(self, types: &ItemTypes) -> Result<JournalEntry, TypesError> {
         let item = |kind: Kind, name: Name| ItemRef::new(kind, name);
         let record = match self {
-            Self::Begin { serial, command, at } => return Ok(JournalEntry::Begin { serial, command, at }),
+            Self::Begin { serial, command, at, protection } => {
+                return Ok(JournalEntry::Begin { serial, command, at, protection });
+            }
             Self::Started { number, operation, kind, item, target, path, at } => {
                 let read =
                     |value: Value| -> Result<ItemHandle, TypesError> { types.item_from_value(&kind, value) };

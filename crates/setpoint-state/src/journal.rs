@@ -1,5 +1,6 @@
 //! The journal of the run under way: a file that is only ever appended to.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -9,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use setpoint_engine::{Journal, JournalError, Record};
-use setpoint_graph::ItemTypes;
+use setpoint_graph::{ItemRef, ItemTypes};
 
 use crate::StateError;
 use crate::entry::{JournalEntry, Line};
@@ -20,6 +21,8 @@ pub(crate) struct JournalContent {
     pub(crate) command: String,
     pub(crate) began: Option<Timestamp>,
     pub(crate) records: Vec<Record>,
+    /// Whether items may be deleted: as the run has it, whenever it made them.
+    pub(crate) protection: BTreeMap<ItemRef, bool>,
     /// How many bytes of it are whole lines.
     pub(crate) length: u64,
 }
@@ -47,8 +50,8 @@ impl JournalFile {
     }
 
     /// Says which checkpoint the next lines go on from; written with the first of them.
-    pub(crate) fn begin(&self, serial: u64, command: &str, at: Timestamp) {
-        let line = Line::Begin { serial, command: command.to_owned(), at };
+    pub(crate) fn begin(&self, serial: u64, command: &str, at: Timestamp, protection: Vec<(ItemRef, bool)>) {
+        let line = Line::Begin { serial, command: command.to_owned(), at, protection };
         self.inner().begin = Some(line);
     }
 
@@ -132,12 +135,13 @@ pub(crate) fn read(
             |source| StateError::Broken { path: path.to_path_buf(), what: format!("line {number}"), source };
         let line: Line = serde_json::from_slice(line).map_err(broken)?;
         match (line.read(types)?, &mut content) {
-            (JournalEntry::Begin { serial: from, command, at }, content) => {
+            (JournalEntry::Begin { serial: from, command, at, protection }, content) => {
                 if from != serial {
                     return Ok(None);
                 }
                 let content = content.get_or_insert_default();
                 (content.command, content.began) = (command, Some(at));
+                content.protection.extend(protection);
             }
             (_, None) => return Ok(None),
             (JournalEntry::Record(record), Some(content)) => content.records.push(*record),

@@ -22,6 +22,7 @@ mod lock;
 mod run;
 mod store;
 
+pub use database::Recovered;
 pub use error::StateError;
 pub use journal::JournalFile;
 pub use run::{Outcome, Run, RunDrift, RunEntry};

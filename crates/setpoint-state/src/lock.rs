@@ -7,11 +7,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, test_kill_process};
 
 use crate::StateError;
 
 /// How often a lock that is held is tried again.
-const PATIENCE: Duration = Duration::from_millis(50);
+const TRY_EVERY: Duration = Duration::from_millis(20);
+
+/// A process that was killed needs a moment to end.
+const TIME_TO_END: Duration = Duration::from_millis(500);
+
+/// What it was starting when it was killed holds its files until it has become a program of its own.
+const TIME_TO_START: Duration = Duration::from_secs(5);
 
 /// The lock, for as long as it lives. The kernel lets go of it whatever way the process ends.
 #[derive(Debug)]
@@ -31,11 +38,16 @@ impl Lock {
             .truncate(false)
             .open(&path)
             .map_err(failed(&path))?;
-        let end = Instant::now() + wait;
+        let begin = Instant::now();
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => break,
-                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < end => thread::sleep(PATIENCE),
+                Err(rustix::io::Errno::WOULDBLOCK)
+                    if begin.elapsed() < wait.max(TIME_TO_END)
+                        || begin.elapsed() < TIME_TO_START && has_ended(&path) =>
+                {
+                    thread::sleep(TRY_EVERY);
+                }
                 Err(rustix::io::Errno::WOULDBLOCK) => {
                     let holder = holder(&path).unwrap_or_else(|| "another process".to_owned());
                     return Err(StateError::Locked { dir: dir.to_path_buf(), holder });
@@ -53,10 +65,21 @@ impl Lock {
 
 /// Who wrote itself into the lock last, in words.
 pub(crate) fn holder(path: &Path) -> Option<String> {
+    let (pid, command) = written(path)?;
+    Some(format!("process {pid} (setpoint {command})"))
+}
+
+/// Returns whether the process that wrote itself into the lock last is not there any more.
+fn has_ended(path: &Path) -> bool {
+    let pid = written(path).and_then(|(pid, _)| Pid::from_raw(pid.parse().ok()?));
+    pid.is_some_and(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
+}
+
+fn written(path: &Path) -> Option<(String, String)> {
     let mut text = String::new();
     File::open(path).ok()?.take(4096).read_to_string(&mut text).ok()?;
     let (pid, command) = text.trim().split_once(' ')?;
-    Some(format!("process {pid} (setpoint {command})"))
+    Some((pid.to_owned(), command.to_owned()))
 }
 
 /// Whether some process holds the lock now.

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use setpoint_engine::{CurrentGraph, Record, replay};
 use setpoint_graph::{GraphId, ItemHandle, ItemRef, ItemTypes, Revision, Touched};
 
-use crate::database::{Checkpoint, Content, Store};
+use crate::database::{Checkpoint, Content, Recovered, Store};
 use crate::journal::{self, JournalContent, JournalFile};
 use crate::lock::{self, Lock};
 use crate::{Outcome, Run, RunEntry, StateError};
@@ -82,12 +82,12 @@ impl StateDir {
     }
 
     /// Reads the history, latest run first, at most that many.
-    pub fn runs(&self, most: usize) -> Result<Vec<Run>, StateError> {
+    pub fn runs(&self, most: usize) -> Result<Recovered<Vec<Run>>, StateError> {
         self.store().runs(most)
     }
 
     /// Reads one run of the history.
-    pub fn run(&self, number: u64) -> Result<Option<Run>, StateError> {
+    pub fn run(&self, number: u64) -> Result<Recovered<Option<Run>>, StateError> {
         self.store().run_numbered(number)
     }
 
@@ -249,9 +249,12 @@ impl Writer {
     }
 
     /// Says that a run begins: what is journalled from now on belongs to it. Returns its number.
-    pub fn begin(&self, command: &str, at: Timestamp) -> u64 {
+    ///
+    /// `protection` has the items of which the run changes whether they may be deleted, also those that it is about to make:
+    /// it is journalled before anything is done, so that it holds whenever the run is cut off.
+    pub fn begin(&self, command: &str, at: Timestamp, protection: Vec<(ItemRef, bool)>) -> u64 {
         let state = self.state();
-        self.journal.begin(state.serial, command, at);
+        self.journal.begin(state.serial, command, at, protection);
         state.last_run + 1
     }
 
@@ -303,7 +306,15 @@ fn snapshot(content: Content, journalled: Option<&JournalContent>) -> Snapshot {
     let Some(journalled) = journalled else {
         return Snapshot { set, serial, place, graph, unfinished: false, damaged };
     };
-    let graph = replay(set.as_str(), Some(graph), &journalled.records);
+    let mut graph = replay(set.as_str(), Some(graph), &journalled.records);
+    for (item, protected) in &journalled.protection {
+        if let Some(slot) = graph.slot_of(item)
+            && let Some(state) = graph.state_at_mut(slot)
+        {
+            state.protect(*protected);
+            graph.touch_at(slot);
+        }
+    }
     Snapshot { set, serial, place, graph, unfinished: true, damaged }
 }
 

@@ -82,7 +82,7 @@ async fn reconcile(writer: &Writer, graph: CurrentGraph, parts: &[Part]) -> Curr
     for part in parts {
         intended.put_item(part.clone()).unwrap();
     }
-    writer.begin("apply", Timestamp::UNIX_EPOCH);
+    writer.begin("apply", Timestamp::UNIX_EPOCH, Vec::new());
     let engine = Engine::new(DefaultRegistry::new().with(Parts)).with_journal(writer.journal());
     let mut current = Some(graph);
     engine.reconcile(&mut current, Some(&intended), &Selection::all()).await.unwrap();
@@ -101,7 +101,7 @@ fn value(item: &ItemHandle) -> u32 {
 fn reading_where_nothing_was_written_finds_nothing_and_makes_nothing() {
     let dir = TempDir::new().unwrap();
     assert!(state_in(&dir).read().unwrap().is_none());
-    assert!(state_in(&dir).runs(10).unwrap().is_empty());
+    assert!(state_in(&dir).runs(10).unwrap().value.is_empty());
     assert!(!dir.path().join(".setpoint").exists());
 }
 
@@ -121,9 +121,9 @@ async fn what_was_saved_is_there_again() {
     assert_eq!(trouble.error.to_string(), "bad luck");
     let is_adopted = |name| snapshot.graph.state(&reference(name)).unwrap().ownership().is_adopted();
     assert_eq!((is_adopted("a"), is_adopted("c")), (false, true));
-    assert_eq!(state.runs(10).unwrap(), [run(1)]);
-    assert_eq!(state.run(1).unwrap(), Some(run(1)));
-    assert_eq!(state.run(2).unwrap(), None);
+    assert_eq!(state.runs(10).unwrap().value, [run(1)]);
+    assert_eq!(state.run(1).unwrap().value, Some(run(1)));
+    assert_eq!(state.run(2).unwrap().value, None);
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn a_checkpoint_writes_what_changed_and_removes_what_went() {
     let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 5), part("d", 4)]).await;
     writer.save(&graph, Some(run(2))).unwrap();
     assert_eq!(names(&state.read().unwrap().unwrap().graph), ["a=1", "b=5", "d=4"]);
-    assert_eq!(state.runs(1).unwrap(), [run(2)]);
+    assert_eq!(state.runs(1).unwrap().value, [run(2)]);
 }
 
 #[test]
@@ -217,9 +217,9 @@ async fn a_run_whose_process_ended_is_taken_over_by_the_next_writer() {
     drop(writer);
     let (writer, graph) = lock(&state);
     assert!(graph.state(&reference("c")).unwrap().is_unknown());
-    assert_eq!(writer.begin("apply", Timestamp::UNIX_EPOCH), 2);
+    assert_eq!(writer.begin("apply", Timestamp::UNIX_EPOCH, Vec::new()), 2);
     writer.save(&graph, Some(run(2))).unwrap();
-    let lost = state.run(1).unwrap().unwrap();
+    let lost = state.run(1).unwrap().value.unwrap();
     assert_eq!((lost.outcome, lost.command.as_str(), lost.entries.len()), (Outcome::Lost, "apply", 3));
     assert!(lost.entries[0].ended.is_some() && lost.entries[2].ended.is_none());
     assert!(!state.path().join("journal").exists());
@@ -373,7 +373,9 @@ async fn a_damaged_database_is_replaced_by_its_copy_with_a_word_about_it() {
         let snapshot = state.read().unwrap().unwrap();
         assert_eq!(names(&snapshot.graph), ["a=1", "b=3"], "damage {number}");
         assert!(snapshot.damaged.is_some(), "damage {number}");
-        assert_eq!(state.runs(9).unwrap(), [run(1)], "damage {number}");
+        let found = state.runs(9).unwrap();
+        assert_eq!(found.value, [run(1)], "damage {number}");
+        assert!(found.damaged.is_some(), "damage {number}");
         let (writer, graph) = lock(&state);
         assert!(writer.damaged().is_some());
         assert!(state.path().join("state.damaged").exists(), "what is damaged is kept");
@@ -382,7 +384,7 @@ async fn a_damaged_database_is_replaced_by_its_copy_with_a_word_about_it() {
         drop(writer);
         let snapshot = state.read().unwrap().unwrap();
         assert_eq!((names(&snapshot.graph), snapshot.damaged), (vec!["a=2".to_owned()], None));
-        assert_eq!(state.runs(9).unwrap().len(), 2, "the history is there too");
+        assert_eq!(state.runs(9).unwrap().value.len(), 2, "the history is there too");
     }
 }
 
@@ -431,4 +433,62 @@ async fn what_the_first_format_knew_of_adoptions_is_known() {
     writer.save(&graph, None).unwrap();
     drop(writer);
     assert!(is_adopted(), "also when it was written anew");
+}
+
+#[tokio::test]
+async fn what_a_run_protects_is_protected_although_its_process_ended() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let protected = |graph: &CurrentGraph, name: &str| graph.state(&reference(name)).unwrap().is_protected();
+    {
+        let (writer, graph) = lock(&state);
+        let mut graph = reconcile(&writer, graph, &[part("old", 1), part("free", 1)]).await;
+        let slot = graph.slot_of(&reference("free")).unwrap();
+        graph.state_at_mut(slot).unwrap().protect(true);
+        writer.save(&graph, None).unwrap();
+        let protection = vec![(reference("old"), true), (reference("new"), true), (reference("free"), false)];
+        writer.begin("apply", Timestamp::UNIX_EPOCH, protection);
+        let mut intended = Graph::new("machine");
+        for item in [part("old", 2), part("free", 1), part("new", 1)] {
+            intended.put_item(item).unwrap();
+        }
+        let engine = Engine::new(DefaultRegistry::new().with(Parts)).with_journal(writer.journal());
+        engine.reconcile(&mut Some(graph), Some(&intended), &Selection::all()).await.unwrap();
+    }
+    let seen = state.read().unwrap().unwrap().graph;
+    let (writer, taken_over) = lock(&state);
+    for graph in [&seen, &taken_over] {
+        assert_eq!(["old", "new", "free"].map(|name| protected(graph, name)), [true, true, false]);
+    }
+    writer.save(&taken_over, None).unwrap();
+    let saved = state.read().unwrap().unwrap().graph;
+    assert_eq!(["old", "new", "free"].map(|name| protected(&saved, name)), [true, true, false]);
+}
+
+#[test]
+fn a_lock_that_is_let_go_within_a_moment_is_no_error() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let first = lock(&state);
+    let ending = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        drop(first);
+    });
+    state.lock("machine", "apply", Duration::ZERO).unwrap();
+    ending.join().unwrap();
+}
+
+#[test]
+fn a_lock_that_only_a_child_of_an_ended_process_holds_is_waited_for() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let first = lock(&state);
+    // As if the process that wrote itself there were gone: no process has this number.
+    fs::write(state.path().join("lock"), "2147483647 apply\n").unwrap();
+    let child = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(1));
+        drop(first);
+    });
+    state.lock("machine", "apply", Duration::ZERO).unwrap();
+    child.join().unwrap();
 }

@@ -206,11 +206,7 @@ pub(super) const PAGES: &[Page] = &[
             Example("Show what the latest run did:", "setpoint show"),
             Example("Show the third one:", "setpoint show 3"),
         ],
-        exit: &[
-            Exit(0, "The run was shown."),
-            Exit(1, "There is no such run, or an error was reported."),
-            USAGE,
-        ],
+        exit: &[Exit(0, "The run was shown."), Exit(1, "An error was reported."), USAGE],
         files: STATE_FILES,
     },
     Page {
@@ -450,8 +446,10 @@ const COPY: File = File(
     ".setpoint/state.last",
     "A copy of it, used where it is damaged; that one is then kept as state.damaged.",
 );
-const RUNTIME: File =
-    File(".setpoint/run/", "The logs of processes that name none, and which process is whose.");
+const RUNTIME: File = File(
+    ".setpoint/run/",
+    "The logs of processes that name none, and the originals of adopted files, which `destroy` puts back.",
+);
 const JOURNAL: File = File(".setpoint/journal", "The run under way; the next run goes on from it.");
 const LOCK: File = File(".setpoint/lock", "Held by the command that writes.");
 const SET: &[File] = &[MANIFESTS, STATE, DATABASE, COPY, JOURNAL, LOCK, RUNTIME];

@@ -44,6 +44,33 @@ fn watch_saves_later_what_it_could_not_save_on_a_full_disk() {
     assert!(plan.contains("nothing to do"), "{plan}");
 }
 
+/// Fills a file system, in smaller and smaller pieces.
+fn fill(path: &std::path::Path) {
+    let mut filler = fs::File::create(path).unwrap();
+    for size in [65536, 4096, 1] {
+        while std::io::Write::write_all(&mut filler, &vec![0; size]).is_ok() {}
+    }
+}
+
+#[test]
+fn watch_says_that_the_journal_has_no_room_and_goes_on_when_it_has() {
+    need!(part::root("a file system of a given size"));
+    let (sandbox, _mounted) = with_small_state("files:\n  f: {content: x}\n");
+    let state = &["--state", "small/state"][..];
+    let mut watching = sandbox.start(&[&["watch"], state].concat());
+    eventually("that is saved", || {
+        sandbox.run(&[&["history"], state].concat()).out().contains("1 operation")
+    });
+    fill(&sandbox.path("small/filler"));
+    sandbox.declare("files:\n  f: {content: x}\n  g: {content: x}\n");
+    watching.until("it is tried again in");
+    assert!(!sandbox.path("g").exists(), "nothing is begun that is not journalled");
+    fs::remove_file(sandbox.path("small/filler")).unwrap();
+    eventually("it goes on", || sandbox.path("g").exists());
+    watching.signal(Signal::SIGTERM);
+    assert_eq!(watching.wait(), 0, "{}", watching.log());
+}
+
 #[test]
 fn a_state_that_can_not_be_written_says_what_to_look_at_and_not_to_move_it_away() {
     need!(part::root("a file system of a given size"));
@@ -51,12 +78,7 @@ fn a_state_that_can_not_be_written_says_what_to_look_at_and_not_to_move_it_away(
     let state = &["--state", "small/state"][..];
     sandbox.ok(&[&["apply", "--yes"], state].concat());
     sandbox.declare("files:\n  f: {content: y}\n");
-    // As long as there is room, in smaller and smaller pieces.
-    let mut filler = fs::File::create(sandbox.path("small/filler")).unwrap();
-    for size in [65536, 4096, 1] {
-        while std::io::Write::write_all(&mut filler, &vec![0; size]).is_ok() {}
-    }
-    drop(filler);
+    fill(&sandbox.path("small/filler"));
     let failed = sandbox.run(&[&["apply", "--yes"], state].concat());
     assert_eq!(failed.code(), 1, "{}", failed.out());
     assert!(failed.err().contains("see that the disk has room"), "{}{}", failed.out(), failed.err());

@@ -182,6 +182,64 @@ fn neither_a_manifest_nor_the_state_is_anyones_item() {
 }
 
 #[test]
+fn the_state_is_no_ones_item_by_way_of_a_link_either() {
+    let sandbox = Sandbox::new(
+        "symlinks: {l: {target: .setpoint}}\nfiles: {l/state.redb: {content: x, adopt: true}}\n",
+    );
+    for args in [&["validate"][..], &["plan"], &["apply", "--yes"]] {
+        let refused = sandbox.run(args);
+        assert_ne!(refused.code(), 0, "{args:?}: {}", refused.out());
+        assert!(refused.err().contains("in the directory of the state"), "{args:?}: {}", refused.err());
+    }
+    // The first run, when there is no state yet, through a link to the directory of the manifest.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let link = elsewhere.path().join("link");
+    symlink(sandbox.root(), &link).unwrap();
+    sandbox.declare("files: {.setpoint/mine: {content: x}}\n");
+    let manifest = link.join("site.yaml");
+    let refused = sandbox.run(&["apply", "--yes", "-f", manifest.to_str().unwrap()]);
+    assert!(refused.err().contains("in the directory of the state"), "{}{}", refused.out(), refused.err());
+    // A link that leads there is no item in there.
+    sandbox.declare("symlinks: {l: {target: .setpoint}}\n");
+    sandbox.ok(&["apply", "--yes"]);
+}
+
+#[test]
+fn a_manifest_that_another_one_declares_as_a_file_is_refused_and_nothing_is_deleted() {
+    let sandbox = Sandbox::new("files: {a: {content: a}}\n");
+    sandbox.write("b.yaml", "files: {b: {content: b}}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare("files: {a: {content: a}, b.yaml: {content: 'files: {}', adopt: true}}\n");
+    for args in [&["validate"][..], &["plan"], &["apply", "--yes"]] {
+        let refused = sandbox.run(args);
+        assert_ne!(refused.code(), 0, "{args:?}: {}", refused.out());
+        assert!(refused.err().contains("this manifest is declared as a file"), "{args:?}: {}", refused.err());
+    }
+    assert_eq!((sandbox.read("a"), sandbox.read("b")), ("a".to_owned(), "b".to_owned()));
+}
+
+#[test]
+fn what_can_not_be_read_counts_as_failed() {
+    let sandbox = Sandbox::new("files: {a: {content: a}, b: {content: a}}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    fs::remove_file(sandbox.path("a")).unwrap();
+    fs::create_dir(sandbox.path("a")).unwrap();
+    sandbox.declare("files: {a: {content: b}, b: {content: b}}\n");
+    let applied = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(applied.code(), 1);
+    assert!(applied.out().contains("1 modified, 1 failed"), "{}", applied.out());
+    assert!(
+        sandbox.ok(&["history"]).lines().next().unwrap().contains(" failed "),
+        "{}",
+        sandbox.ok(&["history"])
+    );
+    sandbox.declare("files: {a: {content: b}, b: {content: c}}\n");
+    let applied = sandbox.run(&["apply", "--yes", "--json"]);
+    let data: serde_json::Value = serde_json::from_str(&applied.out()).unwrap();
+    assert_eq!(data["run"]["outcome"], "failed", "{data}");
+}
+
+#[test]
 fn mending_a_state_that_is_not_there_makes_none() {
     let sandbox = Sandbox::new("files:\n  f: {content: x}\n");
     for args in [
@@ -225,7 +283,7 @@ fn what_is_taken_over_is_shown_with_its_difference_and_is_as_it_was_in_the_end()
     fs::set_permissions(sandbox.path("motd"), fs::Permissions::from_mode(0o640)).unwrap();
     symlink("elsewhere", sandbox.path("link")).unwrap();
     let plan = sandbox.ok(&["plan"]);
-    assert!(plan.contains("it is there already, and is taken over"), "{plan}");
+    assert!(plan.contains("it exists and is adopted"), "{plan}");
     assert!(plan.contains("-theirs") && plan.contains("+ours"), "{plan}");
     assert!(!plan.contains("not there"), "{plan}");
     sandbox.ok(&["apply", "--yes"]);

@@ -2,11 +2,17 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 #[cfg(feature = "host")]
+mod adopting;
+#[cfg(feature = "host")]
 mod alone;
+#[cfg(feature = "host")]
+mod causes;
 #[cfg(feature = "host")]
 mod change;
 #[cfg(feature = "composite")]
 mod composite;
+#[cfg(feature = "host")]
+mod damaged;
 #[cfg(feature = "host")]
 mod demo;
 #[cfg(feature = "host")]
@@ -31,6 +37,8 @@ mod processes;
 #[cfg(feature = "host")]
 mod progress;
 #[cfg(feature = "host")]
+mod protection;
+#[cfg(feature = "host")]
 mod release;
 #[cfg(feature = "host")]
 mod replaced;
@@ -42,6 +50,8 @@ mod service;
 mod transcript;
 #[cfg(feature = "host")]
 mod usage;
+#[cfg(feature = "host")]
+mod watching;
 
 use std::path::Path;
 use std::process::{Command, Output};

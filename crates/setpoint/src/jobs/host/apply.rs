@@ -137,9 +137,7 @@ pub(crate) fn clean_up(
     intended: Option<&Graph>,
     report: Report,
 ) -> Result<(), CliError> {
-    if let Some(why) = writer.damaged() {
-        report.warn(&set::damage(why));
-    }
+    set::report_damage(writer.damaged(), report);
     let removed = host.sweep(writer.in_flight()).map_err(|error| Error::Sweep(error.to_string()))?;
     for path in removed {
         report.detail(|| format!("removed {}, which a run that was cut off had left", path.display()));
@@ -273,8 +271,8 @@ impl PendingChange<'_> {
         if !self.json {
             print(&super::print::preview(&preview, &current, *intended))?;
         }
-        let protects = protect::remember(&set.manifest, &mut current);
         if preview.plan.is_empty() {
+            let protects = protect::remember(&set.manifest, &mut current);
             // What was found on the host is worth remembering all the same.
             let news = protects || !preview.drift.is_empty() || !self.renamed.is_empty();
             if news || self.writer.has_taken_over() {
@@ -319,6 +317,7 @@ impl PendingChange<'_> {
             manifest: &self.set.manifest,
             writer: &self.writer,
             details,
+            unreadable: self.unreadable.len(),
             report: self.report,
         };
         runtime.block_on(running.carry_out(&mut current, self.intended, &self.selection))

@@ -18,6 +18,11 @@ pub(crate) struct Difference {
     pub(crate) new: Option<Value>,
 }
 
+/// The words for lines that are not shown.
+pub(crate) fn more_lines(count: usize) -> String {
+    if count == 1 { "… 1 more line".to_owned() } else { format!("… {count} more lines") }
+}
+
 /// A value as it may be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Value {
@@ -79,7 +84,7 @@ impl Value {
         let mut lines = vec![format!("{name}:")];
         lines.extend(self.text.lines().take(LINES_SHOWN).map(|line| format!("  | {line}")));
         if count > LINES_SHOWN {
-            lines.push(format!("  … {} more lines", count - LINES_SHOWN));
+            lines.push(format!("  {}", more_lines(count - LINES_SHOWN)));
         }
         lines
     }

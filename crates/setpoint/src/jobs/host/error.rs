@@ -260,7 +260,7 @@ impl Reportable for Error {
 
     fn is_passing(&self) -> bool {
         use setpoint_state::StateError::{Busy, Database, File};
-        matches!(self, Self::State(Busy { .. } | Database { .. } | File { .. }))
+        matches!(self, Self::State(Busy { .. } | Database { .. } | File { .. }) | Self::Journal(_))
     }
 
     fn hint(&self) -> Option<&'static str> {

@@ -5,14 +5,14 @@ use std::fmt::Write;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use setpoint_engine::{CurrentGraph, Engine, Explanation, Operation, Selection, condition};
+use setpoint_engine::{ConditionKind, CurrentGraph, Engine, Explanation, Operation, Selection, condition};
 use setpoint_graph::{Graph, ItemHandle, ItemRef};
 use setpoint_host::{Directory, Started, registry};
 
 use super::args::ExplainArgs;
 use super::set::{self, Set, is_adopted};
 use crate::error::CliError;
-use crate::report::{print, print_json};
+use crate::report::{Report, print, print_json};
 use crate::service::runtime;
 
 #[derive(Debug, Serialize)]
@@ -52,6 +52,9 @@ struct Needed {
     /// How that stands; none if nobody knows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     condition: Option<String>,
+    /// The verb of a sentence that says so.
+    #[serde(skip)]
+    verb: &'static str,
 }
 
 /// The last operation on an item that the history has.
@@ -70,9 +73,9 @@ struct LastChange {
 /// How many runs are looked through for the last change.
 const RUNS: usize = 200;
 
-pub(crate) fn run(args: &ExplainArgs) -> Result<u8, CliError> {
+pub(crate) fn run(args: &ExplainArgs, report: Report) -> Result<u8, CliError> {
     let mut set = Set::load(&args.set)?;
-    let mut snapshot = set.read_state()?;
+    let mut snapshot = set.read_state(report)?;
     let host = set.host(&snapshot.graph)?;
     set.adjust(&host, &mut snapshot.graph)?;
     let engine = Engine::new(registry(&host));
@@ -133,9 +136,9 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<u8, CliError> {
     if let Some(pid) = pid {
         let _ = writeln!(text, "  it runs as process {pid}");
     }
-    for Needed { item, reason, condition } in &needs {
-        let how = condition.as_ref().map_or_else(|| "is unknown".to_owned(), |how| format!("is {how}"));
-        let _ = writeln!(text, "  needs {item}, which {how}: {reason}");
+    for Needed { item, reason, condition, verb } in &needs {
+        let how = condition.as_deref().unwrap_or("unknown");
+        let _ = writeln!(text, "  needs {item}, which {verb} {how}: {reason}");
     }
     if !needed_by.is_empty() {
         let _ = writeln!(text, "  is needed by {}", needed_by.join(", "));
@@ -159,11 +162,13 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<u8, CliError> {
 /// What an item needs, as it is declared, or else as it is.
 fn needs(current: &CurrentGraph, intended: &Graph, item: &ItemRef) -> Vec<Needed> {
     let Some(value) = intended.item(item).or_else(|| current.item(item)) else { return Vec::new() };
+    let how = |target| condition(current, intended, target).map(|condition| condition.kind);
     let needed = value.dependencies().iter().flat_map(|dependency| {
         dependency.targets().iter().map(|target| Needed {
             item: target.to_string(),
             reason: dependency.description().to_owned(),
-            condition: condition(current, intended, target).map(|condition| condition.kind.to_string()),
+            condition: how(target).map(|kind| kind.to_string()),
+            verb: how(target).map_or("is", ConditionKind::verb),
         })
     });
     needed.collect()
@@ -181,7 +186,7 @@ fn needed_by(current: &CurrentGraph, intended: &Graph, item: &ItemRef) -> Vec<St
 
 /// What was done to an item last.
 fn last_change(set: &Set, item: &ItemRef) -> Result<Option<LastChange>, CliError> {
-    let runs = set.state.runs(RUNS)?;
+    let runs = set.state.runs(RUNS)?.value;
     Ok(runs.iter().find_map(|run| {
         let mut of_it = run
             .entries

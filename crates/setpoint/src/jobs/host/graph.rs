@@ -28,7 +28,7 @@ pub(crate) fn run(args: &GraphArgs, report: Report) -> Result<u8, CliError> {
 }
 
 fn transition(set: &mut Set, report: Report) -> Result<Drawing, CliError> {
-    let mut snapshot = set.read_state()?;
+    let mut snapshot = set.read_state(report)?;
     let host = set.host(&snapshot.graph)?;
     set.adjust(&host, &mut snapshot.graph)?;
     let engine = Engine::new(registry(&host)).retrying_now();

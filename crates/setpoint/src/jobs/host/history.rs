@@ -3,16 +3,17 @@
 use std::fmt::Write;
 
 use setpoint_engine::Operation;
-use setpoint_state::{Run, RunDrift, RunEntry};
+use setpoint_state::{Recovered, Run, RunDrift, RunEntry};
 
 use super::args::{HistoryArgs, ShowArgs};
 use super::error::Error;
-use super::set::state_of;
+use super::set::{report_damage, state_of};
 use crate::error::CliError;
-use crate::report::{print, print_json};
+use crate::report::{Report, print, print_json};
 
-pub(crate) fn list(args: &HistoryArgs) -> Result<u8, CliError> {
-    let runs = state_of(&args.set).runs(args.limit.get())?;
+pub(crate) fn list(args: &HistoryArgs, report: Report) -> Result<u8, CliError> {
+    let Recovered { value: runs, damaged } = state_of(&args.set).runs(args.limit.get())?;
+    report_damage(damaged.as_deref(), report);
     if args.json {
         runs.iter().try_for_each(print_json)?;
         return Ok(0);
@@ -28,12 +29,16 @@ pub(crate) fn list(args: &HistoryArgs) -> Result<u8, CliError> {
     Ok(0)
 }
 
-pub(crate) fn show(args: &ShowArgs) -> Result<u8, CliError> {
+pub(crate) fn show(args: &ShowArgs, report: Report) -> Result<u8, CliError> {
     let state = state_of(&args.set);
-    let run = match args.run {
-        Some(number) => state.run(number)?.ok_or(Error::NoSuchRun(number))?,
-        None => state.runs(1)?.into_iter().next().ok_or(Error::NoRun)?,
+    let (run, damaged) = if let Some(number) = args.run {
+        let Recovered { value, damaged } = state.run(number)?;
+        (value.ok_or(Error::NoSuchRun(number))?, damaged)
+    } else {
+        let Recovered { value, damaged } = state.runs(1)?;
+        (value.into_iter().next().ok_or(Error::NoRun)?, damaged)
     };
+    report_damage(damaged.as_deref(), report);
     if args.json {
         print_json(&run)?;
         return Ok(0);
@@ -49,7 +54,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<u8, CliError> {
         }
     }
     if !run.drift.is_empty() && !run.entries.is_empty() {
-        text.push_str("  Done about it, and beside it:\n");
+        text.push_str("  Operations:\n");
     }
     for entry in &run.entries {
         let reason = entry.reason.as_ref().map_or_else(String::new, |reason| format!("  {reason}"));
@@ -76,7 +81,7 @@ fn headline(run: &Run) -> String {
     )
 }
 
-fn operations(count: usize) -> String {
+pub(crate) fn operations(count: usize) -> String {
     if count == 1 { "1 operation".to_owned() } else { format!("{count} operations") }
 }
 

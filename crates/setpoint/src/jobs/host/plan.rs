@@ -20,9 +20,7 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
     let (mut set, mut snapshot, ahead) = ahead::load(&args.set, args.change.refresh)?;
     set.report_foreign(report);
     report.detail(|| format!("{}: {} declared", set.name(), counted(set.manifest.len())));
-    if let Some(why) = &snapshot.damaged {
-        report.warn(&set::damage(why));
-    }
+    set::report_damage(snapshot.damaged.as_deref(), report);
     if snapshot.unfinished {
         report.warn("a run is under way, or was cut off: the plan is of what it has done so far");
     }

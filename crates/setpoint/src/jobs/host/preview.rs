@@ -130,7 +130,7 @@ pub(crate) fn preview(
     let mut there = BTreeMap::new();
     for (operation, reading) in operations.into_iter().zip(readings) {
         operation.code = Some(ReasonCode::TakenOver);
-        operation.reason = String::from("it is there already, and is taken over; in the end it is as it was");
+        operation.reason = String::from("it exists and is adopted; `destroy` restores the original");
         if let Ok(Observed::Present(found)) = reading.observed {
             operation.detail =
                 changes(Some(&found), Some(&reading.was)).iter().map(Difference::data).collect();

@@ -27,9 +27,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 pub(crate) struct Progress {
     total: usize,
     done: AtomicUsize,
+    reminder: Reminder,
+}
+
+/// Says which operations still run.
+#[derive(Debug)]
+pub(crate) struct Reminder {
     running: Arc<Running>,
-    /// Says what still runs; a thread of its own, as operations may keep the others busy.
-    reminder: Option<JoinHandle<()>>,
+    /// A thread of its own, as operations may keep the others busy.
+    thread: Option<JoinHandle<()>>,
 }
 
 /// The operations that run.
@@ -74,15 +80,14 @@ impl Running {
     }
 
     /// Says what still runs until the run is over.
-    fn remind(&self) {
+    fn remind(&self, say: impl Fn(&ItemRef, Operation, Duration)) {
         let mut operations = self.lock();
         while !operations.is_over {
             let now = Instant::now();
             for (item, started) in &mut operations.by_item {
                 if let Some(elapsed) = started.due(now) {
                     started.reminders += 1;
-                    // A line that can't be written stops nothing.
-                    let _ = print(&still_running(item, started.operation, elapsed));
+                    say(item, started.operation, elapsed);
                 }
             }
             let waited = self.ended.wait_timeout(operations, LOOK_EVERY);
@@ -91,45 +96,67 @@ impl Running {
     }
 }
 
-fn still_running(item: &ItemRef, operation: Operation, elapsed: Duration) -> String {
+/// The words for an operation that still runs.
+pub(crate) fn still_running(item: &ItemRef, operation: Operation, elapsed: Duration) -> String {
     let operation = match operation {
         Operation::Create | Operation::Modify if *item.kind() == Command::KIND => "apply".to_owned(),
         Operation::Delete if *item.kind() == Command::KIND => "undo".to_owned(),
         operation => operation.to_string(),
     };
-    format!("  … {item}: {operation} has been running for {} s\n", elapsed.as_secs())
+    format!("… {item}: {operation} has been running for {} s", elapsed.as_secs())
 }
 
 impl Progress {
     pub(crate) fn new(total: usize) -> Arc<Self> {
-        let running = Arc::new(Running::default());
-        let reminded = Arc::clone(&running);
-        // Without a thread for it, no operation is named.
-        let reminder = std::thread::Builder::new().spawn(move || reminded.remind()).ok();
-        Arc::new(Self { total, done: AtomicUsize::new(0), running, reminder })
+        let reminder = Reminder::new(|item, operation, elapsed| {
+            // A line that can't be written stops nothing.
+            let _ = print(&format!("  {}\n", still_running(item, operation, elapsed)));
+        });
+        Arc::new(Self { total, done: AtomicUsize::new(0), reminder })
     }
 }
 
-impl Drop for Progress {
+impl Reminder {
+    /// Lets someone say of each operation that runs for long how long that has been.
+    pub(crate) fn new(say: impl Fn(&ItemRef, Operation, Duration) + Send + 'static) -> Self {
+        let running = Arc::new(Running::default());
+        let reminded = Arc::clone(&running);
+        // Without a thread for it, no operation is named.
+        let thread = std::thread::Builder::new().spawn(move || reminded.remind(say)).ok();
+        Self { running, thread }
+    }
+
+    /// An operation begins.
+    pub(crate) fn begin(&self, operation: Operation, item: &ItemRef) {
+        let started = Started { operation, at: Instant::now(), reminders: 0 };
+        self.running.lock().by_item.insert(item.clone(), started);
+    }
+
+    /// An operation has ended.
+    pub(crate) fn end(&self, item: &ItemRef) {
+        self.running.lock().by_item.remove(item);
+    }
+}
+
+impl Drop for Reminder {
     fn drop(&mut self) {
         self.running.lock().is_over = true;
         self.running.ended.notify_all();
-        if let Some(reminder) = self.reminder.take() {
+        if let Some(thread) = self.thread.take() {
             // It does not panic, and nothing is lost if it did.
-            let _ = reminder.join();
+            let _ = thread.join();
         }
     }
 }
 
 impl Hooks for Progress {
     fn before(&self, operation: Operation, item: &ItemHandle) -> Result<(), OpError> {
-        let started = Started { operation, at: Instant::now(), reminders: 0 };
-        self.running.lock().by_item.insert(item.reference().clone(), started);
+        self.reminder.begin(operation, item.reference());
         Ok(())
     }
 
     fn after(&self, entry: &LogEntry) {
-        self.running.lock().by_item.remove(entry.item().reference());
+        self.reminder.end(entry.item().reference());
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         let one_by_one = self.total <= SHOWN_ONE_BY_ONE || entry.error().is_some();
         // A line that can't be written stops nothing: the run goes on, and is remembered.
@@ -172,15 +199,15 @@ mod tests {
         let took = Duration::from_millis(2100);
         assert_eq!(
             still_running(&item("command"), Operation::Modify, took),
-            "  … command/migrate: apply has been running for 2 s\n"
+            "… command/migrate: apply has been running for 2 s"
         );
         assert_eq!(
             still_running(&item("command"), Operation::Delete, took),
-            "  … command/migrate: undo has been running for 2 s\n"
+            "… command/migrate: undo has been running for 2 s"
         );
         assert_eq!(
             still_running(&item("process"), Operation::Create, took),
-            "  … process/migrate: create has been running for 2 s\n"
+            "… process/migrate: create has been running for 2 s"
         );
     }
 }

@@ -8,18 +8,24 @@ use setpoint_plan::{Action, Plan};
 use super::error::Error;
 use crate::error::CliError;
 
-/// Remembers what is protected; says whether that is news. A declaration that stands without `prevent_destroy` ends the
-/// protection, one that is gone does not.
+/// What is to be remembered, and is not yet, of what may be deleted. A declaration that stands without `prevent_destroy` ends
+/// the protection, one that is gone does not.
+pub(crate) fn changes(manifest: &Manifest, current: &CurrentGraph) -> Vec<(ItemRef, bool)> {
+    let is_protected = |item| current.state(item).is_some_and(ItemState::is_protected);
+    let declared = manifest.all_declared().map(|(item, declared)| (item, declared.prevent_destroy));
+    let changes = declared.filter(|(item, protected)| is_protected(item) != *protected);
+    changes.map(|(item, protected)| (item.clone(), protected)).collect()
+}
+
+/// Remembers what is protected of what is there; says whether that is news.
 pub(crate) fn remember(manifest: &Manifest, current: &mut CurrentGraph) -> bool {
     let mut changed = false;
-    for (item, declared) in manifest.all_declared() {
-        let Some(slot) = current.slot_of(item) else { continue };
+    for (item, protected) in changes(manifest, current) {
+        let Some(slot) = current.slot_of(&item) else { continue };
         let Some(state) = current.state_at_mut(slot) else { continue };
-        if state.is_protected() != declared.prevent_destroy {
-            state.protect(declared.prevent_destroy);
-            current.touch_at(slot);
-            changed = true;
-        }
+        state.protect(protected);
+        current.touch_at(slot);
+        changed = true;
     }
     changed
 }

@@ -22,6 +22,8 @@ use crate::service::Signals;
 pub(crate) struct Done {
     pub(crate) status: Status,
     pub(crate) run: Run,
+    /// How many items could not be read, and were left as they are.
+    pub(crate) unreadable: usize,
 }
 
 /// Something that failed, as data.
@@ -55,6 +57,8 @@ pub(crate) struct Running<'a> {
     pub(crate) writer: &'a Writer,
     /// What is to be remembered of it.
     pub(crate) details: RunDetails,
+    /// How many items could not be read: each counts as failed.
+    pub(crate) unreadable: usize,
     pub(crate) report: Report,
 }
 
@@ -67,12 +71,13 @@ impl Running<'_> {
         intended: Option<&Graph>,
         selection: &Selection,
     ) -> Result<Done, CliError> {
-        let Self { command, engine, host, manifest, writer, details, report } = self;
+        let Self { command, engine, host, manifest, writer, details, unreadable, report } = self;
         if let Some(current) = current {
             checkpoint(host, writer, current)?;
         }
         let started = Timestamp::now();
-        let number = writer.begin(command, started);
+        let protection = current.as_ref().map(|current| protect::changes(manifest, current));
+        let number = writer.begin(command, started, protection.unwrap_or_default());
         let (drain, cancel) = (CancellationToken::new(), CancellationToken::new());
         let engine = engine.with_journal(writer.journal()).draining_on(drain.clone());
         let signals = Signals::new()?;
@@ -82,7 +87,7 @@ impl Running<'_> {
         let status = status?;
         let outcome = match status.interruption() {
             Some(Interruption::Cancelled) => Outcome::Cancelled,
-            _ if status.result().is_ok() => Outcome::Done,
+            _ if status.result().is_ok() && unreadable == 0 => Outcome::Done,
             _ => Outcome::Failed,
         };
         let run = Run {
@@ -104,7 +109,7 @@ impl Running<'_> {
                 writer.save(current, None)?;
             }
         }
-        Ok(Done { status, run })
+        Ok(Done { status, run, unreadable })
     }
 }
 
@@ -170,7 +175,7 @@ pub(crate) fn summary(done: &Done) -> String {
             parts.push(format!("{count} {counted}"));
         }
     }
-    let failed = entries.iter().filter(|entry| entry.error().is_some()).count();
+    let failed = entries.iter().filter(|entry| entry.error().is_some()).count() + done.unreadable;
     if failed > 0 {
         parts.push(format!("{failed} failed"));
     }

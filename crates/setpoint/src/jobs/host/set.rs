@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use setpoint_engine::{CurrentGraph, Engine, Presence, Selection};
 use setpoint_graph::{Edge, Graph, ItemRef, ItemTypes, SlotId, State};
-use setpoint_host::{Directory, Host, HostOptions, Manifest, item_types, registry};
+use setpoint_host::{Diagnostic, Directory, Host, HostOptions, Manifest, item_types, registry};
 use setpoint_state::{Snapshot, StateDir, Writer};
 
 use super::args::{ChangeArgs, LockArgs, PlaceArgs, SetArgs};
@@ -29,23 +29,18 @@ pub(crate) struct Set {
 
 impl Set {
     pub(crate) fn load(args: &SetArgs) -> Result<Self, CliError> {
-        Self::of(load_manifest(args)?, args)
+        Ok(Self::of(load_manifest(args)?, args))
     }
 
     /// Loads a set of which things are only removed: what files would hold is not needed for that.
     pub(crate) fn load_to_remove(args: &SetArgs) -> Result<Self, CliError> {
         let manifest = setpoint_host::load_without_contents(&args.at.file, &args.var);
-        Self::of(manifest.map_err(Error::Manifest)?, args)
+        let manifest = manifest.and_then(|manifest| apart_from_state(manifest, &args.at));
+        Ok(Self::of(manifest.map_err(Error::Manifest)?, args))
     }
 
-    fn of(manifest: Manifest, args: &SetArgs) -> Result<Self, CliError> {
-        let state = state_of(&args.at);
-        let wrong = manifest.inside(state.path(), "the state");
-        if wrong.is_empty() {
-            Ok(Self { manifest, state, digest: None })
-        } else {
-            Err(Error::Manifest(wrong).into())
-        }
+    fn of(manifest: Manifest, args: &SetArgs) -> Self {
+        Self { manifest, state: state_of(&args.at), digest: None }
     }
 
     /// The digest of all that is declared: it changes with the manifests, with what they refer to, and with what is set of
@@ -72,9 +67,11 @@ impl Set {
         }
     }
 
-    /// What is known, also beside another command that writes.
-    pub(crate) fn read_state(&self) -> Result<Snapshot, CliError> {
-        self.own(self.state.read()?)
+    /// What is known, also beside another command that writes. Says so where it is not the last state.
+    pub(crate) fn read_state(&self, report: Report) -> Result<Snapshot, CliError> {
+        let snapshot = self.own(self.state.read()?)?;
+        report_damage(snapshot.damaged.as_deref(), report);
+        Ok(snapshot)
     }
 
     /// The state of another set, or of another root, is refused.
@@ -147,7 +144,15 @@ pub(crate) fn runtime_directory(state: &StateDir) -> PathBuf {
 
 /// Loads manifests; all that is wrong with them is one error.
 pub(crate) fn load_manifest(args: &SetArgs) -> Result<Manifest, CliError> {
-    setpoint_host::load_with(&args.at.file, &args.var).map_err(|errors| Error::Manifest(errors).into())
+    let manifest = setpoint_host::load_with(&args.at.file, &args.var);
+    let manifest = manifest.and_then(|manifest| apart_from_state(manifest, &args.at));
+    manifest.map_err(|errors| Error::Manifest(errors).into())
+}
+
+/// Refuses manifests that declare something in the directory of the state.
+pub(crate) fn apart_from_state(manifest: Manifest, args: &PlaceArgs) -> Result<Manifest, Vec<Diagnostic>> {
+    let wrong = manifest.inside(state_of(args).path(), "the state");
+    if wrong.is_empty() { Ok(manifest) } else { Err(wrong) }
 }
 
 /// The state beside the manifests, or where it was asked for.
@@ -273,9 +278,13 @@ fn reach<'a, 'g, S: State, E: Iterator<Item = &'g Edge>>(
     found
 }
 
-/// The warning for a state that is not the last one.
-pub(crate) fn damage(why: &str) -> String {
-    format!("{why}; what it held when it was last copied is used instead, and the host is read all the same")
+/// Warns of a state that is not the last one.
+pub(crate) fn report_damage(why: Option<&str>, report: Report) {
+    if let Some(why) = why {
+        report.warn(&format!(
+            "{why}; what it held when it was last copied is used instead, and the host is read all the same"
+        ));
+    }
 }
 
 /// Whether an item was there before, and is only looked after.

@@ -16,7 +16,7 @@ use super::args::{LockArgs, PlaceArgs, SetArgs, StateCommand};
 use super::changes::MASKED;
 use super::error::{Error, nearest};
 use super::rename::{self, Renamed};
-use super::set::{Set, is_adopted, is_there, not_remembered, state_of};
+use super::set::{Set, is_adopted, is_there, not_remembered, report_damage, state_of};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
 use crate::service::runtime;
@@ -34,8 +34,8 @@ struct Listed<'a> {
 
 pub(crate) fn run(command: &StateCommand, report: Report) -> Result<u8, CliError> {
     match command {
-        StateCommand::List { set, json } => list(set, *json),
-        StateCommand::Show { item, set, json, show_secrets } => show(item, set, *json, *show_secrets),
+        StateCommand::List { set, json } => list(set, *json, report),
+        StateCommand::Show { item, set, json, show_secrets } => show(item, set, *json, *show_secrets, report),
         StateCommand::Rm { items, set, lock } => remove(items, set, *lock),
         StateCommand::Mv { from, to, set, lock } => rename(from, to, set, *lock),
         StateCommand::Unprotect { items, set, lock } => unprotect(items, set, *lock),
@@ -45,8 +45,9 @@ pub(crate) fn run(command: &StateCommand, report: Report) -> Result<u8, CliError
     }
 }
 
-fn list(args: &PlaceArgs, json: bool) -> Result<u8, CliError> {
+fn list(args: &PlaceArgs, json: bool, report: Report) -> Result<u8, CliError> {
     let Some(snapshot) = state_of(args).read()? else { return Ok(0) };
+    report_damage(snapshot.damaged.as_deref(), report);
     let mut text = String::new();
     for node in snapshot.graph.items() {
         let item = node.reference();
@@ -93,8 +94,15 @@ fn remarks(node: &Node<'_, ItemState>, adopted: bool) -> String {
     if remarks.is_empty() { String::new() } else { format!("  ({})", remarks.join("; ")) }
 }
 
-fn show(item: &ItemRef, args: &PlaceArgs, json: bool, show_secrets: bool) -> Result<u8, CliError> {
+fn show(
+    item: &ItemRef,
+    args: &PlaceArgs,
+    json: bool,
+    show_secrets: bool,
+    report: Report,
+) -> Result<u8, CliError> {
     let snapshot = state_of(args).read()?.ok_or_else(|| not_remembered(item, None))?;
+    report_damage(snapshot.damaged.as_deref(), report);
     let node = snapshot.graph.node_of(item).ok_or_else(|| not_remembered(item, Some(&snapshot.graph)))?;
     let adopted = is_adopted(&snapshot.graph, item);
     let started = node.state().and_then(Started::of);

@@ -6,7 +6,7 @@ use setpoint_host::Diagnostic;
 use super::args::{PlaceArgs, ValidateArgs};
 use super::error::{DiagnosticView, Error};
 use super::print::counted;
-use super::set::state_of;
+use super::set::apart_from_state;
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
 
@@ -21,13 +21,10 @@ struct Verdict<'a> {
 }
 
 pub(crate) fn run(args: &ValidateArgs, report: Report) -> Result<u8, CliError> {
-    match setpoint_host::load_with(&args.file, &args.var) {
+    let place = PlaceArgs { file: args.file.clone(), state: None };
+    let loaded = setpoint_host::load_with(&args.file, &args.var);
+    match loaded.and_then(|manifest| apart_from_state(manifest, &place)) {
         Ok(manifest) => {
-            let state = state_of(&PlaceArgs { file: args.file.clone(), state: None });
-            let wrong = manifest.inside(state.path(), "the state");
-            if !wrong.is_empty() {
-                return refuse(&wrong, args.json);
-            }
             for (item, account) in manifest.unknown_accounts() {
                 report.warn(&format!("{item}: {account} on this host"));
             }

@@ -16,27 +16,29 @@ mod systemd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use setpoint_engine::{CurrentGraph, Engine, Refreshed, Selection};
+use setpoint_engine::{CurrentGraph, Engine, Interruption, Refreshed, Selection};
 use setpoint_graph::ItemRef;
 use setpoint_host::{Host, Manifest, ProcessEnds, registry};
+use setpoint_plan::Plan;
 use setpoint_state::Writer;
 
 use super::args::{SetArgs, WatchArgs};
 use super::details::RunDetails;
 use super::error::Error;
+use super::history::operations;
 use super::preview::{self, DriftView};
 use super::print::counted;
 use super::rename;
 use super::run::Running;
-use super::set::{Set, add_parents, load_manifest};
+use super::set::{Set, add_parents, load_manifest, report_damage};
 use super::{moves, protect};
 use crate::error::CliError;
 use crate::report::Report;
 use crate::service::{Signals, runtime};
-use events::EventWriter;
+use events::{EventWriter, OperationEvents};
 use follow::{Changed, Follower};
 use systemd::Systemd;
 
@@ -53,8 +55,25 @@ pub(crate) fn run(args: &WatchArgs, report: Report) -> Result<u8, CliError> {
 }
 
 /// After something that may pass, such as a full disk, it is tried again after so long, and twice as long each time.
-const FIRST_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
-const LONGEST_PAUSE: std::time::Duration = std::time::Duration::from_mins(1);
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
+/// How long it is waited after something that may pass.
+#[derive(Debug)]
+struct Backoff(Duration);
+
+impl Backoff {
+    fn new() -> Self {
+        Self(FIRST_PAUSE)
+    }
+
+    /// The next pause; each is longer than the last.
+    fn pause(&mut self) -> Duration {
+        let pause = self.0;
+        self.0 = (pause * 2).min(LONGEST_PAUSE);
+        pause
+    }
+}
 
 /// Repairs what differs, for ever.
 async fn reconcile(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError> {
@@ -65,9 +84,11 @@ async fn reconcile(set: Set, args: &WatchArgs, report: Report) -> Result<u8, Cli
     // As they are added when the manifests are read again: else they would seem to have changed.
     add_parents(&mut set.manifest, &host, &current);
     super::apply::clean_up(&host, &writer, &mut current, Some(set.intended()), report)?;
-    let engine = Engine::new(registry(&host)).with_concurrency(args.parallelism.get());
-    super::progress::show_output(&host, report);
     let events = EventWriter::new(args.json);
+    let engine = Engine::new(registry(&host))
+        .with_concurrency(args.parallelism.get())
+        .with_hooks(OperationEvents::new(events));
+    super::progress::show_output(&host, report);
     let mut signals = Signals::new()?;
     let mut systemd = Systemd::from_environment();
     let _alive = systemd.keep_alive();
@@ -93,24 +114,23 @@ async fn reconcile(set: Set, args: &WatchArgs, report: Report) -> Result<u8, Cli
     }
     events.started(watch.set.name(), watch.set.manifest.len())?;
     let mut changed = Changed::everything();
-    let mut pause = FIRST_PAUSE;
+    let mut backoff = Backoff::new();
     loop {
         // Before it is read, so that what changes meanwhile is seen; and after, since directories come and go.
         follower.follow(&watch.set.manifest, report);
         watch.follow_processes();
         let retry = match watch.pass(&changed).await {
             Ok(retry) => {
-                pause = FIRST_PAUSE;
+                backoff = Backoff::new();
                 systemd.passed(&watch.status);
                 retry
             }
             // The disk may be full, and not for ever: what was done is known, and saved when that can be.
             Err(error) if error.is_passing() => {
+                let pause = backoff.pause();
                 events.failed(&error.to_string(), pause)?;
                 systemd.status(&error.to_string());
-                let at = Timestamp::now().checked_add(pause).unwrap_or(Timestamp::MAX);
-                pause = (pause * 2).min(LONGEST_PAUSE);
-                Some(at)
+                Some(Timestamp::now().checked_add(pause).unwrap_or(Timestamp::MAX))
             }
             Err(error) => return Err(error),
         };
@@ -122,13 +142,13 @@ async fn reconcile(set: Set, args: &WatchArgs, report: Report) -> Result<u8, Cli
         }
         let until_retry = retry.map(|at| {
             let wait = at.duration_since(Timestamp::now());
-            std::time::Duration::try_from(wait).unwrap_or_default()
+            Duration::try_from(wait).unwrap_or_default()
         });
         let wait = until_retry.map_or(args.interval, |retry| retry.min(args.interval));
         tokio::select! {
             seen = follower.next(&watch.set.manifest) => changed = seen,
             ended = watch.ends.next() => changed = Changed { manifests: false, items: Some(ended) },
-            () = tokio::time::sleep(wait) => changed = Changed::everything(),
+            () = tokio::time::sleep(wait) => changed = follower.everything(&watch.set.manifest),
             () = signals.next() => break,
         }
     }
@@ -229,11 +249,12 @@ impl WatchLoop {
             manifest: &self.set.manifest,
             writer: &self.writer,
             details,
+            unreadable: self.unreadable.len(),
             report: self.report,
         };
         let done = running.carry_out(&mut self.current, intended, &all).await?;
-        for entry in done.status.log() {
-            self.events.operation(entry)?;
+        if let Some(Interruption::Journal(why)) = done.status.interruption() {
+            return Err(Error::Journal(why.clone()).into());
         }
         if done.run.entries.is_empty()
             && !refreshed.drifted.is_empty()
@@ -242,8 +263,8 @@ impl WatchLoop {
             self.writer.save(current, None)?;
         }
         self.report.detail(|| {
-            let (read, did) = (refreshed.read, done.run.entries.len());
-            format!("{read} items read, {did} operations, {:.1} ms", began.elapsed().as_secs_f64() * 1e3)
+            let (read, did) = (counted(refreshed.read), operations(done.run.entries.len()));
+            format!("{read} read, {did}, {:.1} ms", began.elapsed().as_secs_f64() * 1e3)
         });
         let failed = done.status.failures().len();
         let troubles = if failed == 0 { String::new() } else { format!(", {failed} failed") };
@@ -334,20 +355,86 @@ fn report_unreadable(
 }
 
 /// Reports what differs, for ever, and changes nothing.
-async fn report_differences(mut set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError> {
+async fn report_differences(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError> {
     let events = EventWriter::new(args.json);
     let mut signals = Signals::new()?;
     let mut follower = Follower::new(&args.set.at.file)?;
     events.started(set.name(), set.manifest.len())?;
-    let mut last = None;
-    let mut unreadable = BTreeMap::new();
-    let mut ends: Option<ProcessEnds> = None;
+    let mut differences = Differences {
+        set,
+        events,
+        report,
+        last: None,
+        unreadable: BTreeMap::new(),
+        ends: None,
+        damaged: None,
+    };
+    let mut backoff = Backoff::new();
+    let mut manifests = false;
     loop {
-        match load_manifest(&args.set) {
-            Ok(manifest) => set.manifest = manifest,
-            Err(error) => events.wrong(&error)?,
+        if manifests {
+            match load_manifest(&args.set) {
+                Ok(manifest) => differences.set.manifest = manifest,
+                Err(error) => events.wrong(&error)?,
+            }
         }
-        let mut snapshot = set.read_state()?;
+        let wait = match differences.look().await {
+            Ok(()) => {
+                backoff = Backoff::new();
+                args.interval
+            }
+            Err(error) if error.is_passing() => {
+                let pause = backoff.pause();
+                events.failed(&error.to_string(), pause)?;
+                pause.min(args.interval)
+            }
+            Err(error) => return Err(error),
+        };
+        let Differences { set, ends, .. } = &mut differences;
+        let manifest = &set.manifest;
+        if !follower.follow(manifest, report).is_empty() {
+            manifests = false;
+            continue;
+        }
+        let ended = async {
+            match ends {
+                Some(ends) => drop(ends.next().await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            changed = follower.next(manifest) => manifests = changed.manifests,
+            () = ended => manifests = false,
+            () = tokio::time::sleep(wait) => manifests = follower.everything(manifest).manifests,
+            () = signals.next() => break,
+        }
+    }
+    events.stopped()?;
+    Ok(0)
+}
+
+/// What differs, as it was reported last.
+struct Differences {
+    set: Set,
+    events: EventWriter,
+    report: Report,
+    last: Option<Plan>,
+    /// What could not be read when it was last looked at, and why.
+    unreadable: BTreeMap<ItemRef, String>,
+    ends: Option<ProcessEnds>,
+    /// How the state was damaged when it was last read.
+    damaged: Option<String>,
+}
+
+impl Differences {
+    /// Looks at everything, and reports what was not reported yet.
+    async fn look(&mut self) -> Result<(), CliError> {
+        let Self { set, events, report, last, unreadable, ends, damaged } = self;
+        let mut snapshot = set.own(set.state.read()?)?;
+        if snapshot.damaged != *damaged {
+            report_damage(snapshot.damaged.as_deref(), *report);
+            damaged.clone_from(&snapshot.damaged);
+        }
         let host = set.host(&snapshot.graph)?;
         set.adjust(&host, &mut snapshot.graph)?;
         let engine = Engine::new(registry(&host));
@@ -359,7 +446,7 @@ async fn report_differences(mut set: Set, args: &WatchArgs, report: Report) -> R
         }
         let all = Selection::all();
         let refreshed = engine.refresh(&mut snapshot.graph, &all).await;
-        report_unreadable(events, &mut unreadable, &refreshed, &all)?;
+        report_unreadable(*events, unreadable, &refreshed, &all)?;
         let mut plan = engine.plan(Some(&snapshot.graph), Some(set.intended()), &all, Timestamp::now())?;
         preview::complete(&mut plan, &snapshot.graph, Some(set.intended()));
         // The same differences are reported once.
@@ -368,18 +455,20 @@ async fn report_differences(mut set: Set, args: &WatchArgs, report: Report) -> R
                 events.drift(drifted, ended.iter().any(|process| process.item == drifted.item))?;
             }
             events.plan(&plan)?;
-            last = Some(plan);
+            *last = Some(plan);
         }
-        if !follower.follow(&set.manifest, report).is_empty() {
-            continue;
-        }
-        tokio::select! {
-            _ = follower.next(&set.manifest) => {}
-            _ = ends.next() => {}
-            () = tokio::time::sleep(args.interval) => {}
-            () = signals.next() => break,
-        }
+        Ok(())
     }
-    events.stopped()?;
-    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pause_is_twice_as_long_as_the_last_up_to_a_minute() {
+        let mut backoff = Backoff::new();
+        let pauses: Vec<u64> = std::iter::repeat_with(|| backoff.pause().as_secs()).take(8).collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
+    }
 }

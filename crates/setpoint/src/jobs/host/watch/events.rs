@@ -1,12 +1,13 @@
 //! The events of `watch`: a line for each thing that it saw or did.
 
 use std::os::unix::process::ExitStatusExt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use setpoint_engine::{Drifted, LogEntry};
-use setpoint_graph::ItemRef;
+use setpoint_engine::{Drifted, Hooks, LogEntry, OpError, Operation};
+use setpoint_graph::{ItemHandle, ItemRef};
 use setpoint_host::EndedProcess;
 use setpoint_plan::Plan;
 use setpoint_state::RunEntry;
@@ -14,7 +15,37 @@ use setpoint_state::RunEntry;
 use crate::error::{CliError, ErrorData};
 use crate::jobs::host::preview::DriftView;
 use crate::jobs::host::print::counted;
+use crate::jobs::host::progress::{Reminder, still_running};
 use crate::report::{print, print_json};
+
+/// Writes of each operation when it has ended, and while it runs for long.
+#[derive(Debug)]
+pub(super) struct OperationEvents {
+    events: EventWriter,
+    reminder: Reminder,
+}
+
+impl OperationEvents {
+    pub(super) fn new(events: EventWriter) -> Arc<Self> {
+        let reminder = Reminder::new(move |item, operation, elapsed| {
+            // A line that can't be written stops no operation.
+            let _ = events.running(item, operation, elapsed);
+        });
+        Arc::new(Self { events, reminder })
+    }
+}
+
+impl Hooks for OperationEvents {
+    fn before(&self, operation: Operation, item: &ItemHandle) -> Result<(), OpError> {
+        self.reminder.begin(operation, item.reference());
+        Ok(())
+    }
+
+    fn after(&self, entry: &LogEntry) {
+        self.reminder.end(entry.item().reference());
+        let _ = self.events.operation(entry);
+    }
+}
 
 /// Writes lines, or JSON objects one a line.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +89,13 @@ enum Event<'a> {
         exit_code: Option<i32>,
         signal: Option<i32>,
         log: &'a [String],
+    },
+    /// An operation takes long.
+    Running {
+        kind: &'a str,
+        name: &'a str,
+        operation: Operation,
+        seconds: u64,
     },
     Operation(RunEntry),
     Plan {
@@ -147,7 +185,14 @@ impl EventWriter {
         self.write(Event::Drift(drifted.into()), || format!("! {} {what}{often}", drifted.item))
     }
 
-    pub(super) fn operation(self, entry: &LogEntry) -> Result<(), CliError> {
+    fn running(self, item: &ItemRef, operation: Operation, elapsed: Duration) -> Result<(), CliError> {
+        let (kind, name, seconds) = (item.kind().as_str(), item.name().as_str(), elapsed.as_secs());
+        self.write(Event::Running { kind, name, operation, seconds }, || {
+            still_running(item, operation, elapsed)
+        })
+    }
+
+    fn operation(self, entry: &LogEntry) -> Result<(), CliError> {
         let line = || crate::jobs::host::run::line(entry).trim().to_owned();
         self.write(Event::Operation(entry.into()), line)
     }

@@ -58,6 +58,35 @@ impl Changed {
     pub(super) fn everything() -> Self {
         Self { manifests: true, items: None }
     }
+
+    fn nothing() -> Self {
+        Self { manifests: false, items: Some(BTreeSet::new()) }
+    }
+
+    fn is_nothing(&self) -> bool {
+        !self.manifests && self.items.as_ref().is_some_and(BTreeSet::is_empty)
+    }
+}
+
+/// What was seen and not told yet.
+#[derive(Debug)]
+struct Seen {
+    changed: Changed,
+    /// When what changed, but for manifests, is told.
+    burst: Option<Instant>,
+    /// When a change of manifests is told.
+    quiet: Option<QuietPeriod>,
+}
+
+impl Seen {
+    fn nothing() -> Self {
+        Self { changed: Changed::nothing(), burst: None, quiet: None }
+    }
+
+    /// When it is told; none while there is nothing.
+    fn due(&self) -> Option<Instant> {
+        self.quiet.as_ref().map(QuietPeriod::end).or(self.burst)
+    }
 }
 
 /// Follows the directories that matter.
@@ -73,6 +102,8 @@ pub(super) struct Follower {
     /// Directories that could not be followed, of which a warning was written.
     unfollowed: BTreeSet<PathBuf>,
     by_path: BTreeMap<PathBuf, ItemRef>,
+    /// Kept here, so that nothing of it is lost when something else ends the waiting.
+    seen: Seen,
 }
 
 impl Follower {
@@ -94,6 +125,7 @@ impl Follower {
             watched: BTreeSet::new(),
             unfollowed: BTreeSet::new(),
             by_path: BTreeMap::new(),
+            seen: Seen::nothing(),
         })
     }
 
@@ -118,7 +150,9 @@ impl Follower {
                 Err(error) => {
                     if self.unfollowed.insert(path.clone()) {
                         let path = path.display();
-                        report.warn(&format!("{path} is only looked at every so often: {error}"));
+                        report.warn(&format!(
+                            "{path} can't be followed, and is read at the interval only: {error}"
+                        ));
                     }
                 }
             }
@@ -147,40 +181,46 @@ impl Follower {
         }
     }
 
-    /// Waits until something that matters may have changed.
+    /// Waits until something that matters may have changed. What was seen is told by the next call where this one is dropped.
     pub(super) async fn next(&mut self, manifest: &Manifest) -> Changed {
-        let mut seen = Changed { manifests: false, items: Some(BTreeSet::new()) };
         loop {
+            let event = match self.seen.due() {
+                None => self.events.recv().await,
+                // A burst ends in time, also where something reads the files all the while.
+                Some(due) => match tokio::time::timeout_at(due, self.events.recv()).await {
+                    Ok(event) => event,
+                    Err(_) => return std::mem::replace(&mut self.seen, Seen::nothing()).changed,
+                },
+            };
             // The watcher lives as long as this does, so that the channel never closes.
-            let Some(event) = self.events.recv().await else { return Changed::everything() };
-            self.note(&mut seen, event, manifest);
-            if !seen.manifests && seen.items.as_ref().is_some_and(BTreeSet::is_empty) {
-                continue;
-            }
-            // A burst ends in time, also where something reads the files all the while.
-            let end = Instant::now() + BURST;
-            while let Ok(Some(event)) = tokio::time::timeout_at(end, self.events.recv()).await {
-                self.note(&mut seen, event, manifest);
-            }
-            if seen.manifests {
-                self.until_quiet(&mut seen, manifest).await;
-            }
-            return seen;
+            let Some(event) = event else { return Changed::everything() };
+            self.see(event, manifest);
         }
     }
 
-    /// Waits until no manifest has changed for a while.
-    async fn until_quiet(&mut self, seen: &mut Changed, manifest: &Manifest) {
-        let mut quiet = QuietPeriod::from(Instant::now());
-        while let Ok(Some(event)) = tokio::time::timeout_at(quiet.end(), self.events.recv()).await {
-            let mut more = Changed { manifests: false, items: None };
-            std::mem::swap(&mut more.items, &mut seen.items);
-            self.note(&mut more, event, manifest);
-            if more.manifests {
-                quiet.disturbed(Instant::now());
-            }
-            seen.items = more.items;
+    /// Everything there is to look at without an event; but for manifests that are being saved.
+    pub(super) fn everything(&mut self, manifest: &Manifest) -> Changed {
+        while let Ok(event) = self.events.try_recv() {
+            self.see(event, manifest);
         }
+        let manifests =
+            self.seen.quiet.is_none() && !manifest.files().iter().any(|file| was_just_written(file));
+        Changed { manifests, items: None }
+    }
+
+    /// Takes in an event.
+    fn see(&mut self, event: notify::Result<Event>, manifest: &Manifest) {
+        let mut changed = Changed { manifests: false, items: self.seen.changed.items.take() };
+        self.note(&mut changed, event, manifest);
+        let now = Instant::now();
+        if changed.manifests {
+            self.seen.quiet.get_or_insert_with(|| QuietPeriod::from(now)).disturbed(now);
+        }
+        if !changed.is_nothing() {
+            self.seen.burst.get_or_insert(now + BURST);
+        }
+        self.seen.changed.manifests |= changed.manifests;
+        self.seen.changed.items = changed.items;
     }
 
     fn note(&mut self, seen: &mut Changed, event: notify::Result<Event>, manifest: &Manifest) {
@@ -223,6 +263,13 @@ impl Follower {
             self.watched.remove(&path);
         }
     }
+}
+
+/// Returns whether a file was written so short a time ago that someone may still be writing it.
+fn was_just_written(file: &Path) -> bool {
+    let written = file.metadata().and_then(|metadata| metadata.modified());
+    // A time that is to come says nothing.
+    written.is_ok_and(|at| at.elapsed().is_ok_and(|elapsed| elapsed < QUIET))
 }
 
 /// Returns whether something is not at its path any more because it was renamed.
@@ -280,6 +327,25 @@ mod tests {
         let began = Instant::now();
         assert!(runtime.block_on(follower.next(&manifest)).manifests);
         assert!(began.elapsed() >= QUIET);
+    }
+
+    #[test]
+    fn what_was_seen_of_a_manifest_is_told_although_something_else_ended_the_waiting() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("site.yaml");
+        std::fs::write(&file, "files:\n  a: {content: x}\n").unwrap();
+        let manifest = setpoint_host::load(&file).unwrap_or_else(|_| panic!("it is a good manifest"));
+        let mut follower = Follower::new(&file).unwrap();
+        let (sender, events) = unbounded_channel();
+        follower.events = events;
+        sender.send(Ok(Event::new(EventKind::Any).add_path(file.canonicalize().unwrap()))).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let waiting = follower.next(&manifest);
+            assert!(tokio::time::timeout(QUIET / 4, waiting).await.is_err(), "it is not quiet yet");
+            assert!(!follower.everything(&manifest).manifests, "not while it is being saved");
+            assert!(follower.next(&manifest).await.manifests);
+        });
     }
 
     #[test]
