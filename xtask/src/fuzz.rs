@@ -55,6 +55,7 @@ impl Fuzz {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (package, binary, tests) = args.name.tests();
     let corpus = args.corpus.as_ref().map(std::fs::canonicalize).transpose().context("the corpus")?;
+    let share = args.minutes / u32::try_from(tests.len()).unwrap_or(1);
     for test in tests {
         let mut command = workspace::cargo();
         command

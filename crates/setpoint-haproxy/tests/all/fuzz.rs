@@ -283,8 +283,9 @@ fn seconds() -> Option<Duration> {
     std::env::var("SETPOINT_FUZZ_SECONDS").ok()?.parse().ok().map(Duration::from_secs)
 }
 
-/// Runs cases until the time is over, or as many as a run of all tests affords; a case that panics is kept.
-fn run(most: u64, limit: Duration, case: impl Fn(&[u8], u64) + std::panic::RefUnwindSafe) {
+/// Runs cases until the time is over, or as many as a run of all tests affords, and tells how many; a case that panics is
+/// kept.
+fn run(most: u64, limit: Duration, case: impl Fn(&[u8], u64) + std::panic::RefUnwindSafe) -> String {
     let first: u64 = std::env::var("SETPOINT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     // A short run belongs to all tests; a long one is asked for.
     let limit = seconds().unwrap_or(limit);
@@ -306,16 +307,17 @@ fn run(most: u64, limit: Duration, case: impl Fn(&[u8], u64) + std::panic::RefUn
         }
         ran += 1;
     }
-    println!("{ran} inputs from seed {first} on");
     assert!(ran > 0);
+    format!("{ran} inputs from seed {first} on")
 }
 
 #[test]
 fn mutated_configurations_are_read_without_panic_hang_or_loss() {
-    run(2_000, Duration::from_secs(5), |bytes, seed| {
+    let ran = run(2_000, Duration::from_secs(5), |bytes, seed| {
         exercise(bytes, seed);
         exercise_both(bytes, seed);
     });
+    println!("{ran}");
 }
 
 /// What HAProxy reads in a configuration, line by line, as `-dC` shows it.
@@ -334,10 +336,11 @@ fn haproxy_reads_the_same_before_and_after_formatting() {
     for version in versions {
         need!(version.program());
     }
-    run(60, Duration::from_secs(5), |bytes, seed| {
+    let ran = run(60, Duration::from_secs(5), |bytes, seed| {
         let formatted = Document::parse(bytes).formatted().print();
         let version = versions[Random(seed).below(versions.len())];
         let read = |text: &[u8]| read_by_haproxy(version, text).unwrap();
         assert_eq!(read(bytes), read(&formatted), "{version:?}\n{}", String::from_utf8_lossy(&formatted));
     });
+    println!("{ran}");
 }

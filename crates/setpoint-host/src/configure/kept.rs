@@ -101,11 +101,12 @@ impl Kept {
         }
         match fs::hard_link(&old, &beside) {
             // What is left of another item of that name is not its own.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.remove(to);
-                Ok(())
+            Err(error) if error.kind() == io::ErrorKind::NotFound => set_aside(&new, &[]),
+            linked => {
+                linked?;
+                set_aside(&new, &fs::read(&beside)?)?;
+                fs::rename(&beside, new)
             }
-            linked => linked.and_then(|()| fs::rename(&beside, new)),
         }
     }
 

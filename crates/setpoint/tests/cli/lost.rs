@@ -753,3 +753,50 @@ fn a_value_that_is_a_list_or_a_map_is_set_to_one_or_refused() {
     sandbox.ok(&["apply", "--yes", "--var", "l=[3, \"x\"]", "--var", "m={\"a\": 5}"]);
     assert_eq!(sandbox.read("f"), "<3><x>5");
 }
+
+/// The copy that is left of the first adoption is not what was there before the second one.
+#[test]
+fn what_is_taken_over_after_it_was_gone_is_what_comes_back_in_the_end() {
+    for forget in [&["destroy", "--yes"][..], &["apply", "--yes", "--refresh-only"]] {
+        let sandbox = Sandbox::new("files:\n  f: {content: mine, adopt: true}\n");
+        sandbox.write("f", "precious");
+        sandbox.ok(&["apply", "--yes"]);
+        fs::remove_file(sandbox.path("f")).unwrap();
+        sandbox.ok(forget);
+        sandbox.write("f", "new work");
+        sandbox.ok(&["apply", "--yes"]);
+        assert_eq!(sandbox.read("f"), "mine");
+        sandbox.ok(&["destroy", "--yes"]);
+        assert_eq!(sandbox.read("f"), "new work", "{forget:?}");
+    }
+}
+
+#[test]
+fn a_link_that_is_taken_over_after_it_was_gone_is_what_comes_back_in_the_end() {
+    let sandbox = Sandbox::new("symlinks:\n  l: {target: mine, adopt: true}\n");
+    let link = sandbox.path("l");
+    symlink("precious", &link).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    fs::remove_file(&link).unwrap();
+    sandbox.ok(&["destroy", "--yes"]);
+    symlink("new-work", &link).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(fs::read_link(&link).unwrap().to_str(), Some("new-work"));
+}
+
+#[test]
+fn an_original_is_set_aside_when_another_item_gets_its_name() {
+    let sandbox =
+        Sandbox::new("files:\n  f: {content: mine, adopt: true}\n  g: {content: mine, adopt: true}\n");
+    sandbox.write("f", "of f");
+    sandbox.write("g", "of g");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["state", "rm", "file.g"]);
+    sandbox.ok(&["state", "mv", "file.f", "file.g"]);
+    let kept = fs::read_dir(sandbox.path(".setpoint/run/kept")).unwrap();
+    let all: String = kept.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap()).collect();
+    // As base64 has it.
+    assert!(all.contains("b2YgZw=="), "the original of g: {all}");
+    assert!(all.contains("b2YgZg=="), "the original of f: {all}");
+}

@@ -71,9 +71,10 @@ impl Files {
     }
 
     /// Keeps what is about to be replaced. One that was taken over before was kept then, also where the state has forgotten
-    /// that: what is there is then what Setpoint itself wrote.
+    /// that, if what is there is what Setpoint itself wrote. Anything else is someone's new work: the file that was taken over
+    /// was gone meanwhile.
     fn keep(&self, cx: &OpCx, new: &File) -> Result<(), OpError> {
-        if self.host.is_kept(cx) || self.is_own_work(cx.item(), new)? {
+        if self.is_own_work(cx.item(), new)? {
             return Ok(());
         }
         self.keep_original(cx.item(), &new.path)

@@ -61,11 +61,19 @@ impl Symlinks {
     }
 }
 
+impl Symlinks {
+    /// Returns whether what is there is as declared, and what was there before it is kept.
+    fn is_own_work(&self, cx: &OpCx, new: &Symlink) -> Result<bool, OpError> {
+        let found = self.host.0.root.read_link(&new.path).map_err(|error| untouched(&error))?;
+        Ok(self.host.is_kept(cx) && found.as_ref() == Some(&new.target))
+    }
+}
+
 impl Configurator<Symlink> for Symlinks {
     async fn create(&self, cx: &OpCx, new: &Symlink) -> Result<(), OpError> {
         match self.make(cx, new).await {
             Err(FsError::Exists { adoptable: true, .. }) if new.adopt || takes_over_again(cx) => {
-                if !self.host.is_kept(cx) {
+                if !self.is_own_work(cx, new)? {
                     self.keep_original(cx.item(), &new.path)?;
                 }
                 cx.adopt().await?;
