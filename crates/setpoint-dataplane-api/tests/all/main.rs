@@ -11,6 +11,7 @@
 
 mod compare;
 mod conformance;
+mod objects;
 mod reasons;
 mod recording;
 mod replay;

@@ -130,6 +130,33 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Writes a line about it.
+    fn log(&self) {
+        match self {
+            Self::Committed { version, applied, reason } => {
+                let reason = reason.as_deref().unwrap_or_default();
+                tracing::info!(version, applied, reason, "a commit was written");
+            }
+            Self::Reloaded { id, succeeded: true, .. } => {
+                tracing::info!(id = id.as_deref().unwrap_or("forced"), "HAProxy has reloaded");
+            }
+            Self::Reloaded { id, response, .. } => {
+                tracing::error!(id = id.as_deref().unwrap_or("forced"), response, "HAProxy has not reloaded");
+            }
+            Self::FileChanged { version } => {
+                tracing::warn!(version, "somebody else changed the configuration");
+            }
+            Self::Restored { version, reason } => {
+                tracing::error!(version, reason, "the last good configuration was written back");
+            }
+            Self::Drift { difference } => {
+                tracing::warn!(difference, "HAProxy differs from its configuration");
+            }
+        }
+    }
+}
+
 /// Tells versions of a file apart without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Signature {
@@ -255,7 +282,7 @@ impl Instance {
     }
 
     fn say(&self, event: Event) {
-        tracing::info!(?event, "haproxy");
+        event.log();
         // Nobody may be listening.
         let _ = self.inner.events.send(event);
     }
