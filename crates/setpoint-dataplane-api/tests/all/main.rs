@@ -11,6 +11,7 @@
 
 mod compare;
 mod conformance;
+mod events;
 mod objects;
 mod reasons;
 mod recording;

@@ -82,9 +82,8 @@ const COLUMNS: [&str; 25] = [
     "srv_agent_port",
 ];
 
-/// Set by the configuration: `disabled`.
-const CONFIGURED_MAINTENANCE: u32 = 0x04;
-/// Set by a command.
+/// Set by a command, and by `disabled` in the configuration. That the configuration said so is a flag of its own, 4, which
+/// stays when a command ends the maintenance.
 const FORCED_MAINTENANCE: u32 = 0x01;
 /// Taken over from a server that is tracked, from a resolver that has no address, and from a name that is not resolved.
 const OTHER_MAINTENANCE: u32 = 0x02 | 0x20 | 0x40;
@@ -136,7 +135,7 @@ impl ServerState {
     /// What was decided about it, by whomever.
     pub fn admin_state(&self) -> AdminState {
         let flags = self.flags();
-        if flags & (FORCED_MAINTENANCE | CONFIGURED_MAINTENANCE | OTHER_MAINTENANCE) != 0 {
+        if flags & (FORCED_MAINTENANCE | OTHER_MAINTENANCE) != 0 {
             AdminState::Maintenance
         } else if flags & (FORCED_DRAIN | INHERITED_DRAIN) != 0 {
             AdminState::Drain

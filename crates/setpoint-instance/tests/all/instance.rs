@@ -48,15 +48,15 @@ impl World {
 }
 
 /// A HAProxy and an instance around it, which does what is due.
-struct Running {
+pub(crate) struct Running {
     world: World,
     haproxy: Launched,
-    instance: Instance,
+    pub(crate) instance: Instance,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Running {
-    async fn start(version: Version) -> Result<Self, setpoint_testutils::Missing> {
+    pub(crate) async fn start(version: Version) -> Result<Self, setpoint_testutils::Missing> {
         let world = World::new(version)?;
         world.write_backend();
         let haproxy = world.launch().start().await.unwrap();
@@ -72,11 +72,11 @@ impl Running {
         processes(&self.world.master()).await.unwrap().serving().unwrap().pid
     }
 
-    async fn settled(&self) {
+    pub(crate) async fn settled(&self) {
         assert!(self.instance.settled(WITHIN).await);
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.task.abort();
         self.haproxy.stop(Duration::ZERO).await.unwrap();
     }
