@@ -12,6 +12,7 @@
 mod compare;
 mod conformance;
 mod events;
+mod faults;
 mod objects;
 mod reasons;
 mod recording;

@@ -280,9 +280,8 @@ impl Instance {
                 Err(error) => return order(error.to_string()),
             }
         }
-        if self.state().reloads.due().is_none() {
-            self.note(writer);
-        }
+        // Nobody has to wait for that: what is read from the file is the same.
+        writer.unnoted = self.state().reloads.due().is_none();
         self.inner.wake.notify_one();
         (Applied::Runtime, None)
     }
@@ -358,6 +357,7 @@ impl Instance {
             let state = self.state();
             (state.current.version(), record::hash(&state.current.print()))
         };
+        writer.unnoted = false;
         writer.record.version = version;
         writer.record.loaded = Some(text.clone());
         writer.record.text = text;

@@ -85,6 +85,8 @@ struct Writer {
     applied: Document,
     /// Whether the file holds something that HAProxy has not been asked about.
     unchecked: bool,
+    /// Whether what HAProxy has loaded is still to be written down.
+    unnoted: bool,
     /// Servers that are gone from the configuration, and not from HAProxy.
     leftovers: Vec<Leftover>,
     record: Record,
@@ -236,6 +238,7 @@ impl Instance {
             good: current.fork(),
             applied: current.whole(),
             unchecked: false,
+            unnoted: false,
             leftovers: Vec::new(),
             record,
         };

@@ -32,8 +32,8 @@ pub struct ServerState {
     pub backend: String,
     /// Its name.
     pub name: String,
-    /// The columns of `show servers state` by their names.
-    columns: Vec<(&'static str, String)>,
+    /// The values of [`COLUMNS`], separated by blanks: there may be very many servers.
+    values: Box<str>,
 }
 
 /// Why the servers are not known.
@@ -109,9 +109,12 @@ impl Worker {
         }
         let table = Table::read_words(&answer)?;
         let servers = table.select(COLUMNS)?.map(|values| {
-            let columns: Vec<_> = COLUMNS.into_iter().zip(values.map(str::to_owned)).collect();
             let [_, backend, _, name, ..] = values;
-            ServerState { backend: backend.to_owned(), name: name.to_owned(), columns }
+            ServerState {
+                backend: backend.to_owned(),
+                name: name.to_owned(),
+                values: values.join(" ").into(),
+            }
         });
         Ok(Some(servers.collect()))
     }
@@ -120,7 +123,8 @@ impl Worker {
 impl ServerState {
     /// A column by its name, such as `srv_addr`.
     pub fn column(&self, name: &str) -> &str {
-        self.columns.iter().find(|(column, _)| *column == name).map_or("", |(_, value)| value)
+        let place = COLUMNS.iter().position(|column| *column == name);
+        place.and_then(|place| self.values.split(' ').nth(place)).unwrap_or_default()
     }
 
     /// A column as a number; 0 if it is none.

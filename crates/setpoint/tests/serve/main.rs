@@ -1,5 +1,5 @@
 //! `setpoint haproxy serve` as a person runs it: one command, a HAProxy that outlives it, and kills at random instants.
-#![cfg_attr(test, expect(clippy::unwrap_used, reason = "helpers of tests fail the test"))]
+#![cfg_attr(test, expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test"))]
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -174,7 +174,7 @@ async fn killed_at_random_instants_the_old_or_the_new_configuration_is_there_and
     println!("SETPOINT_SEED={seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     let world = need!(World::new(Version::V3_4));
-    let (mut version, mut weight, mut backends) = (1, 1, 0);
+    let (mut version, mut weight) = (1, 1);
     for kill in 0..kills() {
         let mut serving = world.serve();
         let found = serving.version().await;
@@ -185,7 +185,7 @@ async fn killed_at_random_instants_the_old_or_the_new_configuration_is_there_and
         let in_file = text.split_once("weight ").unwrap().1.lines().next().unwrap().parse::<u64>().unwrap();
         assert!(in_file == weight || in_file == weight + 1, "kill {kill}: weight {in_file} after {weight}");
         weight = in_file;
-        backends = text.matches("\nbackend b").count();
+        let mut backends = text.matches("\nbackend b").count();
         assert_eq!(http::get(&world.port.http()).await.as_deref(), Some("served"), "kill {kill}");
         // Two changes, one told at runtime and one by a reload, and a kill somewhere in between.
         let after = Duration::from_micros(random.u64(0..60_000));
