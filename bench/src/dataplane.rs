@@ -312,7 +312,8 @@ impl Drop for Stage {
         let _ = self.child.wait();
         // The HAProxy outlives it: its master says which process it is.
         if let Ok(pid) = self.master() {
-            let _ = Command::new("kill").arg(pid.to_string()).status();
+            let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+            let _ = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
         }
     }
 }

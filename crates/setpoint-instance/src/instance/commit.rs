@@ -344,8 +344,10 @@ impl Instance {
 
     /// Takes what was written for what is current.
     pub(super) fn take(&self, writer: &mut Writer, new: Configuration) {
-        writer.record.version = new.version();
         let signatures = Signature::of_all(&self.inner.settings.files);
+        writer.record.version = new.version();
+        writer.record.files.clone_from(&signatures);
+        self.write_record(writer);
         let mut state = self.state();
         state.signatures = signatures;
         state.current = new;
@@ -361,6 +363,10 @@ impl Instance {
         writer.record.version = version;
         writer.record.loaded = Some(text.clone());
         writer.record.text = text;
+        self.write_record(writer);
+    }
+
+    fn write_record(&self, writer: &Writer) {
         if let Err(error) = writer.record.write(&self.inner.settings.folder) {
             tracing::warn!(%error, "what HAProxy runs could not be written down");
         }

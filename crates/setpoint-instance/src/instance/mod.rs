@@ -160,7 +160,7 @@ impl Event {
 }
 
 /// Tells versions of a file apart without reading it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 struct Signature {
     device: u64,
     inode: u64,
@@ -225,15 +225,16 @@ impl Instance {
         let mut record = Record::read(&folder).unwrap_or_else(|| Record {
             version: current.version(),
             text: text.clone(),
+            files: signatures.clone(),
             worker: None,
             started: None,
             loaded: None,
         });
-        if record.text != text {
+        if record.files != signatures && record.text != text {
             // Somebody changed the file while nobody looked: what was read before is another version.
             current.raise_version(record.version + 1);
-            (record.version, record.text) = (current.version(), text);
         }
+        (record.version, record.text, record.files) = (current.version(), text, signatures.clone());
         let writer = Writer {
             good: current.fork(),
             applied: current.whole(),
