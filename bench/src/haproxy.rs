@@ -508,7 +508,7 @@ fn haproxy_seconds(text: &str) -> Result<Option<f64>> {
 }
 
 /// The newest HAProxy among the parts.
-fn haproxy() -> Option<PathBuf> {
+pub(crate) fn haproxy() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let file = variable(MANIFEST_VARIABLE)
         .or_else(|| variable("SETPOINT_PARTS_DIR").map(|folder| folder.join(MANIFEST_FILE)))

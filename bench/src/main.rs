@@ -12,6 +12,7 @@
 mod case;
 #[cfg(feature = "composite")]
 mod composite;
+mod dataplane;
 mod engine;
 mod floor;
 mod haproxy;
@@ -63,6 +64,8 @@ enum Bench {
     Host,
     /// HAProxy configurations: parsing, modelling, comparing.
     Haproxy,
+    /// `setpoint haproxy serve` before a real HAProxy.
+    Dataplane,
     /// Consul to a ConfigMap.
     Composite,
 }
@@ -92,6 +95,9 @@ fn run(cli: &Cli) -> Result<()> {
     }
     if let Some(Bench::Haproxy) = cli.bench {
         return haproxy::run(&chosen::<haproxy::HaproxyCase>(&cli.cases), cli.json, cli.scale);
+    }
+    if let Some(Bench::Dataplane) = cli.bench {
+        return dataplane::run(&chosen::<dataplane::DataplaneCase>(&cli.cases), cli.json, cli.scale);
     }
     if let Some(Bench::Composite) = cli.bench {
         return composite(cli);

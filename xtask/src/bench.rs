@@ -14,7 +14,7 @@ const BENCH: &str = "setpoint-bench";
 /// Arguments of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to measure: `engine`, `host`, `haproxy` or `composite`.
+    /// What to measure: `engine`, `host`, `haproxy`, `dataplane` or `composite`.
     name: String,
     /// The cases to run; all if none is named.
     #[arg(value_name = "CASE")]
@@ -48,6 +48,9 @@ fn packages(name: &str) -> &'static [&'static str] {
         "composite" => &["--package", "setpoint"],
         // Without default features counts for both packages: the job has to be named.
         "host" => &["--package", "setpoint", "--no-default-features", "--features", "setpoint/host"],
+        "dataplane" => {
+            &["--package", "setpoint", "--no-default-features", "--features", "setpoint/dataplane"]
+        }
         _ => &["--no-default-features"],
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask conformance haproxy`: holds the model to recordings of the original Dataplane API, and `check` to HAProxy.
+//! `cargo xtask conformance`: holds the model and the API to recordings of the original Dataplane API, and `check` to HAProxy.
 
 mod check;
 
@@ -9,6 +9,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use setpoint_conformance::{Count, Difference, Kind, ONLY_HAPROXY, REASONS, Refused, Report, recordings};
 use setpoint_haproxy::model::Version;
+
+use crate::workspace;
 
 /// Arguments of `cargo xtask conformance`.
 #[derive(Debug, clap::Args)]
@@ -40,12 +42,17 @@ enum Subject {
     Haproxy,
     /// `setpoint haproxy check`, against `haproxy -c` of each version, over a corpus.
     Check,
+    /// `setpoint haproxy serve` before a real HAProxy, against the Dataplane API 3.0 to 3.4.
+    Dataplane,
 }
 
 /// Replays the recordings; a disagreement without a reason is a failure.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let (Subject::Check, Some(corpus)) = (args.subject, &args.corpus) {
         return check::run(corpus, args.json, args.show);
+    }
+    if matches!(args.subject, Subject::Dataplane) {
+        return dataplane(args);
     }
     let folder = args.recordings.clone().unwrap_or_else(recordings::committed);
     let mut report = Report::default();
@@ -79,6 +86,37 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let is_fine = report.differences.is_empty() && unexplained().next().is_none();
     Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Replays the exchanges: they are a test of the API, which is told where the recordings are, and what to show.
+fn dataplane(args: &Args) -> Result<ExitCode> {
+    const PACKAGE: &str = "setpoint-dataplane-api";
+    const TESTS: [&str; 3] = [
+        "conformance::recorded_exchanges_are_answered_as_the_original_did_or_differ_for_a_reason",
+        "objects::recorded_objects_become_the_lines_that_the_model_writes",
+        "objects::recorded_texts_are_read_as_the_model_reads_them",
+    ];
+    let form = match (args.json, args.show) {
+        (true, _) => "json",
+        (false, true) => "show",
+        (false, false) => "table",
+    };
+    for test in TESTS {
+        let mut command = workspace::cargo();
+        command
+            .args(["test", "--quiet", "--package", PACKAGE, "--test", "all"])
+            .args(["--", "--exact", test, "--nocapture"])
+            .env("SETPOINT_CONFORMANCE", form);
+        if let Some(folder) = &args.recordings {
+            let folder = std::path::absolute(folder).with_context(|| folder.display().to_string())?;
+            command.env("SETPOINT_RECORDINGS", folder);
+        }
+        let code = crate::soak::one_test(command, PACKAGE, test)?;
+        if code != ExitCode::SUCCESS {
+            return Ok(code);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn print_json(report: &Report) {

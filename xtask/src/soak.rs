@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// For how long; parts of a minute are fine.
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_minutes)]
     minutes: Duration,
-    /// How often the command of a host is killed.
+    /// How often the command of a host, or of an instance, is killed.
     #[arg(long, value_name = "N", default_value_t = 2000)]
     kills: u64,
     /// The seed of the first schedule; the next ones count up from it.
@@ -35,6 +35,8 @@ enum Soak {
     Engine,
     /// The commands of a host, killed at random instants.
     Host,
+    /// `setpoint haproxy serve`, killed at random instants between commits and reloads.
+    Instance,
 }
 
 impl Soak {
@@ -43,6 +45,11 @@ impl Soak {
         match self {
             Self::Engine => ("setpoint-engine", "engine", "schedules::random_schedules_for_as_long_as_asked"),
             Self::Host => ("setpoint", "cli", "kills::killed_as_often_as_asked_nothing_is_lost"),
+            Self::Instance => (
+                "setpoint",
+                "serve",
+                "killed_at_random_instants_the_old_or_the_new_configuration_is_there_and_haproxy_serves",
+            ),
         }
     }
 }

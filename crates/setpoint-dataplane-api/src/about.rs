@@ -31,7 +31,10 @@ impl Api {
                 "" => Some(path.template.as_str()),
                 prefix => path.template.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/')),
             };
-            let reads = path.operations.iter().any(|(method, _)| *method == "GET");
+            // A stream is none of the original's.
+            let reads = path.operations.iter().any(|(method, operation)| {
+                *method == "GET" && !matches!(operation, Operation::Other(Other::Events))
+            });
             reads && rest.is_some_and(|rest| !rest.contains('/') && (!rest.is_empty() || prefix.is_empty()))
         };
         let shown = self.routes.paths.iter().filter(below).map(|path| {

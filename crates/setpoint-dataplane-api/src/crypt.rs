@@ -2,6 +2,7 @@
 
 use md5::{Digest, Md5};
 use sha_crypt::{PasswordHash, PasswordVerifier, ShaCrypt};
+use yescrypt::Yescrypt;
 
 /// The hash of a password, or the password.
 #[derive(Clone, PartialEq, Eq)]
@@ -12,6 +13,10 @@ pub(crate) enum Secret {
     Md5(String),
     /// `$5$` and `$6$`.
     Sha(String),
+    /// `$2a$`, `$2b$`, `$2x$` and `$2y$`.
+    Bcrypt(String),
+    /// `$y$`.
+    Yescrypt(String),
 }
 
 impl std::fmt::Debug for Secret {
@@ -26,6 +31,8 @@ impl Secret {
         match text.split('$').nth(1) {
             Some("1") => Ok(Self::Md5(text.to_owned())),
             Some("5" | "6") => Ok(Self::Sha(text.to_owned())),
+            Some("2a" | "2b" | "2x" | "2y") => Ok(Self::Bcrypt(text.to_owned())),
+            Some("y") => Ok(Self::Yescrypt(text.to_owned())),
             Some(other) if text.starts_with('$') => Err(format!("`${other}$`")),
             _ => Err("DES".to_owned()),
         }
@@ -41,6 +48,9 @@ impl Secret {
             }
             Self::Sha(held) => PasswordHash::new(held.as_str())
                 .is_ok_and(|hash| ShaCrypt::default().verify_password(password.as_bytes(), &hash).is_ok()),
+            Self::Bcrypt(held) => bcrypt::verify(password, held).unwrap_or(false),
+            Self::Yescrypt(held) => PasswordHash::new(held.as_str())
+                .is_ok_and(|hash| Yescrypt::default().verify_password(password.as_bytes(), &hash).is_ok()),
         }
     }
 }
@@ -106,8 +116,16 @@ mod tests {
             "$1$saltsalt$qjXMvbEw8oaL.CzflDtaK/",
             "$5$saltstring$5B8vYYiY.CVt1RlTTf8KbXBH3hsxY/GNooZaBBGWEc5",
             "$6$saltstring$svn8UoSVapNtMuq1ukKS4tPQd8iKwSMHWjl/O817G3uBnIFNjnQJuesI68u4OTLiBFdcbYEdFCoEOfaS35inz1",
+            "$2y$05$saltsaltsaltsaltsaltsekkd1rhQeYdqtmnVO7HhrcaOaDwxQc9C",
+            "$y$j9T$F5Jx5fExrKuPp53xLKQ..1$42RgPIrXdXSEEs77lDi/4IqKVqFBAVaHJkzw5uD1r57",
         ];
-        for (hash, password) in hashes.into_iter().zip(["password", "Hello world!", "Hello world!"]) {
+        for (hash, password) in hashes.into_iter().zip([
+            "password",
+            "Hello world!",
+            "Hello world!",
+            "Hello world!",
+            "Hello world!",
+        ]) {
             let secret = Secret::hashed(hash).unwrap();
             assert!(secret.is(password), "{hash}");
             assert!(!secret.is("other"), "{hash}");
@@ -117,7 +135,7 @@ mod tests {
 
     #[test]
     fn others_are_refused_by_name() {
-        assert_eq!(Secret::hashed("$2y$10$abc"), Err("`$2y$`".into()));
+        assert_eq!(Secret::hashed("$7$abc"), Err("`$7$`".into()));
         assert_eq!(Secret::hashed("abcdefghijklm"), Err("DES".into()));
     }
 }

@@ -18,6 +18,7 @@ mod change;
 mod configuration;
 mod crypt;
 mod dialect;
+mod events;
 mod multipart;
 mod objects;
 mod request;

@@ -39,7 +39,13 @@ async fn handle(State(api): State<Arc<Api>>, request: axum::extract::Request) ->
     let body = timeout(BODY_WITHIN, to_bytes(body, LONGEST_BODY)).await;
     let request = |body: Vec<u8>| Request::new(parts.method, &parts.uri, parts.headers, body, api.dialect);
     let answer = match body {
-        Ok(Ok(body)) => api.answer(&request(body.into())).await,
+        Ok(Ok(body)) => {
+            let request = request(body.into());
+            if api.streams(&request) {
+                return api.events();
+            }
+            api.answer(&request).await
+        }
         Ok(Err(error)) => Problem::new(413, format!("the body can't be read: {error}")).into(),
         Err(_) => Problem::new(408, "the body did not come in time").into(),
     };
@@ -51,6 +57,14 @@ async fn handle(State(api): State<Arc<Api>>, request: axum::extract::Request) ->
 }
 
 impl Api {
+    /// Returns whether somebody who may asks for the stream of events.
+    fn streams(&self, request: &Request) -> bool {
+        let is_it = |found: Found| matches!(found.operation, Operation::Other(Other::Events));
+        request.path.ends_with("/events")
+            && self.users.who(request).is_ok()
+            && self.routes.find(request).is_ok_and(is_it)
+    }
+
     /// Answers a request.
     async fn answer(&self, request: &Request) -> Answer {
         if let Some(answer) = preflight(request) {
@@ -130,6 +144,8 @@ impl Api {
                 Other::ReloadGet => self.reload(name()),
                 Other::ReloadOrder => Ok(self.order_reload()),
                 Other::Cluster => Ok(Answer::json(200, serde_json::json!({ "mode": "single" }))),
+                // A stream is no answer: whoever may have it has it by now.
+                Other::Events => Err(Problem::not_served("a stream of events in this way")),
                 Other::NotServed(what) => Err(Problem::not_served(what)),
                 Other::Storage(kind, verb) => self.storage(kind, verb, name(), request).await,
                 Other::CrtListEntries(verb) => self.crt_list_entries(verb, name(), request),

@@ -35,7 +35,10 @@ struct MessageLine<'a> {
     message: &'a str,
 }
 
-#[cfg_attr(not(feature = "host"), expect(dead_code, reason = "only the job of a host says all of this"))]
+#[cfg_attr(
+    not(any(feature = "host", feature = "dataplane")),
+    expect(dead_code, reason = "only the job of a host says all of this")
+)]
 impl Report {
     pub(crate) fn new(format: LogFormat, verbosity: u8) -> Self {
         Self { format, verbosity }

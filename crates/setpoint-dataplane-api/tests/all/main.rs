@@ -11,6 +11,9 @@
 
 mod compare;
 mod conformance;
+mod events;
+mod faults;
+mod objects;
 mod reasons;
 mod recording;
 mod replay;

@@ -40,7 +40,11 @@ async fn every_operation_of_the_specifications_is_routed_and_none_beyond_but_our
             routed.difference(&specified).map(|(path, method)| format!("{method} {path}")).collect();
         assert_eq!(
             own,
-            ["POST /services/haproxy/reloads", "GET /services/haproxy/transactions/{id}/diff"],
+            [
+                "GET /services/haproxy/events",
+                "POST /services/haproxy/reloads",
+                "GET /services/haproxy/transactions/{id}/diff"
+            ],
             "{}",
             dialect.version()
         );

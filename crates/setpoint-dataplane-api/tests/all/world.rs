@@ -65,9 +65,24 @@ impl World {
         plan: &Plan,
         text: impl FnOnce(&Path, &[Port]) -> String,
     ) -> Result<Self, Missing> {
+        Self::start_in(plan, text, Workdir::new("dataplane")).await
+    }
+
+    /// The same in memory, where nothing waits for a disk.
+    pub(crate) async fn start_in_memory(
+        plan: &Plan,
+        text: impl FnOnce(&Path, &[Port]) -> String,
+    ) -> Result<Self, Missing> {
+        Self::start_in(plan, text, Workdir::in_memory("dataplane")).await
+    }
+
+    async fn start_in(
+        plan: &Plan,
+        text: impl FnOnce(&Path, &[Port]) -> String,
+        folder: Workdir,
+    ) -> Result<Self, Missing> {
         let version = haproxy_of(plan.dialect);
         let program = version.program()?;
-        let folder = Workdir::new("dataplane");
         let path = folder.path().to_owned();
         for name in ["maps", "ssl", "general"] {
             fs::create_dir(path.join(name)).unwrap();

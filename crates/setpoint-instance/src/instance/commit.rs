@@ -280,9 +280,8 @@ impl Instance {
                 Err(error) => return order(error.to_string()),
             }
         }
-        if self.state().reloads.due().is_none() {
-            self.note(writer);
-        }
+        // Nobody has to wait for that: what is read from the file is the same.
+        writer.unnoted = self.state().reloads.due().is_none();
         self.inner.wake.notify_one();
         (Applied::Runtime, None)
     }
@@ -345,8 +344,10 @@ impl Instance {
 
     /// Takes what was written for what is current.
     pub(super) fn take(&self, writer: &mut Writer, new: Configuration) {
-        writer.record.version = new.version();
         let signatures = Signature::of_all(&self.inner.settings.files);
+        writer.record.version = new.version();
+        writer.record.files.clone_from(&signatures);
+        self.write_record(writer);
         let mut state = self.state();
         state.signatures = signatures;
         state.current = new;
@@ -358,9 +359,14 @@ impl Instance {
             let state = self.state();
             (state.current.version(), record::hash(&state.current.print()))
         };
+        writer.unnoted = false;
         writer.record.version = version;
         writer.record.loaded = Some(text.clone());
         writer.record.text = text;
+        self.write_record(writer);
+    }
+
+    fn write_record(&self, writer: &Writer) {
         if let Err(error) = writer.record.write(&self.inner.settings.folder) {
             tracing::warn!(%error, "what HAProxy runs could not be written down");
         }

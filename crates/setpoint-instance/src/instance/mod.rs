@@ -85,6 +85,8 @@ struct Writer {
     applied: Document,
     /// Whether the file holds something that HAProxy has not been asked about.
     unchecked: bool,
+    /// Whether what HAProxy has loaded is still to be written down.
+    unnoted: bool,
     /// Servers that are gone from the configuration, and not from HAProxy.
     leftovers: Vec<Leftover>,
     record: Record,
@@ -130,8 +132,35 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Writes a line about it.
+    fn log(&self) {
+        match self {
+            Self::Committed { version, applied, reason } => {
+                let reason = reason.as_deref().unwrap_or_default();
+                tracing::info!(version, applied, reason, "a commit was written");
+            }
+            Self::Reloaded { id, succeeded: true, .. } => {
+                tracing::info!(id = id.as_deref().unwrap_or("forced"), "HAProxy has reloaded");
+            }
+            Self::Reloaded { id, response, .. } => {
+                tracing::error!(id = id.as_deref().unwrap_or("forced"), response, "HAProxy has not reloaded");
+            }
+            Self::FileChanged { version } => {
+                tracing::warn!(version, "somebody else changed the configuration");
+            }
+            Self::Restored { version, reason } => {
+                tracing::error!(version, reason, "the last good configuration was written back");
+            }
+            Self::Drift { difference } => {
+                tracing::warn!(difference, "HAProxy differs from its configuration");
+            }
+        }
+    }
+}
+
 /// Tells versions of a file apart without reading it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 struct Signature {
     device: u64,
     inode: u64,
@@ -196,19 +225,21 @@ impl Instance {
         let mut record = Record::read(&folder).unwrap_or_else(|| Record {
             version: current.version(),
             text: text.clone(),
+            files: signatures.clone(),
             worker: None,
             started: None,
             loaded: None,
         });
-        if record.text != text {
+        if record.files != signatures && record.text != text {
             // Somebody changed the file while nobody looked: what was read before is another version.
             current.raise_version(record.version + 1);
-            (record.version, record.text) = (current.version(), text);
         }
+        (record.version, record.text, record.files) = (current.version(), text, signatures.clone());
         let writer = Writer {
             good: current.fork(),
             applied: current.whole(),
             unchecked: false,
+            unnoted: false,
             leftovers: Vec::new(),
             record,
         };
@@ -255,7 +286,7 @@ impl Instance {
     }
 
     fn say(&self, event: Event) {
-        tracing::info!(?event, "haproxy");
+        event.log();
         // Nobody may be listening.
         let _ = self.inner.events.send(event);
     }

@@ -1,5 +1,7 @@
 //! What operators set at runtime, and what HAProxy ran before this program looked.
 
+use std::collections::BTreeMap;
+
 use setpoint_haproxy::edit::{ChildKey, Editor, SectionKey};
 use setpoint_haproxy::model::{Object, ObjectKind, Value};
 use setpoint_haproxy::text::{Document, SectionKind};
@@ -102,28 +104,49 @@ impl Instance {
     /// In what the servers of the running HAProxy differ from the configuration.
     pub async fn differences(&self) -> Vec<String> {
         let Ok(Some(states)) = self.worker().servers(None).await else { return Vec::new() };
-        let text = self.state().current.whole();
-        let mut editor = Editor::new(text, self.inner.cx);
+        let mut running: BTreeMap<(String, String), &ServerState> =
+            states.iter().map(|state| ((state.backend.clone(), state.name.clone()), state)).collect();
+        let mut editor = Editor::new(self.state().current.whole(), self.inner.cx);
         let mut found = Vec::new();
-        for state in &states {
-            let name = format!("server {}/{}", state.backend, state.name);
-            let section = SectionKey::named(SectionKind::Backend, state.backend.as_str());
-            if editor.section(&section).is_err() {
-                // Of a `listen` section, or of a backend that HAProxy made itself.
-                continue;
-            }
-            let Some(object) = server(&mut editor, state) else {
-                found.push(format!("{name} runs and is not in the configuration"));
+        for section in editor.sections(SectionKind::Backend) {
+            let Some(backend) = section.name.clone() else { continue };
+            // What can be read only as text can't be compared.
+            let Ok(servers) = editor.list(&section, ObjectKind::Server) else {
+                running.retain(|(held, _), _| *held != *backend);
                 continue;
             };
-            if let Some(weight) = weight(&object).filter(|weight| *weight != state.weight()) {
-                found.push(format!("{name} has weight {} and not {weight}", state.weight()));
+            for server in &servers {
+                let name = server.name().unwrap_or_default();
+                let Some(state) = running.remove(&(backend.to_string(), name.to_owned())) else {
+                    found.push(format!("server {backend}/{name} is in the configuration and does not run"));
+                    continue;
+                };
+                found.extend(difference(server, state).map(|what| format!("server {backend}/{name} {what}")));
             }
-            let address = object.get("address").and_then(Value::as_str).unwrap_or_default();
-            if address.parse::<std::net::IpAddr>().is_ok() && address != state.column("srv_addr") {
-                found.push(format!("{name} has address {} and not {address}", state.column("srv_addr")));
-            }
+            let left = running.keys().filter(|(held, _)| *held == *backend);
+            found.extend(
+                left.map(|(_, name)| format!("server {backend}/{name} runs and is not in the configuration")),
+            );
+            running.retain(|(held, _), _| *held != *backend);
         }
         found
     }
+}
+
+/// In what a server that runs differs from what the configuration says of it.
+fn difference(server: &Object, state: &ServerState) -> Option<String> {
+    if let Some(weight) = weight(server).filter(|weight| *weight != state.weight()) {
+        return Some(format!("has weight {} and not {weight}", state.weight()));
+    }
+    let address = server.get("address").and_then(Value::as_str).unwrap_or_default();
+    if address.parse::<std::net::IpAddr>().is_ok() && address != state.column("srv_addr") {
+        return Some(format!("has address {} and not {address}", state.column("srv_addr")));
+    }
+    let port = server.get("port").and_then(Value::as_int).filter(|port| *port != state.number("srv_port"));
+    if let Some(port) = port {
+        return Some(format!("has port {} and not {port}", state.column("srv_port")));
+    }
+    let wanted = if is_in_maintenance(server) { AdminState::Maintenance } else { AdminState::Ready };
+    let is = state.admin_state();
+    (wanted != is).then(|| format!("is `{}` and not `{}`", is.word(), wanted.word()))
 }

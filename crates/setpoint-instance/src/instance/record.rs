@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::Signature;
 use crate::process::Identity;
 
 /// Which worker loaded which text.
@@ -14,8 +15,11 @@ use crate::process::Identity;
 pub(crate) struct Record {
     /// The version that the API says of the text with this hash.
     pub(crate) version: u64,
-    /// The text of all files, hashed.
+    /// The text of all files, hashed. It may be that of an earlier version: it is made beside commits, not in them.
     pub(crate) text: String,
+    /// What tells the files from others: it is noted with each commit.
+    #[serde(default)]
+    pub(crate) files: Vec<Option<Signature>>,
     /// The worker's process id.
     pub(crate) worker: Option<u32>,
     /// When the worker started, in ticks since the system did.
@@ -70,8 +74,14 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written_and_a_torn_one_is_none() {
         let folder = tempfile::tempdir().unwrap();
-        let mut record =
-            Record { version: 3, text: hash(b"a"), worker: None, started: None, loaded: Some(hash(b"b")) };
+        let mut record = Record {
+            version: 3,
+            text: hash(b"a"),
+            files: vec![None],
+            worker: None,
+            started: None,
+            loaded: Some(hash(b"b")),
+        };
         record.set_worker(std::process::id());
         record.write(folder.path()).unwrap();
         assert_eq!(Record::read(folder.path()), Some(record.clone()));

@@ -29,7 +29,14 @@ impl Instance {
                     let _ = self.reload_now(&mut writer).await;
                 }
             }
-            if self.inner.writer.lock().await.unchecked {
+            let unchecked = {
+                let mut writer = self.inner.writer.lock().await;
+                if writer.unnoted {
+                    self.note(&mut writer);
+                }
+                writer.unchecked
+            };
+            if unchecked {
                 self.check_what_was_applied().await;
             }
             if Instant::now() >= look {

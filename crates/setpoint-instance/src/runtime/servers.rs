@@ -32,8 +32,8 @@ pub struct ServerState {
     pub backend: String,
     /// Its name.
     pub name: String,
-    /// The columns of `show servers state` by their names.
-    columns: Vec<(&'static str, String)>,
+    /// The values of [`COLUMNS`], separated by blanks: there may be very many servers.
+    values: Box<str>,
 }
 
 /// Why the servers are not known.
@@ -82,9 +82,8 @@ const COLUMNS: [&str; 25] = [
     "srv_agent_port",
 ];
 
-/// Set by the configuration: `disabled`.
-const CONFIGURED_MAINTENANCE: u32 = 0x04;
-/// Set by a command.
+/// Set by a command, and by `disabled` in the configuration. That the configuration said so is a flag of its own, 4, which
+/// stays when a command ends the maintenance.
 const FORCED_MAINTENANCE: u32 = 0x01;
 /// Taken over from a server that is tracked, from a resolver that has no address, and from a name that is not resolved.
 const OTHER_MAINTENANCE: u32 = 0x02 | 0x20 | 0x40;
@@ -110,9 +109,12 @@ impl Worker {
         }
         let table = Table::read_words(&answer)?;
         let servers = table.select(COLUMNS)?.map(|values| {
-            let columns: Vec<_> = COLUMNS.into_iter().zip(values.map(str::to_owned)).collect();
             let [_, backend, _, name, ..] = values;
-            ServerState { backend: backend.to_owned(), name: name.to_owned(), columns }
+            ServerState {
+                backend: backend.to_owned(),
+                name: name.to_owned(),
+                values: values.join(" ").into(),
+            }
         });
         Ok(Some(servers.collect()))
     }
@@ -121,7 +123,8 @@ impl Worker {
 impl ServerState {
     /// A column by its name, such as `srv_addr`.
     pub fn column(&self, name: &str) -> &str {
-        self.columns.iter().find(|(column, _)| *column == name).map_or("", |(_, value)| value)
+        let place = COLUMNS.iter().position(|column| *column == name);
+        place.and_then(|place| self.values.split(' ').nth(place)).unwrap_or_default()
     }
 
     /// A column as a number; 0 if it is none.
@@ -136,7 +139,7 @@ impl ServerState {
     /// What was decided about it, by whomever.
     pub fn admin_state(&self) -> AdminState {
         let flags = self.flags();
-        if flags & (FORCED_MAINTENANCE | CONFIGURED_MAINTENANCE | OTHER_MAINTENANCE) != 0 {
+        if flags & (FORCED_MAINTENANCE | OTHER_MAINTENANCE) != 0 {
             AdminState::Maintenance
         } else if flags & (FORCED_DRAIN | INHERITED_DRAIN) != 0 {
             AdminState::Drain

@@ -14,7 +14,7 @@ use setpoint_instance::instance::{
 };
 use setpoint_instance::process::Launched;
 use setpoint_instance::reload::processes;
-use setpoint_testutils::{Version, http, need};
+use setpoint_testutils::{Version, http, need, wait};
 
 use crate::world::{WITHIN, World};
 
@@ -48,15 +48,15 @@ impl World {
 }
 
 /// A HAProxy and an instance around it, which does what is due.
-struct Running {
+pub(crate) struct Running {
     world: World,
     haproxy: Launched,
-    instance: Instance,
+    pub(crate) instance: Instance,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Running {
-    async fn start(version: Version) -> Result<Self, setpoint_testutils::Missing> {
+    pub(crate) async fn start(version: Version) -> Result<Self, setpoint_testutils::Missing> {
         let world = World::new(version)?;
         world.write_backend();
         let haproxy = world.launch().start().await.unwrap();
@@ -72,11 +72,11 @@ impl Running {
         processes(&self.world.master()).await.unwrap().serving().unwrap().pid
     }
 
-    async fn settled(&self) {
+    pub(crate) async fn settled(&self) {
         assert!(self.instance.settled(WITHIN).await);
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.task.abort();
         self.haproxy.stop(Duration::ZERO).await.unwrap();
     }
@@ -216,7 +216,10 @@ async fn a_failed_reload_restores_the_last_good_text_and_says_so() {
         assert!(matches!(error, CommitError::Reload(_)), "{version:?}: {error}");
         assert_eq!(running.world.read(), format!("# _version=3\n{good}"), "{version:?}");
         assert_eq!(running.instance.version(), 3, "{version:?}");
-        assert_eq!(http::get(&running.world.port.http()).await.as_deref(), Some("one"), "{version:?}");
+        // A worker that fails may have taken a connection before it ended.
+        let url = running.world.port.http();
+        let answer = wait::until("an answer", WITHIN, async || http::get(&url).await).await;
+        assert_eq!(answer, "one", "{version:?}");
         running.stop().await;
     }
 }

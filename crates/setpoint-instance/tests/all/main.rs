@@ -8,4 +8,5 @@ mod journal;
 mod launch;
 mod mounts;
 mod reload;
+mod sequences;
 mod world;

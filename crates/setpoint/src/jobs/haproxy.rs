@@ -1,4 +1,4 @@
-//! `setpoint haproxy`: reads, checks and compares configurations of HAProxy.
+//! `setpoint haproxy`: reads, checks and compares configurations of HAProxy, and serves the Dataplane API of one.
 
 mod args;
 mod check;
@@ -6,6 +6,8 @@ mod coverage;
 mod diff;
 mod error;
 mod fmt;
+#[cfg(feature = "dataplane")]
+mod serve;
 
 use std::io::Read;
 use std::path::Path;
@@ -25,6 +27,8 @@ pub(crate) fn dispatch(command: &HaproxyCommand, report: Report) -> Result<u8, C
         HaproxyCommand::Check(args) => check::run(args, report),
         HaproxyCommand::Diff(args) => diff::run(args, report),
         HaproxyCommand::Coverage(args) => coverage::run(args, report),
+        #[cfg(feature = "dataplane")]
+        HaproxyCommand::Serve(args) => serve::run(args, report),
     }
 }
 

@@ -270,6 +270,21 @@ pub(super) const PAGES: &[Page] = &[
         files: HAPROXY,
     },
     Page {
+        command: "haproxy serve",
+        examples: &[
+            Example(
+                "Serve the Dataplane API of a HAProxy that is started for it:",
+                "setpoint haproxy serve --haproxy /usr/sbin/haproxy --config haproxy.cfg",
+            ),
+            Example(
+                "Use the HAProxy that systemd runs:",
+                "setpoint haproxy serve --config /etc/haproxy/haproxy.cfg --master-socket /run/haproxy-master.sock",
+            ),
+        ],
+        exit: DONE,
+        files: HAPROXY,
+    },
+    Page {
         command: "composite",
         examples: &[
             Example("Run the operator:", "setpoint composite run --consul-url http://consul:8500"),

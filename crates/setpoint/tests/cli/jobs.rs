@@ -87,6 +87,12 @@ fn only_composites_bring_kubernetes_consul_and_tls() {
         assert_eq!(heavy, [""; 0], "with {features} alone");
     }
     assert!(crates("composite").iter().any(heavy));
+    let served: Vec<String> = crates("dataplane").into_iter().filter(heavy).collect();
+    assert!(served.contains(&"axum".to_owned()), "{served:?}");
+    let foreign = |name: &&String| {
+        ["kube", "k8s-openapi", "reqwest", "rustls", "aws-lc"].iter().any(|it| name.starts_with(it))
+    };
+    assert_eq!(served.iter().filter(foreign).count(), 0, "an API needs no client and no TLS: {served:?}");
 }
 
 #[test]
@@ -99,6 +105,7 @@ fn a_job_brings_only_the_crates_that_it_needs() {
     };
     assert_eq!(own("host"), ["engine", "graph", "host", "plan", "state"]);
     assert_eq!(own("haproxy"), ["haproxy", "plan"]);
+    assert_eq!(own("dataplane"), ["dataplane-api", "haproxy", "instance", "plan"]);
     assert_eq!(own("composite"), ["composite", "loop", "plan"]);
     assert!(!crates("haproxy").contains(&"tokio".to_owned()), "reading files needs no runtime");
 }

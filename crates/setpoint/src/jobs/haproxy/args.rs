@@ -24,6 +24,9 @@ pub(crate) enum HaproxyCommand {
     Diff(HaproxyDiffArgs),
     /// Says how much of HAProxy's language the model covers, by section and version, or how much of some files.
     Coverage(HaproxyCoverageArgs),
+    /// Serves the Dataplane API of a HAProxy on this machine.
+    #[cfg(feature = "dataplane")]
+    Serve(super::serve::ServeArgs),
 }
 
 /// Arguments of `setpoint haproxy fmt`.

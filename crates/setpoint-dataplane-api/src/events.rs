@@ -1,0 +1,46 @@
+//! What happens, as a stream of server-sent events.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use futures::stream;
+use serde_json::{Value as Json, json};
+use setpoint_instance::instance::Event;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::Api;
+
+impl Api {
+    /// A stream of what happens from now on. Who reads too slowly is told how much was missed.
+    pub(crate) fn events(&self) -> Response {
+        let receiver = self.instance.events();
+        let first = stream::once(async { Ok::<_, std::io::Error>(": connected\n\n".to_owned()) });
+        let events = stream::unfold(receiver, |mut receiver| async {
+            let (name, data) = match receiver.recv().await {
+                Ok(event) => shown(&event),
+                Err(RecvError::Lagged(missed)) => ("missed", json!({ "events": missed })),
+                Err(RecvError::Closed) => return None,
+            };
+            Some((Ok(format!("event: {name}\ndata: {data}\n\n")), receiver))
+        });
+        let mut response = Response::new(Body::from_stream(futures::StreamExt::chain(first, events)));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+}
+
+fn shown(event: &Event) -> (&'static str, Json) {
+    match event {
+        Event::Committed { version, applied, reason } => {
+            ("commit", json!({ "version": version, "applied": applied, "reason": reason }))
+        }
+        Event::Reloaded { id, succeeded, response } => {
+            ("reload", json!({ "id": id, "succeeded": succeeded, "response": response }))
+        }
+        Event::FileChanged { version } => ("file-changed", json!({ "version": version })),
+        Event::Restored { version, reason } => ("restored", json!({ "version": version, "reason": reason })),
+        Event::Drift { difference } => ("drift", json!({ "difference": difference })),
+    }
+}

@@ -1,0 +1,42 @@
+//! What happens is told to whoever listens.
+
+use std::time::Duration;
+
+use serde_json::json;
+use setpoint_dataplane_api::Dialect;
+use setpoint_testutils::need;
+
+use crate::world::{Plan, World};
+
+#[tokio::test]
+async fn commits_and_reloads_are_told_as_they_happen() {
+    let plan = Plan { dialect: Dialect::default(), checks: true, delay: Duration::from_millis(10) };
+    let world = need!(
+        World::start(&plan, |_, ports| format!(
+            "defaults\n  mode http\n  timeout connect 5s\n  timeout client 5s\n  timeout server 5s\nfrontend f\n  bind {}\n",
+            ports[0].address()
+        ))
+        .await
+    );
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = format!("{}/v3/services/haproxy", world.url);
+    let refused = client.get(format!("{url}/events")).send().await.unwrap();
+    assert_eq!(refused.status().as_u16(), 401);
+    let mut stream =
+        client.get(format!("{url}/events")).basic_auth("admin", Some("adminpwd")).send().await.unwrap();
+    assert_eq!(stream.headers()["content-type"], "text/event-stream");
+    let created = client
+        .post(format!("{url}/configuration/backends?version=1"))
+        .basic_auth("admin", Some("adminpwd"))
+        .header("content-type", "application/json")
+        .body(json!({ "name": "b" }).to_string());
+    assert_eq!(created.send().await.unwrap().status().as_u16(), 202);
+    let mut said = String::new();
+    while !(said.contains("event: commit") && said.contains("event: reload")) {
+        let chunk =
+            tokio::time::timeout(Duration::from_mins(1), stream.chunk()).await.unwrap().unwrap().unwrap();
+        said.push_str(&String::from_utf8_lossy(&chunk));
+    }
+    assert!(said.contains("\"version\":2") && said.contains("+ backend b"), "{said}");
+    world.end().await;
+}
