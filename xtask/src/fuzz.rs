@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         command
             .args(["test", "--package", package, "--test", binary])
             .args(["--", "--exact", test, "--nocapture"])
-            .env("SETPOINT_FUZZ_SECONDS", (args.minutes.div_f64(tests.len() as f64)).as_secs().to_string())
+            .env("SETPOINT_FUZZ_SECONDS", share.as_secs().max(1).to_string())
             .env_remove("SETPOINT_SEED");
         if let Some(seed) = args.seed {
             command.env("SETPOINT_SEED", seed.to_string());
