@@ -21,7 +21,7 @@ use setpoint_testutils::{Missing, need};
 use crate::world::{Plan, World};
 
 /// Each parent that a recorded child stands in.
-const BASE: &str = "global\n\ndefaults d2\n\nfrontend fe\n\nbackend be\n\nbackend bet\n\nfcgi-app fa\n  docroot /srv\n\nring rg\n\n\
+const BASE: &str = "global\n\ndefaults d2\n\ndefaults d\n\nfrontend fe\n\nbackend be\n\nbackend bet\n\nfcgi-app fa\n  docroot /srv\n\nring rg\n\n\
     peers p\n\nmailers m\n\nresolvers r\n\nuserlist u\n\nlog-forward lf\n\ncrt-store cs\n\n";
 
 /// Counts, and what can't be explained.
@@ -154,7 +154,9 @@ fn place(case: &Json, dialect: Dialect) -> (&'static str, String, Option<String>
             ObjectKind::Traces => ("POST", collection.to_owned(), Some(collection.to_owned())),
             // 3.0 changes the one that is there.
             ObjectKind::Defaults if dialect == Dialect::ALL[0] => {
-                ("PUT", "defaults/d2".to_owned(), Some("defaults/d2".to_owned()))
+                // One that starts from another is another.
+                let path = if sent.get("from").is_some() { "defaults/d" } else { "defaults/d2" };
+                ("PUT", path.to_owned(), Some(path.to_owned()))
             }
             _ => ("POST", collection.to_owned(), Some(format!("{collection}/{name}"))),
         };
@@ -334,7 +336,10 @@ async fn texts(dialect: Dialect) -> Result<Option<Tally>, Missing> {
             let ours = sorted(tidied(&serde_json::from_str(&ours).unwrap_or(Json::Null)));
             // Of one section that alone was recorded.
             let ours = match ours {
-                Json::Array(all) if !recorded.is_array() => all.into_iter().next().unwrap_or(json!({})),
+                Json::Array(all) if !recorded.is_array() => {
+                    let of_name = all.iter().find(|one| one.get("name") == recorded.get("name")).cloned();
+                    of_name.or(all.into_iter().next()).unwrap_or(json!({}))
+                }
                 ours => ours,
             };
             let sections =
@@ -348,7 +353,10 @@ async fn texts(dialect: Dialect) -> Result<Option<Tally>, Missing> {
             let model = if recorded.is_array() {
                 sorted(Json::Array(of_kind))
             } else {
-                of_kind.first().cloned().unwrap_or(json!({}))
+                {
+                    let of_name = of_kind.iter().find(|one| one.get("name") == recorded.get("name"));
+                    of_name.or(of_kind.first()).cloned().unwrap_or(json!({}))
+                }
             };
             let as_recorded = status == 201 && ours == sorted(tidied(recorded));
             let unnamed = |json: &Json| json.to_string().contains("unnamed_defaults_");
