@@ -104,6 +104,11 @@ impl Store {
         Self { path: self.path.with_file_name("state.last") }
     }
 
+    /// Where it and its copies are; not all of them are there.
+    pub(crate) fn files(&self) -> [PathBuf; 3] {
+        [self.path.clone(), self.copy().path, self.path.with_extension("damaged")]
+    }
+
     /// Whether there is a database. Only what is not there is not there: what can't be looked at is an error.
     pub(crate) fn exists(&self) -> Result<bool, StateError> {
         self.path.try_exists().map_err(StateError::file("look at", &self.path))

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -105,6 +105,7 @@ impl StateDir {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir);
         made.map_err(StateError::file("make the directory", &self.dir))?;
         let lock = Lock::take(&self.dir, command, wait)?;
+        self.close_to_others()?;
         let journal = Arc::new(JournalFile::new(self.journal_path(), Arc::clone(&self.types)));
         let loaded = self.load()?;
         if let Some((content, _)) = &loaded
@@ -156,6 +157,18 @@ impl StateDir {
             writer.state().saved = (!outdated).then(|| (graph.id(), graph.revision()));
         }
         Ok((writer, graph))
+    }
+
+    /// Takes from others what an earlier version, or a restore from a backup, let them read.
+    fn close_to_others(&self) -> Result<(), StateError> {
+        for path in self.store().files().into_iter().chain([self.journal_path()]) {
+            let Ok(found) = fs::metadata(&path) else { continue };
+            if found.permissions().mode() & 0o077 != 0 {
+                let closed = fs::set_permissions(&path, fs::Permissions::from_mode(0o600));
+                closed.map_err(StateError::file("close to others", &path))?;
+            }
+        }
+        Ok(())
     }
 
     fn store(&self) -> Store {

@@ -4,3 +4,11 @@
 
 mod controller;
 mod world;
+
+#[test]
+fn the_example_of_a_controller_does_what_it_says() {
+    #[path = "../../examples/controller.rs"]
+    mod example;
+
+    example::main().unwrap();
+}

@@ -4,7 +4,7 @@
 //! there from the first instant, but a program may overwrite it. Together they miss nothing that matters.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_engine::ItemState;
 use setpoint_graph::Name;
 
-use super::{COMMAND_TAG, TAG, file_stem};
+use super::{COMMAND_TAG, TAG};
 use crate::configure::LastingNote;
 use crate::fs::short;
 
@@ -80,6 +80,11 @@ impl Started {
 
     pub(crate) fn alive(&self) -> Option<Alive> {
         Alive::look(Pid::from_raw(self.pid)?).filter(|alive| alive.start == self.start)
+    }
+
+    /// The process with the digest of what it was started as, if it runs.
+    fn running(&self) -> Option<(Alive, String)> {
+        Some((self.alive()?, self.digest.clone()))
     }
 }
 
@@ -162,19 +167,13 @@ impl Tag {
     }
 
     /// The main process, if it runs. All processes are only looked at where none was noted.
-    pub(crate) fn main(&self, noted: Option<&Started>, runtime: &Path) -> Option<(Alive, String)> {
-        self.noted(noted, runtime).or_else(|| self.find(noted, runtime).main)
-    }
-
-    /// The process that was noted, if it runs.
-    fn noted(&self, noted: Option<&Started>, runtime: &Path) -> Option<(Alive, String)> {
-        let running = |started: &Started| Some((started.alive()?, started.digest.clone()));
-        noted.and_then(running).or_else(|| running(&self.record(runtime)?))
+    pub(crate) fn main(&self, noted: Option<&Started>) -> Option<(Alive, String)> {
+        noted.and_then(Started::running).or_else(|| self.find(noted).main)
     }
 
     /// Looks at all processes of the host.
-    pub(crate) fn find(&self, noted: Option<&Started>, runtime: &Path) -> Running {
-        let mut running = Running { main: self.noted(noted, runtime), all: Vec::new() };
+    pub(crate) fn find(&self, noted: Option<&Started>) -> Running {
+        let mut running = Running { main: noted.and_then(Started::running), all: Vec::new() };
         running.all.extend(running.main.iter().map(|(alive, _)| *alive));
         let Ok(entries) = fs::read_dir("/proc") else { return running };
         for entry in entries.flatten() {
@@ -212,21 +211,6 @@ impl Tag {
         let number = RUNS.fetch_add(1, Ordering::Relaxed).to_string();
         let me = Alive::look(rustix::process::getpid()).map_or(0, |me| me.start).to_string();
         self.value(&short(&[&std::process::id().to_string(), &me, &number]))
-    }
-
-    /// What an earlier version recorded of the process, in a file beside the state.
-    fn record(&self, runtime: &Path) -> Option<Started> {
-        serde_json::from_slice(&fs::read(self.record_path(runtime)).ok()?).ok()
-    }
-
-    fn record_path(&self, runtime: &Path) -> PathBuf {
-        runtime.join(format!("{}.pid", file_stem(&self.name)))
-    }
-
-    /// Removes the record of an earlier version: what it says is in the item's state, or not true any more.
-    pub(crate) fn remove_record(&self, runtime: &Path) {
-        // There is none as a rule.
-        let _ = fs::remove_file(self.record_path(runtime));
     }
 }
 
@@ -267,18 +251,13 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_version_recorded_in_a_file_is_found_where_nothing_is_noted() {
-        let runtime = tempfile::tempdir().unwrap();
+    fn a_process_is_the_one_that_was_noted_only_while_it_runs() {
         let tag = Tag::new(&"set".into(), Path::new("/srv"), &"p".into());
         let me = Alive::look(rustix::process::getpid()).unwrap();
-        let record = serde_json::to_vec(&Started::new(&me, "d1", None)).unwrap();
-        fs::write(runtime.path().join("process-p.pid"), record).unwrap();
-        assert_eq!(tag.main(None, runtime.path()), Some((me, "d1".to_owned())));
         let noted = Started::new(&me, "d2", None);
-        assert_eq!(tag.main(Some(&noted), runtime.path()), Some((me, "d2".to_owned())));
-        tag.remove_record(runtime.path());
-        assert_eq!(tag.main(None, runtime.path()), None);
+        assert_eq!(tag.main(Some(&noted)), Some((me, "d2".to_owned())));
+        assert_eq!(tag.main(None), None);
         let ended = Started { start: me.start + 1, ..noted };
-        assert_eq!(tag.main(Some(&ended), runtime.path()), None, "another one with the same id");
+        assert_eq!(tag.main(Some(&ended)), None, "another one with the same id");
     }
 }

@@ -98,7 +98,7 @@ impl ProcessEnds {
     fn started(&self, process: &Process, state: Option<&ItemState>) -> Option<Started> {
         state.and_then(Started::of).or_else(|| {
             let tag = Tag::new(self.host.set(), self.host.root(), &process.name);
-            let (alive, digest) = tag.main(None, &self.host.0.runtime)?;
+            let (alive, digest) = tag.main(None)?;
             Some(Started::new(&alive, &digest, None))
         })
     }

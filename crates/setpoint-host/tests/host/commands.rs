@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use setpoint_engine::testkit;
-use setpoint_host::{Command, Commands, Run, Wait};
+use setpoint_engine::{Configurator, Operation, testkit};
+use setpoint_host::{Command, Commands, Process, Processes, Run, Wait};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{ALL, World};
@@ -30,6 +30,30 @@ fn the_configurator_of_commands_keeps_every_promise_that_can_be_checked() {
     let samples = [sample("echo $TEXT > marker"), sample("touch marker")];
     assert_eq!(world.block_on(testkit::check(Commands::new(&world.host), &samples)).findings, []);
     assert_eq!(world.tree(), [""; 0]);
+}
+
+#[test]
+fn an_operation_may_take_as_long_as_the_item_itself_allows() {
+    let world = World::new();
+    let manifest = world.load(
+        "commands: {c: {check: test -e x, apply: x, undo: x, apply_timeout: 20m, undo_timeout: 30m, check_timeout: 1m}}
+processes: {p: {command: x, stop_timeout: 5m, ready: {file: there, timeout: 15m}}}
+",
+    );
+    let item = |kind: &str, name: &str| manifest.graph().item(&(kind, name).into()).unwrap().clone();
+    let (c, p) = (item("command", "c"), item("process", "p"));
+    let (c, p) = (c.get::<Command>().unwrap(), p.get::<Process>().unwrap());
+    let minutes = |limit: Option<Duration>| limit.unwrap().as_secs() / 60;
+    let of_command = |operation| minutes(Commands::new(&world.host).limit(operation, c));
+    let of_process = |operation| minutes(Processes::new(&world.host).limit(operation, p));
+    // A check before and one after.
+    assert!(of_command(Some(Operation::Create)) >= 22);
+    assert!(of_command(Some(Operation::Modify)) >= 22);
+    assert!(of_command(Some(Operation::Delete)) >= 31);
+    assert!(of_command(None) >= 31, "what was cut off is waited for");
+    assert!(of_process(Some(Operation::Create)) >= 15);
+    assert!(of_process(Some(Operation::Delete)) >= 5);
+    assert!(of_process(None) >= 15);
 }
 
 #[test]

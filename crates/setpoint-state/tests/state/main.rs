@@ -492,3 +492,19 @@ fn a_lock_that_only_a_child_of_an_ended_process_holds_is_waited_for() {
     state.lock("machine", "apply", Duration::ZERO).unwrap();
     child.join().unwrap();
 }
+
+#[test]
+fn a_state_that_others_could_read_is_closed_to_them() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    drop(lock(&state));
+    let files = ["state.redb", "state.last"].map(|file| state.path().join(file));
+    for file in &files {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    drop(lock(&state));
+    for file in &files {
+        assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600, "{}", file.display());
+    }
+}

@@ -159,7 +159,7 @@ fn what_is_to_be_replaced_is_made_anew() {
     sandbox.ok(&["apply", "--yes"]);
     let output = sandbox.ok(&["apply", "--yes", "--replace", "file.index"]);
     assert!(output.contains("± file/index  it was asked for"), "{output}");
-    assert!(output.contains("  - file/index taken away for now\n  + file/index made anew"), "{output}");
+    assert!(output.contains("  - file/index removed for re-creation\n  + file/index made anew"), "{output}");
 }
 
 #[test]
@@ -379,7 +379,7 @@ fn what_was_there_before_is_let_go_and_not_deleted() {
         gone.contains("- file/a  it is not intended any more; it was there before Setpoint, and stays"),
         "{gone}"
     );
-    assert!(gone.contains("- file/a let go\n") && gone.contains(": 1 let go in"), "{gone}");
+    assert!(gone.contains("- file/a released\n") && gone.contains(": 1 released in"), "{gone}");
     assert_eq!(sandbox.read("a"), "a");
 }
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -36,14 +37,22 @@ impl Random {
 #[derive(Default)]
 struct Declared {
     text: String,
-    /// Directories, and files and links with what they hold.
+    /// Directories, files with what they hold, and links with what they point to.
     directories: BTreeSet<String>,
     contents: BTreeMap<String, String>,
+    links: BTreeMap<String, String>,
+    /// Files of which the permissions matter.
+    modes: BTreeMap<String, u32>,
     /// Files of which only the existence matters.
     others: BTreeSet<String>,
     /// Processes by name, with what tells one definition from another.
     processes: BTreeMap<String, String>,
+    /// Whether the file of [`KEPT`] may not be deleted.
+    protects: bool,
 }
+
+/// A file whose content is the round in which it was declared, and which is protected in some of them.
+const KEPT: &str = "top/kept";
 
 impl Declared {
     fn file(&mut self, path: &str, content: &str) {
@@ -58,7 +67,8 @@ impl Declared {
     }
 
     fn tree(&self) -> Vec<String> {
-        let all = self.directories.iter().chain(self.contents.keys()).chain(&self.others);
+        let all = self.directories.iter().chain(self.contents.keys()).chain(self.links.keys());
+        let all = all.chain(&self.others);
         all.cloned().collect::<BTreeSet<String>>().into_iter().collect()
     }
 }
@@ -90,6 +100,8 @@ impl World {
         for (path, content) in THEIRS {
             sandbox.write(path, content);
         }
+        symlink("theirs", sandbox.path("theirs/link")).unwrap();
+        fs::set_permissions(sandbox.path("theirs/a0"), fs::Permissions::from_mode(0o604)).unwrap();
         let id = sandbox.root().file_name().unwrap().to_string_lossy().into_owned();
         Self { sandbox, id }
     }
@@ -100,11 +112,14 @@ impl World {
         for (path, content) in THEIRS {
             declared.file(path, content);
         }
+        declared.links.insert("theirs/link".to_owned(), "theirs".to_owned());
+        declared.modes.insert("theirs/a0".to_owned(), 0o604);
         declared
     }
 
     /// Directories that move, files that move between them and lie in undeclared ones, links, files and a directory that are
-    /// taken over, commands that take a moment, one that follows a file, and processes with logs.
+    /// taken over, one with other permissions, a file that is called differently each time and one that is protected now and
+    /// then, commands that take a moment and fail if they were applied already, one that follows a file, and processes with logs.
     fn declare(&self, random: &mut Random, round: u64) -> Declared {
         let mut declared = Self::nothing();
         let mut sections: BTreeMap<&str, String> = BTreeMap::new();
@@ -146,14 +161,34 @@ impl World {
         for name in 0..3 {
             if random.one_in(2) {
                 let content = format!("ours {}\n", random.below(3));
-                add("files", format!("a{name}: {{path: theirs/a{name}, content: {content:?}, adopt: true}}"));
-                declared.file(&format!("theirs/a{name}"), &content);
+                let path = format!("theirs/a{name}");
+                let mode = random.one_in(2).then_some(0o640);
+                let access = mode.map_or_else(String::new, |mode: u32| format!(", mode: '0{mode:o}'"));
+                add("files", format!("a{name}: {{path: {path}, content: {content:?}, adopt: true{access}}}"));
+                declared.file(&path, &content);
+                // Permissions that are not declared any more stay as they are.
+                declared.modes.remove(&path);
+                declared.modes.extend(mode.map(|mode| (path, mode)));
             }
         }
+        if random.one_in(2) {
+            let target = format!("ours{}", random.below(2));
+            add("symlinks", format!("theirs: {{path: theirs/link, target: {target}, adopt: true}}"));
+            declared.links.insert("theirs/link".to_owned(), target);
+        }
+        add("files", format!("n{}: {{path: top/named, content: named}}", random.below(3)));
+        declared.file("top/named", "named");
+        declared.protects = random.one_in(2);
+        add(
+            "files",
+            format!("kept: {{path: {KEPT}, content: '{round}', prevent_destroy: {}}}", declared.protects),
+        );
+        declared.file(KEPT, &round.to_string());
         for name in 0..2 {
             if random.one_in(2) {
-                add("symlinks", format!("l{name}: {{path: top/l{name}, target: f{}}}", random.below(6)));
-                declared.others.insert(format!("top/l{name}"));
+                let target = format!("f{}", random.below(6));
+                add("symlinks", format!("l{name}: {{path: top/l{name}, target: {target}}}"));
+                declared.links.insert(format!("top/l{name}"), target);
             }
         }
         let id = &self.id;
@@ -164,7 +199,8 @@ impl World {
                     "commands",
                     format!(
                         "{name}: {{env: {{KILLS_COMMAND: {id}}}, check: test -e marks/{name}, \
-                         apply: 'sleep 0.0{slow:02}; touch marks/{name}', undo: 'sleep 0.0{undo:02}; rm marks/{name}'}}"
+                         apply: 'test ! -e marks/{name} || exit 9; sleep 0.0{slow:02}; touch marks/{name}', \
+                         undo: 'sleep 0.0{undo:02}; rm marks/{name}'}}"
                     ),
                 );
                 declared.others.insert(format!("marks/{name}"));
@@ -202,17 +238,22 @@ impl World {
         declared
     }
 
-    /// Starts a command, and kills it after a while. Returns whether it still ran. What a command of the manifest had begun
+    /// Starts a command, and kills it after a while. Returns whether it was at work. What a command of the manifest had begun
     /// goes on, and is waited for.
-    fn kill(&self, command: &str, after: Duration) -> bool {
-        let mut started = self.sandbox.command(&[command, "--yes"]);
-        let mut child = started.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(after);
-        let ran = child.try_wait().unwrap().is_none();
-        child.kill().unwrap();
-        child.wait().unwrap();
+    fn kill(&self, args: &[&str], after: Duration) -> bool {
+        let was_at_work = killed(&self.sandbox, args, after);
         eventually("what a command had begun has ended", || self.marked("KILLS_COMMAND").is_empty());
-        ran
+        was_at_work
+    }
+
+    /// Whether what a run has made that was told to protect it is protected.
+    fn check_protection(&self, declared: &Declared, when: &str) {
+        let made = fs::read_to_string(self.sandbox.path(KEPT)).ok();
+        if declared.protects && made.as_ref() == declared.contents.get(KEPT) {
+            let list = self.sandbox.ok(&["state", "list"]);
+            let kept = list.lines().find(|line| line.starts_with("file/kept "));
+            assert!(kept.is_some_and(|line| line.contains("protected")), "{when}: {list}");
+        }
     }
 
     /// The values of a variable in the environments of all processes of this world.
@@ -238,6 +279,14 @@ impl World {
         for (path, content) in &declared.contents {
             assert_eq!(&self.sandbox.read(path), content, "{when}: {path}\n{}", declared.text);
         }
+        for (path, target) in &declared.links {
+            let found = fs::read_link(self.sandbox.path(path)).unwrap();
+            assert_eq!(found.to_str(), Some(target.as_str()), "{when}: {path}\n{}", declared.text);
+        }
+        for (path, mode) in &declared.modes {
+            let found = fs::metadata(self.sandbox.path(path)).unwrap().mode() & 0o7777;
+            assert_eq!(found, *mode, "{when}: {path} has {found:o}\n{}", declared.text);
+        }
         let running =
             declared.processes.iter().map(|(name, version)| format!("{}/{name}/{version}", self.id));
         let running: Vec<String> = running.collect();
@@ -252,6 +301,19 @@ impl World {
     }
 }
 
+/// Starts a command, and kills it after a while. Returns whether it was at work: it had become the writer of the state, and
+/// not ended.
+fn killed(sandbox: &Sandbox, args: &[&str], after: Duration) -> bool {
+    let mut command = sandbox.command(args);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(after);
+    let runs = child.try_wait().unwrap().is_none();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let writer = fs::read_to_string(sandbox.path(".setpoint/lock")).unwrap_or_default();
+    runs && writer.split(' ').next() == Some(&child.id().to_string())
+}
+
 fn kill_again_and_again(seed: u64, kills: u64) {
     let mut random = Random(seed);
     let world = World::new();
@@ -261,9 +323,15 @@ fn kill_again_and_again(seed: u64, kills: u64) {
         assert!(round < 100 + 20 * kills, "only {killed} of {round} runs were killed in time");
         let when = format!("seed {seed}, round {round}");
         let declared = world.declare(&mut random, round);
-        let command = if random.one_in(5) { "destroy" } else { "apply" };
-        let most = *random.pick(&[10_000, 40_000, 150_000]);
-        killed += u64::from(world.kill(command, Duration::from_micros(random.below(most))));
+        let args = match random.below(6) {
+            0 if !declared.protects => &["destroy", "--yes"][..],
+            1 => &["watch"],
+            2 => &["apply", "--yes", "--replace", "file.source"],
+            _ => &["apply", "--yes"],
+        };
+        let most = *random.pick(&[40_000, 80_000, 200_000]);
+        killed += u64::from(world.kill(args, Duration::from_micros(random.below(most))));
+        world.check_protection(&declared, &when);
         // Not every time: several cut-off runs may follow each other.
         if random.one_in(3) {
             world.apply(&declared, &when);
@@ -272,6 +340,7 @@ fn kill_again_and_again(seed: u64, kills: u64) {
     let declared = world.declare(&mut random, round);
     world.apply(&declared, "in the end");
     world.sandbox.declare("");
+    world.sandbox.ok(&["state", "unprotect", "file.kept"]);
     world.sandbox.ok(&["destroy", "--yes"]);
     world.check(&World::nothing(), "everything was destroyed");
     let done = format!(
@@ -309,12 +378,8 @@ fn kill_a_row_again_and_again(seed: u64, places: u64, kills: u64) {
         let first = random.below(places);
         sandbox.declare(&row(first, places));
         for _ in 0..=random.below(3) {
-            let mut command = sandbox.command(&["apply", "--yes"]);
-            let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-            std::thread::sleep(Duration::from_micros(random.below(60_000)));
-            killed += u64::from(child.try_wait().unwrap().is_none());
-            child.kill().unwrap();
-            child.wait().unwrap();
+            let after = Duration::from_micros(random.below(60_000));
+            killed += u64::from(self::killed(&sandbox, &["apply", "--yes"], after));
         }
         if random.one_in(2) {
             let when = format!("seed {seed}, round {rounds}");

@@ -659,7 +659,7 @@ fn an_imported_item_that_is_made_anew_on_demand_is_taken_over_again() {
     assert_eq!(sandbox.read("f"), "ours");
     assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
     let destroyed = sandbox.ok(&["destroy", "--yes"]);
-    assert!(destroyed.contains("site: 3 to let go."), "{destroyed}");
+    assert!(destroyed.contains("site: 3 to release."), "{destroyed}");
     assert_eq!(sandbox.tree(), ["d", "d/mine", "f", "l"]);
     assert_eq!(sandbox.read("f"), "theirs");
     assert_eq!(fs::read_link(sandbox.path("l")).unwrap().to_str(), Some("theirs"));

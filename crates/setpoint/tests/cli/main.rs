@@ -9,6 +9,8 @@ mod alone;
 mod causes;
 #[cfg(feature = "host")]
 mod change;
+#[cfg(feature = "host")]
+mod codes;
 #[cfg(feature = "composite")]
 mod composite;
 #[cfg(feature = "host")]

@@ -123,7 +123,7 @@ fn an_undeclared_directory_that_is_not_empty_is_let_go_and_not_reported_as_delet
     sandbox.write("d/mine", "1");
     sandbox.declare("");
     let done = sandbox.ok(&["apply", "--yes"]);
-    assert!(done.contains("directory/d/ let go") && done.contains("1 deleted, 1 let go"), "{done}");
+    assert!(done.contains("directory/d/ released") && done.contains("1 deleted, 1 released"), "{done}");
     assert_eq!(sandbox.tree(), ["d", "d/mine"]);
 }
 

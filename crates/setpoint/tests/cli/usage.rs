@@ -268,10 +268,7 @@ fn a_command_whose_run_was_cut_off_is_applied_anew_and_not_called_deleted() {
     sandbox.write("go", "");
     let done = sandbox.ok(&["apply", "--yes"]);
     assert!(!done.contains("deleted"), "{done}");
-    assert!(
-        done.contains("command/c is about to be applied again") && done.contains("1 made anew"),
-        "{done}"
-    );
+    assert!(done.contains("command/c will be re-applied") && done.contains("1 made anew"), "{done}");
 }
 
 #[test]

@@ -143,14 +143,12 @@ impl Processes {
 
     /// Ends all that runs for the item.
     async fn end_all(&self, cx: &OpCx, item: &Process) -> Result<(), OpError> {
-        let (tag, noted, runtime) = (self.tag(item), noted(cx), &self.host.0.runtime);
-        let found = tag.find(noted.as_ref(), runtime);
+        let (tag, noted) = (self.tag(item), noted(cx));
+        let found = tag.find(noted.as_ref());
         self.end(cx, item, &found.all).await?;
         // Started meanwhile by one that was ending.
-        let left = tag.find(noted.as_ref(), runtime);
-        self.end(cx, item, &left.all).await?;
-        tag.remove_record(runtime);
-        Ok(())
+        let left = tag.find(noted.as_ref());
+        self.end(cx, item, &left.all).await
     }
 
     /// Asks whether a process is ready of which a run that was cut off could not say so. One of which that is not known
@@ -180,19 +178,17 @@ impl Processes {
 
 impl Configurator<Process> for Processes {
     async fn create(&self, cx: &OpCx, new: &Process) -> Result<(), OpError> {
-        let (tag, digest, runtime) = (self.tag(new), new.digest(), &self.host.0.runtime);
+        let (tag, digest) = (self.tag(new), new.digest());
         self.host.0.children.reap();
-        let found = tag.find(noted(cx).as_ref(), runtime);
+        let found = tag.find(noted(cx).as_ref());
         if let Some((alive, running)) = &found.main
             && *running == digest
         {
             // It was started by a run of which nothing else is known.
             note(cx, Started::new(alive, &digest, None)).await?;
-            tag.remove_record(runtime);
             return self.until_ready(cx, new, *alive, None).await;
         }
         self.end(cx, new, &found.all).await?;
-        tag.remove_record(runtime);
         if cx.is_cancelled() {
             return Err(OpError::untouched("cancelled before the process was started"));
         }
@@ -242,7 +238,7 @@ impl Configurator<Process> for Processes {
     async fn read(&self, cx: &OpCx, item: &Process) -> Result<Observed<Process>, OpError> {
         self.host.0.children.reap();
         let noted = noted(cx);
-        let main = self.tag(item).main(noted.as_ref(), &self.host.0.runtime);
+        let main = self.tag(item).main(noted.as_ref());
         if main.is_some() && cx.unfinished() == Some(Operation::Create) {
             self.check_ready(cx, item, noted.as_ref()).await?;
         }

@@ -99,19 +99,19 @@ fn write_preview(
     writeln!(text, "{}: {}.", plan.subject, summary(plan, current))
 }
 
-/// How many there are of each: what was there before is let go, and not deleted.
+/// How many there are of each: what was there before is released, and not deleted.
 pub(crate) fn summary(plan: &Plan, current: &CurrentGraph) -> String {
-    let let_go = plan.operations.iter().filter(|operation| {
+    let released = plan.operations.iter().filter(|operation| {
         operation.action == Action::Delete
             && !operation.temporary
             && is_adopted(current, &ItemRef::new(operation.kind.as_str(), operation.name.as_str()))
     });
-    let (let_go, mut counts) = (let_go.count(), plan.summary());
-    counts.delete = counts.delete.saturating_sub(let_go);
-    match (let_go, counts.is_unchanged() && counts.left == 0) {
+    let (released, mut counts) = (released.count(), plan.summary());
+    counts.delete = counts.delete.saturating_sub(released);
+    match (released, counts.is_unchanged() && counts.left == 0) {
         (0, _) => counts.to_string(),
-        (let_go, true) => format!("{let_go} to let go"),
-        (let_go, false) => format!("{counts}, {let_go} to let go"),
+        (released, true) => format!("{released} to release"),
+        (released, false) => format!("{counts}, {released} to release"),
     }
 }
 

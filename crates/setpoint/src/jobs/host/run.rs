@@ -148,10 +148,10 @@ pub(crate) fn line(entry: &LogEntry) -> String {
         (None, Operation::Modify) => format!("  ~ {item} modified{took}\n"),
         // Nothing is undone of a command that is about to be applied again.
         (None, Operation::Delete) if entry.is_anew() && item.kind() == &Command::KIND => {
-            format!("  - {item} is about to be applied again{took}\n")
+            format!("  - {item} will be re-applied{took}\n")
         }
-        (None, Operation::Delete) if entry.is_anew() => format!("  - {item} taken away for now{took}\n"),
-        (None, Operation::Delete) if entry.ownership().is_adopted() => format!("  - {item} let go{took}\n"),
+        (None, Operation::Delete) if entry.is_anew() => format!("  - {item} removed for re-creation{took}\n"),
+        (None, Operation::Delete) if entry.ownership().is_adopted() => format!("  - {item} released{took}\n"),
         (None, Operation::Delete) => format!("  - {item} deleted{took}\n"),
     }
 }
@@ -165,11 +165,11 @@ pub(crate) fn summary(done: &Done) -> String {
         Operation::Modify => "modified",
         // What came of it is counted when it is back.
         Operation::Delete if entry.is_anew() => "",
-        Operation::Delete if entry.ownership().is_adopted() => "let go",
+        Operation::Delete if entry.ownership().is_adopted() => "released",
         Operation::Delete => "deleted",
     };
     let mut parts: Vec<String> = Vec::new();
-    for counted in ["created", "modified", "made anew", "deleted", "let go"] {
+    for counted in ["created", "modified", "made anew", "deleted", "released"] {
         let count = entries.iter().filter(|entry| entry.error().is_none() && word(entry) == counted).count();
         if count > 0 {
             parts.push(format!("{count} {counted}"));
