@@ -20,5 +20,6 @@ mod refused;
 mod runtime;
 mod samples;
 mod schema;
+mod secrets;
 mod text;
 mod words;
