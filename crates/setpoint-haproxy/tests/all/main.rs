@@ -13,6 +13,7 @@ mod differences;
 mod edit;
 mod found;
 mod fuzz;
+mod growth;
 mod keywords;
 mod model;
 mod printer;
