@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use super::AsText;
 use crate::model::{Object, ObjectKind, SectionModel, Value};
 use crate::table::directives;
-use crate::text::{Section, SectionKind};
+use crate::text::{Line, Section, SectionKind};
 
 /// One side of a section that is compared.
 #[derive(Clone, Copy)]
@@ -185,6 +185,12 @@ fn backups(side: Placement<'_>) -> impl Iterator<Item = &str> {
 
 /// What the algorithm of a section makes of the order of its servers.
 fn ordered(side: Placement<'_>) -> Ordered {
+    let is_unknown = |line: &Line<'_>| {
+        line.keyword().as_deref() == Some(b"balance") && side.model.unmodelled.contains(&line.number())
+    };
+    if !side.model.unmodelled.is_empty() && side.section.lines().any(|line| is_unknown(&line)) {
+        return Ordered::All;
+    }
     let algorithm = setting(side, "balance.algorithm");
     let servers = algorithm.and_then(|algorithm| directives().servers_of(algorithm));
     match servers {
