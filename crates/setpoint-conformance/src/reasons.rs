@@ -42,16 +42,30 @@ pub const REASONS: &[Reason] = &[
         why: "HAProxy refuses the text, and `check` says in which line: the model keeps that line as text, and reads no other \
               otherwise than the original does.",
         applies: |difference| {
-            difference.accepted == Some(false)
-                && !difference.blamed.is_empty()
-                && difference
-                    .unmodelled
-                    .iter()
-                    .all(|line| difference.blamed.contains(line) || is_cut(difference, line))
+            is_blamed(difference)
                 && difference
                     .read
                     .as_ref()
                     .is_some_and(|(theirs, ours)| agree_on_what_both_read(theirs, ours))
+        },
+    },
+    Reason {
+        name: "usesrc",
+        why: "The original writes an address right after `usesrc hdr_ip(…)`, which HAProxy ignores, and reads it as a part of \
+              `occ`; the model reads one address. HAProxy refuses other lines, which `check` blames.",
+        applies: |difference| {
+            let without_source = |json: &Json| {
+                let mut json = json.clone();
+                for section in json.as_object_mut().into_iter().flat_map(|sections| sections.values_mut()) {
+                    section.as_object_mut().and_then(|section| section.remove("source"));
+                }
+                json
+            };
+            is_blamed(difference)
+                && difference.recorded.iter().any(|line| has_text_after_hdr_ip(line))
+                && difference.read.as_ref().is_some_and(|(theirs, ours)| {
+                    agree_on_what_both_read(&without_source(theirs), &without_source(ours))
+                })
         },
     },
     Reason {
@@ -400,6 +414,21 @@ fn drops_words(difference: &Difference) -> bool {
     !difference.unmodelled.is_empty()
         && difference.unmodelled.iter().all(|line| is_cut(difference, line))
         && contains(theirs, ours)
+}
+
+/// Says whether HAProxy refuses the text, and all that the model keeps as text are lines that `check` blames, or of which the
+/// original drops a part.
+fn is_blamed(difference: &Difference) -> bool {
+    let is_explained = |line: &String| difference.blamed.contains(line) || is_cut(difference, line);
+    difference.accepted == Some(false)
+        && !difference.blamed.is_empty()
+        && difference.unmodelled.iter().all(is_explained)
+}
+
+/// Says whether something stands right after the parentheses of `usesrc hdr_ip(…)`.
+fn has_text_after_hdr_ip(line: &str) -> bool {
+    let after = line.split_once("usesrc hdr_ip(").and_then(|(_, rest)| rest.split_once(')'));
+    after.is_some_and(|(_, after)| after.starts_with(|c: char| !c.is_whitespace()))
 }
 
 /// Says whether a line has a word that is nowhere in what the original reads.

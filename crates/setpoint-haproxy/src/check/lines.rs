@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use rustc_hash::FxHashSet;
+
 use super::acls::{Acls, Element, elements};
 use super::configuration::{CheckedLine, Configuration, Part};
 use super::hints::Hints;
@@ -33,16 +35,11 @@ pub(super) fn check(
     };
     let unused = super::references::unused(configuration);
     let is_experimental = configuration.parts.iter().any(exposes_experimental);
+    let wrong = lines_with_errors(found);
     for (index, part) in configuration.parts.iter().enumerate() {
         let (kinds, section) = kinds(part.kind);
         let section_facts = facts().section(part.kind);
-        let Some(found) = found.get_mut(part.file) else { continue };
-        let refused: Vec<u32> = {
-            let errors = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
-            let mut lines: Vec<u32> = errors.map(|diagnostic| diagnostic.line).collect();
-            lines.sort_unstable();
-            lines
-        };
+        let (Some(found), Some(wrong)) = (found.get_mut(part.file), wrong.get(part.file)) else { continue };
         let references = References::new(&names, part, unused.contains(&index), version);
         let mut checker = Checker {
             kinds,
@@ -61,10 +58,17 @@ pub(super) fn check(
             checker.references.header(header, part, checker.hints, checker.found);
         }
         for line in &part.lines {
-            let is_known_as_wrong = refused.binary_search(&line.number).is_ok();
+            let is_known_as_wrong = wrong.contains(&line.number);
             checker.line(part, line, is_known_as_wrong);
         }
     }
+}
+
+/// The lines of each file in which an error was found.
+pub(super) fn lines_with_errors(found: &[Vec<Diagnostic>]) -> Vec<FxHashSet<u32>> {
+    let is_error = |diagnostic: &&Diagnostic| diagnostic.severity == Severity::Error;
+    let lines = |found: &Vec<Diagnostic>| found.iter().filter(is_error).map(|found| found.line).collect();
+    found.iter().map(lines).collect()
 }
 
 /// The kinds of objects that describe the lines of a section, and the one that it is.

@@ -1,5 +1,5 @@
-//! What is wrong with a configuration beyond its text: names that nothing bears or two do, and what a version does not
-//! know or accept.
+//! What is wrong with a configuration beyond its text: undefined and duplicate names, and what a version does not know or
+//! accept.
 //!
 //! ```text
 //! Documents ─┬─ the text itself ───────────────────────────▶ Vec<Diagnostic>, in the order of the file
@@ -29,6 +29,7 @@ mod lines;
 mod names;
 mod needs;
 mod references;
+mod secrets;
 mod variables;
 mod versions;
 
@@ -41,6 +42,7 @@ use hints::Hints;
 
 pub use covered::{Covered, covered};
 pub use references::{FileKind, FileReference, files};
+pub use secrets::without_secrets;
 
 /// What is checked.
 #[derive(Clone, Debug, Default)]
@@ -80,8 +82,9 @@ pub fn check_together(documents: &[&Document], checks: &Checks) -> Vec<Vec<Diagn
     lines::check(&configuration, checks.version, &mut hints, &mut found);
     needs::check(&configuration, &mut found);
     variables::check(&configuration, &mut found);
-    for found in &mut found {
+    for (document, found) in documents.iter().zip(&mut found) {
         found.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
+        secrets::hide(document, checks, found);
     }
     found
 }

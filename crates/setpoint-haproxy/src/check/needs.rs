@@ -1,11 +1,9 @@
 //! What a line needs that other lines have to give: Lua that was loaded, enough counters, a certificate.
 
-use rustc_hash::FxHashSet;
-
 use super::configuration::{CheckedLine, Configuration, Part};
 use crate::keywords::{self, Arguments, Place};
 use crate::model::Version;
-use crate::text::{Diagnostic, Problem, SectionKind, Severity, Word};
+use crate::text::{Diagnostic, Problem, SectionKind, Word};
 
 /// How many counters there are where nobody says so.
 const COUNTERS: u32 = 3;
@@ -65,14 +63,13 @@ fn has_any(line: &CheckedLine<'_>, options: &[&str]) -> bool {
 /// Looks for lines that lack what they need. Lines in which an error was found already are left out.
 pub(super) fn check(configuration: &Configuration<'_>, found: &mut [Vec<Diagnostic>]) {
     let given = Given::of(configuration);
+    let wrong = super::lines::lines_with_errors(found);
     for part in &configuration.parts {
-        let Some(found) = found.get_mut(part.file) else { continue };
-        let errors = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
-        let refused: FxHashSet<u32> = errors.map(|diagnostic| diagnostic.line).collect();
+        let (Some(found), Some(wrong)) = (found.get_mut(part.file), wrong.get(part.file)) else { continue };
         let own = Own::of(part);
         let checker = Checker { given: &given, own, part };
         let mut own_found = Vec::new();
-        for line in part.lines.iter().filter(|line| !line.is_open() && !refused.contains(&line.number)) {
+        for line in part.lines.iter().filter(|line| !line.is_open() && !wrong.contains(&line.number)) {
             checker.line(line, &mut own_found);
         }
         for keyword in ["tcp-check", "http-check"] {

@@ -27,8 +27,10 @@
 //! ```
 
 mod apply;
+mod below;
 mod content;
 pub(crate) mod lcs;
+mod named;
 mod operation;
 mod places;
 mod runtime;
@@ -38,12 +40,14 @@ mod unmodelled;
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
 use setpoint_plan::{Action, AttributeChange, Plan, Runtime};
 
 use crate::model::{Context, Field, Object, ObjectKind, SectionModel, TextOnly, Value, section_model};
 use crate::table::facts::facts;
 use crate::text::{Document, Section, SectionKind};
 use content::ChildChange;
+use named::NamedServers;
 use sections::{Entry, Governor, Side};
 
 pub use crate::edit::{ChildKey, SectionKey};
@@ -143,10 +147,19 @@ pub fn compare<'a>(
     if desired.sections().iter().all(|section| section.kind() == SectionKind::Preamble) {
         return Err(CompareError::EmptyDesired);
     }
-    let mut operations = differences(current, desired, cx);
-    if operations.iter().any(|operation| is_fragile(operation, current)) {
-        let result = apply::applied(current, &operations, cx);
-        if !result.is_ok_and(|result| differences(&result, desired, cx).is_empty()) {
+    let mut operations = differences(current, desired, cx, &FxHashSet::default());
+    if are_fragile(&operations, current, desired) {
+        let mut result = apply::applied(current, &operations, cx);
+        let misplaced = result.as_ref().map(|result| below::misplaced(result, desired, &operations));
+        if let Ok(misplaced) = misplaced
+            && !misplaced.is_empty()
+        {
+            operations = differences(current, desired, cx, &misplaced);
+            result = apply::applied(current, &operations, cx);
+        }
+        let leads_there =
+            |result: Document| differences(&result, desired, cx, &FxHashSet::default()).is_empty();
+        if !result.is_ok_and(leads_there) {
             operations = vec![whole(current, desired)];
         }
     }
@@ -154,15 +167,22 @@ pub fn compare<'a>(
     Ok(Diff { operations, summary })
 }
 
-/// The operations between two configurations, section by section.
-fn differences(current: &Document, desired: &Document, cx: &Context) -> Vec<Operation> {
+/// The operations between two configurations, section by section; some sections are carried over as text.
+fn differences(
+    current: &Document,
+    desired: &Document,
+    cx: &Context,
+    as_text: &FxHashSet<SectionKey>,
+) -> Vec<Operation> {
     let (prefix, suffix) = sections::alike(current, desired);
     let (mut old, mut new) = (Side::between(current, prefix, suffix), Side::between(desired, prefix, suffix));
     if old.reaches_beyond || new.reaches_beyond {
         // Which of several sections is which is decided among all of them.
         (old, new) = (Side::between(current, prefix, 0), Side::between(desired, prefix, 0));
     }
-    let mut comparison = Comparison { old: &old, new: &new, cx, operations: Vec::new() };
+    let named = NamedServers::new([current, desired]);
+    let mut comparison =
+        Comparison { old: &old, new: &new, cx, named: &named, as_text, operations: Vec::new() };
     comparison.run();
     let mut operations = comparison.operations;
     operations.sort_by_key(|operation| operation.order);
@@ -171,18 +191,24 @@ fn differences(current: &Document, desired: &Document, cx: &Context) -> Vec<Oper
 
 /// Whether an operation might not lead where it should: text may end elsewhere than it seems to, and a backslash may join
 /// what stands beside it.
-fn is_fragile(operation: &Operation, current: &Document) -> bool {
-    let has_backslash = || {
-        let section = crate::edit::find(current, &operation.section);
-        let section = section.and_then(|index| current.sections().get(index));
-        section.is_some_and(|section| section.lines().any(|line| line.raw().contains(&b'\\')))
-    };
-    operation.is_text() || has_backslash()
+///
+/// So might one in a section of which some lines have to stand below others.
+fn are_fragile(operations: &[Operation], current: &Document, desired: &Document) -> bool {
+    let has_backslash = |section: &Section| section.lines().any(|line| line.raw().contains(&b'\\'));
+    operations.iter().any(Operation::is_text) || {
+        let sections: FxHashSet<&SectionKey> =
+            operations.iter().map(|operation| &operation.section).collect();
+        let (current, desired) = (Side::between(current, 0, 0), Side::between(desired, 0, 0));
+        sections.into_iter().any(|key| {
+            current.get(key).is_some_and(|entry| has_backslash(entry.section))
+                || desired.get(key).is_some_and(|entry| below::may_misplace(entry.section))
+        })
+    }
 }
 
 /// The operation that pushes the whole text.
 fn whole(current: &Document, desired: &Document) -> Operation {
-    let reason = "sections can't be told apart one by one";
+    let reason = "sections can't be matched one to one";
     Operation {
         action: Action::Modify,
         section: SectionKey::unnamed(SectionKind::Preamble),
@@ -217,8 +243,8 @@ impl AsText {
             Self::Own(why) => why.reason(),
             Self::Unmodelled => "lines that the model does not cover differ",
             Self::DefaultServer => "`default-server` lines differ in more than one place",
-            Self::Sequence => "lines of which the order counts stand in another one",
-            Self::ServerOrder => "its servers stand in another order, which counts here",
+            Self::Sequence => "lines whose order matters are in a different order",
+            Self::ServerOrder => "its servers are in a different order, which matters for this algorithm",
             Self::Governor => "another `defaults` section governs it by its place",
             Self::Repeated => "a name in it is used more than once",
             Self::SectionRepeated => "several sections share its kind and name",
@@ -240,6 +266,9 @@ struct Comparison<'a> {
     old: &'a Side<'a>,
     new: &'a Side<'a>,
     cx: &'a Context,
+    named: &'a NamedServers<'a>,
+    /// The sections of which the order of lines matters more than the model shows.
+    as_text: &'a FxHashSet<SectionKey>,
     operations: Vec<Operation>,
 }
 
@@ -262,7 +291,8 @@ impl<'a> Comparison<'a> {
     /// Why a section is text only by itself, or for others that share its kind and name.
     fn text_only(&self, model: &SectionModel, entry: &Entry<'_>) -> Option<AsText> {
         let repeated = self.old.is_repeated(&entry.key) || self.new.is_repeated(&entry.key);
-        text_only(model, entry).or(repeated.then_some(AsText::SectionRepeated))
+        let is_ordered = self.as_text.contains(&entry.key).then_some(AsText::Sequence);
+        text_only(model, entry).or(is_ordered).or(repeated.then_some(AsText::SectionRepeated))
     }
 
     fn delete(&mut self, entry: &Entry<'_>) {
@@ -481,6 +511,7 @@ impl<'a> Comparison<'a> {
             new: new.map(|(_, model)| model),
             defaults: self.defaults_of(governor),
             documents: [self.old.document, self.new.document],
+            named: self.named,
         }
     }
 
@@ -488,7 +519,7 @@ impl<'a> Comparison<'a> {
     fn defaults_of(&self, governor: &Governor) -> Vec<Object> {
         let mut found = Vec::new();
         let mut next = governor.key.clone();
-        // No chain is longer than there are sections; one that bites its tail ends there.
+        // A cycle of `from` ends after as many steps as there are sections.
         let mut left = self.new.document.sections().len();
         while let Some(section) = next.take().and_then(|key| self.new.defaults(&key))
             && left > 0

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 
 use super::AsText;
 use crate::model::{Object, ObjectKind, SectionModel, Value};
 use crate::table::directives;
-use crate::text::Section;
+use crate::text::{Line, Section, SectionKind};
 
 /// One side of a section that is compared.
 #[derive(Clone, Copy)]
@@ -24,7 +25,7 @@ pub(super) fn differ(old: Placement<'_>, new: Placement<'_>) -> Option<AsText> {
     if (before.are_scattered() || after.are_scattered())
         && (before != after || old.model.children != new.model.children)
     {
-        return Some(AsText::DefaultServer);
+        return Some(before.reason());
     }
     if servers_move(old, new) {
         return Some(AsText::ServerOrder);
@@ -34,27 +35,37 @@ pub(super) fn differ(old: Placement<'_>, new: Placement<'_>) -> Option<AsText> {
 
 /// Why a section can't be made of its model: the model does not show places.
 pub(super) fn unlike_the_model(section: &Section, model: &SectionModel) -> Option<AsText> {
-    if DefaultServers::of(section).are_scattered() {
-        return Some(AsText::DefaultServer);
+    let starts = DefaultServers::of(section);
+    if starts.are_scattered() {
+        return Some(starts.reason());
     }
     let mixed = sequences(model).values().any(|families| is_mixed(families));
     mixed.then_some(AsText::Sequence)
 }
 
-/// The `default-server` lines of a section, and how many of them stand before each server: those are the ones that it
-/// starts from.
+/// The `default-server` lines of a section, and how many of them stand before each server or peer: those are the ones that it
+/// starts from. In a `crt-store`, the folders that each `load` starts from.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct DefaultServers {
+    is_store: bool,
     lines: Vec<Vec<Vec<u8>>>,
     before: BTreeMap<Vec<u8>, usize>,
 }
 
 impl DefaultServers {
     fn of(section: &Section) -> Self {
-        let mut found = Self::default();
+        let is_store = section.kind() == SectionKind::CrtStore;
+        let mut found = Self { is_store, ..Self::default() };
         for line in section.lines() {
             match line.keyword().as_deref() {
-                Some(b"server" | b"server-template") => {
+                Some(b"load") if is_store => {
+                    let words: Vec<_> = line.words().map(|word| word.text.into_owned()).collect();
+                    found.before.insert(words.join(&b' '), found.lines.len());
+                }
+                Some(b"crt-base" | b"key-base") if is_store => {
+                    found.lines.push(line.words().map(|word| word.text.into_owned()).collect());
+                }
+                Some(b"server" | b"server-template" | b"peer") => {
                     let name = line.words().nth(1).map(|word| word.text.into_owned()).unwrap_or_default();
                     found.before.insert(name, found.lines.len());
                 }
@@ -69,7 +80,12 @@ impl DefaultServers {
 
     /// Whether one line before all servers does not say the same.
     fn are_scattered(&self) -> bool {
-        self.lines.len() > 1 || (self.lines.len() == 1 && self.before.values().any(|count| *count == 0))
+        let count = self.lines.len();
+        (count > 1 && !self.is_store) || self.before.values().any(|before| *before < count)
+    }
+
+    fn reason(&self) -> AsText {
+        if self.is_store { AsText::Sequence } else { AsText::DefaultServer }
     }
 }
 
@@ -117,17 +133,40 @@ fn servers_move(old: Placement<'_>, new: Placement<'_>) -> bool {
         _ => return false,
     };
     let (held, wanted) = (servers(old.model), servers(new.model));
-    let mut result: Vec<(ObjectKind, &str)> =
-        held.iter().copied().filter(|server| wanted.contains(server)).collect();
-    for server in &wanted {
-        if !held.contains(server) {
-            let last = result.iter().rposition(|(kind, _)| *kind == server.0);
-            result.insert(last.map_or(result.len(), |last| last + 1), *server);
-        }
-    }
+    let result = with_new_ones_last(&held, &wanted);
     let backups: BTreeSet<&str> = [old, new].iter().flat_map(|side| backups(*side)).collect();
     let counts = |server: &&(ObjectKind, &str)| matches!(ordered, Ordered::All) || backups.contains(server.1);
     result.iter().filter(counts).ne(wanted.iter().filter(counts))
+}
+
+/// The servers that stay, in their order, each new one after the last of its kind.
+fn with_new_ones_last<'s>(
+    held: &[(ObjectKind, &'s str)],
+    wanted: &[(ObjectKind, &'s str)],
+) -> Vec<(ObjectKind, &'s str)> {
+    let (before, after): (FxHashSet<_>, FxHashSet<_>) =
+        (held.iter().copied().collect(), wanted.iter().copied().collect());
+    let mut new: BTreeMap<ObjectKind, Vec<(ObjectKind, &str)>> = BTreeMap::new();
+    let mut kinds: Vec<ObjectKind> = Vec::new();
+    for server in wanted.iter().filter(|server| !before.contains(*server)) {
+        let of_kind = new.entry(server.0).or_default();
+        if of_kind.is_empty() {
+            kinds.push(server.0);
+        }
+        of_kind.push(*server);
+    }
+    let kept: Vec<_> = held.iter().copied().filter(|server| after.contains(server)).collect();
+    let last: BTreeMap<ObjectKind, usize> =
+        kept.iter().enumerate().map(|(at, server)| (server.0, at)).collect();
+    let mut result = Vec::with_capacity(wanted.len());
+    for (at, server) in kept.into_iter().enumerate() {
+        result.push(server);
+        if last.get(&server.0) == Some(&at) {
+            result.extend(new.remove(&server.0).unwrap_or_default());
+        }
+    }
+    result.extend(kinds.into_iter().filter_map(|kind| new.remove(&kind)).flatten());
+    result
 }
 
 fn servers(model: &SectionModel) -> Vec<(ObjectKind, &str)> {
@@ -146,13 +185,22 @@ fn backups(side: Placement<'_>) -> impl Iterator<Item = &str> {
 
 /// What the algorithm of a section makes of the order of its servers.
 fn ordered(side: Placement<'_>) -> Ordered {
-    let servers = setting(side, "balance.algorithm").and_then(|algorithm| directives().servers_of(algorithm));
+    let is_unknown = |line: &Line<'_>| {
+        line.keyword().as_deref() == Some(b"balance") && side.model.unmodelled.contains(&line.number())
+    };
+    if !side.model.unmodelled.is_empty() && side.section.lines().any(|line| is_unknown(&line)) {
+        return Ordered::All;
+    }
+    let algorithm = setting(side, "balance.algorithm");
+    let servers = algorithm.and_then(|algorithm| directives().servers_of(algorithm));
     match servers {
         Some(servers) if servers.are_ordered => Ordered::All,
         Some(servers) if servers.are_hashed => match setting(side, "hash_type.method") {
             Some("consistent") => Ordered::Backups,
             _ => Ordered::All,
         },
+        // Of an algorithm that no row knows, all is believed.
+        None if algorithm.is_some() => Ordered::All,
         _ if setting(side, "allbackups") == Some("enabled") => Ordered::None,
         _ => Ordered::Backups,
     }

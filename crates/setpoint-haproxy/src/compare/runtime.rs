@@ -1,15 +1,15 @@
-//! Whether a running HAProxy can be told, and if not, why.
+//! Whether an operation can be done at runtime, and if not, why.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use memchr::memmem;
 use setpoint_plan::{Action, AttributeChange, Runtime};
 use smol_str::SmolStr;
 
 use super::content::ChildChange;
+use super::named::NamedServers;
 use crate::model::{Context, Field, Object, ObjectKind, SectionModel, Value, Version, section_model};
-use crate::table::write::{Site, static_option};
+use crate::table::write::{Site, static_option, unwritten, write_row};
 use crate::table::{Unless, directives};
 use crate::text::{Document, SectionKind};
 
@@ -25,6 +25,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) defaults: Vec<Object>,
     /// Both sides.
     pub(super) documents: [&'a Document; 2],
+    /// The servers that lines of both sides name.
+    pub(super) named: &'a NamedServers<'a>,
 }
 
 /// What is said of a section as a whole.
@@ -34,9 +36,9 @@ pub(super) fn section(action: Action, kind: SectionKind, changes: &[AttributeCha
     }
     match (action, kind) {
         (Action::Delete, SectionKind::Backend) => {
-            Runtime::no("what may still be served by it is told by a reload")
+            Runtime::no("a backend is deleted by a reload: it may still serve connections")
         }
-        (Action::Delete, _) => Runtime::no(format!("`{kind}` sections go with a reload")),
+        (Action::Delete, _) => Runtime::no(format!("deleting a `{kind}` section needs a reload")),
         (_, kind) => Runtime::no(format!("settings of `{kind}` are read when HAProxy starts")),
     }
 }
@@ -45,7 +47,7 @@ impl Surroundings<'_> {
     /// What is said of a section that is new.
     pub(super) fn new_section(&self, kind: SectionKind, object: &Object) -> Runtime {
         if kind != SectionKind::Backend {
-            return Runtime::no(format!("`{kind}` sections come with a reload"));
+            return Runtime::no(format!("adding a `{kind}` section needs a reload"));
         }
         if self.version < Version::V3_4 {
             return Runtime::no("a backend can be added at runtime only from 3.4 on");
@@ -78,7 +80,10 @@ impl Surroundings<'_> {
     pub(super) fn child(&self, change: &ChildChange<'_>, changes: &[AttributeChange]) -> Runtime {
         let refused = match (change.kind, change.old, change.new) {
             (_, Some(_), Some(_)) if only_a_comment(changes) => None,
-            (ObjectKind::Server, Some(_), Some(new)) => self.set_server(new, changes),
+            (ObjectKind::Server, ..) if !self.is_backend() => {
+                Some("only servers of a backend can be changed at runtime".to_owned())
+            }
+            (ObjectKind::Server, Some(old), Some(new)) => self.set_server(old, new, changes),
             (ObjectKind::Server, None, Some(new)) => self.add_server(new),
             (ObjectKind::Server, Some(old), None) => self.delete_server(old),
             (kind, ..) => Some(format!("{} are read when HAProxy starts", plural(kind))),
@@ -86,7 +91,13 @@ impl Surroundings<'_> {
         refused.map_or(Runtime::Yes, Runtime::no)
     }
 
-    fn set_server(&self, new: &Object, changes: &[AttributeChange]) -> Option<String> {
+    /// Whether servers of the section are those of a backend.
+    fn is_backend(&self) -> bool {
+        let object = self.new.or(self.old).and_then(|model| model.object.as_ref());
+        object.is_some_and(|object| matches!(object.kind, ObjectKind::Backend | ObjectKind::Listen))
+    }
+
+    fn set_server(&self, old: &Object, new: &Object, changes: &[AttributeChange]) -> Option<String> {
         let told = |change: &&AttributeChange| change.attribute != COMMENT && !can_be_set(&change.attribute);
         if let Some(change) = changes.iter().find(told) {
             return Some(format!("`{}` of a server can't be changed at runtime", change.attribute));
@@ -105,8 +116,10 @@ impl Surroundings<'_> {
             if touches("port") && new.get("port").is_none() {
                 return Some("a server's port can't be taken away at runtime".to_owned());
             }
-            if self.of_server(new, "resolvers").is_some() {
-                return Some("its address comes from a resolver".to_owned());
+            if address(old).starts_with(['/', '@']) || (address(old).contains('@') && !has_ip_address(old)) {
+                return Some(
+                    "a server's address can be changed at runtime only from an IP address".to_owned(),
+                );
             }
         }
         None
@@ -116,6 +129,10 @@ impl Surroundings<'_> {
         if let Some(refused) = self.static_balance() {
             return Some(refused);
         }
+        let mode = self.setting("mode").and_then(Value::as_str);
+        if mode == Some("log") {
+            return Some("a server can't be added at runtime in `mode log`".to_owned());
+        }
         let whole = self.effective(new);
         let rows = directives().rows(ObjectKind::Server, self.version);
         let site = Site { judges: false, ..Site::new(&Context::new(self.version), None) };
@@ -124,11 +141,26 @@ impl Surroundings<'_> {
                 return Some(format!("a server with `{word}` can't be added at runtime"));
             }
         }
-        if !has_ip_address(new) {
+        let mut written = directives().rows(ObjectKind::Server, self.version);
+        let written = written.find_map(|row| write_row(row, &whole.fields, site).ok().flatten());
+        let lost = written.map(|written| unwritten(Some(ObjectKind::Server), &whole.fields, &written.used));
+        if let Some((field, _)) = lost.iter().flatten().next() {
+            return Some(format!("HAProxy {} has no `{field}` of a server", self.version));
+        }
+        let files = ["ssl_certificate", "ssl_cafile", "crl_file"];
+        let files = files.iter().filter_map(|path| whole.get(path).and_then(Value::as_str));
+        if let Some(file) =
+            files.into_iter().find(|file| !file.starts_with('@') && !self.named.is_loaded(file))
+        {
+            return Some(format!("nothing has loaded `{file}`"));
+        }
+        if !has_ip_address(new) && !is_quic_address(new) {
             return Some("a server whose address is a name can't be added at runtime".to_owned());
         }
         let tracked = whole.get("track").and_then(Value::as_str).filter(|tracked| !self.is_there(tracked));
-        tracked.map(|tracked| format!("it tracks `{tracked}`, which is not there when HAProxy starts"))
+        tracked.map(|tracked| {
+            format!("it tracks `{tracked}`, which is not there with a check when HAProxy starts")
+        })
     }
 
     /// A server that comes, with what `default-server` lines say.
@@ -152,17 +184,24 @@ impl Surroundings<'_> {
         whole
     }
 
-    /// Whether the current configuration has a server, by its name or `backend/name`.
+    /// Whether the current configuration has a server with a check, by its name or `backend/name`.
     fn is_there(&self, path: &str) -> bool {
         let own = self.backend.as_deref().unwrap_or_default();
         let (backend, server) = path.split_once('/').unwrap_or((own, path));
         let sections = self.documents[0].sections().iter();
         let mut sections = sections.filter(|section| section.name().as_deref() == Some(backend.as_bytes()));
         sections.any(|section| {
+            let mut checks_by_default = false;
             section.lines().any(|line| {
                 let mut words = line.words();
-                words.next().is_some_and(|word| word.is("server"))
+                let keyword = words.next();
+                let is = |text: &str| keyword.as_ref().is_some_and(|word| word.is(text));
+                let has_check =
+                    || line.words().skip(1).any(|word| word.is("check") || word.is("agent-check"));
+                checks_by_default |= is("default-server") && has_check();
+                is("server")
                     && words.next().is_some_and(|word| word.is(server))
+                    && (checks_by_default || has_check())
             })
         })
     }
@@ -175,54 +214,10 @@ impl Surroundings<'_> {
             return Some("a `use-server` rule names it".to_owned());
         }
         let tracked = format!("{}/{name}", self.backend.as_deref().unwrap_or_default());
-        if self.is_tracked(&tracked, name) {
+        if self.named.is_tracked(&tracked) {
             return Some("another server tracks it".to_owned());
         }
-        self.is_in_an_expression(&tracked, name).then(|| "an expression names it".to_owned())
-    }
-
-    /// Whether a fetch such as `srv_is_up(backend/server)` of either side names a server.
-    fn is_in_an_expression(&self, path: &str, name: &str) -> bool {
-        let own = self.backend.as_deref().map(str::as_bytes);
-        let finder = memmem::Finder::new(b"srv_");
-        self.documents.iter().flat_map(|document| document.sections()).any(|section| {
-            finder.find(&section.bytes()).is_some() && {
-                let here = section.name().as_deref() == own;
-                let is_it = |argument: &str| argument == path || here && argument == name;
-                section.lines().any(|line| {
-                    line.words().any(|word| {
-                        let text = word.to_str_lossy();
-                        let mut calls = text.match_indices("srv_").filter_map(|(at, _)| text.get(at..));
-                        calls.any(|call| {
-                            let arguments = call.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
-                            arguments.is_some_and(|(arguments, _)| {
-                                arguments.split(',').any(|argument| is_it(argument.trim()))
-                            })
-                        })
-                    })
-                })
-            }
-        })
-    }
-
-    /// Whether a server of either side tracks one, which it names alone if both are in the same backend.
-    fn is_tracked(&self, tracked: &str, name: &str) -> bool {
-        let own = self.backend.as_deref().map(str::as_bytes);
-        let finder = memmem::Finder::new(b"track");
-        self.documents.iter().flat_map(|document| document.sections()).any(|section| {
-            finder.find(&section.bytes()).is_some() && {
-                let here = section.name().as_deref() == own;
-                section.lines().any(|line| {
-                    let words: Vec<_> = line.words().collect();
-                    words.windows(2).any(|pair| match pair {
-                        [track, target] => {
-                            track.is("track") && (target.is(tracked) || here && target.is(name))
-                        }
-                        _ => false,
-                    })
-                })
-            }
-        })
+        self.named.is_in_an_expression(&tracked).then(|| "an expression names it".to_owned())
     }
 
     /// Why servers can't come and weights can't change, if the algorithm is a static one.
@@ -241,11 +236,6 @@ impl Surroundings<'_> {
         // What runs is what counts.
         let own = self.old.or(self.new).and_then(|model| model.object.as_ref());
         own.into_iter().chain(&self.defaults).find_map(|object| object.get(path))
-    }
-
-    /// A setting of a server, or of the `default-server` that it starts from.
-    fn of_server<'o>(&'o self, server: &'o Object, path: &str) -> Option<&'o Value> {
-        server.get(path).or_else(|| self.setting(&format!("default_server.{path}")))
     }
 
     /// What holds where a section or a server says nothing: this version's default, unless a `defaults` or a
@@ -293,7 +283,7 @@ const COMMENT: &str = "metadata";
 
 /// Whether nothing but the comments of lines differ.
 fn only_a_comment(changes: &[AttributeChange]) -> bool {
-    changes.iter().all(|change| change.attribute == COMMENT)
+    !changes.is_empty() && changes.iter().all(|change| change.attribute == COMMENT)
 }
 
 /// Whether the table says of a field of a server that `set server` changes it.
@@ -311,9 +301,20 @@ fn plural(kind: ObjectKind) -> String {
     }
 }
 
+fn address(server: &Object) -> &str {
+    server.get("address").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether a server is reached by QUIC at an IP address.
+fn is_quic_address(server: &Object) -> bool {
+    let address = address(server);
+    let address = address.strip_prefix("quic4@").or_else(|| address.strip_prefix("quic6@"));
+    address.is_some_and(|address| IpAddr::from_str(address.trim_matches(['[', ']'])).is_ok())
+}
+
 /// Whether there is nothing to resolve.
 fn has_ip_address(server: &Object) -> bool {
-    let address = server.get("address").and_then(Value::as_str).unwrap_or_default();
+    let address = address(server);
     let address = address.trim_start_matches("ipv4@").trim_start_matches("ipv6@");
     IpAddr::from_str(address.trim_matches(['[', ']'])).is_ok()
 }

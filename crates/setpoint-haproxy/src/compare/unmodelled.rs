@@ -15,14 +15,17 @@ pub(super) fn lines(section: &Section, model: &SectionModel) -> Vec<(usize, Vec<
     }
     let listed = model.children.iter().filter(|child| child.kind.is_ordered()).map(|child| child.line);
     let listed: FxHashSet<u32> = listed.collect();
+    let unmodelled: FxHashSet<u32> = model.unmodelled.iter().copied().collect();
     let mut families: FxHashMap<Vec<u8>, usize> = FxHashMap::default();
     let mut found = Vec::new();
     for line in section.lines() {
         let words: Vec<Vec<u8>> = line.words().map(|word| word.raw.to_vec()).collect();
         let Some(first) = words.first() else { continue };
-        let before = families.entry(first.clone()).or_default();
+        // Both kinds of captures share their numbers.
+        let family = if first == b"declare" { b"capture".to_vec() } else { first.clone() };
+        let before = families.entry(family).or_default();
         let place = *before;
-        if model.unmodelled.contains(&line.number()) {
+        if unmodelled.contains(&line.number()) {
             found.push((place, words));
         } else if listed.contains(&line.number()) {
             *before += 1;
@@ -64,5 +67,6 @@ pub(super) fn has_variables(section: &Section, model: &SectionModel) -> bool {
 
 fn of<'s>(section: &'s Section, model: &'s SectionModel) -> impl Iterator<Item = Line<'s>> {
     let lines = (!model.unmodelled.is_empty()).then(|| section.lines());
-    lines.into_iter().flatten().filter(|line| model.unmodelled.contains(&line.number()))
+    let unmodelled: FxHashSet<u32> = model.unmodelled.iter().copied().collect();
+    lines.into_iter().flatten().filter(move |line| unmodelled.contains(&line.number()))
 }

@@ -94,7 +94,8 @@ impl Editor<'_> {
     /// The edits that write all settings of a section anew.
     fn all_settings(&self, view: &View<'_>, new: &Object) -> Result<Vec<LineEdit>, EditError> {
         let mut edits = self.header_edit(view, new)?;
-        edits.extend(self.stated(view)?.into_iter().map(|(line, _)| LineEdit::Delete { line }));
+        let own = view.own().filter(|(_, own)| !own.row.is_header);
+        edits.extend(own.map(|(line, _)| LineEdit::Delete { line }));
         edits.extend(insertions(self.own_lines(new)?, view, view.section.first_own_line()));
         Ok(edits)
     }

@@ -61,7 +61,7 @@ pub enum ModelError {
         kind: ObjectKind,
         /// The version it was written for.
         version: Version,
-        /// The object, as JSON.
+        /// The fields of the object, without secrets.
         object: String,
     },
 }
@@ -71,9 +71,16 @@ impl ModelError {
         Self::Unwritten { kind, version, fields }
     }
 
-    pub(crate) fn refused(kind: ObjectKind, complaint: Complaint) -> Self {
+    /// Makes an error of what HAProxy would refuse of an object, without the secrets of the object.
+    pub(crate) fn refused(kind: ObjectKind, fields: &Fields, complaint: Complaint) -> Self {
         let Complaint { why, word, hint } = complaint;
-        Self::Refused { kind, why, word, hint }
+        let shown = |text: &str| directives().secrets().message(text, fields);
+        let is_shown = |word: &String| {
+            let quoted = format!("`{word}`");
+            shown(&quoted) == quoted
+        };
+        let (why, hint) = (shown(&why), hint.map(|hint| shown(&hint)));
+        Self::Refused { kind, why, word: word.filter(is_shown), hint }
     }
 }
 
@@ -108,7 +115,7 @@ impl Object {
     /// ```
     pub fn from_json(kind: ObjectKind, json: &Json, cx: &Context) -> Result<(Self, Vec<String>), ModelError> {
         let Some(properties) = json.as_object() else {
-            return Err(ModelError::NotAnObject { kind, found: json.to_string() });
+            return Err(ModelError::NotAnObject { kind, found: described(json) });
         };
         let (mut object, mut unknown) = (Self::new(kind), Vec::new());
         if let Some(shape) = directives().shape(kind) {
@@ -277,8 +284,18 @@ impl Properties<'_> {
     }
 }
 
+/// Tells what some JSON is. What a text, a list or an object holds may be a secret.
+fn described(json: &Json) -> String {
+    match json {
+        Json::String(_) => "a text".to_owned(),
+        Json::Array(_) => "a list".to_owned(),
+        Json::Object(_) => "an object".to_owned(),
+        json => json.to_string(),
+    }
+}
+
 fn wrong(kind: ObjectKind, path: &str, needed: &'static str, found: &Json) -> ModelError {
-    ModelError::WrongType { kind, path: path.to_owned(), needed, found: found.to_string() }
+    ModelError::WrongType { kind, path: path.to_owned(), needed, found: described(found) }
 }
 
 /// Reads a value that the schema says is of a type.

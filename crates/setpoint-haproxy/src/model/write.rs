@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use super::json::{ModelError, keeps_metadata};
-use super::{Context, Object, ObjectKind, SectionModel, Value};
+use super::{Context, Fields, Object, ObjectKind, SectionModel, Value};
 use crate::table::grammar::Direction;
 use crate::table::limits::Complaint;
 use crate::table::write::{Site, Written, unwritten, with_element, write_row};
@@ -103,11 +103,11 @@ impl Object {
             .filter(|row| row.attributes.direction != Direction::Read)
             .find_map(|row| write_row(row, &self.fields, site).transpose())
             .transpose()
-            .map_err(|complaint| ModelError::refused(self.kind, complaint))?;
+            .map_err(|complaint| ModelError::refused(self.kind, &self.fields, complaint))?;
         let written = line.ok_or_else(|| ModelError::Incomplete {
             kind: self.kind,
             version: cx.api,
-            object: self.to_json().to_string(),
+            object: directives().secrets().object(&self.fields),
         })?;
         let metadata = directives().metadata_field().and_then(|field| self.fields.get(field));
         let mut line = written.line.clone();
@@ -153,7 +153,7 @@ impl SectionModel {
                         };
                         if is_one_too_many {
                             let why = format!("HAProxy accepts no second one like it in a {}", object.kind);
-                            return Err(ModelError::refused(kind, Complaint::new(why)));
+                            return Err(ModelError::refused(kind, &Fields::default(), Complaint::new(why)));
                         }
                         if !matches!(row.attributes.several, Several::Any | Several::Warned) {
                             names.insert(child.name());
@@ -191,7 +191,7 @@ impl<'o> OwnLines<'o> {
 
     /// Writes what one row says of the section.
     fn of(&mut self, row: &Row) -> Result<Vec<String>, ModelError> {
-        let refused = |complaint| ModelError::refused(self.object.kind, complaint);
+        let refused = |complaint| ModelError::refused(self.object.kind, &self.object.fields, complaint);
         if row.attributes.direction == Direction::Read
             || (row.attributes.list.is_none() && self.families.contains(&row.family))
         {
@@ -287,7 +287,7 @@ fn push(out: &mut Vec<u8>, indentation: &str, line: &str, kind: ObjectKind) -> R
     // Blanks in quotes make this more than there are: only then they are counted.
     if line.split(' ').count() > MAX_WORDS && Line::of(line.as_bytes()).words().count() > MAX_WORDS {
         let why = format!("a line of it would have more than {MAX_WORDS} words");
-        return Err(ModelError::refused(kind, Complaint::new(why)));
+        return Err(ModelError::refused(kind, &Fields::default(), Complaint::new(why)));
     }
     out.extend_from_slice(indentation.as_bytes());
     out.extend_from_slice(line.as_bytes());

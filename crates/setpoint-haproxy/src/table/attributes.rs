@@ -327,7 +327,8 @@ impl Compiler {
         Some(Naming { field, name: name? })
     }
 
-    /// Reads `value:other:PART|PART`: a value that is a secret where another one holds one of some parts.
+    /// Reads `value:other` or `value:other:PART|PART`: a value that is a secret where another one holds the name of a
+    /// credential, or one of some parts.
     fn secret_if(
         &mut self,
         fields: &[Field],
@@ -340,7 +341,7 @@ impl Compiler {
             |compiler: &mut Self| compiler.owned(fields, parts.next().unwrap_or_default(), prefix, line);
         let (secret, other) = (field(self), field(self));
         self.expect(secret.is_some() && other.is_some(), line, "two values tell a secret");
-        let parts = parts.next().unwrap_or_default().split('|').collect();
+        let parts = parts.next().map_or(super::secrets::NAMES.to_vec(), |parts| parts.split('|').collect());
         Some(SecretIf { secret: secret?, field: other?, parts })
     }
 

@@ -66,7 +66,7 @@ impl Directives {
                 kind.shape.slots.insert("metadata", Slot::Json(metadata));
             }
         }
-        let secrets = secrets::Secrets::of(&compiled.rows);
+        let secrets = secrets::Secrets::of(&compiled.rows, metadata);
         let sections = sections(&compiled.rows);
         Self {
             secrets,

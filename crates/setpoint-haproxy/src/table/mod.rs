@@ -40,7 +40,7 @@ pub(crate) mod read;
 mod row;
 mod rules;
 pub(crate) mod samples;
-mod secrets;
+pub(crate) mod secrets;
 mod shape;
 mod source;
 pub mod units;

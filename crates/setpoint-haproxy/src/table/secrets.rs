@@ -1,29 +1,60 @@
 //! What is never shown: the fields that rows call secret, and the words of lines that hold them.
+//!
+//! Rows decide first. Text that no row decides about is hidden rather than shown where it follows the name of a credential:
+//! a header, a cookie or a variable that is called like one, the key of a converter, `password=…` in a body. A comment is
+//! hidden beside a secret.
+
+use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Row;
 use super::attributes::{Attributes, SecretIf};
-use super::grammar::{Item, Piece, first_word};
+use super::grammar::{Item, Piece, Type, first_word};
 use crate::model::{Field, Fields, Value};
 use crate::text::Line;
 
 /// What is shown instead of a secret.
-const SECRET: &str = "(secret)";
+pub(crate) const SECRET: &str = "(secret)";
 /// What is shown of one that takes the place of another.
 const ANOTHER: &str = "(another secret)";
 
-/// What begins the values of headers that let someone in.
-const SCHEMES: [&str; 2] = ["Basic ", "Bearer "];
+/// What begins credentials in headers.
+const SCHEMES: [&str; 2] = ["BASIC ", "BEARER "];
+
+/// Parts of names of credentials: of headers, cookies, variables.
+pub(super) const NAMES: [&str; 10] = [
+    "AUTHORIZATION",
+    "API-KEY",
+    "API_KEY",
+    "APIKEY",
+    "TOKEN",
+    "SECRET",
+    "PASS",
+    "PWD",
+    "CREDENTIAL",
+    "COOKIE",
+];
+
+/// Converters of which all arguments but the first may be keys.
+const KEYED: [&str; 6] =
+    ["hmac(", "jwt_verify(", "aes_gcm_enc(", "aes_gcm_dec(", "aes_cbc_enc(", "aes_cbc_dec("];
+
+/// Words that end what belongs to the name of a credential.
+const ENDS: [&str; 7] = ["if", "unless", "{", "}", "||", "or", "OR"];
 
 /// The secrets of the table.
 #[derive(Debug, Default)]
 pub(crate) struct Secrets {
     fields: FxHashSet<Field>,
+    /// The field that holds comments.
+    metadata: Option<Field>,
     /// The fields that are secrets where another field holds something.
     conditions: Vec<SecretIf>,
-    /// The words after which a word is a secret.
-    after: FxHashSet<&'static str>,
+    /// The words after which a word is a secret, each with the word before it where that decides.
+    after: FxHashSet<(Option<&'static str>, &'static str)>,
+    /// The words after which all words are secrets.
+    before_rest: FxHashSet<&'static str>,
     /// The words after which a part of a word is a secret: what follows a colon.
     after_colon: FxHashSet<&'static str>,
     /// The words after which the second word is a secret where the first holds one of some parts.
@@ -31,8 +62,8 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    pub(super) fn of(rows: &[Row]) -> Self {
-        let mut secrets = Self::default();
+    pub(super) fn of(rows: &[Row], metadata: Option<Field>) -> Self {
+        let mut secrets = Self { metadata, ..Self::default() };
         for row in rows {
             secrets.note(&row.items, &row.attributes);
             let options = row.items.iter().filter_map(|item| match item {
@@ -54,9 +85,12 @@ impl Secrets {
         for (at, item) in items.iter().enumerate() {
             let before = |back: usize| at.checked_sub(back).and_then(|at| items.get(at)).and_then(first_word);
             match item {
-                Item::Value { field, .. } => {
+                Item::Value { field, ty, .. } => {
                     if let Some(word) = before(1).filter(|_| is_secret(field)) {
-                        self.after.insert(word);
+                        self.after.insert((before(2), word));
+                        if matches!(ty, Type::Rest) {
+                            self.before_rest.insert(word);
+                        }
                     }
                     let parts = attributes.secret_if.iter().filter(|condition| condition.secret == *field);
                     if let Some(word) = before(2) {
@@ -100,10 +134,13 @@ impl Secrets {
             let other = beside.get(condition.field).and_then(Value::as_str).unwrap_or_default();
             condition.secret == field && has_part(other, &condition.parts)
         };
-        self.fields.contains(&field) || self.conditions.iter().any(holds)
+        let is_so = |field: Field| self.fields.contains(&field) || self.conditions.iter().any(holds);
+        is_so(field)
+            || self.metadata == Some(field) && beside.iter().any(|(other, _)| self.fields.contains(other))
     }
 
-    fn value(&self, field: Field, value: &Value, beside: &Fields) -> String {
+    /// Shows a value of a field, with the fields beside it, without the secrets in it.
+    pub(crate) fn value(&self, field: Field, value: &Value, beside: &Fields) -> String {
         if self.is_secret(field, beside) {
             return SECRET.to_owned();
         }
@@ -112,56 +149,160 @@ impl Secrets {
                 values.iter().map(|value| self.value(field, value, beside)).collect::<Vec<_>>().join(", ")
             }
             Value::Object(fields) => self.object(fields),
-            Value::Text(text) if lets_in(text) => SECRET.to_owned(),
+            Value::Text(text) => self.text(text),
+            Value::Json(json) if is_credential(&json.to_string()) => SECRET.to_owned(),
             value => value.to_string(),
         }
     }
 
-    fn object(&self, fields: &Fields) -> String {
+    /// Shows the fields of an object without the secrets in them.
+    pub(crate) fn object(&self, fields: &Fields) -> String {
         let show = |(field, value): &(Field, Value)| format!("{field}={}", self.value(*field, value, fields));
         fields.iter().map(show).collect::<Vec<_>>().join(" ")
     }
 
-    /// Shows a line without the secrets in it. Comments are shown as they are.
-    pub(crate) fn line(&self, line: &Line<'_>) -> String {
-        let raw = line.raw();
-        let (mut shown, mut at) = (String::new(), line.indentation().len());
-        let mut before: Vec<String> = Vec::new();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        for word in line.words() {
-            let start = usize::try_from(word.column).unwrap_or(1).saturating_sub(1);
-            shown.push_str(&text(raw.get(at..start).unwrap_or_default()));
-            at = start + word.raw.len();
-            let spelled = text(word.raw);
-            let meant = word.to_str_lossy();
-            let visible = self.visible(&spelled, &meant, &before);
-            match visible {
-                Some(visible) => {
-                    shown.push_str(visible);
-                    shown.push_str(SECRET);
-                }
-                None => shown.push_str(&spelled),
-            }
-            before.push(meant.into_owned());
-        }
-        shown.push_str(&text(raw.get(at..).unwrap_or_default()));
-        shown.trim().to_owned()
+    /// Shows a message about some fields without the secrets in them.
+    pub(crate) fn message(&self, message: &str, fields: &Fields) -> String {
+        let mut secrets = Vec::new();
+        self.collect(fields, &mut secrets);
+        hidden(message, &secrets)
     }
 
-    /// Returns what can be shown of a word that is a secret: who logs in is none.
-    fn visible<'w>(&self, spelled: &'w str, meant: &str, before: &[String]) -> Option<&'w str> {
-        let back = |count: usize| before.len().checked_sub(count).and_then(|at| before.get(at));
-        let is_after =
-            |words: &FxHashSet<&'static str>| back(1).is_some_and(|before| words.contains(before.as_str()));
-        let is_named = back(2)
-            .and_then(|keyword| self.after_name.get(keyword.as_str()))
-            .is_some_and(|parts| back(1).is_some_and(|name| has_part(name, parts)));
-        if is_after(&self.after) || is_named || lets_in(meant) {
-            return Some("");
+    fn collect(&self, fields: &Fields, secrets: &mut Vec<String>) {
+        for (field, value) in fields {
+            let values = match value {
+                Value::List(values) => &**values,
+                value => std::slice::from_ref(value),
+            };
+            for value in values {
+                match value {
+                    Value::Object(fields) => self.collect(fields, secrets),
+                    value if self.is_secret(*field, fields) => secrets.push(value.to_string()),
+                    Value::Text(text) if self.text(text) != text.as_str() => secrets.push(text.to_string()),
+                    _ => {}
+                }
+            }
         }
-        let colon = spelled.find(':').filter(|_| is_after(&self.after_colon))?;
-        spelled.get(..=colon)
     }
+
+    /// Shows text that may be a part of a line.
+    fn text(&self, text: &str) -> String {
+        let is_line = !text.contains(['\n', '\r', '\0']);
+        if is_credential(text) && (!is_line || !text.contains(['{', '('])) {
+            return SECRET.to_owned();
+        }
+        let line = Line::of(text.as_bytes());
+        let found = if is_line { self.in_line(&line) } else { Vec::new() };
+        if found.is_empty() { text.to_owned() } else { masked(text.as_bytes(), &found) }
+    }
+
+    /// Shows a line without the secrets in it.
+    pub(crate) fn line(&self, line: &Line<'_>) -> String {
+        masked(line.raw(), &self.in_line(line)).trim().to_owned()
+    }
+
+    /// Returns which bytes of a line are secrets, in their order.
+    pub(crate) fn in_line(&self, line: &Line<'_>) -> Vec<Range<usize>> {
+        let raw = line.raw();
+        let mut found = Vec::new();
+        let mut before: Vec<String> = Vec::new();
+        let (mut end, mut follows_name) = (0, false);
+        for word in line.words() {
+            let start = usize::try_from(word.column).unwrap_or(1).saturating_sub(1);
+            end = start + word.raw.len();
+            let meant = word.to_str_lossy();
+            if !word.quoted && ENDS.contains(&&*meant) {
+                follows_name = false;
+            } else if follows_name && !is_flag(&meant, before.last()) {
+                found.push(start..end);
+            } else if let Some(visible) = self.visible(word.raw, &meant, &before) {
+                found.push(start + visible..end);
+            } else {
+                found.extend(keys(word.raw).map(|key| start + key.start..start + key.end));
+            }
+            let names = meant.split_once('(').is_some_and(|(_, arguments)| has_part(arguments, &NAMES));
+            follows_name |= names || self.before_rest.contains(&*meant);
+            before.push(meant.into_owned());
+        }
+        let rest = raw.get(end..).unwrap_or_default();
+        let start = end + rest.len() - rest.trim_ascii_start().len();
+        let text = String::from_utf8_lossy(rest);
+        let is_hidden = if line.error().is_some() {
+            // What can't be split into words is one.
+            follows_name || self.visible(text.trim_start().as_bytes(), &text, &before).is_some()
+        } else {
+            !found.is_empty() || is_credential(&text)
+        };
+        if is_hidden && start < raw.len() {
+            let hash = usize::from(raw.get(start) == Some(&b'#'));
+            found.push(start + hash..raw.len());
+        }
+        found
+    }
+
+    /// Returns how much can be shown of a word that is a secret: who logs in is none.
+    fn visible(&self, raw: &[u8], meant: &str, before: &[String]) -> Option<usize> {
+        let back = |count: usize| before.len().checked_sub(count).and_then(|at| before.get(at));
+        let (last, second) = (back(1).map(String::as_str), back(2).map(String::as_str));
+        let is_after = last.is_some_and(|last| {
+            let pair = |pair: &(Option<&str>, &str)| pair.1 == last && (pair.0.is_none() || pair.0 == second);
+            self.after.iter().any(pair)
+        });
+        let is_named = second
+            .and_then(|keyword| self.after_name.get(keyword))
+            .is_some_and(|parts| last.is_some_and(|name| has_part(name, parts)));
+        if is_after || is_named || is_credential(meant) {
+            return Some(0);
+        }
+        let is_login = last.is_some_and(|last| self.after_colon.contains(last));
+        let colon = raw.iter().position(|byte| *byte == b':').filter(|_| is_login)?;
+        Some(colon + 1)
+    }
+}
+
+/// Returns whether a word is a flag of an ACL, or what the flag before it needs.
+fn is_flag(word: &str, before: Option<&String>) -> bool {
+    word.starts_with('-') || before.is_some_and(|before| matches!(before.as_str(), "-m" | "-f" | "-M"))
+}
+
+/// Returns the keys that a word gives to converters.
+fn keys(word: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    KEYED.into_iter().filter_map(|name| {
+        let open = memchr::memmem::find(word, name.as_bytes())? + name.len();
+        let comma = open + memchr::memchr(b',', word.get(open..)?)? + 1;
+        let rest = word.get(comma..)?;
+        Some(comma..comma + memchr::memchr(b')', rest).unwrap_or(rest.len()))
+    })
+}
+
+/// Shows some text without the bytes that are secrets.
+pub(crate) fn masked(text: &[u8], secrets: &[Range<usize>]) -> String {
+    let (mut shown, mut at) = (String::new(), 0);
+    for secret in secrets {
+        if secret.start >= at {
+            shown.push_str(&String::from_utf8_lossy(text.get(at..secret.start).unwrap_or_default()));
+            shown.push_str(SECRET);
+        }
+        at = at.max(secret.end);
+    }
+    shown.push_str(&String::from_utf8_lossy(text.get(at..).unwrap_or_default()));
+    shown
+}
+
+/// Shows a message without the secrets in it, and without what it quotes of them. A secret that is shorter than any word is
+/// hidden only where it is quoted: otherwise it would be found in every word.
+pub(crate) fn hidden(message: &str, secrets: &[String]) -> String {
+    const SHORTEST: usize = 4;
+    let mut shown = message.to_owned();
+    for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST) {
+        shown = shown.replace(secret.as_str(), SECRET);
+    }
+    let is_quote = |part: &str| {
+        secrets.iter().any(|secret| secret == part || part.len() >= SHORTEST && secret.contains(part))
+    };
+    let parts = shown.split('`').enumerate();
+    let parts = parts.map(|(at, part)| if at % 2 == 1 && is_quote(part) { SECRET } else { part });
+    parts.collect::<Vec<_>>().join("`")
 }
 
 /// Returns whether a name holds one of some parts, whatever its case.
@@ -170,10 +311,18 @@ fn has_part(name: &str, parts: &[&str]) -> bool {
     parts.iter().any(|part| name.contains(part))
 }
 
-/// Returns whether a value lets someone in who sends it.
-fn lets_in(text: &str) -> bool {
-    let bare = text.trim_start_matches(['"', '\'', ' ']);
-    SCHEMES.iter().any(|scheme| bare.starts_with(scheme))
+/// Returns whether text holds a credential: a scheme with what follows it, or the name of one with a value.
+fn is_credential(text: &str) -> bool {
+    let text = text.to_ascii_uppercase();
+    let has_value = |name: &str| {
+        text.match_indices(name).any(|(at, _)| {
+            let rest = text.get(at + name.len()..).unwrap_or_default();
+            let rest =
+                rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '"'));
+            rest.strip_prefix([':', '=']).is_some_and(|value| !value.trim().is_empty())
+        })
+    };
+    SCHEMES.iter().any(|scheme| text.contains(scheme)) || NAMES.into_iter().any(has_value)
 }
 
 #[cfg(test)]
@@ -205,6 +354,30 @@ mod tests {
             ("http-request set-header X-Any \"Basic eA==\"", "http-request set-header X-Any (secret)"),
             ("http-request auth realm x", "http-request auth realm x"),
             ("server s 10.0.0.1:80 # password", "server s 10.0.0.1:80 # password"),
+            ("server s 10.0.0.1:80 # password: x", "server s 10.0.0.1:80 #(secret)"),
+            ("stats auth admin:new # was x", "stats auth admin:(secret) #(secret)"),
+            ("stats auth \"admin:x", "stats auth \"admin:(secret)"),
+            ("tcp-check send \"AUTH x\\r\\n\"", "tcp-check send (secret)"),
+            ("http-check send meth GET body \"a=x\"", "http-check send meth GET body (secret)"),
+            ("option httpchk GET / HTTP/1.0\\r\\nAuthorization:\\ x", "option httpchk GET / (secret)"),
+            ("ssl-passphrase-cmd /bin/echo x", "ssl-passphrase-cmd (secret) (secret)"),
+            ("setenv DB_PW x", "setenv DB_PW (secret)"),
+            ("set-var proc.password str(x)", "set-var proc.password (secret)"),
+            ("http-request set-var(txn.token) str(x) if a", "http-request set-var(txn.token) (secret) if a"),
+            (
+                "acl a req.hdr(authorization) -m str \"Bearer x\"",
+                "acl a req.hdr(authorization) -m str (secret)",
+            ),
+            (
+                "http-request deny unless { req.hdr(X-Api-Key) x } a",
+                "http-request deny unless { req.hdr(X-Api-Key) (secret) } a",
+            ),
+            (
+                "http-request deny if { req.hdr(a),hmac(sha256,x) -m bin 00 }",
+                "http-request deny if { req.hdr(a),hmac(sha256,(secret)) -m bin 00 }",
+            ),
+            ("http-request set-header Cookie \"session=x\"", "http-request set-header Cookie (secret)"),
+            ("server s 10.0.0.1:80 check send-proxy", "server s 10.0.0.1:80 check send-proxy"),
         ] {
             let document = Document::parse(format!("global\n  {text}\n").as_bytes());
             let section = document.sections().first().unwrap();

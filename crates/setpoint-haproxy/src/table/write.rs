@@ -53,7 +53,10 @@ pub(crate) fn unwritten(kind: Option<ObjectKind>, fields: &Fields, used: &[Field
     let is_lost = |(field, value): &&(Field, Value)| {
         !used.contains(field) && Some(*field) != table.metadata_field() && !says_nothing(*field, value)
     };
-    fields.iter().filter(is_lost).map(|(field, value)| (field.path().to_owned(), value.to_string())).collect()
+    let shown = |(field, value): &(Field, Value)| {
+        (field.path().to_owned(), table.secrets().value(*field, value, fields))
+    };
+    fields.iter().filter(is_lost).map(shown).collect()
 }
 
 /// Writes a line whose values HAProxy accepts, each by itself.

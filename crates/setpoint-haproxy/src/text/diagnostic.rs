@@ -379,8 +379,12 @@ fn lexical(kind: LexErrorKind) -> (Problem, &'static str, Option<&'static str>) 
 
 /// The candidate that is most like a word, if one is like it.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // The distance takes as long as both are: nobody reads a hint about a longer one.
+    const MOST: usize = 100;
+    let is_short = |text: &str| text.len() <= MOST;
     candidates
         .into_iter()
+        .filter(|candidate| is_short(word) && is_short(candidate))
         .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
         .filter(|&(distance, candidate)| distance <= candidate.len().min(word.len()) / 3)
         .min()

@@ -187,3 +187,44 @@ fn a_mixed_configuration_reaches_any_of_its_parts() {
         assert_eq!(told(&diff(&applied(&text, MIXED), MIXED)), [""; 0], "{index}");
     }
 }
+
+/// Each pair is a configuration that HAProxy accepts and one that is desired instead.
+const ORDERS: [(&str, &str); 8] = [
+    ("", "frontend f\n  bind 127.0.0.1:8080\n  acl a src 10.0.0.1\n  monitor-uri /up\n  monitor fail if a\n"),
+    ("", "backend b\n  acl a src 10.0.0.1\n  force-persist if a\n"),
+    ("", "backend b\n  acl a src 10.0.0.1\n  stats admin if a\n"),
+    ("", "backend b\n  acl a src 10.0.0.1\n  stats http-request auth unless a\n"),
+    (
+        "frontend f\n  bind 127.0.0.1:8080\n  monitor-uri /up\n",
+        "frontend f\n  bind 127.0.0.1:8080\n  acl a src 10.0.0.1\n  monitor-uri /up\n  monitor fail if a\n",
+    ),
+    (
+        "frontend f\n  bind 127.0.0.1:8080\n  http-request set-header a y\n  acl old src 10.0.0.1\n",
+        "frontend f\n  bind 127.0.0.1:8080\n  acl new src 10.0.0.1\n  http-request deny if new\n  http-request set-header a y\n",
+    ),
+    ("global\n", "global\n  expose-experimental-directives\n  tune.fd.edge-triggered on\n"),
+    (
+        "frontend f\n  bind 127.0.0.1:8080\n  acl a src 10.0.0.1\n",
+        "frontend f\n  bind 127.0.0.1:8080\n  acl a src 10.0.0.1\n  http-request deny if a\n",
+    ),
+];
+
+#[test]
+fn what_is_applied_is_accepted_where_what_is_desired_is() {
+    use setpoint_testutils::{Haproxy, Version, need};
+    let defaults =
+        "defaults d\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\n";
+    for (current, desired) in ORDERS {
+        let whole = |text: &str| match text.strip_prefix("global\n") {
+            Some(rest) => format!("global\n{rest}{defaults}"),
+            None => format!("{defaults}{text}"),
+        };
+        let (current, desired) = (whole(current), whole(desired));
+        let result = applied(&current, &desired);
+        for text in [&desired, &result] {
+            let check = need!(Haproxy::check(Version::V3_4, text));
+            assert!(check.accepted, "{text}{}", check.output);
+        }
+        assert!(diff(&result, &desired).is_empty(), "{result}");
+    }
+}

@@ -164,6 +164,26 @@ fn the_order_of_lines_of_which_the_last_wins_counts() {
 }
 
 #[test]
+fn the_order_of_these_lines_counts() {
+    for (section, a, b) in [
+        ("crt-store s", "crt-base /a", "load crt x.pem"),
+        ("backend b", "option external-check", "option httpchk"),
+        ("peers p", "enabled", "disabled"),
+        ("peers p\n  peer a 127.0.0.1:1", "default-server ssl verify none", "peer b 127.0.0.1:2"),
+        ("backend b\n  mode log\n  balance sticky", "server a udp@127.0.0.1:1", "server b udp@127.0.0.1:2"),
+        (
+            "backend b\n  mode log\n  balance log-hash lower",
+            "server a udp@127.0.0.1:1",
+            "server b udp@127.0.0.1:2",
+        ),
+        ("frontend f", "capture request header a len 9", "declare capture request len 8"),
+        ("global", "ssl-provider-path /a", "ssl-provider default"),
+    ] {
+        differ(&format!("{section}\n  {a}\n  {b}\n"), &format!("{section}\n  {b}\n  {a}\n"));
+    }
+}
+
+#[test]
 fn the_order_of_lines_about_different_codes_does_not_count() {
     let (a, b) = ("errorfile 503 /a.http", "errorloc302 500 http://a");
     let text = |a: &str, b: &str| format!("backend b\n  {a}\n  {b}\n");

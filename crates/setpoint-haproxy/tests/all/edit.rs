@@ -272,3 +272,11 @@ fn many_sections_come_and_go_by_their_names() {
     }
     assert_eq!(editor.sections(SectionKind::Backend).len(), 1_000);
 }
+
+#[test]
+fn settings_that_were_replaced_are_what_the_section_says() {
+    let text = "frontend f\n  bind :80\n  errorloc302 503 /a\n  errorloc302 404 /b\n";
+    let bare = object(ObjectKind::Frontend, &serde_json::json!({ "name": "f" }));
+    let replaced = edited(text, |editor| editor.replace_settings(&frontend(), &bare)).unwrap();
+    assert_eq!(replaced, "frontend f\n  bind :80\n");
+}

@@ -122,6 +122,8 @@ fn actions_options_and_modes_are_known_by_version() {
         ("tcp-request content bogus", &[]),
         ("option forwarded", &newer),
         ("option use-small-buffers", &[Version::V3_4]),
+        ("option accept-invalid-http-response", &Version::ALL),
+        ("no option accept-invalid-http-response", &[Version::V2_6, Version::V3_0]),
         ("option bogus", &[]),
         ("mode log", &newer),
         ("mode spop", &[Version::V3_2, Version::V3_4]),

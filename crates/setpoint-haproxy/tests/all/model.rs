@@ -103,7 +103,7 @@ fn comments_are_metadata_where_the_version_keeps_them() {
 fn an_object_of_the_wrong_type_or_without_what_it_needs_is_refused() {
     let cx = Context::default();
     let wrong = Object::from_json(ObjectKind::Server, &serde_json::json!({ "name": "s", "port": "80" }), &cx);
-    assert_eq!(wrong.unwrap_err().to_string(), "server: port can't be \"80\": a number is needed");
+    assert_eq!(wrong.unwrap_err().to_string(), "server: port can't be a text: a number is needed");
     let rule =
         Object::from_json(ObjectKind::HttpRequestRule, &serde_json::json!({ "type": "set-header" }), &cx)
             .unwrap()

@@ -143,6 +143,7 @@ fn a_server_with_an_option_that_can_not_be_added_comes_with_a_reload() {
             assert!(!verdict(Version::V3_4, &current, &desired), "{desired}");
         }
     }
+    let base = &base.replace("127.0.0.1:1", "127.0.0.1:1 check");
     assert!(verdict(Version::V3_4, base, &format!("{base}  server s2 127.0.0.1:2 track b/s1\n")));
 }
 
@@ -252,6 +253,64 @@ fn a_formatted_configuration_is_to_haproxy_what_it_was() {
         for text in [odd, &formatted] {
             let check = need!(Haproxy::check(version, text));
             assert!(check.accepted, "{version:?}\n{text}\n{}", check.output);
+        }
+    }
+}
+
+/// What is tried on a server that is added, beside what HAProxy starts with.
+const STARTED: &str = "ring r\n  format rfc5424\n  server s1 127.0.0.1:1\nbackend web\n  mode http\n  balance roundrobin\n  server s1 127.0.0.1:1\n  server s2 127.0.0.1:2 check\n  server s3 unix@/tmp/s3\nbackend logs\n  mode log\n  balance roundrobin\n  server s1 udp@127.0.0.1:1\n";
+
+#[tokio::test]
+async fn sections_modes_addresses_and_files_decide_at_runtime_as_haproxy_says() {
+    let haproxy = Haproxy::start_with(Version::V3_4, |port| {
+        format!("{STARTED}frontend main\n  bind {}\n", port.address())
+    })
+    .await;
+    let haproxy = need!(haproxy);
+    let added = |section: &str, server: &str| {
+        let end = STARTED.find(section).unwrap() + section.len();
+        let (before, after) = STARTED.split_at(end);
+        let (lines, rest) = match after.find("\nbackend") {
+            Some(at) => after.split_at(at + 1),
+            None => (after, ""),
+        };
+        format!("{before}{lines}  server n {server}\n{rest}")
+    };
+    for (section, server) in [
+        ("ring r", "127.0.0.1:9"),
+        ("backend logs", "127.0.0.1:9"),
+        ("backend web", "127.0.0.1:9"),
+        ("backend web", "127.0.0.1:9 ssl verify none crt /nope.pem"),
+        ("backend web", "127.0.0.1:9 ssl ca-file /nope.pem"),
+        ("backend web", "127.0.0.1:9 track s1"),
+        ("backend web", "127.0.0.1:9 track web/s2"),
+    ] {
+        let name = section.split(' ').nth(1).unwrap();
+        let add = format!("experimental-mode on; add server {name}/n {server}");
+        let answer = haproxy.runtime(&add).await.unwrap();
+        let done = answer.contains("New server registered");
+        let said = verdict(Version::V3_4, STARTED, &added(section, server));
+        assert_eq!(said, done, "{section} {server}: {answer}");
+        if done {
+            let delete = format!("experimental-mode on; del server {name}/n");
+            haproxy.runtime(&delete).await.unwrap();
+        }
+    }
+    let answer = haproxy.runtime("set server web/s3 addr 127.0.0.1 port 9").await.unwrap();
+    let moved = STARTED.replace("unix@/tmp/s3", "127.0.0.1:9");
+    assert_eq!(verdict(Version::V3_4, STARTED, &moved), answer.contains("changed"), "{answer}");
+}
+
+#[test]
+fn the_version_of_haproxy_decides_and_not_the_one_of_the_api() {
+    let current = Document::parse(b"backend b\n  balance roundrobin\n");
+    for (server, is_known) in [("strict-maxconn", false), ("idle-ping 1s", false), ("weight 5", true)] {
+        let text = format!("backend b\n  balance roundrobin\n  server s 127.0.0.1:1 {server}\n");
+        let desired = Document::parse(text.as_bytes());
+        for (haproxy, is_possible) in [(model::Version::V3_0, is_known), (model::Version::V3_4, true)] {
+            let cx = Context::new(model::Version::V3_4).with_haproxy(haproxy);
+            let diff = compare(&current, &desired, &cx).unwrap();
+            assert_eq!(diff.is_possible_at_runtime(), is_possible, "{haproxy} {server}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use setpoint_haproxy::check::{Checks, FileKind, check_together, files};
+use setpoint_haproxy::check::{Checks, FileKind, check_together, files, without_secrets};
 use setpoint_haproxy::text::{Diagnostic, Document, Severity};
 
 use super::args::HaproxyCheckArgs;
@@ -151,8 +151,9 @@ fn write(out: &mut String, file: &str, line: &[u8], found: &Diagnostic) -> std::
     writeln!(out, "{style}{}{style:#}: {}", found.severity, found.message)?;
     writeln!(out, "{:margin$}{BLUE}-->{BLUE:#} {file}:{}:{}", "", found.line, found.column)?;
     writeln!(out, "{:margin$} {BLUE}|{BLUE:#}", "")?;
-    let place = usize::try_from(found.column.saturating_sub(1)).unwrap_or(usize::MAX);
-    let (excerpt, before) = excerpt(line, place);
+    let (line, column) = without_secrets(line, found.column);
+    let place = usize::try_from(column.saturating_sub(1)).unwrap_or(usize::MAX);
+    let (excerpt, before) = excerpt(line.as_bytes(), place);
     // Tabs stay tabs, so that the caret is below what it points at.
     let before: String = excerpt.chars().take(before).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
     let carets = "^".repeat(found.text.chars().count().clamp(1, 60));

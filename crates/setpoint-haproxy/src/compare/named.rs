@@ -1,0 +1,106 @@
+//! What lines of a configuration name, and a running HAProxy therefore holds: servers that it does not delete, files that it has
+//! loaded.
+
+use std::cell::OnceCell;
+
+use memchr::memmem;
+use rustc_hash::FxHashSet;
+
+use crate::text::{Document, Section};
+
+/// The servers that lines of either side name, as `backend/server`. Both documents are read once, when one is first asked for.
+#[derive(Debug)]
+pub(super) struct NamedServers<'a> {
+    documents: [&'a Document; 2],
+    found: OnceCell<Found>,
+}
+
+#[derive(Debug, Default)]
+struct Found {
+    tracked: FxHashSet<String>,
+    in_expressions: FxHashSet<String>,
+    /// The files that lines name after `crt`, `ca-file` or `crl-file`.
+    files: FxHashSet<String>,
+}
+
+/// The words before files that HAProxy loads for TLS.
+const BEFORE_FILES: [&str; 3] = ["crt", "ca-file", "crl-file"];
+
+impl<'a> NamedServers<'a> {
+    pub(super) fn new(documents: [&'a Document; 2]) -> Self {
+        Self { documents, found: OnceCell::new() }
+    }
+
+    /// Returns whether a server tracks one.
+    pub(super) fn is_tracked(&self, path: &str) -> bool {
+        self.found().tracked.contains(path)
+    }
+
+    /// Returns whether a fetch such as `srv_is_up(backend/server)` names one.
+    pub(super) fn is_in_an_expression(&self, path: &str) -> bool {
+        self.found().in_expressions.contains(path)
+    }
+
+    /// Returns whether the current configuration names a file of TLS, so that HAProxy has loaded it.
+    pub(super) fn is_loaded(&self, file: &str) -> bool {
+        self.found().files.contains(file)
+    }
+
+    fn found(&self) -> &Found {
+        self.found.get_or_init(|| {
+            let mut found = Found::default();
+            let (track, fetch) = (memmem::Finder::new(b"track"), memmem::Finder::new(b"srv_"));
+            for section in self.documents[0].sections() {
+                found.add_files(section);
+            }
+            for section in self.documents.iter().flat_map(|document| document.sections()) {
+                let bytes = section.bytes();
+                if track.find(&bytes).is_some() || fetch.find(&bytes).is_some() {
+                    found.add(section);
+                }
+            }
+            found
+        })
+    }
+}
+
+impl Found {
+    fn add_files(&mut self, section: &Section) {
+        let bytes = section.bytes();
+        if !BEFORE_FILES.iter().any(|word| memmem::find(&bytes, word.as_bytes()).is_some()) {
+            return;
+        }
+        for line in section.lines() {
+            let mut names_file = false;
+            for word in line.words() {
+                let text = word.to_str_lossy();
+                if names_file {
+                    self.files.insert(text.clone().into_owned());
+                }
+                names_file = BEFORE_FILES.contains(&&*text);
+            }
+        }
+    }
+
+    fn add(&mut self, section: &Section) {
+        let own = section.name().map(|name| String::from_utf8_lossy(&name).into_owned()).unwrap_or_default();
+        // A server of the same section is named alone.
+        let path = |name: &str| if name.contains('/') { name.to_owned() } else { format!("{own}/{name}") };
+        for line in section.lines() {
+            let mut follows_track = false;
+            for word in line.words() {
+                let text = word.to_str_lossy();
+                if follows_track {
+                    self.tracked.insert(path(&text));
+                }
+                follows_track = text == "track";
+                for (at, _) in text.match_indices("srv_") {
+                    let call = text.get(at..).unwrap_or_default();
+                    let arguments = call.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+                    let arguments = arguments.map(|(arguments, _)| arguments).unwrap_or_default();
+                    self.in_expressions.extend(arguments.split(',').map(|argument| path(argument.trim())));
+                }
+            }
+        }
+    }
+}

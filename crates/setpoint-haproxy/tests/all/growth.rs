@@ -1,0 +1,75 @@
+//! What takes how long: four times as much takes about four times as long, and never sixteen times.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use setpoint_haproxy::check::{Checks, check};
+use setpoint_haproxy::text::Document;
+
+use crate::compare::diff;
+
+/// Compares how long something takes with a size and with four times that size.
+fn grows_with_its_size(what: &str, size: usize, run: impl Fn(usize)) {
+    const MOST: u32 = 10;
+    let fastest = |size: usize| {
+        let once = || {
+            let start = Instant::now();
+            run(size);
+            start.elapsed()
+        };
+        (0..3).map(|_| once()).min().unwrap_or(Duration::MAX)
+    };
+    // Another program may have held the machine: what is quadratic is so each time.
+    let measured: Vec<_> = (0..3).map(|_| (fastest(size), fastest(4 * size))).collect();
+    assert!(measured.iter().any(|(small, large)| *large < *small * MOST), "{what}: {measured:?}");
+}
+
+fn repeated(count: usize, line: impl Fn(usize) -> String) -> String {
+    (0..count).fold(String::new(), |mut text, number| {
+        writeln!(text, "{}", line(number)).unwrap();
+        text
+    })
+}
+
+#[test]
+fn check_of_many_wrong_sections_grows_with_their_number() {
+    grows_with_its_size("sections with an error each", 500, |count| {
+        let text = repeated(count, |number| format!("backend b{number}\n  bogus"));
+        assert_eq!(check(&Document::parse(text.as_bytes()), &Checks::default()).len(), count);
+    });
+}
+
+#[test]
+fn a_hint_about_a_long_name_takes_no_time() {
+    grows_with_its_size("a long name", 1000, |length| {
+        let (a, b) = ("a".repeat(length), "a".repeat(length) + "b");
+        let text = format!("frontend f\n  bind :80\n  default_backend {a}\nbackend {b}\n");
+        assert_eq!(check(&Document::parse(text.as_bytes()), &Checks::default()).len(), 1);
+    });
+}
+
+#[test]
+fn servers_that_get_other_names_are_compared_in_a_time_that_grows_with_their_number() {
+    grows_with_its_size("renamed servers", 250, |count| {
+        let text = |name: &str| {
+            format!("backend b\n{}", repeated(count, |number| format!("  server {name}{number} 10.0.0.1:80")))
+        };
+        assert_eq!(diff(&text("a"), &text("b")).operations().len(), 2 * count);
+    });
+}
+
+#[test]
+fn servers_that_go_are_judged_in_a_time_that_grows_with_their_number() {
+    grows_with_its_size("a server less in each backend", 100, |count| {
+        let text = |more: &str| {
+            repeated(count, |number| {
+                format!(
+                    "backend b{number}\n  http-request deny if {{ srv_is_up(s1) }}\n  server s1 10.0.0.1:80 track s2\n{more}"
+                )
+            })
+        };
+        let found =
+            diff(&text("  server s2 10.0.0.1:80\n  server s3 10.0.0.1:80"), &text("  server s2 10.0.0.1:80"));
+        assert_eq!(found.operations().len(), count);
+    });
+}
