@@ -41,6 +41,8 @@ mod progress;
 #[cfg(feature = "host")]
 mod protection;
 #[cfg(feature = "host")]
+mod refused;
+#[cfg(feature = "host")]
 mod release;
 #[cfg(feature = "host")]
 mod replaced;
