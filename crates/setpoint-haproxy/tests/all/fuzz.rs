@@ -327,7 +327,10 @@ fn read_by_haproxy(version: setpoint_testutils::Version, text: &[u8]) -> Result<
     std::fs::write(&file, text).unwrap();
     let mut command = Command::new(version.program()?);
     let output = command.args(["-dC", "-c", "-f"]).arg(&file).current_dir(folder.path()).output().unwrap();
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    // Inside of an `.if` it also prints blank lines, which say nothing.
+    let lines = String::from_utf8_lossy(&output.stdout);
+    let lines = lines.lines().filter(|line| !line.trim().is_empty());
+    Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
 #[test]
