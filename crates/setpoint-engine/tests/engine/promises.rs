@@ -125,10 +125,11 @@ impl Item for Account {
     fn dependencies(&self, _: &mut Deps) {}
 
     fn attributes(&self, attributes: &mut Attributes) {
-        match self.secret {
-            true => attributes.add_sensitive("key", self.key),
-            false => attributes.add("key", self.key),
-        };
+        if self.secret {
+            attributes.add_sensitive("key", self.key);
+        } else {
+            attributes.add("key", self.key);
+        }
     }
 }
 
