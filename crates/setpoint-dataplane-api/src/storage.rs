@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value as Json, json};
-use setpoint_instance::cli::Request as Command;
+use setpoint_instance::cli::Request as CliRequest;
 use setpoint_instance::runtime::Told;
 use setpoint_instance::storage::{Folder, StorageError};
 
@@ -230,10 +230,12 @@ impl Api {
         }
         let name = path.display().to_string();
         let text = without_empty_lines(text);
-        let set = Command::new("set ssl cert").word(&name).and_then(|set| set.payload(&text));
-        let (Ok(set), Ok(commit), Ok(abort)) =
-            (set, Command::new("commit ssl cert").word(&name), Command::new("abort ssl cert").word(&name))
-        else {
+        let set = CliRequest::new("set ssl cert").word(&name).and_then(|set| set.payload(&text));
+        let (Ok(set), Ok(commit), Ok(abort)) = (
+            set,
+            CliRequest::new("commit ssl cert").word(&name),
+            CliRequest::new("abort ssl cert").word(&name),
+        ) else {
             return false;
         };
         match worker.tell(&set).await {

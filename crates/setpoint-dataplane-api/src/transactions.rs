@@ -1,7 +1,7 @@
 //! Transactions, raw texts and reloads.
 
 use serde_json::{Value as Json, json};
-use setpoint_instance::cli::Request as Command;
+use setpoint_instance::cli::Request as CliRequest;
 use setpoint_instance::configuration::Configuration;
 use setpoint_instance::instance::{
     Applied, CommitError, Reload, ReloadChoice, ReloadStatus, Transaction, TransactionStatus,
@@ -220,7 +220,7 @@ impl Api {
                     set(backend, server, &["addr", address, "port", port])
                 }
                 ["SetFrontendMaxConn", frontend, number] => {
-                    Command::new("set maxconn frontend").word(frontend).and_then(|it| it.word(number)).ok()
+                    CliRequest::new("set maxconn frontend").word(frontend).and_then(|it| it.word(number)).ok()
                 }
                 ["EnableServer", backend, server] => set(backend, server, &["state", "ready"]),
                 ["DisableServer", backend, server] => set(backend, server, &["state", "maint"]),
@@ -271,9 +271,9 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn set(backend: &str, server: &str, words: &[&str]) -> Option<Command> {
+fn set(backend: &str, server: &str, words: &[&str]) -> Option<CliRequest> {
     let path = format!("{backend}/{server}");
-    let mut request = Command::new("set server").word(&path).ok()?;
+    let mut request = CliRequest::new("set server").word(&path).ok()?;
     for word in words {
         request = request.word(word).ok()?;
     }

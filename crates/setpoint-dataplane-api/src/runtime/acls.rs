@@ -1,7 +1,7 @@
 //! Lists of ACLs, as HAProxy holds them.
 
 use serde_json::{Value as Json, json};
-use setpoint_instance::cli::Request as Command;
+use setpoint_instance::cli::Request as CliRequest;
 use setpoint_instance::runtime::Worker;
 
 use super::maps::{listed, value_of};
@@ -13,7 +13,7 @@ use crate::table::Verb;
 
 impl Api {
     pub(super) async fn runtime_acl(&self, verb: Verb, id: &str) -> Result<Answer, Problem> {
-        let answer = asked(&self.instance.worker(), &Command::new("show acl"), |_| 500).await?;
+        let answer = asked(&self.instance.worker(), &CliRequest::new("show acl"), |_| 500).await?;
         let shown = listed(&answer).into_iter().map(|(id, file, description)| {
             // One that has no file is called after what it matches: `acl 'src' file …`.
             let word = description.split('\'').nth(1).unwrap_or_default().to_owned();
@@ -64,11 +64,11 @@ impl Api {
                         format!("cannot add ACL files entry for {acl}: already exists"),
                     ));
                 }
-                told(&worker, &Command::new("add acl").word(&identifier)?.word(value)?, |_| 500).await?;
+                told(&worker, &CliRequest::new("add acl").word(&identifier)?.word(value)?, |_| 500).await?;
                 Ok(Answer::json(201, json!({ "value": value })))
             }
             Verb::Delete => {
-                let command = Command::new("del acl").word(&identifier)?.word(&format!("#{id}"))?;
+                let command = CliRequest::new("del acl").word(&identifier)?.word(&format!("#{id}"))?;
                 let status = if self.dialect.tells_runtime_errors() { 404 } else { 500 };
                 told(&worker, &command, |_| status).await?;
                 Ok(Answer::empty(204))
@@ -90,7 +90,7 @@ impl Api {
             .iter()
             .map(|entry| value_of(entry).ok_or_else(|| Problem::new(400, "an entry needs a value")));
         let values = values.collect::<Result<Vec<_>, _>>()?;
-        let answer = told(worker, &Command::new("prepare acl").word(identifier)?, |_| 400).await?;
+        let answer = told(worker, &CliRequest::new("prepare acl").word(identifier)?, |_| 400).await?;
         let version: String =
             answer.chars().skip_while(|letter| !letter.is_ascii_digit() || answer.starts_with('[')).collect();
         let version = answer
@@ -99,17 +99,17 @@ impl Api {
             .unwrap_or(&version);
         for value in &values {
             let command =
-                Command::new("add acl").word(&format!("@{version}"))?.word(identifier)?.word(value)?;
+                CliRequest::new("add acl").word(&format!("@{version}"))?.word(identifier)?.word(value)?;
             told(worker, &command, |_| 400).await?;
         }
-        let command = Command::new("commit acl").word(&format!("@{version}"))?.word(identifier)?;
+        let command = CliRequest::new("commit acl").word(&format!("@{version}"))?.word(identifier)?;
         told(worker, &command, |_| 400).await?;
         Ok(Answer::json(201, body))
     }
 
     async fn entries(&self, worker: &Worker, identifier: &str) -> Result<Vec<(String, String)>, Problem> {
         let status = if self.dialect.tells_runtime_errors() { 404 } else { 500 };
-        let answer = asked(worker, &Command::new("show acl").word(identifier)?, |_| status).await?;
+        let answer = asked(worker, &CliRequest::new("show acl").word(identifier)?, |_| status).await?;
         let entries = lines(&answer).filter_map(|line| line.split_once(' '));
         Ok(entries.map(|(id, value)| (id.to_owned(), value.to_owned())).collect())
     }

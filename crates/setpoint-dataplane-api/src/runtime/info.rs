@@ -1,7 +1,7 @@
 //! `show info` and `show stat`.
 
 use serde_json::{Map, Value as Json, json};
-use setpoint_instance::cli::{Request as Command, Table};
+use setpoint_instance::cli::{Request as CliRequest, Table};
 use setpoint_instance::runtime::Told;
 
 use crate::Api;
@@ -101,7 +101,7 @@ impl Api {
     }
 
     pub(super) async fn process_info(&self) -> Result<Answer, Problem> {
-        let answer = match self.instance.worker().ask(&Command::new("show info")).await {
+        let answer = match self.instance.worker().ask(&CliRequest::new("show info")).await {
             Ok(Told::Done(answer)) => answer,
             Ok(Told::Refused(why)) => return Ok(self.no_info(&why)),
             // The original answers with an error of its own, and with success.
@@ -131,7 +131,7 @@ impl Api {
 
     pub(crate) async fn stats(&self, request: &Request) -> Result<Answer, Problem> {
         let address = format!("{}@1", self.address());
-        let answer = match self.instance.worker().ask(&Command::new("show stat")).await {
+        let answer = match self.instance.worker().ask(&CliRequest::new("show stat")).await {
             Ok(Told::Done(answer)) => answer,
             Ok(Told::Refused(why)) => {
                 return Ok(Answer::json(500, json!({ "error": why, "runtimeAPI": address })));

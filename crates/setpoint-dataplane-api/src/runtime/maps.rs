@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
-use setpoint_instance::cli::Request as Command;
+use setpoint_instance::cli::Request as CliRequest;
 use setpoint_instance::runtime::Worker;
 
 use super::{asked, lines, text, told};
@@ -56,7 +56,7 @@ impl Api {
                 Ok(Answer::json(200, json!({ "id": id, "file": file, "description": description })))
             }
             Verb::Delete => {
-                told(&worker, &Command::new("clear map").word(&file)?, |_| 404).await?;
+                told(&worker, &CliRequest::new("clear map").word(&file)?, |_| 404).await?;
                 if request.flag("forceDelete")? {
                     // HAProxy keeps the map until its next reload.
                     let _ = self.storage.folder(Stored::Map).delete(name, b"");
@@ -75,7 +75,7 @@ impl Api {
                     let (Some(key), Some(value)) = (key, value) else {
                         return Err(Problem::new(400, "an entry needs a key and a value"));
                     };
-                    let command = Command::new("add map").word(&file)?.word(key)?.word(value)?;
+                    let command = CliRequest::new("add map").word(&file)?.word(key)?.word(value)?;
                     told(&worker, &command, |_| 400).await?;
                 }
                 if request.flag("force_sync")? {
@@ -124,7 +124,7 @@ impl Api {
                 if entries(&worker, &file).await?.iter().any(|entry| entry.key == key) {
                     return Err(Problem::new(409, format!("{key} already exists")));
                 }
-                let command = Command::new("add map").word(&file)?.word(key)?.word(value)?;
+                let command = CliRequest::new("add map").word(&file)?.word(key)?.word(value)?;
                 told(&worker, &command, status).await?;
                 Answer::json(201, json!({ "key": key, "value": value }))
             }
@@ -133,11 +133,12 @@ impl Api {
                 let Some(value) = text(&body, "value") else {
                     return Err(Problem::new(400, "an entry needs a value"));
                 };
-                told(&worker, &Command::new("set map").word(&file)?.word(key)?.word(value)?, status).await?;
+                told(&worker, &CliRequest::new("set map").word(&file)?.word(key)?.word(value)?, status)
+                    .await?;
                 Answer::json(200, json!({ "key": key, "value": value }))
             }
             _ => {
-                told(&worker, &Command::new("del map").word(&file)?.word(key)?, status).await?;
+                told(&worker, &CliRequest::new("del map").word(&file)?.word(key)?, status).await?;
                 Answer::empty(204)
             }
         };
@@ -171,11 +172,11 @@ pub(super) fn listed(answer: &str) -> Vec<(String, String, String)> {
 }
 
 async fn maps(worker: &Worker) -> Result<Vec<(String, String, String)>, Problem> {
-    Ok(listed(&asked(worker, &Command::new("show map"), |_| 404).await?))
+    Ok(listed(&asked(worker, &CliRequest::new("show map"), |_| 404).await?))
 }
 
 async fn entries(worker: &Worker, file: &str) -> Result<Vec<Entry>, Problem> {
-    let answer = asked(worker, &Command::new("show map").word(file)?, |_| 404).await?;
+    let answer = asked(worker, &CliRequest::new("show map").word(file)?, |_| 404).await?;
     if answer.contains("Unknown map identifier") {
         return Err(Problem::new(404, answer.trim().to_owned()));
     }

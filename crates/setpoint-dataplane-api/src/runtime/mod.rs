@@ -8,7 +8,7 @@ mod ssl;
 mod tables;
 
 use serde_json::Value as Json;
-use setpoint_instance::cli::{Request as Command, RequestError, SocketError};
+use setpoint_instance::cli::{Request as CliRequest, RequestError, SocketError};
 use setpoint_instance::runtime::{ServersError, Told, Worker};
 
 use crate::Api;
@@ -38,7 +38,11 @@ impl From<ServersError> for Problem {
 }
 
 /// Tells HAProxy something, and returns what it printed. The status of a refusal depends on what it says.
-async fn told(worker: &Worker, request: &Command, refusal: impl Fn(&str) -> u16) -> Result<String, Problem> {
+async fn told(
+    worker: &Worker,
+    request: &CliRequest,
+    refusal: impl Fn(&str) -> u16,
+) -> Result<String, Problem> {
     match worker.tell(request).await? {
         Told::Done(answer) => Ok(answer),
         Told::Refused(why) => Err(refused(request, &why, refusal(&why))),
@@ -46,14 +50,18 @@ async fn told(worker: &Worker, request: &Command, refusal: impl Fn(&str) -> u16)
 }
 
 /// Asks HAProxy for something.
-async fn asked(worker: &Worker, request: &Command, refusal: impl Fn(&str) -> u16) -> Result<String, Problem> {
+async fn asked(
+    worker: &Worker,
+    request: &CliRequest,
+    refusal: impl Fn(&str) -> u16,
+) -> Result<String, Problem> {
     match worker.ask(request).await? {
         Told::Done(answer) => Ok(answer),
         Told::Refused(why) => Err(refused(request, &why, refusal(&why))),
     }
 }
 
-fn refused(request: &Command, why: &str, status: u16) -> Problem {
+fn refused(request: &CliRequest, why: &str, status: u16) -> Problem {
     Problem::new(status, format!("HAProxy refused `{request}`: {why}"))
 }
 

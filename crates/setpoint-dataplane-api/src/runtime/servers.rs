@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use setpoint_haproxy::model::{Object, ObjectKind};
 use setpoint_haproxy::text::Document;
-use setpoint_instance::cli::Request as Command;
+use setpoint_instance::cli::Request as CliRequest;
 use setpoint_instance::runtime::{ServerState, Worker};
 
 use super::{missing, text, told};
@@ -92,9 +92,9 @@ impl Api {
                     return Err(Problem::new(404, format!("no data for {backend}/{name}: not found")));
                 }
                 let path = format!("{backend}/{name}");
-                let state = Command::new("set server").word(&path)?.word("state")?.word("maint")?;
+                let state = CliRequest::new("set server").word(&path)?.word("state")?.word("maint")?;
                 told(&worker, &state, |_| 400).await?;
-                told(&worker, &Command::new("del server").word(&path)?, |_| 400).await?;
+                told(&worker, &CliRequest::new("del server").word(&path)?, |_| 400).await?;
                 Ok(Answer::empty(204))
             }
             _ => self.set(&worker, backend, name, request).await,
@@ -127,7 +127,7 @@ impl Api {
         for (property, command, _) in states {
             if let Some(word) = text(&body, property) {
                 let path = format!("{backend}/{name}");
-                let request = Command::new("set server").word(&path)?.word(command)?.word(word)?;
+                let request = CliRequest::new("set server").word(&path)?.word(command)?.word(word)?;
                 told(worker, &request, |_| 400).await?;
             }
         }
@@ -153,7 +153,7 @@ async fn add(api: &Api, worker: &Worker, backend: &str, request: &Request) -> Re
     let mut line = Vec::new();
     object.write(cx, &mut line)?;
     let document = Document::parse(&[b"backend b\n  ", line.as_slice()].concat());
-    let mut command = Command::new("add server").word(&format!("{backend}/{name}"))?;
+    let mut command = CliRequest::new("add server").word(&format!("{backend}/{name}"))?;
     let lines = document.sections().iter().flat_map(|section| section.lines());
     let words =
         lines.flat_map(|line| line.words().map(|word| word.to_str_lossy().into_owned()).collect::<Vec<_>>());

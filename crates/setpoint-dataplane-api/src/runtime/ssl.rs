@@ -1,7 +1,7 @@
 //! Certificates, authorities, revocation lists and lists of certificates, as HAProxy holds them.
 
 use serde_json::{Map, Value as Json, json};
-use setpoint_instance::cli::Request as Command;
+use setpoint_instance::cli::Request as CliRequest;
 use setpoint_instance::runtime::{Told, Worker};
 
 use super::{asked, lines, told};
@@ -13,31 +13,31 @@ use crate::storage::{entry, line_of, without_empty_lines};
 use crate::table::{Running, Verb};
 
 /// What HAProxy calls a kind of file in its commands: to show, to make, to set, to commit, to abort, to delete.
-fn commands(kind: Running) -> [Command; 6] {
+fn commands(kind: Running) -> [CliRequest; 6] {
     match kind {
         Running::CaFile | Running::CaFileEntry => [
-            Command::new("show ssl ca-file"),
-            Command::new("new ssl ca-file"),
-            Command::new("set ssl ca-file"),
-            Command::new("commit ssl ca-file"),
-            Command::new("abort ssl ca-file"),
-            Command::new("del ssl ca-file"),
+            CliRequest::new("show ssl ca-file"),
+            CliRequest::new("new ssl ca-file"),
+            CliRequest::new("set ssl ca-file"),
+            CliRequest::new("commit ssl ca-file"),
+            CliRequest::new("abort ssl ca-file"),
+            CliRequest::new("del ssl ca-file"),
         ],
         Running::CrlFile => [
-            Command::new("show ssl crl-file"),
-            Command::new("new ssl crl-file"),
-            Command::new("set ssl crl-file"),
-            Command::new("commit ssl crl-file"),
-            Command::new("abort ssl crl-file"),
-            Command::new("del ssl crl-file"),
+            CliRequest::new("show ssl crl-file"),
+            CliRequest::new("new ssl crl-file"),
+            CliRequest::new("set ssl crl-file"),
+            CliRequest::new("commit ssl crl-file"),
+            CliRequest::new("abort ssl crl-file"),
+            CliRequest::new("del ssl crl-file"),
         ],
         _ => [
-            Command::new("show ssl cert"),
-            Command::new("new ssl cert"),
-            Command::new("set ssl cert"),
-            Command::new("commit ssl cert"),
-            Command::new("abort ssl cert"),
-            Command::new("del ssl cert"),
+            CliRequest::new("show ssl cert"),
+            CliRequest::new("new ssl cert"),
+            CliRequest::new("set ssl cert"),
+            CliRequest::new("commit ssl cert"),
+            CliRequest::new("abort ssl cert"),
+            CliRequest::new("del ssl cert"),
         ],
     }
 }
@@ -173,18 +173,18 @@ impl Api {
             let file = upload(request)?;
             let text = String::from_utf8_lossy(&file.bytes);
             let text = without_empty_lines(&text);
-            let add = Command::new("add ssl ca-file").word(name)?.payload(&text)?;
+            let add = CliRequest::new("add ssl ca-file").word(name)?.payload(&text)?;
             told(&worker, &add, |why| if why.contains("ot found") { 404 } else { 400 }).await?;
-            told(&worker, &Command::new("commit ssl ca-file").word(name)?, |_| 400).await?;
+            told(&worker, &CliRequest::new("commit ssl ca-file").word(name)?, |_| 400).await?;
             return Ok(Answer::json(201, json!({ "storage_name": name })));
         }
-        let show = Command::new("show ssl ca-file").word(&format!("{name}:{index}"))?;
+        let show = CliRequest::new("show ssl ca-file").word(&format!("{name}:{index}"))?;
         let answer = asked(&worker, &show, |_| 404).await?;
         Ok(Answer::json(200, Json::Object(described(&answer))))
     }
 
     pub(super) async fn crt_lists(&self) -> Result<Answer, Problem> {
-        let answer = asked(&self.instance.worker(), &Command::new("show ssl crt-list"), |_| 500).await?;
+        let answer = asked(&self.instance.worker(), &CliRequest::new("show ssl crt-list"), |_| 500).await?;
         Ok(Answer::json(200, lines(&answer).map(|file| json!({ "file": file })).collect()))
     }
 
@@ -193,7 +193,7 @@ impl Api {
         match verb {
             Verb::List => {
                 let answer =
-                    asked(&worker, &Command::new("show ssl crt-list -n").word(name)?, |_| 404).await?;
+                    asked(&worker, &CliRequest::new("show ssl crt-list -n").word(name)?, |_| 404).await?;
                 // Each line says where it stands: `file:line [options] names`.
                 let entries = lines(&answer).filter_map(|line| {
                     let mut json = entry(line)?;
@@ -213,7 +213,7 @@ impl Api {
                 let Some(line) = line_of(&body) else {
                     return Err(Problem::new(422, "file in body is required"));
                 };
-                let command = Command::new("add ssl crt-list").word(name)?.payload(&line)?;
+                let command = CliRequest::new("add ssl crt-list").word(name)?.payload(&line)?;
                 told(&worker, &command, |why| if why.contains("already") { 409 } else { 400 }).await?;
                 Ok(Answer::empty(201))
             }
@@ -223,7 +223,7 @@ impl Api {
                     Some(number) => format!("{certificate}:{number}"),
                     None => certificate.to_owned(),
                 };
-                let command = Command::new("del ssl crt-list").word(name)?.word(&which)?;
+                let command = CliRequest::new("del ssl crt-list").word(name)?.word(&which)?;
                 told(&worker, &command, |why| if why.contains("not found") { 404 } else { 400 }).await?;
                 Ok(Answer::empty(204))
             }
@@ -234,10 +234,10 @@ impl Api {
         let worker = self.instance.worker();
         if verb == Verb::Replace {
             let certificate = request.required("certificate")?;
-            told(&worker, &Command::new("acme renew").word(certificate)?, |_| 404).await?;
+            told(&worker, &CliRequest::new("acme renew").word(certificate)?, |_| 404).await?;
             return Ok(Answer::empty(200));
         }
-        let rows = match worker.ask(&Command::new("acme status")).await? {
+        let rows = match worker.ask(&CliRequest::new("acme status")).await? {
             Told::Done(answer) => answer,
             // A HAProxy without it manages no certificates.
             Told::Refused(_) => return Ok(Answer::json(200, json!([]))),

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 use setpoint_haproxy::edit::SectionKey;
 use setpoint_haproxy::model::Value;
 use setpoint_haproxy::text::SectionKind;
-use setpoint_instance::cli::Request as Command;
+use setpoint_instance::cli::Request as CliRequest;
 
 use super::{asked, lines, told};
 use crate::Api;
@@ -52,7 +52,7 @@ impl Api {
     }
 
     pub(super) async fn stick_table(&self, verb: Verb, name: &str) -> Result<Answer, Problem> {
-        let answer = asked(&self.instance.worker(), &Command::new("show table"), |_| 500).await?;
+        let answer = asked(&self.instance.worker(), &CliRequest::new("show table"), |_| 500).await?;
         let mut tables = Vec::new();
         for line in answer.lines().filter_map(|line| line.strip_prefix("# table: ")) {
             let mut parts = line.split(", ");
@@ -92,7 +92,7 @@ impl Api {
             let Some(key) = super::text(&body, "key") else {
                 return Err(Problem::new(422, "key in body is required"));
             };
-            let mut command = Command::new("set table").word(table)?.word("key")?.word(key)?;
+            let mut command = CliRequest::new("set table").word(table)?.word("key")?.word(key)?;
             for (name, value) in body.get("data_type").and_then(Json::as_object).into_iter().flatten() {
                 let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 command = command.word(&format!("data.{name}"))?.word(&value)?;
@@ -100,7 +100,7 @@ impl Api {
             told(&worker, &command, |_| 500).await?;
             return Ok(Answer::empty(204));
         }
-        let mut command = Command::new("show table").word(table)?;
+        let mut command = CliRequest::new("show table").word(table)?;
         if let Some(key) = request.query("key").filter(|key| !key.is_empty()) {
             command = command.word("key")?.word(key)?;
         } else if let Some(filter) = request.query("filter").filter(|filter| !filter.is_empty()) {
