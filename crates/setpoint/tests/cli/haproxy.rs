@@ -113,7 +113,7 @@ fn diff_as_json_is_the_plan_envelope() {
     let plan: setpoint_plan::Plan = serde_json::from_str(&printed).unwrap();
     assert_eq!(plan.subject, "desired.cfg");
     let kinds: Vec<&str> = plan.operations.iter().map(|operation| operation.kind.as_str()).collect();
-    assert_eq!(kinds, ["server", "server", "http_request_rule", "backend", "text", "server"]);
+    assert_eq!(kinds, ["server", "server", "http_request_rule", "backend", "listen", "server"]);
     let json: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(json["operations"][0]["runtime"], serde_json::json!({"possible": "yes"}));
     assert_eq!(json["operations"][2]["group"], "frontend www http_request_rule_list");

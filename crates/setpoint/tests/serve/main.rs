@@ -84,18 +84,17 @@ impl World {
 
     /// Ends the HAProxy that was started.
     async fn end(&self) {
-        let master = setpoint_instance::cli::Socket::new(self.own("master.sock"));
-        if let Ok(processes) = setpoint_instance::reload::processes(&master).await
-            && let Some(identity) = setpoint_instance::process::Identity::of(processes.master.pid)
-        {
+        if let Some(identity) = setpoint_instance::process::Identity::of(self.master().await) {
             let _ = identity.signal(rustix::process::Signal::TERM);
             wait::until("the end of HAProxy", LIMIT, async || (!identity.is_running()).then_some(())).await;
         }
     }
 
+    /// The process id of the master. One that is just reloading resets connections.
     async fn master(&self) -> u32 {
         let master = setpoint_instance::cli::Socket::new(self.own("master.sock"));
-        setpoint_instance::reload::processes(&master).await.unwrap().master.pid
+        let pid = async || Some(setpoint_instance::reload::processes(&master).await.ok()?.master.pid);
+        wait::until("the master to answer", LIMIT, pid).await
     }
 }
 
