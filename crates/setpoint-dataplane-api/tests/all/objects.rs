@@ -5,12 +5,8 @@
 //! that the API writes and reads just what the model does, whatever the way through transactions, paths and parameters.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flate2::read::GzDecoder;
 use reqwest::Client;
 use serde_json::{Map, Value as Json, json};
 use setpoint_dataplane_api::Dialect;
@@ -265,21 +261,9 @@ fn modelled(case: &Json, cx: &Context) -> Option<Vec<String>> {
     Some(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
 }
 
-/// Where the recordings of objects and texts are.
+/// The recorded objects or texts of a dialect.
 fn recording(dialect: Dialect, kind: &str) -> Option<Vec<Json>> {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let folders: Vec<PathBuf> = match std::env::var_os("SETPOINT_RECORDINGS") {
-        Some(folder) => vec![folder.into()],
-        None => vec![
-            crates.join("setpoint-conformance/recordings"),
-            crates.join("setpoint-haproxy/tests/data/recordings"),
-        ],
-    };
-    let file = folders
-        .iter()
-        .find_map(|folder| File::open(folder.join(format!("{}.{kind}.jsonl.gz", dialect.version()))).ok())?;
-    let mut text = String::new();
-    GzDecoder::new(file).read_to_string(&mut text).unwrap();
+    let text = crate::recording::read(dialect, kind)?;
     let text = text.replace("$D", "/rec");
     Some(text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }

@@ -1,12 +1,10 @@
 //! Recordings of the original: what was asked, and what it answered.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use flate2::read::GzDecoder;
 use serde_json::Value as Json;
+use setpoint_conformance::recordings;
 use setpoint_dataplane_api::Dialect;
 
 /// One exchange.
@@ -67,24 +65,14 @@ impl Exchange {
     }
 }
 
-/// The folder of the recordings: another one if the environment says so.
-fn folder() -> PathBuf {
-    match std::env::var_os("SETPOINT_RECORDINGS") {
-        Some(folder) => folder.into(),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/recordings"),
-    }
+/// Reads a recording of a dialect; `None` if there is none. It is in another folder if the environment says so.
+pub(crate) fn read(dialect: Dialect, kind: &str) -> Option<String> {
+    let folder = std::env::var_os("SETPOINT_RECORDINGS").map_or_else(recordings::committed, PathBuf::from);
+    recordings::read(&folder, &format!("{}.{kind}", dialect.version())).unwrap()
 }
 
 /// The exchanges of a dialect.
 pub(crate) fn exchanges(dialect: Dialect) -> Vec<Exchange> {
-    let plain = folder().join(format!("{}.http.jsonl", dialect.version()));
-    let mut text = String::new();
-    if plain.exists() {
-        File::open(&plain).unwrap().read_to_string(&mut text).unwrap();
-    } else {
-        let packed = plain.with_extension("jsonl.gz");
-        let file = File::open(&packed).unwrap_or_else(|error| panic!("{}: {error}", packed.display()));
-        GzDecoder::new(file).read_to_string(&mut text).unwrap();
-    }
+    let text = read(dialect, "http").unwrap();
     text.lines().map(Exchange::read).collect()
 }
