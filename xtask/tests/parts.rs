@@ -174,7 +174,7 @@ async fn two_runs_at_once_make_a_part_once() {
     let logs = ["one", "two"].map(|name| folder.path().join(name));
     let runs = logs.each_ref().map(|log| Process::start("xtask", &mut xtask(GO_PART, &folder), log));
     for run in &runs {
-        let status = wait::until("a run to end", wait::READY * 3, async || run.exit_status()).await;
+        let status = wait::until("a run to end", wait::LIMIT * 3, async || run.exit_status()).await;
         assert!(status.success(), "{}", run.log());
     }
     let built = logs.iter().filter(|log| fs::read_to_string(log).unwrap().contains("building")).count();
@@ -196,7 +196,7 @@ async fn a_test_binary_is_gone_when_the_run_that_started_it_is_killed() {
     };
     assert!(there());
     run.kill();
-    wait::until("the binary to be gone", wait::READY, async || (!there()).then_some(())).await;
+    wait::until("the binary to be gone", wait::LIMIT, async || (!there()).then_some(())).await;
 }
 
 /// What answers instead of a Dataplane API: `$haproxy`, which reads port, users and configuration from the file that

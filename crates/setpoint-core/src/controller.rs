@@ -9,6 +9,7 @@
 
 use std::fmt;
 use std::future::pending;
+use std::pin::pin;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -161,6 +162,32 @@ impl<S: Source> Controller<S> {
             self.stop_background(status, &stop).await;
         }
         self.current
+    }
+
+    /// Runs until a future completes, such as `tokio::signal::ctrl_c()`; then it stops as [`Controller::run`] does.
+    pub async fn run_until<T>(self, stop: impl Future<Output = T>) -> Option<CurrentGraph> {
+        let token = CancellationToken::new();
+        let mut run = pin!(self.run(token.clone()));
+        tokio::select! {
+            biased;
+            current = &mut run => return current,
+            _ = stop => token.cancel(),
+        }
+        run.await
+    }
+
+    /// Runs until everything is as intended once, which may be never.
+    pub async fn run_until_converged(mut self) -> Option<CurrentGraph> {
+        let stop = CancellationToken::new();
+        let converged = stop.clone();
+        let mut observer = self.observer;
+        self.observer = Box::new(move |pass, current| {
+            observer(pass, current);
+            if pass.is_converged() {
+                converged.cancel();
+            }
+        });
+        self.run(stop).await
     }
 
     /// Makes one pass; none if the controller was stopped before anything was done.

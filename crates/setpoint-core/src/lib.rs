@@ -8,14 +8,12 @@
 //! ```
 //!
 //! Describe a thing as a struct with [`Item`], and how one is created and deleted as a [`Configurator`]. A [`Source`]
-//! says which items should exist; a [`Graph`] is one that never changes. A [`Controller`] keeps them so until it is
-//! stopped.
+//! says which items should exist: [`polled`] asks a function at an interval, [`latest`] takes what is sent, and a [`Graph`]
+//! never changes. A [`Controller`] keeps the items so until it is stopped.
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};
-//! use setpoint_core::{
-//!     CancellationToken, Configurator, Controller, DefaultRegistry, Engine, Graph, Item, Kind, Name, OpCx, OpError,
-//! };
+//! use setpoint_core::prelude::*;
 //!
 //! #[derive(Clone, Debug, PartialEq)]
 //! struct Lamp { room: &'static str, brightness: u8 }
@@ -28,11 +26,11 @@
 //! struct Lamps(Arc<Mutex<Vec<Lamp>>>);
 //!
 //! impl Configurator<Lamp> for Lamps {
-//!     async fn create(&self, _: &OpCx, new: &Lamp) -> Result<(), OpError> {
+//!     async fn create(&self, _: &OpCx, new: &Lamp) -> OpResult {
 //!         self.0.lock().unwrap().push(new.clone());
 //!         Ok(())
 //!     }
-//!     async fn delete(&self, _: &OpCx, old: &Lamp) -> Result<(), OpError> {
+//!     async fn delete(&self, _: &OpCx, old: &Lamp) -> OpResult {
 //!         self.0.lock().unwrap().retain(|lamp| lamp.room != old.room);
 //!         Ok(())
 //!     }
@@ -40,18 +38,11 @@
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 //! let lit = Arc::new(Mutex::new(Vec::new()));
-//! let engine = Engine::new(DefaultRegistry::new().with(Lamps(Arc::clone(&lit))));
+//! let engine = Engine::for_items(Lamps(Arc::clone(&lit)));
 //! let mut intended = Graph::new("house");
 //! intended.put_item(Lamp { room: "kitchen", brightness: 80 })?;
 //!
-//! let stop = CancellationToken::new();
-//! let done = stop.clone();
-//! let controller = Controller::new(engine, intended).observed_by(move |pass, _| {
-//!     if pass.is_converged() {
-//!         done.cancel();
-//!     }
-//! });
-//! controller.run(stop).await;
+//! Controller::new(engine, intended).run_until_converged().await;
 //! assert_eq!(*lit.lock().unwrap(), [Lamp { room: "kitchen", brightness: 80 }]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # }).unwrap();
@@ -60,9 +51,14 @@
 //! Everything else that the crates below offer is in [`graph`], [`engine`], [`plan`] and [`pacing`].
 
 mod controller;
+mod optional;
+mod polled;
+pub mod prelude;
 mod source;
 
 pub use controller::{Controller, Pass, Reason};
+pub use optional::OptionalExt;
+pub use polled::{Polled, polled};
 pub use source::{Changed, Latest, Source, latest};
 
 pub use setpoint_engine as engine;
@@ -72,8 +68,8 @@ pub use setpoint_plan as plan;
 
 pub use jiff::Timestamp;
 pub use setpoint_engine::{
-    Configurator, CurrentGraph, DefaultRegistry, Engine, EngineError, Observed, OpCx, OpError, RetryPolicy,
-    Selection, Status,
+    Configurator, CurrentGraph, DefaultRegistry, Engine, EngineError, Observed, OpCx, OpError, OpResult,
+    RetryPolicy, Selection, Status,
 };
 pub use setpoint_graph::{Attributes, Deps, Graph, Item, ItemHandle, ItemRef, Kind, Name, SubgraphPath};
 pub use setpoint_plan::Plan;

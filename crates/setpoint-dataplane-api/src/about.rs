@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 use setpoint_instance::reload::processes;
 
 use crate::Api;
-use crate::answer::{Answer, Problem};
+use crate::answer::Answer;
 use crate::route::{Operation, Path};
 use crate::table::Other;
 
@@ -42,14 +42,6 @@ impl Api {
             json!({ "url": format!("/{}", path.template), "title": format!("Return {name}"), "description": format!("Returns {name}.") })
         });
         Answer::json(200, Json::Array(shown.collect()))
-    }
-
-    /// `GET /`, which the new dialects have not.
-    pub(crate) fn root(&self) -> Result<Answer, Problem> {
-        if self.dialect.is_new() {
-            return Err(Problem::new(404, "no matching operation was found"));
-        }
-        Ok(self.endpoints("/v3"))
     }
 
     /// What is routed, as a specification: paths, methods and parameters. What the API refuses to serve is named.

@@ -1,11 +1,13 @@
 //! What is answered: a status, a body, and the headers that say what became of the configuration.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Value as Json, json};
 use setpoint_haproxy::edit::EditError;
-use setpoint_instance::instance::{CommitError, TransactionStatus};
+use setpoint_instance::instance::{Applied, CommitError, Committed, TransactionStatus};
 
 /// The body of an answer.
 #[derive(Clone, Debug)]
@@ -21,25 +23,37 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) content: Content,
     pub(crate) headers: Vec<(&'static str, String)>,
+    /// Why HAProxy reloads, for the audit.
+    pub(crate) reason: Option<String>,
 }
 
 impl Answer {
     pub(crate) fn json(status: u16, body: Json) -> Self {
-        Self { status, content: Content::Json(body), headers: Vec::new() }
+        Self { status, content: Content::Json(body), headers: Vec::new(), reason: None }
     }
 
     pub(crate) fn empty(status: u16) -> Self {
-        Self { status, content: Content::None, headers: Vec::new() }
+        Self { status, content: Content::None, headers: Vec::new(), reason: None }
     }
 
     pub(crate) fn bytes(status: u16, kind: &'static str, bytes: Vec<u8>) -> Self {
-        Self { status, content: Content::Bytes(kind, bytes), headers: Vec::new() }
+        Self { status, content: Content::Bytes(kind, bytes), headers: Vec::new(), reason: None }
     }
 
     #[must_use]
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
+    }
+
+    /// What became of a commit: the reload that waits, and why.
+    #[must_use]
+    pub(crate) fn committed(mut self, committed: &Committed) -> Self {
+        self.reason.clone_from(&committed.reason);
+        match &committed.applied {
+            Applied::Ordered(id) => self.with("reload-id", id.as_str()),
+            Applied::Runtime | Applied::Reloaded | Applied::Skipped => self,
+        }
     }
 
     pub(crate) fn into_response(self) -> Response {
@@ -96,6 +110,13 @@ impl Problem {
         self
     }
 
+    /// Somebody asks too often.
+    pub(crate) fn too_often(wait: Duration) -> Self {
+        let seconds = wait.as_secs_f64().ceil();
+        Self::new(429, format!("too many requests: ask again in {seconds} s"))
+            .with("retry-after", seconds.to_string())
+    }
+
     pub(crate) fn not_served(what: &str) -> Self {
         Self::new(501, format!("{what} is not served by this program"))
     }
@@ -105,7 +126,7 @@ impl From<Problem> for Answer {
     fn from(problem: Problem) -> Self {
         let code = problem.code.unwrap_or(problem.status);
         let body = json!({ "code": code, "message": problem.message });
-        Self { status: problem.status, content: Content::Json(body), headers: problem.headers }
+        Self { status: problem.status, content: Content::Json(body), headers: problem.headers, reason: None }
     }
 }
 

@@ -97,21 +97,20 @@ impl Api {
 
 /// The answer to a change.
 pub(crate) fn answer(did: Did, outcome: &Outcome, body: Json) -> Answer {
-    let (status, reload) = match outcome {
-        Outcome::Collected => (202, None),
-        Outcome::Committed(Committed { applied: Applied::Ordered(id), .. }) => (202, Some(id.clone())),
+    let status = match outcome {
+        Outcome::Collected | Outcome::Committed(Committed { applied: Applied::Ordered(_), .. }) => 202,
         Outcome::Committed(_) => match did {
-            Did::Create => (201, None),
-            Did::Replace => (200, None),
-            Did::Delete => (204, None),
+            Did::Create => 201,
+            Did::Replace => 200,
+            Did::Delete => 204,
         },
     };
     let answer = match did {
         Did::Delete => Answer::empty(status),
         Did::Create | Did::Replace => Answer::json(status, body),
     };
-    match reload {
-        Some(id) => answer.with("reload-id", id),
-        None => answer,
+    match outcome {
+        Outcome::Collected => answer,
+        Outcome::Committed(committed) => answer.committed(committed),
     }
 }

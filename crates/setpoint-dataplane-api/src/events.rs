@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use futures::stream;
+use futures::{StreamExt, stream};
 use serde_json::{Value as Json, json};
 use setpoint_instance::instance::Event;
 use tokio::sync::broadcast::error::RecvError;
@@ -11,7 +11,7 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::Api;
 
 impl Api {
-    /// A stream of what happens from now on. Who reads too slowly is told how much was missed.
+    /// A stream of what happens from now on, until the API ends. Who reads too slowly is told how much was missed.
     pub(crate) fn events(&self) -> Response {
         let receiver = self.instance.events();
         let first = stream::once(async { Ok::<_, std::io::Error>(": connected\n\n".to_owned()) });
@@ -23,7 +23,8 @@ impl Api {
             };
             Some((Ok(format!("event: {name}\ndata: {data}\n\n")), receiver))
         });
-        let mut response = Response::new(Body::from_stream(futures::StreamExt::chain(first, events)));
+        let events = first.chain(events).take_until(self.stopping.clone().cancelled_owned());
+        let mut response = Response::new(Body::from_stream(events));
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

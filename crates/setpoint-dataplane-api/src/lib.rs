@@ -16,9 +16,13 @@ mod auth;
 mod certificate;
 mod change;
 mod configuration;
+mod crt_list;
 mod crypt;
 mod dialect;
 mod events;
+mod limits;
+mod listen;
+mod metrics;
 mod multipart;
 mod objects;
 mod request;
@@ -27,23 +31,47 @@ mod runtime;
 mod server;
 mod storage;
 mod table;
+mod tls;
 mod transactions;
 
 pub use auth::{Users, UsersError};
 pub use dialect::{Dialect, UnknownDialect};
+pub use listen::{Address, ListenError, Listener};
 pub use server::serve;
 use setpoint_instance::instance::Instance;
 pub use storage::Storage;
+pub use tls::{TlsError, TlsFiles};
+use tokio_util::sync::CancellationToken;
 
+use limits::Buckets;
+use metrics::Metrics;
 use route::Routes;
 
 /// What is decided about the API as a whole.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Whether properties that nobody knows are refused.
     pub strict: bool,
     /// Whether nothing may be changed.
     pub read_only: bool,
+    /// The length of the longest body that is read, in bytes.
+    pub longest_body: usize,
+    /// How many connections may be open at once; more have to wait.
+    pub connections: usize,
+    /// How many requests a second one address may make, if there is a limit.
+    pub requests_per_second: Option<u32>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            strict: false,
+            read_only: false,
+            longest_body: 256 << 20,
+            connections: 4_000,
+            requests_per_second: None,
+        }
+    }
 }
 
 /// The API of one instance.
@@ -55,6 +83,10 @@ pub struct Api {
     storage: Storage,
     options: Options,
     routes: Routes,
+    requests: Option<Buckets>,
+    metrics: Metrics,
+    /// Cancelled when the API ends.
+    stopping: CancellationToken,
 }
 
 impl Api {
@@ -66,7 +98,19 @@ impl Api {
         storage: Storage,
         options: Options,
     ) -> Self {
-        Self { instance, dialect, users, storage, options, routes: Routes::of(dialect) }
+        let requests =
+            options.requests_per_second.map(f64::from).map(|limit| Buckets::new(limit.max(1.0), limit));
+        Self {
+            instance,
+            dialect,
+            users,
+            storage,
+            options,
+            routes: Routes::of(dialect),
+            requests,
+            metrics: Metrics::default(),
+            stopping: CancellationToken::new(),
+        }
     }
 
     /// The instance behind it.

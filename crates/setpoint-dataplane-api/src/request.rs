@@ -1,6 +1,7 @@
 //! A request, taken apart.
 
-use axum::http::{HeaderMap, Method};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method};
 
 use crate::answer::Problem;
 use crate::dialect::Dialect;
@@ -11,26 +12,43 @@ pub(crate) struct Request {
     pub(crate) method: Method,
     /// The path as it was sent.
     pub(crate) path: String,
+    /// What stands behind the path, as it was sent.
+    pub(crate) query_text: String,
     query: Vec<(String, String)>,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
     pub(crate) dialect: Dialect,
+    /// Who asks, or why nobody knows.
+    pub(crate) user: Result<String, Problem>,
+    /// The name of the request in logs.
+    pub(crate) id: String,
 }
 
 impl Request {
     pub(crate) fn new(
-        method: Method,
-        uri: &axum::http::Uri,
-        headers: HeaderMap,
+        parts: Parts,
         body: Vec<u8>,
         dialect: Dialect,
+        user: Result<String, Problem>,
+        id: &HeaderValue,
     ) -> Self {
-        let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        let query_text = parts.uri.query().unwrap_or_default().to_owned();
+        let pairs = query_text.split('&').filter(|pair| !pair.is_empty());
         let query = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             (decoded(&name.replace('+', " ")), decoded(&value.replace('+', " ")))
         });
-        Self { method, path: uri.path().to_owned(), query: query.collect(), headers, body, dialect }
+        Self {
+            method: parts.method,
+            path: parts.uri.path().to_owned(),
+            query: query.collect(),
+            query_text,
+            headers: parts.headers,
+            body,
+            dialect,
+            user,
+            id: id.to_str().unwrap_or_default().to_owned(),
+        }
     }
 
     /// The parts of the path, decoded.
@@ -152,8 +170,9 @@ mod tests {
 
     #[test]
     fn paths_and_queries_are_decoded_after_they_are_split() {
-        let uri = "/v3/a%2Fb/c/?x=1%202&y&z=%zz".parse().unwrap();
-        let request = Request::new(Method::GET, &uri, HeaderMap::new(), Vec::new(), Dialect::default());
+        let parts = axum::http::Request::get("/v3/a%2Fb/c/?x=1%202&y&z=%zz").body(()).unwrap().into_parts().0;
+        let id = HeaderValue::from_static("1");
+        let request = Request::new(parts, Vec::new(), Dialect::default(), Ok("admin".to_owned()), &id);
         assert_eq!(request.segments(), ["v3", "a/b", "c"]);
         assert_eq!(
             (request.query("x"), request.query("y"), request.query("z")),

@@ -1,67 +1,179 @@
 //! Requests come in, answers go out: limits, who asks, which operation.
 
+use std::convert::Infallible;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use axum::Router;
-use axum::body::to_bytes;
-use axum::extract::State;
-use axum::http::{Method, header};
+use axum::body::{Body, Bytes, to_bytes};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::response::Response;
-use tokio::net::TcpListener;
-use tokio::time::timeout;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+use tokio_util::task::TaskTracker;
 
 use crate::Api;
 use crate::answer::{Answer, Content, Problem};
+use crate::listen::{Connection, Listener, Peer};
+use crate::metrics;
 use crate::request::Request;
 use crate::route::{Found, Operation};
 use crate::table::{Other, Verb};
 
-/// No body is longer: the original takes as much.
-const LONGEST_BODY: usize = 1 << 30;
 /// How long a client may take to send a body.
 const BODY_WITHIN: Duration = Duration::from_mins(1);
+/// How long a connection may be open without a request.
+const IDLE_WITHIN: Duration = Duration::from_mins(2);
+/// How long what is under way may take when the API ends.
+const END_WITHIN: Duration = Duration::from_secs(15);
+/// How long nothing is accepted after the system refused to.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Serves the API until `stop` is done; what is under way then is completed.
-pub async fn serve(
-    listener: TcpListener,
-    api: Arc<Api>,
-    stop: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
-    let router = Router::new().fallback(handle).with_state(api);
-    axum::serve(listener, router).with_graceful_shutdown(stop).await
+pub async fn serve(listeners: Vec<Listener>, api: Arc<Api>, stop: impl Future<Output = ()>) {
+    let tracker = TaskTracker::new();
+    let connections = Arc::new(Semaphore::new(api.options.connections));
+    for listener in listeners {
+        tracker.spawn(accept(listener, Arc::clone(&api), tracker.clone(), Arc::clone(&connections)));
+    }
+    tracker.spawn(count_events(Arc::clone(&api)));
+    stop.await;
+    api.stopping.cancel();
+    tracker.close();
+    // Who does not end is cut off: each change is whole by itself.
+    let _ = timeout(END_WITHIN, tracker.wait()).await;
 }
 
-async fn handle(State(api): State<Arc<Api>>, request: axum::extract::Request) -> Response {
-    let (parts, body) = request.into_parts();
-    let is_head = parts.method == Method::HEAD;
-    let body = timeout(BODY_WITHIN, to_bytes(body, LONGEST_BODY)).await;
-    let request = |body: Vec<u8>| Request::new(parts.method, &parts.uri, parts.headers, body, api.dialect);
-    let answer = match body {
-        Ok(Ok(body)) => {
-            let request = request(body.into());
-            if api.streams(&request) {
-                return api.events();
-            }
-            api.answer(&request).await
-        }
-        Ok(Err(error)) => Problem::new(413, format!("the body can't be read: {error}")).into(),
-        Err(_) => Problem::new(408, "the body did not come in time").into(),
+/// Accepts connections on one address, as many at once as are allowed.
+async fn accept(listener: Listener, api: Arc<Api>, tracker: TaskTracker, connections: Arc<Semaphore>) {
+    let next = async || {
+        // It is closed by nobody.
+        let permit = Arc::clone(&connections).acquire_owned().await.ok()?;
+        Some((listener.accept().await, permit))
     };
-    let mut response = answer.into_response();
-    if is_head {
-        *response.body_mut() = axum::body::Body::empty();
+    while let Some(Some((accepted, permit))) = api.stopping.run_until_cancelled(next()).await {
+        match accepted {
+            Ok(connection) => {
+                tracker.spawn(converse(connection, Arc::clone(&api), permit));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                sleep(ACCEPT_AGAIN).await;
+            }
+        }
     }
+}
+
+/// Answers the requests of one connection.
+async fn converse(connection: Connection, api: Arc<Api>, _permit: OwnedSemaphorePermit) {
+    let (peer, _connected) = (connection.peer, api.metrics.connected());
+    let stream = match connection.agree().await {
+        Ok(stream) => stream,
+        Err(error) => return tracing::info!(%error, %peer, "no TLS was agreed on"),
+    };
+    let service = service_fn(|request| {
+        let api = Arc::clone(&api);
+        async move { Ok::<_, Infallible>(handle(&api, peer, request).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(IDLE_WITHIN);
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = served.as_mut() => ended,
+        () = api.stopping.cancelled() => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, %peer, "a connection broke off");
+    }
+}
+
+/// Counts what happens to the instance.
+async fn count_events(api: Arc<Api>) {
+    use tokio::sync::broadcast::error::RecvError;
+    let mut events = api.instance.events();
+    while let Some(event) = api.stopping.run_until_cancelled(events.recv()).await {
+        match event {
+            Ok(event) => api.metrics.happened(&event),
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// The name of a request in logs: the client's own, or a new one.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let given = headers.get(&REQUEST_ID).filter(|given| {
+        let bytes = given.as_bytes();
+        (1..=128).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
+    });
+    given.cloned().unwrap_or_else(|| {
+        HeaderValue::from_str(&setpoint_instance::instance::new_id())
+            .unwrap_or_else(|_| HeaderValue::from_static("unnamed"))
+    })
+}
+
+static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+async fn handle(api: &Api, peer: Peer, request: hyper::Request<Incoming>) -> Response {
+    let begun = Instant::now();
+    let (parts, body) = request.into_parts();
+    let (method, id) = (parts.method.clone(), request_id(&parts.headers));
+    let mut response = api.respond(peer, &id, parts, Body::new(body)).await;
+    response.headers_mut().insert(REQUEST_ID.clone(), id);
+    if method == Method::HEAD {
+        *response.body_mut() = Body::empty();
+    }
+    api.metrics.answered(&method, response.status().as_u16(), begun.elapsed());
     response
 }
 
 impl Api {
+    async fn respond(&self, peer: Peer, id: &HeaderValue, parts: Parts, body: Body) -> Response {
+        if let Some(Err(wait)) = self.requests.as_ref().map(|requests| requests.take(peer, Instant::now())) {
+            return Answer::from(Problem::too_often(wait)).into_response();
+        }
+        let user = self.users.identify(&parts.headers, self.dialect, peer).await;
+        if user.is_ok() && parts.uri.path() == "/metrics" && parts.method == Method::GET {
+            let text = self.metrics.text(&self.instance).into_bytes();
+            return Answer::bytes(200, metrics::CONTENT_TYPE, text).into_response();
+        }
+        // Strangers are not listened to.
+        let body = match &user {
+            Ok(_) => timeout(BODY_WITHIN, to_bytes(body, self.options.longest_body)).await,
+            Err(_) => Ok(Ok(Bytes::default())),
+        };
+        let answer = match body {
+            Ok(Ok(body)) => {
+                let request = Request::new(parts, body.into(), self.dialect, user, id);
+                if self.streams(&request) {
+                    return self.events();
+                }
+                self.answer(&request).await
+            }
+            Ok(Err(error)) => {
+                let longest = self.options.longest_body;
+                let message = format!("the body can't be read, or is longer than {longest} bytes: {error}");
+                Problem::new(413, message).into()
+            }
+            Err(_) => Problem::new(408, "the body did not come in time").into(),
+        };
+        answer.into_response()
+    }
+
     /// Returns whether somebody who may asks for the stream of events.
     fn streams(&self, request: &Request) -> bool {
         let is_it = |found: Found| matches!(found.operation, Operation::Other(Other::Events));
         request.path.ends_with("/events")
-            && self.users.who(request).is_ok()
+            && request.user.is_ok()
             && self.routes.find(request).is_ok_and(is_it)
     }
 
@@ -98,10 +210,10 @@ impl Api {
     async fn routed(&self, request: &Request) -> Result<Answer, Problem> {
         // The new dialects say nothing to strangers, the old ones what is not there.
         let (found, user) = if self.dialect.is_new() {
-            let user = self.users.who(request)?;
+            let user = request.user.clone()?;
             (self.routes.find(request)?, user)
         } else {
-            (self.routes.find(request)?, self.users.who(request)?)
+            (self.routes.find(request)?, request.user.clone()?)
         };
         accepts(request, found.operation)?;
         let changes = !matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
@@ -110,8 +222,7 @@ impl Api {
         }
         let answered = self.operate(&found, request).await;
         if changes {
-            let status = answered.as_ref().map_or_else(|problem| problem.status, |answer| answer.status);
-            tracing::info!(target: "audit", user, method = %request.method, path = request.path, status, "change");
+            audit(request, &user, &answered);
         }
         answered
     }
@@ -122,7 +233,6 @@ impl Api {
             Operation::Section(section, verb) => self.section(section, verb, &found.names, request).await,
             Operation::Child(child, verb) => self.child(child, verb, &found.names, request).await,
             Operation::Other(other) => match other {
-                Other::Root => self.root(),
                 Other::Endpoints => Ok(self.endpoints(&request.path)),
                 Other::Info => Ok(self.info()),
                 Other::Health => Ok(self.health().await),
@@ -148,12 +258,26 @@ impl Api {
                 Other::Events => Err(Problem::not_served("a stream of events in this way")),
                 Other::NotServed(what) => Err(Problem::not_served(what)),
                 Other::Storage(kind, verb) => self.storage(kind, verb, name(), request).await,
-                Other::CrtListEntries(verb) => self.crt_list_entries(verb, name(), request),
+                Other::CrtListEntries(verb) => self.crt_list_entries(verb, name(), request).await,
                 Other::Stats => self.stats(request).await,
                 Other::Runtime(kind, verb) => self.runtime(kind, verb, &found.names, request).await,
             },
         }
     }
+}
+
+/// Writes down who changed what, and why HAProxy reloads for it.
+fn audit(request: &Request, user: &str, answered: &Result<Answer, Problem>) {
+    let (status, reload, reason, error) = match answered {
+        Ok(answer) => {
+            let reload =
+                answer.headers.iter().find(|(name, _)| *name == "reload-id").map(|(_, id)| id.as_str());
+            (answer.status, reload, answer.reason.as_deref(), None)
+        }
+        Err(problem) => (problem.status, None, None, Some(problem.message.as_str())),
+    };
+    let (method, path, query, id) = (&request.method, &request.path, &request.query_text, &request.id);
+    tracing::info!(target: "audit", user, %method, path, query, status, reload, reason, error, id, "change");
 }
 
 /// Answers what a browser asks before it lets a page use the API.

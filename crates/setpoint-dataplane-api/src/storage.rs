@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
 use setpoint_instance::cli::Request as CliRequest;
-use setpoint_instance::runtime::Told;
+use setpoint_instance::runtime::{ListEntry, ListKind, Told};
 use setpoint_instance::storage::{Folder, StorageError};
 
 use crate::Api;
-use crate::answer::{Answer, Problem};
+use crate::answer::{Answer, Problem, quoted};
 use crate::certificate::described;
 use crate::multipart::{Upload, upload};
 use crate::request::Request;
@@ -94,7 +94,7 @@ fn told(kind: Stored, path: &Path, bytes: &[u8]) -> Result<Map<String, Json>, Pr
 }
 
 /// How a change of a file takes effect.
-enum Effect {
+pub(crate) enum Effect {
     /// It has, or nothing follows.
     Done,
     /// With a reload of this name.
@@ -189,13 +189,18 @@ impl Api {
         if kind == Stored::Certificate {
             described(&bytes).map_err(|why| Problem::new(500, why))?;
         }
-        let path = folder.replace(name, &bytes)?;
-        let is_set = kind == Stored::Certificate
-            && self.dialect.tells_runtime_errors()
-            && !request.flag("skip_reload")?
-            && !request.flag("force_reload")?
-            && self.set_certificate(&path, &bytes).await;
-        let effect = if is_set { Effect::Done } else { self.effect(request, true).await? };
+        let (path, before) = self.replace_accepted(kind, folder, name, &bytes).await?;
+        let is_asked = !request.flag("skip_reload")? && !request.flag("force_reload")?;
+        let is_told = is_asked
+            && match kind {
+                Stored::Certificate => {
+                    self.dialect.tells_runtime_errors() && self.set_ssl_file("cert", &path, &bytes).await
+                }
+                Stored::Map => self.set_entries(ListKind::Map, &path, &bytes).await,
+                Stored::General => self.set_general(&path, &bytes).await,
+                Stored::CrtList => self.set_crt_list(&path, &before, &bytes).await,
+            };
+        let effect = if is_told { Effect::Done } else { self.effect(request, true).await? };
         let json = Json::Object(told(kind, &path, &bytes)?);
         let with_body = matches!(kind, Stored::Certificate | Stored::CrtList);
         Ok(match effect {
@@ -206,8 +211,31 @@ impl Api {
         })
     }
 
+    /// Puts something else into a file, if HAProxy accepts the configuration with it: a key that is not the certificate's, say,
+    /// would fail at each reload. Returns where the file is, and what it held.
+    pub(crate) async fn replace_accepted(
+        &self,
+        kind: Stored,
+        folder: &Folder,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<(PathBuf, Vec<u8>), Problem> {
+        let before = folder.read(name)?;
+        let path = folder.replace(name, bytes)?;
+        let is_used = matches!(kind, Stored::Certificate | Stored::CrtList | Stored::General)
+            && contains(&self.instance.read(|configuration| configuration.print()), name.as_bytes());
+        if is_used
+            && self.instance.settings().checks
+            && let Err(why) = self.instance.ask_about_files().await
+        {
+            folder.replace(name, &before)?;
+            return Err(Problem::new(400, format!("validation error: exit status 1: err {}", quoted(&why))));
+        }
+        Ok((path, before))
+    }
+
     /// What follows a change of a file, as the request says.
-    async fn effect(&self, request: &Request, reloads: bool) -> Result<Effect, Problem> {
+    pub(crate) async fn effect(&self, request: &Request, reloads: bool) -> Result<Effect, Problem> {
         if request.flag("skip_reload")? {
             return Ok(Effect::Done);
         }
@@ -220,26 +248,69 @@ impl Api {
         Ok(if reloads { Effect::Ordered(self.instance.order_reload()) } else { Effect::Done })
     }
 
-    /// Tells the running HAProxy another certificate. Returns whether it uses it now; it does not if it never loaded the file,
-    /// or if the text does not fit into its buffer.
-    async fn set_certificate(&self, path: &Path, bytes: &[u8]) -> bool {
+    /// Tells the running HAProxy the entries of a file that it has loaded. Returns whether it has them now; it can't if the
+    /// configuration uses the file for something else, too.
+    async fn set_entries(&self, kind: ListKind, path: &Path, bytes: &[u8]) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let text = self.instance.read(|configuration| configuration.print());
+        let text = String::from_utf8_lossy(&text);
+        let is_list = |line: &str| match kind {
+            ListKind::Map => line.contains("map"),
+            ListKind::Acl => line.contains(" -f "),
+        };
+        if text.lines().any(|line| line.contains(&name) && !is_list(line)) {
+            return false;
+        }
+        let Some(entries) = ListEntry::read(kind, bytes) else { return false };
+        let (worker, folder) = (self.instance.worker(), &self.instance.settings().working_directory);
+        match worker.list_of(kind, path, folder).await {
+            Ok(Some(list)) => match worker.replace_entries(kind, &list, &entries).await {
+                Ok(()) => true,
+                Err(error) => {
+                    tracing::warn!(%error, file = %path.display(), "entries could not be told, and come with a reload");
+                    false
+                }
+            },
+            Ok(None) | Err(_) => false,
+        }
+    }
+
+    /// Tells the running HAProxy what a file holds that is neither a map nor a certificate: authorities, a list of revoked
+    /// certificates, or patterns of an ACL. Returns whether it uses it now.
+    async fn set_general(&self, path: &Path, bytes: &[u8]) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let text = self.instance.read(|configuration| configuration.print());
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let mut lines = text.lines().filter(|line| line.contains(&name));
+        let kind = ["ca-file", "crl-file"].into_iter().find(|word| text_uses(&text, word, &name));
+        match kind {
+            // It can't be told to both.
+            Some(kind) => {
+                lines.all(|line| line.contains(&format!("{kind} ")))
+                    && self.set_ssl_file(kind, path, bytes).await
+            }
+            None => self.set_entries(ListKind::Acl, path, bytes).await,
+        }
+    }
+
+    /// Tells the running HAProxy another content of a file for TLS: of a `cert`, a `ca-file` or a `crl-file`. Returns whether it
+    /// uses it now; it does not if it never loaded the file, or if the text does not fit into its buffer.
+    pub(crate) async fn set_ssl_file(&self, kind: &'static str, path: &Path, bytes: &[u8]) -> bool {
         let worker = self.instance.worker();
         let Ok(text) = std::str::from_utf8(bytes) else { return false };
         if !worker.takes_payloads() {
             return false;
         }
         let name = path.display().to_string();
-        let text = without_empty_lines(text);
-        let set = CliRequest::new("set ssl cert").word(&name).and_then(|set| set.payload(&text));
-        let (Ok(set), Ok(commit), Ok(abort)) = (
-            set,
-            CliRequest::new("commit ssl cert").word(&name),
-            CliRequest::new("abort ssl cert").word(&name),
-        ) else {
+        let command = |verb: &'static str| {
+            CliRequest::new(verb).word("ssl").and_then(|it| it.word(kind)).and_then(|it| it.word(&name))
+        };
+        let set = command("set").and_then(|set| set.payload(&without_empty_lines(text)));
+        let (Ok(set), Ok(commit), Ok(abort)) = (set, command("commit"), command("abort")) else {
             return false;
         };
         match worker.tell(&set).await {
-            Ok(Told::Done(answer)) if answer.contains("Transaction") => {}
+            Ok(Told::Done(answer)) if answer.to_lowercase().contains("transaction") => {}
             _ => return false,
         }
         match worker.tell(&commit).await {
@@ -250,88 +321,15 @@ impl Api {
             }
         }
     }
-
-    /// The lines of a list of certificates.
-    pub(crate) fn crt_list_entries(
-        &self,
-        verb: Verb,
-        name: &str,
-        request: &Request,
-    ) -> Result<Answer, Problem> {
-        let folder = self.storage.folder(Stored::CrtList);
-        let text = String::from_utf8_lossy(&folder.read(name)?).into_owned();
-        match verb {
-            Verb::List => Ok(Answer::json(200, text.lines().filter_map(entry).collect())),
-            Verb::Create => {
-                let body = request.json()?;
-                let Some(line) = line_of(&body) else {
-                    return Err(Problem::new(422, "file in body is required"));
-                };
-                let joint = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-                folder.replace(name, format!("{text}{joint}{line}\n").as_bytes())?;
-                Ok(Answer::json(201, body))
-            }
-            _ => {
-                let certificate = request.required("certificate")?;
-                let number = request.number("line_number")?.and_then(|number| usize::try_from(number).ok());
-                let is_it = |(at, line): &(usize, &str)| {
-                    number.is_none_or(|number| number == at + 1)
-                        && line.split_ascii_whitespace().next() == Some(certificate)
-                };
-                let Some((at, _)) = text.lines().enumerate().find(is_it) else {
-                    return Err(Problem::new(
-                        404,
-                        format!("missing object: entry {certificate} does not exist"),
-                    ));
-                };
-                let kept = text.lines().enumerate().filter(|(line, _)| *line != at);
-                let kept: Vec<&str> = kept.map(|(_, line)| line).collect();
-                let end = if kept.is_empty() { "" } else { "\n" };
-                folder.replace(name, format!("{}{end}", kept.join("\n")).as_bytes())?;
-                Ok(Answer::empty(204))
-            }
-        }
-    }
 }
 
-/// A line of a list: a file, options in brackets, and names.
-pub(crate) fn entry(line: &str) -> Option<Json> {
-    let line = line.trim();
-    if line.is_empty() || line.starts_with('#') {
-        return None;
-    }
-    let (file, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let rest = rest.trim();
-    let (options, names) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((options, names)) => (options.trim(), names),
-        None => ("", rest),
-    };
-    let names: Vec<&str> = names.split_ascii_whitespace().collect();
-    let mut json = json!({ "file": file });
-    if let Some(properties) = json.as_object_mut() {
-        if !options.is_empty() {
-            properties.insert("ssl_bind_config".to_owned(), Json::from(options));
-        }
-        if !names.is_empty() {
-            properties.insert("sni_filter".to_owned(), Json::from(names));
-        }
-    }
-    Some(json)
+/// Returns whether a line of a configuration names a file behind a word.
+fn text_uses(text: &str, word: &str, name: &str) -> bool {
+    text.lines().any(|line| line.split_once(word).is_some_and(|(_, rest)| rest.contains(name)))
 }
 
-/// The line of an entry.
-pub(crate) fn line_of(json: &Json) -> Option<String> {
-    let mut line = json.get("file")?.as_str().filter(|file| !file.is_empty())?.to_owned();
-    if let Some(options) =
-        json.get("ssl_bind_config").and_then(Json::as_str).filter(|options| !options.is_empty())
-    {
-        line = format!("{line} [{options}]");
-    }
-    for name in json.get("sni_filter").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str)
-    {
-        line = format!("{line} {name}");
-    }
-    (!line.contains(['\n', '\r'])).then_some(line)
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    !part.is_empty() && text.windows(part.len()).any(|window| window == part)
 }
 
 /// A payload has no empty lines.

@@ -242,7 +242,6 @@ pub(crate) const CHILDREN: &[Child] = &[
 /// What an operation does that is not about a section or a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Other {
-    Root,
     Endpoints,
     Info,
     Health,
@@ -346,7 +345,7 @@ macro_rules! running {
 
 /// All else, by its path below `/v3/`.
 pub(crate) const OTHERS: &[(&str, Since, Methods)] = &[
-    ("", ALL, &[("GET", Other::Root)]),
+    ("", ALL, ENDPOINTS),
     ("info", ALL, &[("GET", Other::Info)]),
     ("health", ALL, &[("GET", Other::Health)]),
     ("specification", ALL, &[("GET", Other::Specification)]),

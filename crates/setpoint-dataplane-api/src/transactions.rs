@@ -32,8 +32,8 @@ fn shown_reload(reload: &Reload) -> Json {
     };
     let mut json = json!({ "id": reload.id, "status": status });
     if let Some(properties) = json.as_object_mut() {
-        if reload.status != ReloadStatus::InProgress {
-            properties.insert("reload_timestamp".to_owned(), Json::from(reload.timestamp));
+        if let Some(timestamp) = reload.timestamp.filter(|_| reload.status != ReloadStatus::InProgress) {
+            properties.insert("reload_timestamp".to_owned(), Json::from(timestamp));
         }
         if !reload.response.is_empty() {
             properties.insert("response".to_owned(), Json::from(reload.response.as_str()));
@@ -84,10 +84,8 @@ impl Api {
         let before = self.instance.transaction(id);
         let committed = self.instance.commit(id, choice).await?;
         let body = before.map_or(Json::Null, |transaction| shown(&transaction, Some("success")));
-        Ok(match committed.applied {
-            Applied::Ordered(reload) => Answer::json(202, body).with("reload-id", reload),
-            Applied::Runtime | Applied::Reloaded | Applied::Skipped => Answer::json(200, body),
-        })
+        let status = if matches!(committed.applied, Applied::Ordered(_)) { 202 } else { 200 };
+        Ok(Answer::json(status, body).committed(&committed))
     }
 
     pub(crate) fn discard(&self, id: &str) -> Result<Answer, Problem> {
@@ -111,8 +109,11 @@ impl Api {
 
     pub(crate) fn raw(&self, request: &Request) -> Result<Answer, Problem> {
         if let Some(version) = request.number("version")? {
-            // Backups are not kept: what is asked for is there only if it is the present one.
-            if u64::try_from(version).ok() != Some(self.instance.version()) {
+            let asked = u64::try_from(version).ok();
+            if asked != Some(self.instance.version()) {
+                if let Some(text) = asked.and_then(|version| self.instance.backup(version)) {
+                    return Ok(Answer::bytes(200, "text/plain", text));
+                }
                 let message = format!("missing object: backup file for version {version} does not exist");
                 return Err(self.raw_problem(Problem::new(404, message)));
             }
@@ -200,10 +201,8 @@ impl Api {
             self.runtime_actions(actions).await;
         }
         let text = self.instance.read(|configuration| configuration.print());
-        Ok(match committed.applied {
-            Applied::Ordered(id) => Answer::bytes(202, "text/plain", text).with("reload-id", id),
-            _ => Answer::bytes(201, "text/plain", text),
-        })
+        let status = if matches!(committed.applied, Applied::Ordered(_)) { 202 } else { 201 };
+        Ok(Answer::bytes(status, "text/plain", text).committed(&committed))
     }
 
     /// Tells the running HAProxy what who pushes a text without a reload says of it. What nobody knows is passed over, as the
@@ -254,11 +253,10 @@ impl Api {
                 Problem::new(422, format!("id in path should match '{PATTERN}'")).coded(605)
             });
         }
-        Ok(match self.instance.reload_by_id(id) {
-            Some(reload) => Answer::json(200, shown_reload(&reload)),
-            // Those that are not remembered succeeded, or never were: the original says the same of both.
-            None => Answer::json(200, json!({ "id": id, "status": "succeeded" })),
-        })
+        let reload = self.instance.reload_by_id(id);
+        let reload =
+            reload.ok_or_else(|| Problem::new(404, format!("Reload with ID {id} does not exist")))?;
+        Ok(Answer::json(200, shown_reload(&reload)))
     }
 
     pub(crate) fn order_reload(&self) -> Answer {

@@ -90,6 +90,18 @@ impl SubgraphStatus {
 pub struct Explanation {
     /// The items of the chain, each cause behind what it is the cause of.
     pub causes: Vec<Cause>,
+    /// What tries again what failed; none if that is done when it is due.
+    #[serde(skip)]
+    retried_by: Option<&'static str>,
+}
+
+impl Explanation {
+    /// Says which command tries again what failed, where nothing does so by itself.
+    #[must_use]
+    pub fn retried_by(mut self, command: &'static str) -> Self {
+        self.retried_by = Some(command);
+        self
+    }
 }
 
 /// One item of a chain of causes: how it stands, and why.
@@ -161,13 +173,13 @@ fn as_text<S: serde::Serializer>(item: &ItemRef, serializer: S) -> Result<S::Ok,
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.causes.iter().try_for_each(|cause| cause.fmt(f))
+        self.causes.iter().try_for_each(|cause| cause.write(f, self.retried_by))
     }
 }
 
-impl fmt::Display for Cause {
+impl Cause {
     /// Writes a line for the item, and one below it for each thing that is known.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write(&self, f: &mut fmt::Formatter<'_>, retried_by: Option<&str>) -> fmt::Result {
         let (item, margin, indent) = (&self.item, self.depth * 2, self.depth * 2 + 2);
         if self.seen_before {
             return writeln!(f, "{:margin$}{item}: see above", "");
@@ -176,7 +188,9 @@ impl fmt::Display for Cause {
             return writeln!(f, "{:margin$}{item} is neither there nor intended", "");
         };
         write!(f, "{:margin$}{item} {} {}", "", condition.kind.verb(), condition.kind)?;
-        match condition.since {
+        // Of a change by something else nobody knows when it was made, only when it was found.
+        let is_found = matches!(condition.kind, ConditionKind::Drifted | ConditionKind::Contested);
+        match condition.since.filter(|_| !is_found) {
             Some(since) => writeln!(f, " since {since:.0}")?,
             None => writeln!(f)?,
         }
@@ -186,20 +200,21 @@ impl fmt::Display for Cause {
                 times => format!("{times} times, last"),
             };
             writeln!(f, "{:indent$}its {operation} failed {times} at {at:.0}: {error}", "")?;
-            match due {
-                Some(due) => writeln!(f, "{:indent$}the next attempt is due at {due:.0}", "")?,
-                None => writeln!(f, "{:indent$}it is not tried again until the intent changes", "")?,
+            match (due, retried_by) {
+                (Some(_), Some(command)) => writeln!(f, "{:indent$}`{command}` tries it again", "")?,
+                (Some(due), None) => writeln!(f, "{:indent$}the next attempt is due at {due:.0}", "")?,
+                (None, _) => writeln!(f, "{:indent$}it is not tried again until the intent changes", "")?,
             }
         }
         match &self.drift {
             None => {}
             Some(CauseDrift { times: 0 | 1, at }) => {
-                writeln!(f, "{:indent$}something else changed it at {at:.0}", "")?;
+                writeln!(f, "{:indent$}found changed by something else at {at:.0}", "")?;
             }
             Some(CauseDrift { times, at }) => {
                 writeln!(
                     f,
-                    "{:indent$}something else changed it {times} times in a row, last at {at:.0}",
+                    "{:indent$}found changed by something else {times} times in a row, last at {at:.0}",
                     ""
                 )?;
             }
@@ -226,12 +241,12 @@ pub fn condition(current: &CurrentGraph, intended: &Graph, item: &ItemRef) -> Op
     let found = |kind, since| Some(Condition { kind, since });
     let state = current.state(item);
     if let Some(state) = state {
-        if let Some(flight) = &state.flight {
+        if let Some(unfinished) = &state.unfinished {
             let kind =
-                if flight.live.0.is_some() { ConditionKind::Progressing } else { ConditionKind::Unknown };
-            return found(kind, Some(flight.started));
+                if unfinished.live.0.is_some() { ConditionKind::Progressing } else { ConditionKind::Unknown };
+            return found(kind, Some(unfinished.started));
         }
-        if state.trouble.is_some() {
+        if state.last_failure.is_some() {
             return found(ConditionKind::Failed, Some(state.since));
         }
         if let Some(drift) = state.drift.as_ref().filter(|drift| !drift.repaired) {
@@ -246,7 +261,7 @@ pub fn condition(current: &CurrentGraph, intended: &Graph, item: &ItemRef) -> Op
         };
         return found(kind, Some(waiting.since));
     }
-    let present = state.is_none_or(|state| state.presence == Presence::Present && !state.tainted);
+    let present = state.is_none_or(|state| state.presence == Presence::Present);
     if is.is_some() && present && (is == should_be || is.is_some_and(setpoint_graph::ItemHandle::external)) {
         return found(ConditionKind::InSync, state.map(|state| state.since));
     }
@@ -296,7 +311,7 @@ impl Engine {
             }
             causes.push(cause);
         }
-        Some(Explanation { causes })
+        Some(Explanation { causes, retried_by: None })
     }
 }
 
@@ -321,12 +336,12 @@ fn explain_one(
     }
     let Some(id) = planner.at(&cause.item) else { return Vec::new() };
     let state = current.state(&cause.item);
-    cause.failure = state.and_then(|state| state.trouble.as_ref()).map(|trouble| CauseFailure {
-        operation: trouble.operation,
-        attempts: trouble.attempts,
-        at: trouble.at,
-        error: trouble.error.to_string(),
-        due: trouble.due,
+    cause.failure = state.and_then(|state| state.last_failure.as_ref()).map(|failure| CauseFailure {
+        operation: failure.operation,
+        attempts: failure.attempts,
+        at: failure.at,
+        error: failure.error.to_string(),
+        due: failure.due,
     });
     cause.drift = state
         .and_then(|state| state.drift.as_ref())

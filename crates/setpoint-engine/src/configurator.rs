@@ -15,6 +15,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use setpoint_graph::{Item, ItemHandle, Kind};
 
+use crate::metadata::Ownership;
 use crate::op::{OpCx, OpError, Operation};
 
 /// Carries out operations on items of one type.
@@ -80,7 +81,7 @@ pub trait Configurator<T: Item>: Send + Sync + Sized + 'static {
     ///
     /// Plans ask this, and what depends on an item that is re-created is deleted before it and created after it. Override
     /// it where `modify` can't take every change. One configurator that wraps another passes both methods on.
-    fn needs_recreate(&self, _old: &T, _new: &T) -> bool {
+    fn needs_recreate(&self, _ownership: Ownership, _old: &T, _new: &T) -> bool {
         !gives_modify::<T, Self>()
     }
 
@@ -143,6 +144,13 @@ impl<T> Observed<T> {
     }
 }
 
+impl<T> From<Option<T>> for Observed<T> {
+    /// What was looked for is there, or it is not.
+    fn from(found: Option<T>) -> Self {
+        found.map_or(Self::Absent, Self::Present)
+    }
+}
+
 type OpFuture<T> = BoxFuture<'static, Result<T, OpError>>;
 
 trait Erased: Send + Sync {
@@ -151,7 +159,7 @@ trait Erased: Send + Sync {
     fn modify(self: Arc<Self>, cx: OpCx, old: ItemHandle, new: ItemHandle) -> OpFuture<()>;
     fn read(self: Arc<Self>, cx: OpCx, item: ItemHandle) -> OpFuture<Observed<ItemHandle>>;
     fn list(self: Arc<Self>, cx: OpCx) -> OpFuture<Option<Vec<ItemHandle>>>;
-    fn needs_recreate(&self, old: &ItemHandle, new: &ItemHandle) -> bool;
+    fn needs_recreate(&self, ownership: Ownership, old: &ItemHandle, new: &ItemHandle) -> bool;
     fn limit(&self, operation: Option<Operation>, item: &ItemHandle) -> Option<Duration>;
     fn accepts(&self, item: &ItemHandle) -> bool;
     fn item_type(&self) -> &'static str;
@@ -193,9 +201,9 @@ impl<T: Item, C: Configurator<T>> Erased for Typed<T, C> {
         })
     }
 
-    fn needs_recreate(&self, old: &ItemHandle, new: &ItemHandle) -> bool {
+    fn needs_recreate(&self, ownership: Ownership, old: &ItemHandle, new: &ItemHandle) -> bool {
         match (old.get(), new.get()) {
-            (Some(old), Some(new)) => self.configurator.needs_recreate(old, new),
+            (Some(old), Some(new)) => self.configurator.needs_recreate(ownership, old, new),
             // Another type under the same reference: nothing can turn one into the other in place.
             _ => true,
         }
@@ -244,8 +252,8 @@ impl ConfiguratorHandle {
         Arc::clone(&self.0).list(cx)
     }
 
-    pub(crate) fn needs_recreate(&self, old: &ItemHandle, new: &ItemHandle) -> bool {
-        self.0.needs_recreate(old, new)
+    pub(crate) fn needs_recreate(&self, ownership: Ownership, old: &ItemHandle, new: &ItemHandle) -> bool {
+        self.0.needs_recreate(ownership, old, new)
     }
 
     /// The limit that the item brings; none if asking for it panicked.
@@ -358,7 +366,7 @@ mod tests {
         async fn modify(&self, _: &OpCx, _: &Thing, _: &Thing) -> Result<(), OpError> {
             Ok(())
         }
-        fn needs_recreate(&self, _: &Thing, new: &Thing) -> bool {
+        fn needs_recreate(&self, _: Ownership, _: &Thing, new: &Thing) -> bool {
             new.0 > 5
         }
     } }
@@ -376,14 +384,18 @@ mod tests {
         async fn modify(&self, cx: &OpCx, old: &Thing, new: &Thing) -> Result<(), OpError> {
             self.0.modify(cx, old, new).await
         }
-        fn needs_recreate(&self, old: &Thing, new: &Thing) -> bool {
-            self.0.needs_recreate(old, new)
+        fn needs_recreate(&self, ownership: Ownership, old: &Thing, new: &Thing) -> bool {
+            self.0.needs_recreate(ownership, old, new)
         }
     }
 
     fn recreates(configurator: impl Configurator<Thing>, new: u32) -> bool {
         let configurator = ConfiguratorHandle::new(configurator);
-        configurator.needs_recreate(&ItemHandle::new(Thing(1)), &ItemHandle::new(Thing(new)))
+        configurator.needs_recreate(
+            Ownership::Owned,
+            &ItemHandle::new(Thing(1)),
+            &ItemHandle::new(Thing(new)),
+        )
     }
 
     #[test]

@@ -8,12 +8,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rustc_hash::FxHashSet;
 use setpoint_graph::ItemRef;
-use setpoint_graph::{Graph, ItemHandle, Kind, SubgraphPath};
+use setpoint_graph::{Graph, Item, ItemHandle, Kind, SubgraphPath};
 use setpoint_plan::Plan;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, SystemClock};
-use crate::configurator::{ConfiguratorHandle, Registry};
+use crate::configurator::{Configurator, ConfiguratorHandle, DefaultRegistry, Registry};
 use crate::hooks::Hooks;
 use crate::journal::Journal;
 use crate::log::LogEntry;
@@ -113,6 +113,13 @@ impl Engine {
             hooks: Vec::new(),
             drain: None,
         }
+    }
+
+    /// Makes an engine for the items of one configurator, with default settings.
+    ///
+    /// For several kinds of items, [`Engine::new`] takes a [`DefaultRegistry`] with a configurator for each.
+    pub fn for_items<T: Item>(configurator: impl Configurator<T>) -> Self {
+        Self::new(DefaultRegistry::new().with(configurator))
     }
 
     /// Takes time from another clock than the system's.

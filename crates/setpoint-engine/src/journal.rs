@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use setpoint_graph::{ItemHandle, ItemRef, Name, SubgraphPath};
 
-use crate::memory::Remembered;
+use crate::metadata::ItemMetadata;
 use crate::op::{OpError, Operation};
 use crate::retry::RetryPolicy;
 use crate::state::CurrentGraph;
@@ -71,7 +71,7 @@ pub enum Record {
         /// The item.
         item: ItemRef,
         /// All that is remembered of it.
-        remembered: Remembered,
+        metadata: ItemMetadata,
         /// When.
         at: Timestamp,
     },
@@ -156,10 +156,10 @@ pub fn replay(graph: impl Into<Name>, base: Option<CurrentGraph>, records: &[Rec
                     transition::withdraw(&mut current, slot);
                 }
             }
-            Record::Noted { item, remembered, .. } => {
+            Record::Noted { item, metadata, .. } => {
                 let slot = current.node_of(item).map(|node| node.slot());
                 if let Some(state) = slot.and_then(|slot| current.state_at_mut(slot)) {
-                    state.memory.set(remembered.clone());
+                    state.metadata.set(metadata.clone());
                 }
             }
             Record::Gone { item, .. } => {

@@ -19,7 +19,7 @@ mod execute;
 mod hooks;
 mod journal;
 mod log;
-mod memory;
+mod metadata;
 mod op;
 mod plan;
 mod reconcile;
@@ -42,10 +42,12 @@ pub use engine::Engine;
 pub use hooks::Hooks;
 pub use journal::{Journal, JournalError, MemoryJournal, Record, balance, replay};
 pub use log::LogEntry;
-pub use memory::{Ownership, Remembered};
-pub use op::{Damage, OpCx, OpError, Operation};
+pub use metadata::{ItemMetadata, Ownership};
+pub use op::{Damage, OpCx, OpError, OpResult, Operation};
 pub use refresh::{Drifted, Reading, Refreshed, ToRead};
 pub use retry::RetryPolicy;
 pub use selection::Selection;
-pub use state::{CurrentGraph, Drift, Flight, ItemState, Ledger, Presence, Trouble};
+pub use state::{
+    CurrentGraph, Drift, ItemState, LastFailure, PlanningState, Presence, Reapply, UnfinishedOperation,
+};
 pub use status::{EngineError, Failure, Interruption, InvalidItem, ReconcileError, Resumable, Status};

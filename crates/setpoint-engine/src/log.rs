@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use setpoint_graph::ItemHandle;
 
-use crate::memory::Ownership;
+use crate::metadata::Ownership;
 use crate::op::{OpError, Operation};
 
 /// One operation of a run.
@@ -18,14 +18,15 @@ pub struct LogEntry {
     pub(crate) operation: Operation,
     pub(crate) ownership: Ownership,
     anew: bool,
+    adopts: bool,
     start: Compact,
     end: Compact,
     /// Boxed because almost no entry has any of it.
-    pub(crate) trouble: Option<Box<LogTrouble>>,
+    pub(crate) details: Option<Box<LogDetails>>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LogTrouble {
+pub(crate) struct LogDetails {
     pub(crate) cancelled: Option<Timestamp>,
     pub(crate) error: Option<OpError>,
     pub(crate) previous_error: Option<OpError>,
@@ -58,12 +59,18 @@ impl LogEntry {
         end: Option<Timestamp>,
     ) -> Self {
         let (start, end) = (Some(start).into(), end.into());
-        Self { item, operation, ownership, anew: false, start, end, trouble: None }
+        Self { item, operation, ownership, anew: false, adopts: false, start, end, details: None }
     }
 
     /// Says whether it is one half of making the item anew.
     pub(crate) fn anew(mut self, anew: bool) -> Self {
         self.anew = anew;
+        self
+    }
+
+    /// Says whether it takes over what is there.
+    pub(crate) fn adopts(mut self, adopts: bool) -> Self {
+        self.adopts = adopts;
         self
     }
 
@@ -88,6 +95,16 @@ impl LogEntry {
         self.anew
     }
 
+    /// Returns whether it is a creation that found the item there, and took it over.
+    pub fn is_adoption(&self) -> bool {
+        self.adopts
+    }
+
+    /// Returns whether it is a deletion that lets go of an item that was there before.
+    pub fn is_release(&self) -> bool {
+        self.operation == Operation::Delete && self.ownership.is_adopted() && !self.anew
+    }
+
     /// When it started.
     pub fn start(&self) -> Timestamp {
         self.start.get().unwrap_or(Timestamp::UNIX_EPOCH)
@@ -105,21 +122,21 @@ impl LogEntry {
 
     /// When it was asked to stop.
     pub fn cancelled(&self) -> Option<Timestamp> {
-        self.trouble.as_ref()?.cancelled
+        self.details.as_ref()?.cancelled
     }
 
     /// Why it failed.
     pub fn error(&self) -> Option<&OpError> {
-        self.trouble.as_ref()?.error.as_ref()
+        self.details.as_ref()?.error.as_ref()
     }
 
     /// Why the attempt before it failed.
     pub fn previous_error(&self) -> Option<&OpError> {
-        self.trouble.as_ref()?.previous_error.as_ref()
+        self.details.as_ref()?.previous_error.as_ref()
     }
 
-    pub(crate) fn trouble_mut(&mut self) -> &mut LogTrouble {
-        self.trouble.get_or_insert_default()
+    pub(crate) fn details_mut(&mut self) -> &mut LogDetails {
+        self.details.get_or_insert_default()
     }
 }
 

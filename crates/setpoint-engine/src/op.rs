@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::background::{Background, Completion, Wake};
 use crate::clock::Clock;
 use crate::journal::{Journal, Record};
-use crate::memory::{Memory, Ownership};
+use crate::metadata::{Ownership, SharedMetadata};
 
 /// What is done to an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -46,12 +46,16 @@ pub enum Damage {
     Partial,
 }
 
+/// What an operation comes to.
+pub type OpResult<T = ()> = Result<T, OpError>;
+
 /// Why an operation failed.
 ///
 /// ```
 /// use setpoint_engine::{Damage, OpError};
 /// assert_eq!(OpError::new("disk full").damage(), Damage::Partial);
 /// assert_eq!(OpError::untouched("no such user").damage(), Damage::Untouched);
+/// assert_eq!(OpError::untouched(std::io::Error::other("boom")).damage(), Damage::Untouched);
 /// let io: OpError = std::io::Error::other("boom").into();
 /// assert_eq!(io.to_string(), "boom");
 /// ```
@@ -67,9 +71,9 @@ impl OpError {
         Self { message: message.into(), damage: Damage::Partial }
     }
 
-    /// A failure that changed nothing.
-    pub fn untouched(message: impl Into<String>) -> Self {
-        Self { message: message.into(), damage: Damage::Untouched }
+    /// A failure that changed nothing: a text, or an error of which the text is kept.
+    pub fn untouched(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), damage: Damage::Untouched }
     }
 
     /// What it left behind.
@@ -106,7 +110,7 @@ pub(crate) struct OpShared {
     pub(crate) operation: Option<Operation>,
     pub(crate) unfinished: Option<Operation>,
     /// What is remembered of the item: the same that its state in the current graph holds while it is worked on.
-    memory: Arc<Memory>,
+    metadata: Arc<SharedMetadata>,
     again: bool,
     returns: bool,
     pub(crate) run: Arc<RunShared>,
@@ -125,9 +129,9 @@ pub(crate) struct RunShared {
 
 /// What an operation gets to know of its item.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct OpInputs {
     pub(crate) unfinished: Option<Operation>,
-    pub(crate) memory: Arc<Memory>,
+    pub(crate) metadata: Arc<SharedMetadata>,
     pub(crate) again: bool,
     pub(crate) returns: bool,
 }
@@ -136,15 +140,15 @@ impl OpCx {
     pub(crate) fn new(
         item: ItemRef,
         operation: Option<Operation>,
-        known: Known,
+        inputs: OpInputs,
         run: Arc<RunShared>,
     ) -> Self {
-        let Known { unfinished, memory, again, returns } = known;
+        let OpInputs { unfinished, metadata, again, returns } = inputs;
         Self(Arc::new(OpShared {
             item,
             operation,
             unfinished,
-            memory,
+            metadata,
             again,
             returns,
             run,
@@ -173,25 +177,33 @@ impl OpCx {
 
     /// Returns whether the item must be applied again whatever it looks like: something that it comes after was changed, or an
     /// operation on it was to be repeated and has not been.
-    pub fn again(&self) -> bool {
+    pub fn must_reapply(&self) -> bool {
         self.0.again
     }
 
     /// Returns whether a deletion is the first half of making the item anew.
-    pub fn returns(&self) -> bool {
+    pub fn is_recreation(&self) -> bool {
         self.0.returns
     }
 
     /// Whose the item is.
     pub fn ownership(&self) -> Ownership {
-        self.0.memory.ownership()
+        self.0.metadata.ownership()
     }
 
     /// Remembers that the item was there before: it is looked after from now on, and left in place in the end.
     ///
     /// What this has returned from survives a crash. It is part of the item's state, and goes with it.
     pub async fn adopt(&self) -> Result<(), OpError> {
-        self.remember(Memory::adopt).await
+        self.remember(SharedMetadata::adopt).await
+    }
+
+    /// Remembers that the item is made here, also if something was there before: that was put back, or the item comes to
+    /// another place. It is deleted in the end.
+    ///
+    /// What this has returned from survives a crash.
+    pub async fn own(&self) -> Result<(), OpError> {
+        self.remember(SharedMetadata::own).await
     }
 
     /// Remembers something of the item, in the place of what was noted of it before.
@@ -200,19 +212,20 @@ impl OpCx {
     /// this one ended, gets it back from [`OpCx::noted`].
     pub async fn note(&self, note: &impl Serialize) -> Result<(), OpError> {
         let note = serde_json::to_value(note).map_err(|error| OpError::untouched(error.to_string()))?;
-        self.remember(|memory| memory.note(note)).await
+        self.remember(|metadata| metadata.note(note)).await
     }
 
-    /// What was noted of the item last; none if nothing was, or something else.
+    /// What was noted of the item last; none if nothing was, or something else. The creation of an item that is made anew knows
+    /// what its deletion noted.
     pub fn noted<T: DeserializeOwned>(&self) -> Option<T> {
-        self.0.memory.noted()
+        self.0.metadata.noted()
     }
 
-    async fn remember(&self, change: impl FnOnce(&Memory)) -> Result<(), OpError> {
-        change(&self.0.memory);
+    async fn remember(&self, change: impl FnOnce(&SharedMetadata)) -> Result<(), OpError> {
+        change(&self.0.metadata);
         let Some(journal) = &self.0.run.journal else { return Ok(()) };
         let (item, at) = (self.0.item.clone(), self.now());
-        let record = Record::Noted { item, remembered: self.0.memory.get(), at };
+        let record = Record::Noted { item, metadata: self.0.metadata.get(), at };
         let written = journal.record(std::slice::from_ref(&record)).await;
         written.map_err(|error| OpError::untouched(format!("can't be written down first: {error}")))
     }

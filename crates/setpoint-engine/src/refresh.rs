@@ -13,8 +13,8 @@ use crate::background::Wake;
 use crate::clock::after;
 use crate::configurator::Observed;
 use crate::engine::Engine;
-use crate::memory::Memory;
-use crate::op::{Known, OpCx, OpError, RunShared};
+use crate::metadata::SharedMetadata;
+use crate::op::{OpCx, OpError, OpInputs, RunShared};
 use crate::selection::Selection;
 use crate::state::{CurrentGraph, Drift, ItemState, Presence};
 use crate::transition;
@@ -54,7 +54,7 @@ pub struct Refreshed {
 #[derive(Clone, Debug)]
 pub struct ToRead {
     item: ItemHandle,
-    memory: Option<Arc<Memory>>,
+    metadata: Option<Arc<SharedMetadata>>,
 }
 
 impl ToRead {
@@ -67,7 +67,7 @@ impl ToRead {
 impl From<ItemHandle> for ToRead {
     /// One of which nothing is remembered.
     fn from(item: ItemHandle) -> Self {
-        Self { item, memory: None }
+        Self { item, metadata: None }
     }
 }
 
@@ -91,7 +91,7 @@ impl Drift {
     ///
     /// The pause of a contested item begins with the last repair. A change during the pause neither counts nor
     /// prolongs it, so that an item that is changed all the while is put right in the end.
-    fn again(earlier: Option<&Self>, repaired_at: Timestamp, now: Timestamp) -> Self {
+    fn after_another_change(earlier: Option<&Self>, repaired_at: Timestamp, now: Timestamp) -> Self {
         let times = match earlier {
             Some(waiting) if !waiting.repaired => return Self { at: now, ..waiting.clone() },
             Some(earlier) if after(repaired_at, UNDISTURBED) > now => earlier.times.saturating_add(1),
@@ -145,7 +145,7 @@ impl Engine {
             readings.extend(self.read_items(rest).await);
             readings.sort_by(|a, b| a.was.reference().cmp(b.was.reference()));
         }
-        self.take_over(current, readings)
+        self.record_drift(current, readings)
     }
 
     /// The selected items that can be read: those that are there, by reference.
@@ -155,12 +155,12 @@ impl Engine {
             .filter(|&slot| selection.holds(current, slot))
             .filter(|&slot| {
                 let state = current.state_at(slot);
-                state.is_none_or(|state| state.flight.is_none() && state.presence == Presence::Present)
+                state.is_none_or(|state| state.unfinished.is_none() && state.presence.exists())
             })
             .filter_map(|slot| {
                 let item = current.item_at(slot).filter(|item| !item.external())?.clone();
-                let memory = current.state_at(slot).and_then(|state| state.memory.existing());
-                Some(ToRead { item, memory })
+                let metadata = current.state_at(slot).and_then(|state| state.metadata.existing());
+                Some(ToRead { item, metadata })
             })
             .collect();
         items.sort_by(|a, b| a.item.reference().cmp(b.item.reference()));
@@ -172,14 +172,14 @@ impl Engine {
     pub async fn read_items(&self, items: Vec<ToRead>) -> Vec<Reading> {
         let wake = Arc::new(Wake::new(Name::new("")));
         let run = Arc::new(self.run_shared(CancellationToken::new(), wake));
-        let reads = stream::iter(items).map(|ToRead { item, memory }| {
+        let reads = stream::iter(items).map(|ToRead { item, metadata }| {
             let run = Arc::clone(&run);
             async move {
                 let Some(configurator) = self.configurator(item.kind()) else {
                     return Reading { was: item, observed: Ok(Observed::Unsupported) };
                 };
-                let known = Known { memory: memory.unwrap_or_default(), ..Known::default() };
-                let cx = OpCx::new(item.reference().clone(), None, known, run);
+                let inputs = OpInputs { metadata: metadata.unwrap_or_default(), ..OpInputs::default() };
+                let cx = OpCx::new(item.reference().clone(), None, inputs, run);
                 let observed = self.read(&configurator, cx, item.clone()).await;
                 Reading { was: item, observed }
             }
@@ -187,7 +187,7 @@ impl Engine {
         reads.buffered(self.concurrency()).collect().await
     }
 
-    fn take_over(&self, current: &mut CurrentGraph, readings: Vec<Reading>) -> Refreshed {
+    fn record_drift(&self, current: &mut CurrentGraph, readings: Vec<Reading>) -> Refreshed {
         let mut refreshed = Refreshed::default();
         let unreadable = readings.iter().filter(|reading| reading.observed.is_err());
         let doubtful = standing_on(current, unreadable.map(|reading| reading.was.reference()));
@@ -213,7 +213,7 @@ impl Engine {
                 refreshed.unreadable.push((item, error));
                 continue;
             }
-            let contested = take_over(current, &item, found.as_ref(), self.clock().now());
+            let contested = record_drift(current, &item, found.as_ref(), self.clock().now());
             refreshed.drifted.push(Drifted { item, was, found, contested });
         }
         refreshed
@@ -230,7 +230,7 @@ impl Engine {
         for kind in self.registry().kinds() {
             let Some(configurator) = self.configurator(&kind) else { continue };
             let nothing = ItemRef::new(kind.clone(), "");
-            let cx = OpCx::new(nothing, None, Known::default(), Arc::clone(&run));
+            let cx = OpCx::new(nothing, None, OpInputs::default(), Arc::clone(&run));
             let limit = self.timeout(&kind);
             let listed = self.within_time(limit, "listing what is there", configurator.list(cx)).await?;
             let known: BTreeSet<&ItemRef> =
@@ -273,11 +273,16 @@ fn standing_on<'a>(current: &CurrentGraph, items: impl Iterator<Item = &'a ItemR
 }
 
 /// Takes over what was found, and counts how often; returns whether the item is contested.
-fn take_over(current: &mut CurrentGraph, item: &ItemRef, found: Option<&ItemHandle>, now: Timestamp) -> bool {
+fn record_drift(
+    current: &mut CurrentGraph,
+    item: &ItemRef,
+    found: Option<&ItemHandle>,
+    now: Timestamp,
+) -> bool {
     let Some(slot) = current.node_of(item).map(|node| node.slot()) else { return false };
     let mut state = current.state_at(slot).cloned().unwrap_or_else(|| ItemState::present(now));
     // A repair was the last thing that was done to the item, and since then it was as it should be.
-    let drift = Drift::again(state.drift.as_deref(), state.since, now);
+    let drift = Drift::after_another_change(state.drift.as_deref(), state.since, now);
     let contested = drift.is_contested();
     state.drift = Some(Box::new(drift));
     state.since = now;
@@ -326,7 +331,7 @@ mod tests {
             (3, 150 * SECOND, 150),
             (30, 101 * SECOND, 100 + 10 * MINUTE),
         ] {
-            let drift = Drift::again(Some(&repaired(times)), repair, at(now));
+            let drift = Drift::after_another_change(Some(&repaired(times)), repair, at(now));
             assert_eq!((drift.times, drift.due), (times + 1, at(due)), "changed {times} times before");
         }
     }
@@ -335,9 +340,9 @@ mod tests {
     fn only_what_stood_undisturbed_for_twice_the_longest_pause_is_not_contested_any_more() {
         assert_eq!(UNDISTURBED, LONGEST_BACK_OFF * 2);
         let repair = at(1000);
-        let late = Drift::again(Some(&repaired(9)), repair, at(1000 + 20 * MINUTE - 1));
+        let late = Drift::after_another_change(Some(&repaired(9)), repair, at(1000 + 20 * MINUTE - 1));
         assert_eq!(late.times, 10, "a repair after the longest pause does not start the count anew");
-        let later = Drift::again(Some(&repaired(9)), repair, at(1000 + 20 * MINUTE));
+        let later = Drift::after_another_change(Some(&repaired(9)), repair, at(1000 + 20 * MINUTE));
         assert_eq!((later.times, later.due), (1, at(1000 + 20 * MINUTE)));
         assert!(!later.is_contested());
     }
@@ -345,7 +350,7 @@ mod tests {
     #[test]
     fn a_change_during_the_pause_does_not_prolong_it() {
         let waiting = Drift { times: 4, at: at(10), due: at(30), repaired: false };
-        let again = Drift::again(Some(&waiting), at(10), at(25));
+        let again = Drift::after_another_change(Some(&waiting), at(10), at(25));
         assert_eq!((again.times, again.at, again.due), (4, at(25), at(30)));
     }
 }

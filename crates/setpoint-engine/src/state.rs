@@ -13,7 +13,7 @@ use setpoint_plan::Standing;
 
 use crate::background::{Background, Wake};
 use crate::journal::Record;
-use crate::memory::{Kept, Ownership, Remembered};
+use crate::metadata::{ItemMetadata, OptionalMetadata, Ownership};
 use crate::op::{OpError, Operation};
 
 /// A graph of the current state.
@@ -25,10 +25,44 @@ pub type CurrentGraph = Graph<ItemState>;
 pub enum Presence {
     /// It exists.
     Present,
+    /// It exists, and a failed modification may have left it unlike any known value.
+    Tainted,
     /// A failed operation may have left parts of it: they are deleted before anything else.
     Partial,
     /// It does not exist: only the failure to create it is remembered.
     Absent,
+}
+
+impl Presence {
+    /// Returns whether the item exists, so that others can rely on it.
+    pub fn exists(self) -> bool {
+        matches!(self, Self::Present | Self::Tainted)
+    }
+}
+
+/// Why an item is applied again although it has its intended value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reapply {
+    /// It is not.
+    #[default]
+    NotNeeded,
+    /// An item changed with which it is applied again.
+    AnotherItemChanged,
+    /// It was deleted to be re-created, and its creation has not succeeded yet.
+    RecreationInterrupted,
+}
+
+impl Reapply {
+    /// Returns whether the item is applied again.
+    pub fn is_needed(self) -> bool {
+        self != Self::NotNeeded
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+    fn is_not_needed(&self) -> bool {
+        !self.is_needed()
+    }
 }
 
 /// The state of one item of the current graph.
@@ -36,37 +70,33 @@ pub enum Presence {
 /// The engine keeps it up to date. Whoever reads the managed system himself puts items with
 /// [`ItemState::present`] beside them; an item without any state counts as present too.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts about an item, most combinations occur")]
 pub struct ItemState {
     pub(crate) presence: Presence,
     pub(crate) last_operation: Option<Operation>,
-    /// A failed modification may have left it unlike any known value.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) tainted: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) externally_modified: bool,
     /// Since when it has been like this.
     pub(crate) since: Timestamp,
-    /// It is to be applied again whatever it looks like.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) again: bool,
+    /// Why it is applied again whatever it looks like.
+    #[serde(default, skip_serializing_if = "Reapply::is_not_needed")]
+    pub(crate) reapply: Reapply,
     /// It may not be deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) protected: bool,
     /// Whose it is, and what its configurator noted.
-    #[serde(default, rename = "remembered", skip_serializing_if = "Kept::is_empty")]
-    pub(crate) memory: Kept,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) trouble: Option<Box<Trouble>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) flight: Option<Box<Flight>>,
+    #[serde(default, rename = "remembered", skip_serializing_if = "OptionalMetadata::is_empty")]
+    pub(crate) metadata: OptionalMetadata,
+    #[serde(default, rename = "trouble", skip_serializing_if = "Option::is_none")]
+    pub(crate) last_failure: Option<Box<LastFailure>>,
+    #[serde(default, rename = "flight", skip_serializing_if = "Option::is_none")]
+    pub(crate) unfinished: Option<Box<UnfinishedOperation>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) drift: Option<Box<Drift>>,
 }
 
 /// A failure that has not been overcome yet.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Trouble {
+pub struct LastFailure {
     /// What failed.
     pub operation: Operation,
     /// Why.
@@ -84,7 +114,7 @@ pub struct Trouble {
 
 /// An operation that was started and whose end is not recorded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Flight {
+pub struct UnfinishedOperation {
     /// What is done.
     pub operation: Operation,
     /// When it started.
@@ -125,14 +155,13 @@ impl ItemState {
         Self {
             presence: Presence::Present,
             last_operation: None,
-            tainted: false,
             externally_modified: false,
             since,
-            again: false,
+            reapply: Reapply::NotNeeded,
             protected: false,
-            memory: Kept::default(),
-            trouble: None,
-            flight: None,
+            metadata: OptionalMetadata::default(),
+            last_failure: None,
+            unfinished: None,
             drift: None,
         }
     }
@@ -148,7 +177,7 @@ impl ItemState {
     /// Says that the item was there before: it is looked after, and left in place in the end.
     #[must_use]
     pub fn adopted(mut self) -> Self {
-        self.memory.set(Remembered { ownership: Ownership::Adopted, ..self.memory.get() });
+        self.metadata.set(ItemMetadata { ownership: Ownership::Adopted, ..self.metadata.get() });
         self
     }
 
@@ -161,13 +190,13 @@ impl ItemState {
     pub fn note(&mut self, note: &impl Serialize) {
         // What can't be written as JSON is not a note.
         if let Ok(note) = serde_json::to_value(note) {
-            self.memory.set(Remembered { note: Some(note), ..self.memory.get() });
+            self.metadata.set(ItemMetadata { note: Some(note), ..self.metadata.get() });
         }
     }
 
     /// Forgets what the configurator noted of the item.
     pub fn forget_note(&mut self) {
-        self.memory.forget_note();
+        self.metadata.forget_note();
     }
 
     /// Records a failure the caller knows of: the next run retries the operation.
@@ -180,8 +209,8 @@ impl ItemState {
             };
         }
         let at = self.since;
-        self.trouble =
-            Some(Box::new(Trouble { operation, error, attempts: 1, at, due: Some(at), target: None }));
+        self.last_failure =
+            Some(Box::new(LastFailure { operation, error, attempts: 1, at, due: Some(at), target: None }));
         self
     }
 
@@ -192,17 +221,17 @@ impl ItemState {
 
     /// Whose the item is.
     pub fn ownership(&self) -> Ownership {
-        self.memory.ownership()
+        self.metadata.ownership()
     }
 
     /// What the configurator noted of the item; none if nothing, or something else.
     pub fn noted<T: DeserializeOwned>(&self) -> Option<T> {
-        self.memory.noted()
+        self.metadata.noted()
     }
 
-    /// Returns whether the item is to be applied again whatever it looks like.
-    pub fn is_to_be_repeated(&self) -> bool {
-        self.again
+    /// Returns why the item is applied again whatever it looks like.
+    pub fn reapply(&self) -> Reapply {
+        self.reapply
     }
 
     /// Returns whether the item may not be deleted.
@@ -216,13 +245,13 @@ impl ItemState {
     }
 
     /// The failure that has not been overcome yet.
-    pub fn trouble(&self) -> Option<&Trouble> {
-        self.trouble.as_deref()
+    pub fn last_failure(&self) -> Option<&LastFailure> {
+        self.last_failure.as_deref()
     }
 
     /// The operation that is under way.
-    pub fn flight(&self) -> Option<&Flight> {
-        self.flight.as_deref()
+    pub fn unfinished_operation(&self) -> Option<&UnfinishedOperation> {
+        self.unfinished.as_deref()
     }
 
     /// The record of changes by someone else.
@@ -242,41 +271,46 @@ impl ItemState {
 
     /// Returns whether an operation was started whose end nobody will report any more.
     pub fn is_unknown(&self) -> bool {
-        self.flight.as_ref().is_some_and(|flight| flight.live.0.is_none())
+        self.unfinished.as_ref().is_some_and(|unfinished| unfinished.live.0.is_none())
     }
 
     /// The background operation, if it is one of this process.
     pub(crate) fn live(&self) -> Option<&Arc<Background>> {
-        self.flight.as_ref()?.live.0.as_ref()
+        self.unfinished.as_ref()?.live.0.as_ref()
     }
 
     /// Returns whether a run must look at the item whatever changed.
+    /// Returns whether something is left to be done about an item that is not there, once it is not intended any more: what was
+    /// there before it is to be put back.
+    pub(crate) fn awaits_release(&self) -> bool {
+        self.presence == Presence::Absent && self.ownership().is_adopted()
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         self.presence != Presence::Present
-            || self.tainted
-            || self.again
+            || self.reapply.is_needed()
             || self.externally_modified
-            || self.trouble.is_some()
-            || self.flight.is_some()
+            || self.last_failure.is_some()
+            || self.unfinished.is_some()
     }
 }
 
 impl State for ItemState {
-    type Shared = Ledger;
+    type Shared = PlanningState;
 
     fn look(&self) -> Look {
         Look {
-            created: self.presence == Presence::Present,
-            in_transition: self.flight.is_some(),
-            error: self.trouble.as_ref().map(|trouble| trouble.error.to_string()),
+            created: self.presence.exists(),
+            in_transition: self.unfinished.is_some(),
+            error: self.last_failure.as_ref().map(|failure| failure.error.to_string()),
         }
     }
 }
 
 /// What the current graph remembers of the runs it has been through. Owned by the engine.
 #[derive(Debug, Default)]
-pub struct Ledger {
-    /// Which graph this ledger belongs to and what of it has been seen: a clone starts anew.
+pub struct PlanningState {
+    /// Which graph this state belongs to and what of it has been seen: a clone starts anew.
     pub(crate) own: Option<(GraphId, Revision)>,
     /// The intended graph, and what of it has been compared.
     pub(crate) intended: Option<(GraphId, Revision)>,
@@ -298,14 +332,14 @@ pub(crate) struct Waiting {
     pub(crate) standing: Standing,
 }
 
-impl Clone for Ledger {
+impl Clone for PlanningState {
     /// A copied graph has been through nothing: it compares everything.
     fn clone(&self) -> Self {
         Self { waiting: self.waiting.clone(), ..Self::default() }
     }
 }
 
-impl Ledger {
+impl PlanningState {
     pub(crate) fn wake(&mut self, graph: &Name) -> Arc<Wake> {
         Arc::clone(self.wake.get_or_insert_with(|| Arc::new(Wake::new(graph.clone()))))
     }

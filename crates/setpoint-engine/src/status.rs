@@ -75,7 +75,7 @@ impl Resumable {
 
 /// A background operation, and the subgraph that its item is in.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningOperation {
     pub(crate) background: Arc<Background>,
     pub(crate) path: SubgraphPath,
 }
@@ -88,7 +88,7 @@ pub struct Status {
     pub(crate) pending: usize,
     pub(crate) interruption: Option<Interruption>,
     pub(crate) next_retry: Option<Timestamp>,
-    pub(crate) running: Vec<Running>,
+    pub(crate) running: Vec<RunningOperation>,
     pub(crate) reverted: Option<Box<Status>>,
     pub(crate) wake: Arc<Wake>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -163,7 +163,7 @@ impl Status {
     /// Asks the background operations on some items to stop.
     pub fn cancel_background_where(&self, wanted: impl Fn(&ItemRef) -> bool) {
         let now = self.clock.now();
-        for Running { background, .. } in &self.running {
+        for RunningOperation { background, .. } in &self.running {
             if wanted(background.item()) {
                 background.cancel(now);
             }

@@ -38,8 +38,8 @@ use tokio_util::sync::CancellationToken;
 use crate::background::Wake;
 use crate::clock::{Clock, SystemClock};
 use crate::configurator::{Configurator, ConfiguratorHandle, Observed};
-use crate::memory::Memory;
-use crate::op::{Known, OpCx, OpError, Operation, RunShared};
+use crate::metadata::{Ownership, SharedMetadata};
+use crate::op::{OpCx, OpError, OpInputs, Operation, RunShared};
 
 /// A promise that a configurator did not keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,9 +90,9 @@ impl fmt::Display for Checked {
 }
 
 /// No operation on a sample may take longer.
-const PATIENCE: Duration = Duration::from_mins(1);
+const OPERATION_LIMIT: Duration = Duration::from_mins(1);
 /// A cancelled operation should have stopped after this.
-const PROMPT: Duration = Duration::from_secs(10);
+const CANCELLATION_LIMIT: Duration = Duration::from_secs(10);
 
 /// Checks a configurator with some values of one item: how many promises it kept, which it broke, and which could not be
 /// checked.
@@ -103,7 +103,7 @@ pub async fn check<T: Item + Clone>(configurator: impl Configurator<T>, samples:
     let mut kit = Kit {
         configurator: ConfiguratorHandle::new(configurator),
         checked: Checked::default(),
-        memory: Arc::default(),
+        metadata: Arc::default(),
     };
     for sample in samples {
         let item = ItemHandle::new(sample.clone());
@@ -123,7 +123,7 @@ struct Kit {
     configurator: ConfiguratorHandle,
     checked: Checked,
     /// What is remembered of the item while it lives.
-    memory: Arc<Memory>,
+    metadata: Arc<SharedMetadata>,
 }
 
 impl Kit {
@@ -143,8 +143,8 @@ impl Kit {
             wake: Arc::new(Wake::new(Name::from_static("testkit"))),
             journal: None,
         };
-        let known = Known { memory: Arc::clone(&self.memory), ..Known::default() };
-        (OpCx::new(item.reference().clone(), operation, known, Arc::new(run)), cancel)
+        let inputs = OpInputs { metadata: Arc::clone(&self.metadata), ..OpInputs::default() };
+        (OpCx::new(item.reference().clone(), operation, inputs, Arc::new(run)), cancel)
     }
 
     /// Runs an operation to its end, also where it goes on in the background.
@@ -171,7 +171,7 @@ impl Kit {
                 SystemClock.sleep(Duration::from_millis(2)).await;
             }
         };
-        match select(Box::pin(whole), SystemClock.sleep(PATIENCE)).await {
+        match select(Box::pin(whole), SystemClock.sleep(OPERATION_LIMIT)).await {
             Either::Left((outcome, _)) => outcome,
             Either::Right(_) => Err(OpError::new("it did not end")),
         }
@@ -194,7 +194,7 @@ impl Kit {
         }
         let found = found.map_or_else(|| "nothing".to_owned(), |found| found.to_string());
         let wanted = wanted.map_or_else(|| "nothing".to_owned(), ToString::to_string);
-        self.find(promise, format!("it reads as {found}, not as {wanted}"));
+        self.find(promise, format!("it reads as {found:?}, not as {wanted:?}"));
     }
 
     /// Deletes an item, and sees whether it is gone.
@@ -203,7 +203,7 @@ impl Kit {
             Ok(()) => self.expect(promise, item, None).await,
             Err(error) => self.find(promise, format!("{item}: {error}")),
         }
-        self.memory = Arc::default();
+        self.metadata = Arc::default();
     }
 
     /// Deletes an item after a check that says nothing.
@@ -211,7 +211,7 @@ impl Kit {
         if let Err(error) = self.run(item, Operation::Delete, None).await {
             self.find("what was created can be deleted", format!("{item}: {error}"));
         }
-        self.memory = Arc::default();
+        self.metadata = Arc::default();
     }
 
     async fn check_life(&mut self, item: &ItemHandle) {
@@ -225,7 +225,7 @@ impl Kit {
     }
 
     async fn check_modification(&mut self, old: &ItemHandle, new: &ItemHandle) {
-        if self.configurator.needs_recreate(old, new) {
+        if self.configurator.needs_recreate(Ownership::Owned, old, new) {
             return self.skip("an item can be modified", format!("{old} to {new} is a re-creation"));
         }
         if let Err(error) = self.run(old, Operation::Create, None).await {
@@ -274,8 +274,11 @@ impl Kit {
             return self.skip("a cancelled creation stops", format!("{item}: its creation never waits"));
         }
         cancel.cancel();
-        if let Either::Right(_) = select(work, SystemClock.sleep(PROMPT)).await {
-            self.find("a cancelled creation stops", format!("{item}: it was still running after {PROMPT:?}"));
+        if let Either::Right(_) = select(work, SystemClock.sleep(CANCELLATION_LIMIT)).await {
+            self.find(
+                "a cancelled creation stops",
+                format!("{item}: it was still running after {CANCELLATION_LIMIT:?}"),
+            );
         }
         self.clean("a cancelled creation is cleaned up by a deletion", item).await;
     }

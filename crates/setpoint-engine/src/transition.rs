@@ -9,7 +9,7 @@ use setpoint_graph::{Dependency, Edge, ItemHandle, SlotId, SubgraphPath};
 use crate::background::Background;
 use crate::op::{Damage, OpError, Operation};
 use crate::retry::RetryPolicy;
-use crate::state::{CurrentGraph, Flight, ItemState, Live, Presence, Trouble};
+use crate::state::{CurrentGraph, ItemState, LastFailure, Live, Presence, Reapply, UnfinishedOperation};
 
 /// Marks the item as being created, and returns its slot. `link` gives slots of what it depends on, by edge,
 /// where those are known.
@@ -35,16 +35,20 @@ pub(crate) fn begin_create(
     state.presence = Presence::Absent;
     // What went wrong before is not forgotten until it went well.
     if let Some(earlier) = current.state_at_mut(slot) {
-        state.trouble = earlier.trouble.take();
+        state.last_failure = earlier.last_failure.take();
         state.drift = earlier.drift.take();
         state.since = earlier.since;
-        state.again = earlier.again;
+        state.reapply = earlier.reapply;
         state.protected = earlier.protected;
-        // What was there before us once is not taken for ours later; what was noted of an earlier one is of no use.
-        state.memory = std::mem::take(&mut earlier.memory);
-        state.memory.forget_note();
+        // What was there before us once is not taken for ours later. What was noted of an earlier one is of no use, but for what
+        // the first half of making it anew tells the second, and of what was there before.
+        let is_of_use = earlier.reapply == Reapply::RecreationInterrupted || earlier.awaits_release();
+        state.metadata = std::mem::take(&mut earlier.metadata);
+        if !is_of_use {
+            state.metadata.forget_note();
+        }
     }
-    state.flight = Some(Box::new(flight(Operation::Create, Some(item.clone()), now)));
+    state.unfinished = Some(Box::new(unfinished(Operation::Create, Some(item.clone()), now)));
     current.set_state_at(slot, state);
     if current.revision() == before {
         // Journalled all the same, so that a run that is dropped here is noticed by the next.
@@ -65,19 +69,19 @@ pub(crate) fn begin_change(
         current.set_state_at(slot, ItemState::present(now));
     }
     if let Some(state) = current.state_at_mut(slot) {
-        let unfinished = state.flight.replace(Box::new(flight(operation, target, now)));
-        match unfinished.map(|flight| flight.operation) {
+        let unfinished = state.unfinished.replace(Box::new(unfinished(operation, target, now)));
+        match unfinished.map(|unfinished| unfinished.operation) {
             None => {}
             // Nobody knows how it ended: the worst is assumed.
-            Some(Operation::Modify) => state.tainted = true,
+            Some(Operation::Modify) => state.presence = Presence::Tainted,
             Some(Operation::Create | Operation::Delete) => state.presence = Presence::Partial,
         }
     }
     current.touch_at(slot);
 }
 
-fn flight(operation: Operation, target: Option<ItemHandle>, started: Timestamp) -> Flight {
-    Flight { operation, started, target, live: Live::default() }
+fn unfinished(operation: Operation, target: Option<ItemHandle>, started: Timestamp) -> UnfinishedOperation {
+    UnfinishedOperation { operation, started, target, live: Live::default() }
 }
 
 /// Hands the item's operation over to the background.
@@ -86,19 +90,44 @@ pub(crate) fn go_on_in_background(
     slot: SlotId,
     background: std::sync::Arc<Background>,
 ) {
-    if let Some(flight) = current.state_at_mut(slot).and_then(|state| state.flight.as_mut()) {
-        flight.live = Live(Some(background));
+    if let Some(unfinished) = current.state_at_mut(slot).and_then(|state| state.unfinished.as_mut()) {
+        unfinished.live = Live(Some(background));
     }
 }
 
 /// Takes back the mark of an operation that was not started after all.
 pub(crate) fn withdraw(current: &mut CurrentGraph, slot: SlotId) {
     let Some(state) = current.state_at_mut(slot) else { return };
-    let flight = state.flight.take();
-    let only_marked = state.presence == Presence::Absent && state.trouble.is_none() && state.drift.is_none();
-    if only_marked && flight.is_some_and(|flight| flight.operation == Operation::Create) {
+    let unfinished = state.unfinished.take();
+    let only_marked =
+        state.presence == Presence::Absent && state.last_failure.is_none() && state.drift.is_none();
+    if only_marked && unfinished.is_some_and(|unfinished| unfinished.operation == Operation::Create) {
         current.del_item_at(slot);
     }
+}
+
+/// Records that the item in a slot is not there, whatever its operation came to. Returns whether it is still remembered: it is to
+/// be made anew, or something was there before it.
+pub(crate) fn is_absent(current: &mut CurrentGraph, slot: SlotId, now: Timestamp) -> bool {
+    let remembers = current.state_at_mut(slot).is_some_and(|state| {
+        let unfinished = state.unfinished.take();
+        let deletion = unfinished.filter(|one| one.operation == Operation::Delete);
+        let returns = deletion.as_ref().is_some_and(|one| one.target.is_some());
+        // One that was there is released, or somebody's by now; of one that was gone nobody knows.
+        let is_released = deletion.is_some() && state.presence != Presence::Absent;
+        if returns {
+            state.reapply = Reapply::RecreationInterrupted;
+        }
+        (state.presence, state.since) = (Presence::Absent, now);
+        if deletion.is_some() && !returns {
+            return state.ownership().is_adopted() && !is_released;
+        }
+        state.reapply.is_needed() || state.ownership().is_adopted()
+    });
+    if !remembers {
+        current.del_item_at(slot);
+    }
+    remembers
 }
 
 /// Records the end of the operation on the item in a slot.
@@ -110,27 +139,26 @@ pub(crate) fn end(
     now: Timestamp,
 ) {
     let Some(state) = current.state_at_mut(slot) else { return };
-    let Some(flight) = state.flight.take() else { return };
-    let Flight { operation, target, .. } = *flight;
+    let Some(unfinished) = state.unfinished.take() else { return };
+    let UnfinishedOperation { operation, target, .. } = *unfinished;
     state.last_operation = Some(operation);
     match (outcome, operation) {
         // The first half of making it anew: that the second is missing is not forgotten, nor how often it failed.
         (Ok(()), Operation::Delete) if target.is_some() => {
             state.presence = Presence::Absent;
-            state.tainted = false;
-            state.again = true;
-            state.trouble = state.trouble.take().filter(|trouble| trouble.operation == Operation::Create);
+            state.reapply = Reapply::RecreationInterrupted;
+            state.last_failure =
+                state.last_failure.take().filter(|failure| failure.operation == Operation::Create);
         }
         (Ok(()), Operation::Delete) => {
             current.del_item_at(slot);
         }
         (Ok(()), Operation::Create | Operation::Modify) => {
             state.presence = Presence::Present;
-            state.tainted = false;
-            state.again = false;
-            state.trouble = None;
+            state.reapply = Reapply::NotNeeded;
+            state.last_failure = None;
             state.since = now;
-            state.memory.trim();
+            state.metadata.trim();
             if let Some(drift) = &mut state.drift {
                 drift.repaired = true;
             }
@@ -152,10 +180,10 @@ pub(crate) fn end(
                 (Operation::Create | Operation::Delete, Damage::Partial) => {
                     state.presence = Presence::Partial;
                 }
-                (Operation::Modify, Damage::Partial) => state.tainted = true,
+                (Operation::Modify, Damage::Partial) => state.presence = Presence::Tainted,
                 (Operation::Modify | Operation::Delete, Damage::Untouched) => {}
             }
-            let attempts = match &state.trouble {
+            let attempts = match &state.last_failure {
                 // Another intent, or another operation, starts counting anew.
                 Some(earlier) if earlier.operation == operation && earlier.target == target => {
                     earlier.attempts.saturating_add(1)
@@ -166,7 +194,8 @@ pub(crate) fn end(
                 state.since = now;
             }
             let (due, error) = (retry.due(attempts, now), error.clone());
-            state.trouble = Some(Box::new(Trouble { operation, error, attempts, at: now, due, target }));
+            state.last_failure =
+                Some(Box::new(LastFailure { operation, error, attempts, at: now, due, target }));
         }
     }
 }
@@ -186,7 +215,9 @@ pub(crate) fn repeat_dependents(current: &mut CurrentGraph, slot: SlotId, now: T
         if let Some(state) = current.state_at_mut(dependent)
             && state.presence != Presence::Absent
         {
-            state.again = true;
+            if !state.reapply.is_needed() {
+                state.reapply = Reapply::AnotherItemChanged;
+            }
             current.touch_at(dependent);
             if let Some(item) = current.reference_at(dependent).cloned() {
                 current.shared_mut().open.insert(item);

@@ -21,6 +21,7 @@ use crate::{ItemRef, ResourceKey};
 /// #     const KIND: Kind = Kind::from_static("part");
 /// #     fn name(&self) -> Name { Name::new(self.0) }
 /// #     fn dependencies(&self, deps: &mut Deps) { for n in self.1 { deps.requires(("part", *n)).because("it rests on it"); } }
+/// #     fn attributes(&self, attributes: &mut Attributes) { attributes.add("needs", self.1.join(" ")); }
 /// # }
 /// let mut deps = Deps::default();
 /// let wheel = deps.requires(("part", "wheel")).satisfying("is free", |part: &Part| part.1.is_empty());
@@ -35,7 +36,7 @@ pub struct Dependency {
     repeat_when_changed: bool,
     auto_deleted_by_external: bool,
     /// Boxed because most dependencies have neither part, and there are millions of them.
-    words: Option<Box<Words>>,
+    details: Option<Box<Details>>,
 }
 
 /// What a dependency holds back, and when.
@@ -48,7 +49,7 @@ enum Strength {
 }
 
 #[derive(Default)]
-struct Words {
+struct Details {
     predicate: Option<Predicate>,
     description: String,
 }
@@ -74,12 +75,12 @@ impl Dependency {
 
     /// Why the dependency is there; empty if no reason was given.
     pub fn description(&self) -> &str {
-        self.words.as_ref().map_or("", |words| &words.description)
+        self.details.as_ref().map_or("", |words| &words.description)
     }
 
     /// What the required item must be like, in words; none if existing is enough.
     pub fn wanted(&self) -> Option<&str> {
-        self.words.as_ref()?.predicate.as_ref().map(|predicate| predicate.wanted.as_str())
+        self.details.as_ref()?.predicate.as_ref().map(|predicate| predicate.wanted.as_str())
     }
 
     /// Returns whether the dependent is re-created when the required item is modified.
@@ -104,7 +105,7 @@ impl Dependency {
 
     /// Asks the predicate about the required item; the error says in words why not. One that panics says no.
     pub fn check(&self, required: &ItemHandle) -> Result<(), String> {
-        match self.words.as_ref().and_then(|words| words.predicate.as_ref()) {
+        match self.details.as_ref().and_then(|details| details.predicate.as_ref()) {
             None => Ok(()),
             Some(predicate) => {
                 let checked = catch_unwind(AssertUnwindSafe(|| (predicate.check)(required)));
@@ -119,12 +120,12 @@ impl Dependency {
 
     /// Returns whether the required item is as the predicate wants it.
     pub fn is_satisfied_by(&self, required: &ItemHandle) -> bool {
-        self.words.is_none() || self.check(required).is_ok()
+        self.details.is_none() || self.check(required).is_ok()
     }
 
     /// Names the reason for the dependency.
     pub fn because(&mut self, description: impl Into<String>) -> &mut Self {
-        self.words.get_or_insert_default().description = description.into();
+        self.details.get_or_insert_default().description = description.into();
         self
     }
 
@@ -171,7 +172,7 @@ impl Dependency {
             Some(item) => check(item),
             None => Err("it is of an unexpected type".to_owned()),
         };
-        self.words.get_or_insert_default().predicate =
+        self.details.get_or_insert_default().predicate =
             Some(Predicate { wanted: wanted.into(), check: Box::new(check) });
         self
     }
@@ -269,7 +270,7 @@ impl Deps {
             recreate_when_modified: false,
             repeat_when_changed: false,
             auto_deleted_by_external: false,
-            words: None,
+            details: None,
         });
         let last = self.dependencies.len() - 1;
         &mut self.dependencies[last]

@@ -48,12 +48,16 @@ pub trait Item: PartialEq + fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// A text that shows the whole state; by default the [attributes](Item::attributes), one in each line, or the
-    /// debug form of an item that lists none.
+    /// A text that shows the whole state; by default the [attributes](Item::attributes), one in each line, or kind and name of
+    /// an item that lists none.
     fn description(&self) -> String {
         let mut attributes = Attributes::default();
         self.attributes(&mut attributes);
-        if attributes.0.is_empty() { format!("{self:?}") } else { attributes.to_string() }
+        if attributes.0.is_empty() {
+            format!("{}/{}", Self::KIND, self.name())
+        } else {
+            attributes.to_string()
+        }
     }
 
     /// Names what must be there before this can be, and which resources it claims.

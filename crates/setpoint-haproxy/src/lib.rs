@@ -6,7 +6,7 @@
 //!                     └────────apply──────────┴───────────────┘
 //! ```
 //!
-//! Everything is pure: bytes and values in, bytes and values out. What is not understood is kept, and said.
+//! Everything is pure: bytes and values in, bytes and values out. What is not understood is kept and reported.
 //!
 //! ```
 //! use setpoint_haproxy::text::{Document, SectionKind};

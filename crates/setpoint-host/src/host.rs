@@ -10,11 +10,11 @@ use std::sync::Arc;
 use setpoint_engine::{CurrentGraph, ItemState, OpError, Presence};
 use setpoint_graph::{ItemHandle, ItemRef, Name};
 
-use crate::configure::{Kept, PassingNote, PlaceNote, Places};
+use crate::configure::{Kept, Notice, Notices, PassingNote, PlaceNote, Places};
 use crate::fs::{FsError, Kind, Root, Temporary};
 use crate::item::RootPath;
 use crate::kinds::{self, Place, Process, path_of};
-use crate::process::{Children, Output};
+use crate::process::{CheckEvent, Checks, Children, Output};
 
 /// A host that items are configured on: everything happens below one root directory.
 ///
@@ -41,7 +41,9 @@ pub(crate) struct Shared {
     pub(crate) children: Children,
     pub(crate) places: Places,
     pub(crate) kept: Kept,
+    pub(crate) notices: Notices,
     pub(crate) output: Output,
+    pub(crate) checks: Checks,
 }
 
 /// How a host is opened.
@@ -92,8 +94,11 @@ impl Host {
         let opened = Root::open(&root_path).map_err(|errno| failed(opening(errno)))?;
         let runtime = runtime.unwrap_or_else(|| root_path.join(".setpoint/run"));
         let (root, children, places) = (opened, Children::default(), Places::default());
-        let (kept, output) = (Kept::new(&runtime), Output::default());
-        Ok(Self(Arc::new(Shared { root, root_path, set, runtime, children, places, kept, output })))
+        let (kept, notices, output) = (Kept::new(&runtime), Notices::default(), Output::default());
+        let checks = Checks::default();
+        let shared =
+            Shared { root, root_path, set, runtime, children, places, kept, notices, output, checks };
+        Ok(Self(Arc::new(shared)))
     }
 
     /// The root directory.
@@ -110,8 +115,9 @@ impl Host {
             let Some(slot) = current.slot_of(item) else { continue };
             let Some(place) = current.item_at(slot).and_then(kinds::place_of) else { continue };
             let Some(known_by) = self.known_by(place.path, place.kind) else { continue };
-            let note = PlaceNote { known_by: Some(known_by), ..PlaceNote::default() };
             let state = current.state_at(slot);
+            let noted = state.and_then(ItemState::noted::<PlaceNote>).unwrap_or_default();
+            let note = PlaceNote { known_by: Some(known_by), wrote: noted.wrote, ..PlaceNote::default() };
             if state.and_then(ItemState::noted).as_ref() == Some(&note) {
                 continue;
             }
@@ -134,6 +140,11 @@ impl Host {
     /// first is the one who listens.
     pub fn on_output(&self, listener: impl Fn(&ItemRef, &str) + Send + Sync + 'static) {
         self.0.output.listen(listener);
+    }
+
+    /// Has it passed on when checks of commands begin and end while items are read. Whoever asks first is the one who listens.
+    pub fn on_check(&self, listener: impl Fn(&ItemRef, CheckEvent) + Send + Sync + 'static) {
+        self.0.checks.listen(listener);
     }
 
     /// The log file of a process, wherever it is.
@@ -166,6 +177,11 @@ impl Host {
         kinds::keep_original(self, item)
     }
 
+    /// What a person should know of files that are not Setpoint's work, since this was asked last.
+    pub fn take_notices(&self) -> Vec<Notice> {
+        self.0.notices.take()
+    }
+
     /// Removes the temporary entries that a killed run may have left beside the places of these items. Returns
     /// what it removed.
     ///
@@ -180,6 +196,11 @@ impl Host {
             let name = Temporary::name(&self.0.set, item.reference());
             if self.0.root.remove_temporary(path, &name)? {
                 removed.extend(self.temporary(item));
+            }
+            // What was set aside is written in the root.
+            let beside = RootPath::new(&name).map_err(|_| FsError::Outside { path: name.clone() })?;
+            if self.0.root.remove_temporary(&beside, &name)? {
+                removed.push(self.0.root_path.join(&name));
             }
         }
         Ok(removed)
@@ -214,11 +235,13 @@ impl Host {
         }
         // What failed may still be in a directory that has moved, and is found by that.
         let all_is_well =
-            slots.iter().all(|&slot| current.state_at(slot).is_none_or(|s| s.trouble().is_none()));
+            slots.iter().all(|&slot| current.state_at(slot).is_none_or(|s| s.last_failure().is_none()));
         for slot in slots {
             let Some(item) = current.item_at(slot) else { continue };
             let state = current.state_at(slot);
-            if state.is_some_and(|state| state.trouble().is_some() || state.presence() != Presence::Present) {
+            if state
+                .is_some_and(|state| state.last_failure().is_some() || state.presence() != Presence::Present)
+            {
                 continue;
             }
             let settled = match kinds::place_of(item) {
@@ -226,6 +249,9 @@ impl Host {
                 None => continue,
                 Some(place) => {
                     let noted = state.and_then(ItemState::noted::<PlaceNote>);
+                    if noted.as_ref().is_some_and(|note| self.is_set_aside(note)) {
+                        continue;
+                    }
                     let Some(settled) = self.settled(noted.as_ref(), &place, all_is_well) else { continue };
                     Some(settled)
                 }

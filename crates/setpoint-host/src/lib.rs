@@ -15,7 +15,7 @@ mod kinds;
 mod manifest;
 mod process;
 
-pub use configure::{Kept, SetAside};
+pub use configure::{Kept, KeptEntry, KeptThing, Notice};
 pub use fs::FsError;
 pub use host::{Existing, Host, HostError, HostOptions, directory_number};
 pub use item::{
@@ -30,4 +30,4 @@ pub use manifest::{
     Declared, Diagnostic, Manifest, Origin, load, load_with, load_without_contents, probable_root, reference,
     schema,
 };
-pub use process::{EndedProcess, ProcessEnds, Started};
+pub use process::{CheckEvent, EndedProcess, ProcessEnds, Started};

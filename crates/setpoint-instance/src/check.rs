@@ -40,6 +40,20 @@ pub struct Verdict {
     pub messages: String,
 }
 
+/// Variables by which a master talks to itself across its reloads, and a service to systemd: with them, HAProxy is something
+/// else than what is asked here. Before 3.2, one that is told to wait as a master does refuses every configuration.
+pub(crate) const NOT_INHERITED: [&str; 9] = [
+    "HAPROXY_MWORKER",
+    "HAPROXY_MWORKER_REEXEC",
+    "HAPROXY_MWORKER_WAIT_ONLY",
+    "HAPROXY_LOAD_SUCCESS",
+    "HAPROXY_PROCESSES",
+    "HAPROXY_STARTUPLOGS_FD",
+    "NOTIFY_SOCKET",
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
+];
+
 /// Why there is no verdict.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
@@ -74,6 +88,9 @@ impl Check {
         }
         if let Some(environment) = &self.environment {
             command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+        }
+        for name in NOT_INHERITED {
+            command.env_remove(name);
         }
         command.current_dir(&self.working_directory).stdin(Stdio::null()).kill_on_drop(true);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());

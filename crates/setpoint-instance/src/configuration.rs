@@ -7,6 +7,7 @@
 //! An edit goes to the file that its section came from; a new section to the file that holds others of its kind. The version
 //! stands in the first file.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -101,25 +102,102 @@ impl Configuration {
         let parts = self.parts.iter().map(|part| Part {
             path: part.path.clone(),
             line: part.line.clone(),
-            editor: Editor::new(part.editor.document().clone(), self.cx),
+            editor: part.editor.clone(),
         });
         Self { cx: self.cx, parts: parts.collect(), version: self.version, reset: false }
     }
 
-    /// A copy in which the first file holds another text, and all other files nothing. A version line in it says nothing.
+    /// A copy that holds another text: its sections go to the files in which they are now, as far as the order of the text
+    /// allows. A version line in it says nothing.
     #[must_use]
     pub fn with_text(&self, bytes: &[u8]) -> Self {
+        let (rest, mut line, _) = text::split(bytes);
+        line.set(self.version);
+        let sections = Document::parse(&rest).sections().to_vec();
+        let mut files = self.files_of(&sections).into_iter();
+        let mut texts = vec![Vec::new(); self.parts.len()];
+        for section in self.shared(sections) {
+            if let Some(text) = files.next().and_then(|file| texts.get_mut(file)) {
+                text.push(section);
+            }
+        }
         let mut copy = self.fork();
-        for part in &mut copy.parts {
-            part.editor = Editor::new(Document::default(), self.cx);
+        let is_single = copy.parts.len() == 1;
+        for (part, sections) in copy.parts.iter_mut().zip(texts) {
+            let (document, held) = (Document::from_sections(sections), part.editor.document());
+            // A file that stays as it is shares all it holds. Where a text is divided, comments may go with other sections.
+            let stays = same(&document, held) || !is_single && document.print() == held.print();
+            if !stays {
+                part.editor = Editor::new(document, self.cx);
+            }
         }
         if let Some(first) = copy.parts.first_mut() {
-            let (rest, line, _) = text::split(bytes);
             first.line = line;
-            first.line.set(self.version);
-            first.editor = Editor::new(Document::parse(&rest), self.cx);
         }
         copy
+    }
+
+    /// The same sections; those that are here already are not held twice.
+    fn shared(&self, sections: Vec<Arc<Section>>) -> impl Iterator<Item = Arc<Section>> {
+        let own = self.parts.iter().flat_map(|part| part.editor.document().sections());
+        let key = |section: &Section| (section.kind(), section.name().map(std::borrow::Cow::into_owned));
+        let mut held: HashMap<_, Vec<&Arc<Section>>> = HashMap::new();
+        for section in own {
+            held.entry(key(section)).or_default().push(section);
+        }
+        sections.into_iter().map(move |section| {
+            let same = held.get(&key(&section));
+            let same = same.and_then(|same| same.iter().find(|one| one.same_bytes(&section)));
+            same.map_or(section, |same| Arc::clone(same))
+        })
+    }
+
+    /// The file for each section of a text. Files are read one after another, so that a later section can't stand in an
+    /// earlier file: most stay where they are, and the others go with what stands before them.
+    fn files_of(&self, sections: &[Arc<Section>]) -> Vec<usize> {
+        if self.parts.len() == 1 {
+            return vec![0; sections.len()];
+        }
+        let mut homes = HashMap::new();
+        for (file, part) in self.parts.iter().enumerate() {
+            for section in part.editor.document().sections() {
+                homes.entry((section.kind(), section.name())).or_insert(file);
+            }
+        }
+        let home = |section: &Arc<Section>| homes.get(&(section.kind(), section.name())).copied();
+        let homes: Vec<Option<usize>> = sections.iter().map(home).collect();
+        // For each file, the most sections that can stay if the last of them is in it, or before it.
+        let mut best = vec![0_usize; self.parts.len()];
+        let mut stays = Vec::new();
+        for home in &homes {
+            stays.push(home.map(|home| {
+                let most = best.iter().take(home + 1).copied().max().unwrap_or(0) + 1;
+                if let Some(best) = best.get_mut(home) {
+                    *best = most;
+                }
+                most
+            }));
+        }
+        let mut files = vec![0; sections.len()];
+        let (mut left, mut last) = (best.iter().copied().max().unwrap_or(0), self.parts.len());
+        for (index, (home, stays)) in homes.iter().zip(&stays).enumerate().rev() {
+            if let (Some(home), Some(stays)) = (*home, *stays)
+                && stays == left
+                && left > 0
+                && home <= last
+            {
+                (left, last) = (left - 1, home);
+                if let Some(file) = files.get_mut(index) {
+                    *file = home;
+                }
+            }
+        }
+        let mut before = 0;
+        for file in &mut files {
+            before = before.max(*file);
+            *file = before;
+        }
+        files
     }
 
     /// Makes the first file say a version.
@@ -214,7 +292,7 @@ impl Part {
 }
 
 /// Returns whether two documents print the same bytes. Shared sections are not looked at.
-fn same(a: &Document, b: &Document) -> bool {
+pub(crate) fn same(a: &Document, b: &Document) -> bool {
     a.sections().len() == b.sections().len()
         && a.sections().iter().zip(b.sections()).all(|(a, b)| Arc::ptr_eq(a, b) || a.same_bytes(b))
 }
@@ -270,6 +348,51 @@ mod tests {
         let old = configuration(&["# _version=4\nglobal\n"]);
         let new = old.with_text(b"# _version=77\n# mine\nglobal\n  daemon\n");
         assert_eq!(new.print(), b"# _version=4\n# mine\nglobal\n  daemon\n");
+    }
+
+    #[test]
+    fn a_pushed_text_shares_the_sections_that_did_not_change() {
+        let old = configuration(&["global\n\nbackend a\n  mode tcp\n\nbackend b\n"]);
+        let new =
+            old.with_text(b"# _version=4\nglobal\n\nbackend c\n\nbackend a\n  mode http\n\nbackend b\n");
+        let held = |configuration: &Configuration| configuration.whole().sections().to_vec();
+        let shared = |one: &Arc<Section>| held(&old).iter().any(|other| Arc::ptr_eq(one, other));
+        let names: Vec<_> = held(&new).iter().filter(|one| shared(one)).map(|one| one.kind()).collect();
+        assert_eq!(names, [SectionKind::Global, SectionKind::Backend]);
+    }
+
+    #[test]
+    fn a_pushed_text_goes_back_to_the_files_its_sections_came_from() {
+        let old = configuration(&[
+            "# _version=4\nglobal\n",
+            "# of a\nbackend a\n\nbackend b\n",
+            "# of f\nfrontend f\n  default_backend a\n",
+        ]);
+        let push = |text: &[u8]| {
+            let new = old.with_text(text);
+            // Whatever goes where: read one after another, the files are the text.
+            let (rest, ..) = text::split(text);
+            assert_eq!(text::split(&new.print()).0, rest);
+            changed(&new, &old)
+        };
+        assert_eq!(push(&old.print()), []);
+        let text = String::from_utf8(old.print()).unwrap();
+        let added = text.replace("backend b\n", "backend b\n  server s 192.0.2.1:80\nbackend c\n");
+        assert_eq!(
+            push(added.as_bytes()),
+            [("1.cfg".into(), "# of a\nbackend a\n\nbackend b\n  server s 192.0.2.1:80\nbackend c\n".into())]
+        );
+        // One that moves to the front goes to an earlier file; all others stay.
+        let moved =
+            "# _version=4\n# of f\nfrontend f\n  default_backend a\nglobal\n# of a\nbackend a\n\nbackend b\n";
+        assert_eq!(
+            push(moved.as_bytes()),
+            [
+                ("0.cfg".into(), "# _version=4\n# of f\nfrontend f\n  default_backend a\nglobal\n".into()),
+                ("2.cfg".into(), String::new())
+            ]
+        );
+        assert_eq!(push(b"backend b\n").len(), 3);
     }
 
     #[test]

@@ -13,8 +13,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-
-use crate::file::{Draft, WriteError, is_mount, sync_folder, target};
+use setpoint_files::{Draft, WriteError, is_mount, sync_folder, target};
 
 /// The file in the folder that says what is being changed.
 const FILE: &str = "journal.json";

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!                 ┌─ check ──────── `haproxy -c` on exactly the bytes that are to be written
-//!  text to write ─┼─ file ───────── written whole or not at all, owner, mode and link kept
+//!  text to write ─┼─ setpoint_files  written whole or not at all, owner, mode and link kept
 //!                 └─ reload ─────── asked for, and judged by the workers that are there afterwards
 //!                        │
 //!     process: started, adopted, stopped ◀──┴──▶ cli: what is said on its sockets
@@ -14,7 +14,6 @@
 pub mod check;
 pub mod cli;
 pub mod configuration;
-pub mod file;
 pub mod instance;
 pub mod journal;
 pub mod process;

@@ -11,7 +11,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -67,12 +67,27 @@ pub enum ReloadError {
         /// The beginning of its answer.
         answer: String,
     },
-    /// The signal or the command could not be sent.
-    #[error("can't ask HAProxy to reload: {0}")]
-    Ask(#[source] io::Error),
+    /// The signal could not be sent.
+    #[error("can't ask HAProxy to reload by SIGUSR2: {0}")]
+    Signal(#[source] io::Error),
+    /// The command can't be started.
+    #[error("can't start `{command}`, which reloads HAProxy: {source}")]
+    Command {
+        /// The command.
+        command: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The command failed.
-    #[error("the command that reloads HAProxy failed, {0}")]
-    CommandFailed(String),
+    #[error("`{command}`, which reloads HAProxy, ended with {status}: {output}")]
+    CommandFailed {
+        /// The command.
+        command: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// What it printed.
+        output: String,
+    },
     /// The master is another one than before.
     #[error("HAProxy was replaced during a reload: its master was process {before}, and is {after}")]
     Replaced {
@@ -179,8 +194,8 @@ async fn ask(
         }
         Method::Signal => {
             let gone = || io::Error::new(io::ErrorKind::NotFound, "its master is no process of this machine");
-            let identity = Identity::of(before.master.pid).ok_or_else(gone).map_err(ReloadError::Ask)?;
-            identity.signal(Signal::USR2).map_err(ReloadError::Ask)?;
+            let identity = Identity::of(before.master.pid).ok_or_else(gone).map_err(ReloadError::Signal)?;
+            identity.signal(Signal::USR2).map_err(ReloadError::Signal)?;
             Ok(String::new())
         }
         Method::Command(words) => run(words, until.saturating_duration_since(Instant::now())).await,
@@ -194,19 +209,21 @@ fn printed(answer: &str) -> String {
 }
 
 async fn run(words: &[OsString], within: Duration) -> Result<String, ReloadError> {
+    let line = || words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let failed = |source| ReloadError::Command { command: line(), source };
     let empty = || io::Error::new(io::ErrorKind::InvalidInput, "the command is empty");
-    let (program, arguments) = words.split_first().ok_or_else(empty).map_err(ReloadError::Ask)?;
+    let (program, arguments) = words.split_first().ok_or_else(empty).map_err(failed)?;
     let mut command = tokio::process::Command::new(program);
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
     let output = timeout(within, command.output()).await;
-    let output = output.map_err(|_| ReloadError::TimedOut(within))?.map_err(ReloadError::Ask)?;
+    let output = output.map_err(|_| ReloadError::TimedOut(within))?.map_err(failed)?;
     let text =
         [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     let text = text.trim_end().to_owned();
     if output.status.success() {
         Ok(text)
     } else {
-        Err(ReloadError::CommandFailed(format!("{}: {text}", output.status)))
+        Err(ReloadError::CommandFailed { command: line(), status: output.status, output: text })
     }
 }
 

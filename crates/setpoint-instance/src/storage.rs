@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::file::{Draft, WriteError};
+use setpoint_files::{Draft, WriteError};
 
 /// A folder of files of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -46,6 +46,28 @@ pub(crate) fn split(bytes: &[u8]) -> (Vec<u8>, VersionLine, Option<u64>) {
     (rest, line, version)
 }
 
+/// Makes messages about the lines of a file say the lines of the text that was sent for it: the file has a version line more, or
+/// one less.
+pub(crate) fn renumbered(messages: &str, file: &str, sent: &[u8]) -> String {
+    let (rest, line, _) = split(sent);
+    let count = |bytes: &[u8]| bytes.split_inclusive(|&byte| byte == b'\n').count();
+    let (before, own) = (count(rest.get(..line.at).unwrap_or_default()), count(&line.written));
+    let name = format!("{file}:");
+    let mut pieces = messages.split(name.as_str());
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let end = piece.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(piece.len());
+        let (number, after) = piece.split_at(end);
+        text.push_str(&name);
+        match number.parse::<usize>() {
+            Ok(number) if number > before + 1 => text.push_str(&(number + own - 1).to_string()),
+            _ => text.push_str(number),
+        }
+        text.push_str(after);
+    }
+    text
+}
+
 fn ends_with_carriage_return(bytes: &[u8]) -> bool {
     let end = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(0);
     end > 0 && bytes.get(end - 1) == Some(&b'\r')
@@ -98,6 +120,24 @@ mod tests {
         assert_eq!(with("# mine\n# _version=7\nglobal\n", 8), "# mine\n# _version=8\nglobal\n");
         assert_eq!(with("# _md5hash=aa\n# _version=7\n\nglobal\n", 8), "# _version=8\n\nglobal\n");
         assert_eq!(with("# _version=7\r\nglobal\r\n", 8), "# _version=8\r\nglobal\r\n");
+    }
+
+    #[test]
+    fn messages_say_the_lines_of_the_text_that_was_sent() {
+        let said = |sent: &str, message: &str| renumbered(message, "/h.cfg", sent.as_bytes());
+        assert_eq!(
+            said("global\n  bad\n", "[/h.cfg:3] : 'bad', see /h.cfg:2)"),
+            "[/h.cfg:2] : 'bad', see /h.cfg:1)"
+        );
+        assert_eq!(said("# _version=1\nglobal\n  bad\n", "[/h.cfg:3] : bad"), "[/h.cfg:3] : bad");
+        assert_eq!(
+            said("# _md5hash=a\n# _version=1\nglobal\n  bad\n", "[/h.cfg:3] : bad"),
+            "[/h.cfg:4] : bad"
+        );
+        assert_eq!(
+            said("# mine\n# _version=1\nglobal\n", "[/h.cfg:1] [/i.cfg:3] /h.cfg:"),
+            "[/h.cfg:1] [/i.cfg:3] /h.cfg:"
+        );
     }
 
     #[test]

@@ -107,14 +107,18 @@ pub enum ReasonCode {
     Changed,
     /// It is not declared any more.
     Removed,
+    /// It is not declared any more, was there before anybody made it, and stays.
+    Released,
     /// What it needs is not there any more.
     DependencyLost,
     /// What it needs is made anew.
     DependencyRecreated,
     /// What it needs is modified, and it has to be made anew then.
     DependencyModified,
-    /// What it is applied again with is changed, or was, and that is still to be done.
+    /// An item with which it is applied again is changed, or was, and that is still to be done.
     Repeated,
+    /// It was deleted to be re-created, and its creation has not succeeded yet.
+    RecreationInterrupted,
     /// A failed change may have left it half done.
     HalfDone,
     /// A failed operation may have left parts of it.
@@ -241,12 +245,37 @@ pub struct Summary {
     pub recreate: usize,
     /// Things that are left as they are, against what was declared.
     pub left: usize,
+    /// Things that are there already, and are taken over.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub adopt: usize,
+    /// Things that were taken over, and are let go.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub release: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Summary {
     /// Returns whether the plan holds no operation.
     pub fn is_unchanged(&self) -> bool {
-        self.create + self.modify + self.delete + self.recreate == 0
+        self.create + self.modify + self.delete + self.recreate + self.adopt + self.release == 0
+    }
+
+    fn count(&mut self, operation: &PlannedOperation) {
+        let count = match (operation.action, operation.temporary) {
+            // Counted with the creation that follows it.
+            (Action::Delete, true) => return,
+            (Action::Create, true) | (Action::Recreate, _) => &mut self.recreate,
+            (Action::Create, false) if operation.code == Some(ReasonCode::TakenOver) => &mut self.adopt,
+            (Action::Create, false) => &mut self.create,
+            (Action::Modify, _) => &mut self.modify,
+            (Action::Delete, false) if operation.code == Some(ReasonCode::Released) => &mut self.release,
+            (Action::Delete, false) => &mut self.delete,
+        };
+        *count += 1;
     }
 }
 
@@ -276,17 +305,7 @@ impl Plan {
 
     /// Adds an operation at the end.
     pub fn push(&mut self, operation: PlannedOperation) {
-        let count = match (operation.action, operation.temporary) {
-            // Counted with the creation that follows it.
-            (Action::Delete, true) => None,
-            (Action::Create, true) | (Action::Recreate, _) => Some(&mut self.summary.recreate),
-            (Action::Create, false) => Some(&mut self.summary.create),
-            (Action::Modify, _) => Some(&mut self.summary.modify),
-            (Action::Delete, false) => Some(&mut self.summary.delete),
-        };
-        if let Some(count) = count {
-            *count += 1;
-        }
+        self.summary.count(&operation);
         self.operations.push(operation);
     }
 
@@ -294,6 +313,12 @@ impl Plan {
     pub fn leave(&mut self, left: Left) {
         self.summary.left += 1;
         self.left.push(left);
+    }
+
+    /// Counts again, after it became known of operations that they take over or let go.
+    pub fn recount(&mut self) {
+        self.summary = Summary { left: self.left.len(), ..Summary::default() };
+        self.operations.iter().for_each(|operation| self.summary.count(operation));
     }
 
     /// How many there are of each.

@@ -60,6 +60,8 @@ impl fmt::Display for Summary {
             (self.recreate, "to re-create"),
             (self.delete, "to delete"),
             (self.left, "left unchanged"),
+            (self.adopt, "to adopt"),
+            (self.release, "to release"),
         ];
         let mut any = false;
         for (count, what) in parts.into_iter().filter(|&(count, _)| count > 0) {

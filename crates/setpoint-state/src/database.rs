@@ -14,11 +14,10 @@ use redb::{
     Database, DatabaseError, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, ReadableTable,
     TableDefinition, TableError, WriteTransaction,
 };
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use setpoint_engine::{CurrentGraph, ItemState};
-use setpoint_graph::{ItemRef, ItemTypes, Kind, Name, Node, SubgraphPath};
+use setpoint_graph::{ItemRef, ItemTypes, Kind, Name, Node};
 
+use crate::format::{FORMAT, StoredItem, read_item};
 use crate::{Run, StateError};
 
 const META: TableDefinition<'_, &str, &str> = TableDefinition::new("meta");
@@ -27,10 +26,8 @@ const ITEMS: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("it
 const ADOPTED: TableDefinition<'_, (&str, &str), ()> = TableDefinition::new("adopted");
 const RUNS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("runs");
 
-/// The format of what is stored. A later one is refused, never guessed at.
-const FORMAT: u64 = 2;
 /// How long another process may have the database open before that is an error.
-const PATIENCE: Duration = Duration::from_secs(10);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many runs the history keeps.
 const RUNS_KEPT: u64 = 1000;
 
@@ -42,7 +39,7 @@ pub(crate) struct Store {
 
 /// What the database holds, but for the runs.
 #[derive(Debug)]
-pub(crate) struct Content {
+pub(crate) struct DatabaseContent {
     pub(crate) set: String,
     pub(crate) serial: u64,
     pub(crate) last_run: u64,
@@ -64,17 +61,7 @@ pub struct Recovered<T> {
     pub damaged: Option<String>,
 }
 
-/// An item with its state; the item's own text is left to its type.
-#[derive(Serialize, Deserialize)]
-struct StoredItem<T> {
-    #[serde(default, skip_serializing_if = "SubgraphPath::is_root")]
-    path: SubgraphPath,
-    item: T,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    state: Option<ItemState>,
-}
-
-impl Content {
+impl DatabaseContent {
     pub(crate) fn empty(set: &str) -> Self {
         let graph = CurrentGraph::new(set);
         let set = set.to_owned();
@@ -115,10 +102,12 @@ impl Store {
     }
 
     /// Reads all but the runs; from the copy where the database is damaged.
-    pub(crate) fn read(&self, types: &ItemTypes) -> Result<Option<Content>, StateError> {
+    pub(crate) fn read(&self, types: &ItemTypes) -> Result<Option<DatabaseContent>, StateError> {
         match self.read_own(types) {
             Err(error) if error.is_damage() => match self.copy().read_own(types) {
-                Ok(Some(content)) => Ok(Some(Content { damaged: Some(error.to_string()), ..content })),
+                Ok(Some(content)) => {
+                    Ok(Some(DatabaseContent { damaged: Some(error.to_string()), ..content }))
+                }
                 Ok(None) => Err(self.damaged(&format!("{error}; there is no copy of it"))),
                 Err(copy) => Err(self.damaged(&format!("{error}; its copy can't be used either: {copy}"))),
             },
@@ -126,7 +115,7 @@ impl Store {
             Ok(None) if self.copy().exists()? => {
                 let content = self.copy().read_own(types)?;
                 let damaged = Some(format!("{} is gone", self.path.display()));
-                Ok(content.map(|content| Content { damaged, ..content }))
+                Ok(content.map(|content| DatabaseContent { damaged, ..content }))
             }
             read => read,
         }
@@ -160,7 +149,7 @@ impl Store {
         }
     }
 
-    fn read_own(&self, types: &ItemTypes) -> Result<Option<Content>, StateError> {
+    fn read_own(&self, types: &ItemTypes) -> Result<Option<DatabaseContent>, StateError> {
         self.guarded(|store| store.read_whole(types))
     }
 
@@ -185,7 +174,7 @@ impl Store {
         read.unwrap_or_else(|why| Err(StateError::Damaged { path: self.path.clone(), why }))
     }
 
-    fn read_whole(&self, types: &ItemTypes) -> Result<Option<Content>, StateError> {
+    fn read_whole(&self, types: &ItemTypes) -> Result<Option<DatabaseContent>, StateError> {
         let Some(txn) = self.begin_read()? else { return Ok(None) };
         let Some(meta) = self.table(txn.open_table(META))? else { return Ok(None) };
         let field = |key: &str| -> Result<Option<String>, StateError> {
@@ -212,7 +201,7 @@ impl Store {
                     what: format!("{kind}/{name}"),
                     source,
                 };
-                let stored: StoredItem<&RawValue> = serde_json::from_slice(value.value()).map_err(broken)?;
+                let stored = read_item(found, value.value()).map_err(broken)?;
                 if known_kind.as_str() != kind {
                     known_kind = Kind::new(kind);
                 }
@@ -237,7 +226,7 @@ impl Store {
         }
         let (serial, last_run, outdated) = (number("serial")?, number("last_run")?, found < FORMAT);
         let place = field("place")?;
-        Ok(Some(Content { set, serial, last_run, place, graph, outdated, damaged: None }))
+        Ok(Some(DatabaseContent { set, serial, last_run, place, graph, outdated, damaged: None }))
     }
 
     /// Reads how many checkpoints there have been; none without any.
@@ -407,11 +396,11 @@ impl Store {
         loop {
             match open(&self.path) {
                 Ok(db) => return Ok(db),
-                Err(DatabaseError::DatabaseAlreadyOpen) if start.elapsed() < PATIENCE => {
+                Err(DatabaseError::DatabaseAlreadyOpen) if start.elapsed() < OPEN_TIMEOUT => {
                     thread::sleep(Duration::from_millis(5));
                 }
                 Err(DatabaseError::DatabaseAlreadyOpen) => {
-                    return Err(StateError::Busy { path: self.path.clone(), waited: PATIENCE });
+                    return Err(StateError::Busy { path: self.path.clone(), waited: OPEN_TIMEOUT });
                 }
                 Err(error) => return Err(self.failed("open", error.into())),
             }

@@ -3,8 +3,10 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use setpoint_engine::{OpError, Operation, Record, Remembered};
+use setpoint_engine::{ItemMetadata, OpError, Operation, Record};
 use setpoint_graph::{ItemHandle, ItemRef, ItemTypes, Kind, Name, SubgraphPath, TypesError};
+
+use crate::RunDetails;
 
 /// One line of the journal.
 #[derive(Debug, Serialize, Deserialize)]
@@ -18,6 +20,9 @@ pub(crate) enum Line {
         /// The items of which it changes whether they may be deleted.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         protection: Vec<(ItemRef, bool)>,
+        /// Why it is about to do what, for the history.
+        #[serde(default, skip_serializing_if = "RunDetails::is_empty")]
+        details: RunDetails,
     },
     Started {
         number: u64,
@@ -61,7 +66,8 @@ pub(crate) enum Line {
     Noted {
         kind: Kind,
         name: Name,
-        remembered: Remembered,
+        #[serde(rename = "remembered")]
+        metadata: ItemMetadata,
         at: Timestamp,
     },
 }
@@ -69,7 +75,13 @@ pub(crate) enum Line {
 /// What a line says.
 #[derive(Debug)]
 pub(crate) enum JournalEntry {
-    Begin { serial: u64, command: String, at: Timestamp, protection: Vec<(ItemRef, bool)> },
+    Begin {
+        serial: u64,
+        command: String,
+        at: Timestamp,
+        protection: Vec<(ItemRef, bool)>,
+        details: RunDetails,
+    },
     Record(Box<Record>),
 }
 
@@ -98,9 +110,9 @@ impl Line {
                 let (kind, name) = named(item);
                 Self::Withdrawn { kind, name, at: *at }
             }
-            Record::Noted { item, remembered, at } => {
+            Record::Noted { item, metadata, at } => {
                 let (kind, name) = named(item);
-                Self::Noted { kind, name, remembered: remembered.clone(), at: *at }
+                Self::Noted { kind, name, metadata: metadata.clone(), at: *at }
             }
             Record::Gone { item, at } => {
                 let (kind, name) = named(item);
@@ -116,8 +128,8 @@ impl Line {
     pub(crate) fn read(self, types: &ItemTypes) -> Result<JournalEntry, TypesError> {
         let item = |kind: Kind, name: Name| ItemRef::new(kind, name);
         let record = match self {
-            Self::Begin { serial, command, at, protection } => {
-                return Ok(JournalEntry::Begin { serial, command, at, protection });
+            Self::Begin { serial, command, at, protection, details } => {
+                return Ok(JournalEntry::Begin { serial, command, at, protection, details });
             }
             Self::Started { number, operation, kind, item, target, path, at } => {
                 let read =
@@ -136,8 +148,8 @@ impl Line {
             }
             Self::InBackground { kind, name, at } => Record::InBackground { item: item(kind, name), at },
             Self::Withdrawn { kind, name, at } => Record::Withdrawn { item: item(kind, name), at },
-            Self::Noted { kind, name, remembered, at } => {
-                Record::Noted { item: item(kind, name), remembered, at }
+            Self::Noted { kind, name, metadata, at } => {
+                Record::Noted { item: item(kind, name), metadata, at }
             }
             Self::Gone { kind, name, at } => Record::Gone { item: item(kind, name), at },
             Self::Moved { kind, name, path, at } => Record::Moved { item: item(kind, name), path, at },

@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use setpoint_engine::{Journal, JournalError, Record};
 use setpoint_graph::{ItemRef, ItemTypes};
 
-use crate::StateError;
 use crate::entry::{JournalEntry, Line};
+use crate::{RunDetails, StateError};
 
 /// What was read from a journal.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ pub(crate) struct JournalContent {
     pub(crate) records: Vec<Record>,
     /// Whether items may be deleted: as the run has it, whenever it made them.
     pub(crate) protection: BTreeMap<ItemRef, bool>,
+    /// Why the run was about to do what.
+    pub(crate) details: RunDetails,
     /// How many bytes of it are whole lines.
     pub(crate) length: u64,
 }
@@ -50,8 +52,15 @@ impl JournalFile {
     }
 
     /// Says which checkpoint the next lines go on from; written with the first of them.
-    pub(crate) fn begin(&self, serial: u64, command: &str, at: Timestamp, protection: Vec<(ItemRef, bool)>) {
-        let line = Line::Begin { serial, command: command.to_owned(), at, protection };
+    pub(crate) fn begin(
+        &self,
+        serial: u64,
+        command: &str,
+        at: Timestamp,
+        protection: Vec<(ItemRef, bool)>,
+        details: RunDetails,
+    ) {
+        let line = Line::Begin { serial, command: command.to_owned(), at, protection, details };
         self.inner().begin = Some(line);
     }
 
@@ -135,13 +144,15 @@ pub(crate) fn read(
             |source| StateError::Broken { path: path.to_path_buf(), what: format!("line {number}"), source };
         let line: Line = serde_json::from_slice(line).map_err(broken)?;
         match (line.read(types)?, &mut content) {
-            (JournalEntry::Begin { serial: from, command, at, protection }, content) => {
+            (JournalEntry::Begin { serial: from, command, at, protection, details }, content) => {
                 if from != serial {
                     return Ok(None);
                 }
                 let content = content.get_or_insert_default();
                 (content.command, content.began) = (command, Some(at));
                 content.protection.extend(protection);
+                content.details.operations.extend(details.operations);
+                content.details.drift.extend(details.drift);
             }
             (_, None) => return Ok(None),
             (JournalEntry::Record(record), Some(content)) => content.records.push(*record),

@@ -17,6 +17,7 @@
 mod database;
 mod entry;
 mod error;
+mod format;
 mod journal;
 mod lock;
 mod run;
@@ -25,5 +26,5 @@ mod store;
 pub use database::Recovered;
 pub use error::StateError;
 pub use journal::JournalFile;
-pub use run::{Outcome, Run, RunDrift, RunEntry};
+pub use run::{OperationDetails, Run, RunDetails, RunDrift, RunEntry, RunOutcome};
 pub use store::{Holder, Snapshot, StateDir, Writer};

@@ -11,10 +11,10 @@ use jiff::Timestamp;
 use setpoint_engine::{CurrentGraph, Record, replay};
 use setpoint_graph::{GraphId, ItemHandle, ItemRef, ItemTypes, Revision, Touched};
 
-use crate::database::{Checkpoint, Content, Recovered, Store};
+use crate::database::{Checkpoint, DatabaseContent, Recovered, Store};
 use crate::journal::{self, JournalContent, JournalFile};
 use crate::lock::{self, Lock};
-use crate::{Outcome, Run, RunEntry, StateError};
+use crate::{Run, RunDetails, RunEntry, RunOutcome, StateError};
 
 /// A directory that holds state.
 #[derive(Clone, Debug)]
@@ -57,6 +57,13 @@ impl Snapshot {
 /// Who may write the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder(pub String);
+
+impl Holder {
+    /// Returns whether it is a process of this command.
+    pub fn is_command(&self, command: &str) -> bool {
+        self.0.ends_with(&format!("(setpoint {command})"))
+    }
+}
 
 impl StateDir {
     /// A directory, which need not exist yet, for items of these types.
@@ -119,12 +126,12 @@ impl StateDir {
             self.store().restore()?;
         }
         let is_new = loaded.is_none();
-        let (content, journalled) = loaded.unwrap_or_else(|| (Content::empty(set), None));
+        let (content, journalled) = loaded.unwrap_or_else(|| (DatabaseContent::empty(set), None));
         let (serial, last_run, outdated) = (content.serial, content.last_run, content.outdated);
         let found = serial;
         // What a lost run did stays in the journal until all of it is saved: only there it is whole.
         let lost = journalled.as_ref().map(|journalled| lost_run(journalled, last_run + 1));
-        let in_flight = journalled.as_ref().map(in_flight).unwrap_or_default();
+        let interrupted_items = journalled.as_ref().map(interrupted_items).unwrap_or_default();
         let Snapshot { graph, place, .. } = snapshot(content, journalled.as_ref());
         let last_run = last_run + u64::from(lost.is_some());
         let goes_on = lost.is_some();
@@ -140,7 +147,7 @@ impl StateDir {
             set: set.to_owned(),
             journal,
             state,
-            in_flight,
+            interrupted_items,
             damaged,
             found,
             _lock: lock,
@@ -179,7 +186,7 @@ impl StateDir {
         self.dir.join("journal")
     }
 
-    fn load(&self) -> Result<Option<(Content, Option<JournalContent>)>, StateError> {
+    fn load(&self) -> Result<Option<(DatabaseContent, Option<JournalContent>)>, StateError> {
         loop {
             let Some(content) = self.store().read(&self.types)? else { return Ok(None) };
             let journalled = journal::read(&self.journal_path(), content.serial, &self.types)?;
@@ -201,7 +208,7 @@ pub struct Writer {
     set: String,
     journal: Arc<JournalFile>,
     state: Mutex<WriterState>,
-    in_flight: Vec<ItemHandle>,
+    interrupted_items: Vec<ItemHandle>,
     damaged: Option<String>,
     found: u64,
     _lock: Lock,
@@ -232,7 +239,7 @@ impl Writer {
 
     /// Returns whether there is a run that is not saved yet: a lost one that was taken over, or one for which there was no
     /// room.
-    pub fn has_taken_over(&self) -> bool {
+    pub fn has_unsaved_runs(&self) -> bool {
         !self.state().unsaved.is_empty()
     }
 
@@ -242,8 +249,8 @@ impl Writer {
     }
 
     /// The items that a lost run was working on, with their old and new values.
-    pub fn in_flight(&self) -> &[ItemHandle] {
-        &self.in_flight
+    pub fn interrupted_items(&self) -> &[ItemHandle] {
+        &self.interrupted_items
     }
 
     /// Where the items are, in the words of whoever saved them.
@@ -265,9 +272,16 @@ impl Writer {
     ///
     /// `protection` has the items of which the run changes whether they may be deleted, also those that it is about to make:
     /// it is journalled before anything is done, so that it holds whenever the run is cut off.
-    pub fn begin(&self, command: &str, at: Timestamp, protection: Vec<(ItemRef, bool)>) -> u64 {
+    /// `details` are what the history will say of it.
+    pub fn begin(
+        &self,
+        command: &str,
+        at: Timestamp,
+        protection: Vec<(ItemRef, bool)>,
+        details: RunDetails,
+    ) -> u64 {
         let state = self.state();
-        self.journal.begin(state.serial, command, at, protection);
+        self.journal.begin(state.serial, command, at, protection, details);
         state.last_run + 1
     }
 
@@ -314,8 +328,8 @@ impl Writer {
 }
 
 /// What a checkpoint and the journal after it come to.
-fn snapshot(content: Content, journalled: Option<&JournalContent>) -> Snapshot {
-    let Content { set, serial, place, graph, damaged, .. } = content;
+fn snapshot(content: DatabaseContent, journalled: Option<&JournalContent>) -> Snapshot {
+    let DatabaseContent { set, serial, place, graph, damaged, .. } = content;
     let Some(journalled) = journalled else {
         return Snapshot { set, serial, place, graph, unfinished: false, damaged };
     };
@@ -342,7 +356,7 @@ fn touched(graph: &CurrentGraph, saved: Option<(GraphId, Revision)>) -> Option<B
 }
 
 /// The values of the items whose operations a journal does not end.
-fn in_flight(journalled: &JournalContent) -> Vec<ItemHandle> {
+fn interrupted_items(journalled: &JournalContent) -> Vec<ItemHandle> {
     let mut open: BTreeMap<&ItemRef, Vec<&ItemHandle>> = BTreeMap::new();
     for record in &journalled.records {
         match record {
@@ -370,6 +384,7 @@ fn lost_run(journalled: &JournalContent, number: u64) -> Run {
                     operation: *operation,
                     kind: item.kind().to_string(),
                     name: item.name().to_string(),
+                    adopted: false,
                     started: *at,
                     ended: None,
                     error: None,
@@ -393,6 +408,7 @@ fn lost_run(journalled: &JournalContent, number: u64) -> Run {
         }
     }
     let started = journalled.began.unwrap_or(ended);
-    let (command, drift) = (journalled.command.clone(), Vec::new());
-    Run { number, command, started, ended, outcome: Outcome::Lost, drift, entries }
+    journalled.details.complete(&mut entries);
+    let (command, drift) = (journalled.command.clone(), journalled.details.drift.clone());
+    Run { number, command, started, ended, outcome: RunOutcome::Lost, drift, entries }
 }

@@ -65,7 +65,7 @@ impl Browser {
         command.args(["-c", "out=$1; shift; exec \"$@\" > \"$out\"", "chromium"]).arg(at(output));
         command.arg(&self.program).args(ARGUMENTS).arg(profile).args(arguments);
         let process = Process::start("chromium", &mut command, &at("chromium.log"));
-        let ended = crate::wait::within(crate::wait::READY, async || process.exit_status()).await;
+        let ended = crate::wait::within(crate::wait::LIMIT, async || process.exit_status()).await;
         if !ended.is_some_and(|status| status.success()) {
             process.fail("it did not open the page");
         }

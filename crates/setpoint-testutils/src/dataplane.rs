@@ -105,7 +105,7 @@ impl Dataplane {
     ) -> Result<Self, Missing> {
         let haproxy = Haproxy::start_with_one_file(version, configuration).await?;
         let dataplane = Self::launched(program.clone(), haproxy);
-        dataplane.ready(wait::READY).await;
+        dataplane.ready(wait::LIMIT).await;
         Ok(dataplane)
     }
 
@@ -156,7 +156,7 @@ impl Dataplane {
     pub async fn restart(&mut self) {
         self.process.kill();
         self.process = launch(&self.program, &self.folder);
-        self.ready(wait::READY).await;
+        self.ready(wait::LIMIT).await;
     }
 
     async fn ready(&self, limit: Duration) {

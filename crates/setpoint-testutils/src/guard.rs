@@ -163,7 +163,7 @@ mod tests {
     fn eventually(what: &str, holds: impl Fn() -> bool) {
         let started = Instant::now();
         while !holds() {
-            assert!(started.elapsed() < Duration::from_secs(20), "{what}");
+            assert!(started.elapsed() < crate::wait::LIMIT, "{what}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -9,9 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::http;
-
-/// No load lasts longer than this.
-const LIMIT: Duration = Duration::from_mins(2);
+use crate::wait::LIMIT;
 
 /// Requests that go on until they are stopped, each on a connection of its own.
 #[derive(Debug)]

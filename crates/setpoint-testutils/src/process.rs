@@ -132,7 +132,7 @@ impl Process {
 
     /// Asks again and again until the answer is `Some`; panics with the log if it ends, or time runs out.
     pub async fn until<T>(&self, what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
-        self.until_within(wait::READY, what, ask).await
+        self.until_within(wait::LIMIT, what, ask).await
     }
 
     /// As [`Process::until`], with another limit.
@@ -222,7 +222,7 @@ mod tests {
     fn eventually(holds: impl Fn() -> bool) {
         let started = Instant::now();
         while !holds() {
-            assert!(started.elapsed() < Duration::from_secs(20), "it never came");
+            assert!(started.elapsed() < wait::LIMIT, "it never came");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

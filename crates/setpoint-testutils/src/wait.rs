@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long a part may take to answer.
-pub const READY: Duration = Duration::from_mins(2);
+/// How long something that has to come may take, on a machine that is busy with other things.
+pub const LIMIT: Duration = Duration::from_mins(5);
 
 /// Asks again and again until the answer is `Some`; panics with `what` after `limit`.
 ///

@@ -62,9 +62,12 @@ enum Command {
 pub(crate) fn parse() -> Result<Cli, ExitCode> {
     let command = manual::with_examples(Cli::command());
     let parsed = command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
-    parsed.map_err(|error| {
+    parsed.map_err(|mut error| {
         if let Some(job) = absent_job(&error) {
             return CliError::AbsentJob(job).report(LogFormat::Text);
+        }
+        if let Some(tip) = manifest_tip(&error) {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
         }
         match error.print() {
             Ok(()) => ExitCode::from(if error.use_stderr() { USAGE } else { 0 }),
@@ -81,6 +84,20 @@ fn absent_job(error: &clap::Error) -> Option<&'static jobs::Job> {
         }
         _ => None,
     }
+}
+
+/// What to write instead of the name of a manifest without its option, with the commands that read manifests.
+fn manifest_tip(error: &clap::Error) -> Option<String> {
+    let (ErrorKind::UnknownArgument, Some(ContextValue::String(found))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+    else {
+        return None;
+    };
+    let is_manifest = [".yaml", ".yml"].iter().any(|ending| found.ends_with(ending));
+    let host = jobs::ALL.iter().find(|job| job.name == "host")?;
+    let reads_manifests = std::env::args().skip(1).any(|word| host.commands.contains(&word.as_str()));
+    (is_manifest && reads_manifests && !found.starts_with('-'))
+        .then(|| format!("manifests are named with '-f {found}'"))
 }
 
 /// Does what was asked for, and says with what to exit.

@@ -34,6 +34,11 @@ pub(crate) trait Reportable: std::error::Error {
         None
     }
 
+    /// What a person can do about it, where that names something; goes before [`Self::hint`].
+    fn named_hint(&self) -> Option<String> {
+        None
+    }
+
     /// What the process exits with: [`USAGE`] for what was asked for wrongly, else 1.
     fn exit_code(&self) -> u8 {
         1
@@ -112,9 +117,12 @@ impl CliError {
         }
     }
 
-    fn hint(&self) -> Option<Cow<'static, str>> {
+    /// What a person can do about it.
+    pub(crate) fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
-            Self::Job(error) => error.hint().map(Cow::Borrowed),
+            Self::Job(error) => {
+                error.named_hint().map(Cow::Owned).or_else(|| error.hint().map(Cow::Borrowed))
+            }
             Self::AbsentJob(job) => Some(jobs::how_to_add(jobs::ALL, job).into()),
             Self::Manual { .. } => {
                 Some("name a directory that you may write to; it is made if it is not there".into())
@@ -166,7 +174,7 @@ impl CliError {
             }
         };
         // There is nobody left to tell if this fails too.
-        let _ = io::stderr().write_all(text.as_bytes());
+        let _ = io::stderr().write_all(crate::report::safe(&text).as_bytes());
         ExitCode::from(self.exit_code())
     }
 

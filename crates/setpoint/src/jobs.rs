@@ -3,6 +3,7 @@
 //! ```text
 //!  feature host ────▶ host.rs ──────┐
 //!  feature haproxy ─▶ haproxy.rs ───┼──▶ subcommands of `cli.rs`, and a row in [`ALL`]
+//!  feature dataplane ▶ its `serve` ─┤
 //!  feature composite ▶ composite.rs ┘
 //! ```
 
@@ -25,7 +26,7 @@ pub(crate) struct Job {
     pub(crate) name: &'static str,
     /// What it does.
     pub(crate) about: &'static str,
-    /// Its commands.
+    /// Its commands; none of one that adds to a command of another.
     pub(crate) commands: &'static [&'static str],
     /// Whether it is in this binary.
     pub(crate) present: bool,
@@ -47,6 +48,12 @@ pub(crate) const ALL: &[Job] = &[
         about: "Reads, checks and compares configurations of HAProxy",
         commands: &["haproxy"],
         present: cfg!(feature = "haproxy"),
+    },
+    Job {
+        name: "dataplane",
+        about: "Serves the Dataplane API in front of a HAProxy, as `setpoint haproxy serve`",
+        commands: &[],
+        present: cfg!(feature = "dataplane"),
     },
     Job {
         name: "composite",
@@ -78,7 +85,7 @@ pub(crate) fn absent_help(jobs: &[Job]) -> String {
             text.push_str("Not in this binary, for want of a cargo feature:");
         }
         let _ = write!(text, "\n  {name:<12} {about} [feature: {name}]");
-        if *commands != [*name] {
+        if !commands.is_empty() && *commands != [*name] {
             let _ = write!(text, "\n  {:<12} with the commands {}", "", commands.join(", "));
         }
     }

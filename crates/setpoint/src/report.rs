@@ -1,5 +1,7 @@
 //! Output: results go to the standard output, messages to the standard error output.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
 use anstream::AutoStream;
@@ -64,7 +66,7 @@ impl Report {
 
     fn write(self, level: &str, text: &str, message: &str) {
         let line = match self.format {
-            LogFormat::Text => text.to_owned(),
+            LogFormat::Text => safe(text).into_owned(),
             LogFormat::Json => serde_json::to_string(&MessageLine { at: Timestamp::now(), level, message })
                 .unwrap_or_default(),
         };
@@ -76,11 +78,11 @@ impl Report {
 /// Writes to the standard output; colours are kept only where a terminal wants them.
 pub(crate) fn print(text: &str) -> Result<(), CliError> {
     let mut out = AutoStream::auto(io::stdout().lock());
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)
+    out.write_all(safe(text).as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)
 }
 
 /// Writes bytes to the standard output as they are.
-#[cfg(feature = "haproxy")]
+#[cfg(any(feature = "haproxy", feature = "host"))]
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush()).map_err(CliError::Output)
@@ -94,4 +96,55 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
         serde_json::to_string(value)
     };
     print(&(text.map_err(|error| CliError::Output(error.into()))? + "\n"))
+}
+
+/// A text that does nothing to a terminal but to be shown: of control characters, whoever they come from, only the ends of
+/// lines, tabs and the colours of this program are passed on. Others are shown as an escape, as are those that turn the
+/// direction of what follows.
+pub(crate) fn safe(text: &str) -> Cow<'_, str> {
+    let is_plain = |character: char| {
+        let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        matches!(character, '\n' | '\t') || !(character.is_control() || turns)
+    };
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let length = colour(rest).unwrap_or(character.len_utf8());
+        let (part, after) = rest.split_at(length);
+        rest = after;
+        if is_plain(character) || part.len() > character.len_utf8() {
+            safe.push_str(part);
+        } else {
+            // Writing to a string never fails.
+            let _ = write!(safe, "{}", character.escape_default());
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// The length of a sequence that sets a colour or a weight as this program does, if a text begins with one.
+fn colour(text: &str) -> Option<usize> {
+    let (number, _) = text.strip_prefix("\u{1b}[")?.split_once('m')?;
+    let is_used = number.is_empty() || matches!(number.parse(), Ok(0_u8..=4 | 30..=37 | 90..=97));
+    is_used.then_some(number.len() + 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_do_nothing_to_a_terminal() {
+        assert!(matches!(safe("a\tb\nc é"), Cow::Borrowed(_)));
+        assert_eq!(
+            safe("\u{1b}[1mbold\u{1b}[0m \u{1b}[31mred\u{1b}[0m"),
+            "\u{1b}[1mbold\u{1b}[0m \u{1b}[31mred\u{1b}[0m"
+        );
+        assert_eq!(safe("\u{1b}]0;title\u{7}"), "\\u{1b}]0;title\\u{7}");
+        assert_eq!(safe("\u{1b}[2J\u{1b}[8mhidden\r"), "\\u{1b}[2J\\u{1b}[8mhidden\\r");
+        assert_eq!(safe("\u{9b}2J\u{202e}txt"), "\\u{9b}2J\\u{202e}txt");
+    }
 }

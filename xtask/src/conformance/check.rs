@@ -6,20 +6,23 @@
 //!                   section of its own ─────┘    check for that version    ──▶ found, missed, false errors
 //! ```
 //!
+//! The rate is given twice: of what HAProxy refuses for its text alone, and of what it refuses *here*, where variables that are
+//! not set and features that its build lacks count as well. `check` knows neither.
+//!
 //! A line of a `.jsonl` file is `{"section": "backend", "line": "balance uri depth x"}`. A corpus is other people's work
 //! and is not committed.
 
 mod verdicts;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
-use setpoint_haproxy::check::{Checks, check};
+use setpoint_haproxy::check::{Checks, check, covered, undescribed};
 use setpoint_haproxy::keywords::ASKED;
-use setpoint_haproxy::model::Version;
+use setpoint_haproxy::model::{Context as ModelContext, Version};
 use setpoint_haproxy::text::{Document, Severity};
 
 use verdicts::{Verdict, Verdicts};
@@ -47,9 +50,13 @@ struct Count {
     refused: usize,
     /// `check` finds an error in these, too.
     found: usize,
+    /// HAProxy refuses them for what is written in them, or for a variable that is not set or a feature that it is built without.
+    refused_here: usize,
+    /// `check` finds an error in these, too.
+    found_here: usize,
     /// HAProxy accepts them, and `check` finds an error.
     false_errors: usize,
-    /// HAProxy refuses them only for what this machine lacks: files, users, names of hosts.
+    /// HAProxy refuses them only for what this machine lacks: files, users, names of hosts, variables, features of its build.
     machine: usize,
 }
 
@@ -60,6 +67,8 @@ struct Report {
     lines: Count,
     /// The alerts of whole files that name a line.
     alerts: Count,
+    /// Of the lines of files that HAProxy accepts, how many there are and how many the table describes.
+    covered: Covered,
     /// How often each kind of message was found and missed.
     kinds: BTreeMap<String, (usize, usize)>,
 }
@@ -136,6 +145,46 @@ fn surrounded(single: &SingleLine) -> String {
     )
 }
 
+/// The lines in which HAProxy expands a variable, counted from 1.
+fn lines_with_variables(document: &Document) -> BTreeSet<u32> {
+    let mut found = BTreeSet::new();
+    let mut first = 1;
+    for section in document.sections() {
+        let lines = section.all_lines().filter(|line| line.words().any(|word| word.variable));
+        found.extend(lines.map(|line| first + line.number()));
+        first += section.line_count();
+    }
+    found
+}
+
+/// How many lines the table describes.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Covered {
+    lines: usize,
+    described: usize,
+}
+
+impl Covered {
+    fn add(&mut self, document: &Document, version: Version, name: &str, show: bool) {
+        let cx = ModelContext::new(version);
+        for section in covered(document, &cx).values() {
+            self.lines += section.lines;
+            self.described += section.described;
+        }
+        if show {
+            let text = document.print();
+            let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+            for number in undescribed(document, &cx) {
+                let line = lines.get(number as usize - 1).copied().unwrap_or_default();
+                println!(
+                    "not described, {version}: {name}:{number}: {}",
+                    String::from_utf8_lossy(line).trim()
+                );
+            }
+        }
+    }
+}
+
 impl Report {
     fn add(&mut self, subject: &Subject, verdict: &Verdict, version: Version, show: bool) {
         let document = Document::parse(&subject.text);
@@ -143,7 +192,17 @@ impl Report {
         let mut errors = check(&document, &checks);
         errors.retain(|found| found.severity == Severity::Error);
         let count = if subject.is_line { &mut self.lines } else { &mut self.files };
-        let alerts = verdict.of_text();
+        if verdict.of_text_and_build().next().is_some() && !verdict.accepted {
+            count.refused_here += 1;
+            count.found_here += usize::from(!errors.is_empty());
+        }
+        // What a variable stands for is the machine's to say.
+        let variable_lines = lines_with_variables(&document);
+        let mut alerts = verdict.of_text();
+        alerts.retain(|alert| !alert.line.is_some_and(|line| variable_lines.contains(&line)));
+        if verdict.accepted && !subject.is_line {
+            self.covered.add(&document, version, &subject.name, show);
+        }
         match (verdict.accepted, errors.first()) {
             (true, None) => count.accepted += 1,
             (true, Some(error)) => {
@@ -200,6 +259,12 @@ impl Report {
             }
             println!("{line}");
         }
+        let Covered { lines, described } = self.covered;
+        let covered = serde_json::json!({
+            "conformance": "check", "version": version.as_str(), "what": "lines of accepted files",
+            "lines": lines, "described": described,
+        });
+        println!("{covered}");
         for (kind, (found, missed)) in &self.kinds {
             let line = serde_json::json!({
                 "conformance": "check",
@@ -214,20 +279,32 @@ impl Report {
 
     fn print(&self, version: Version) {
         println!(
-            "{:<8} {:<16} {:>9} {:>8} {:>7} {:>7} {:>8} {:>13} {:>8}",
-            "version", "what", "accepted", "refused", "found", "missed", "rate", "false errors", "machine"
+            "{:<8} {:<16} {:>9} {:>8} {:>7} {:>7} {:>8} {:>8} {:>13} {:>8}",
+            "version",
+            "what",
+            "accepted",
+            "refused",
+            "found",
+            "missed",
+            "rate",
+            "here",
+            "false errors",
+            "machine"
         );
         for (what, count) in self.counts() {
-            let Count { accepted, refused, found, false_errors, machine } = count;
+            let Count { accepted, refused, found, refused_here, found_here, false_errors, machine } = count;
             let missed = refused - found;
-            let rate = (found * 1000)
-                .checked_div(refused)
-                .map_or_else(|| "–".to_owned(), |rate| format!("{}.{} %", rate / 10, rate % 10));
+            let (rate, here) = (rate(found, refused), rate(found_here, refused_here));
             println!(
-                "{:<8} {what:<16} {accepted:>9} {refused:>8} {found:>7} {missed:>7} {rate:>8} {false_errors:>13} {machine:>8}",
+                "{:<8} {what:<16} {accepted:>9} {refused:>8} {found:>7} {missed:>7} {rate:>8} {here:>8} {false_errors:>13} {machine:>8}",
                 version.as_str()
             );
         }
+        let Covered { lines, described } = self.covered;
+        println!(
+            "{:<8} {described} of {lines} lines of accepted files are described by the table",
+            version.as_str()
+        );
         let mut kinds: Vec<_> = self.kinds.iter().filter(|(_, (_, missed))| *missed > 0).collect();
         kinds.sort_by_key(|(_, (_, missed))| std::cmp::Reverse(*missed));
         println!("\n{:>7} {:>7}  what HAProxy says", "found", "missed");
@@ -236,6 +313,12 @@ impl Report {
         }
         println!();
     }
+}
+
+/// A part of some, in percent.
+fn rate(part: usize, whole: usize) -> String {
+    let rate = (part * 1000).checked_div(whole);
+    rate.map_or_else(|| "–".to_owned(), |rate| format!("{}.{} %", rate / 10, rate % 10))
 }
 
 #[cfg(test)]
@@ -269,8 +352,18 @@ mod tests {
         );
         report.add(&subject("backend b\n  balanec x\n"), &accepted, Version::V3_4, false);
         report.add(&subject("backend b\n"), &refused(1, "unable to load 'x'"), Version::V3_4, false);
-        let Count { accepted, refused, found, false_errors, machine } = report.files;
-        assert_eq!((accepted, refused, found, false_errors, machine), (1, 2, 1, 1, 1));
+        report.add(
+            &subject("backend b\n  log \"$A\"\n"),
+            &refused(2, "argument 2 is empty"),
+            Version::V3_4,
+            false,
+        );
+        let Count { accepted, refused, found, refused_here, found_here, false_errors, machine } =
+            report.files;
+        assert_eq!((accepted, refused, found, false_errors, machine), (1, 2, 1, 1, 2));
+        // The variable that is not set counts here.
+        assert_eq!((refused_here, found_here), (3, 1));
+        assert_eq!((report.covered.lines, report.covered.described), (1, 0));
         assert_eq!((report.alerts.refused, report.alerts.found), (2, 1));
         assert_eq!(report.kinds.get("no '…' thing"), Some(&(0, 1)));
     }

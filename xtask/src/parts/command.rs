@@ -139,8 +139,8 @@ mod tests {
     fn a_command_that_takes_too_long_is_ended() {
         let started = Instant::now();
         let limit = Duration::from_millis(600);
-        let problem = run("testing", &mut shell("exec sleep 60"), limit, |_| {}).unwrap_err();
+        let problem = run("testing", &mut shell("exec sleep 900"), limit, |_| {}).unwrap_err();
         assert!(problem.why.contains("took longer"), "{}", problem.why);
-        assert!(started.elapsed() < Duration::from_secs(30));
+        assert!(started.elapsed() < Duration::from_mins(5));
     }
 }

@@ -311,7 +311,7 @@ mod tests {
         tally
     }
 
-    const LONG: Duration = Duration::from_mins(1);
+    const LONG: Duration = Duration::from_mins(5);
 
     #[test]
     fn a_binary_that_hangs_is_ended_with_all_it_started_and_its_unfinished_tests_are_named() {
@@ -326,7 +326,7 @@ mod tests {
         "#;
         let started = Instant::now();
         let (output, success) = run(script, Duration::from_secs(8));
-        assert!(started.elapsed() < Duration::from_mins(1));
+        assert!(started.elapsed() < Duration::from_mins(5));
         assert!(!success);
         assert!(output.contains("/bin/sh ran longer than 8.0 s and was ended"), "{output}");
         let tally = tally(&output);
@@ -340,7 +340,7 @@ mod tests {
             !stat.is_empty() && !stat.contains(") Z ")
         };
         while there() {
-            assert!(started.elapsed() < Duration::from_mins(1), "what it started is still there");
+            assert!(started.elapsed() < Duration::from_mins(5), "what it started is still there");
             std::thread::sleep(TICK);
         }
     }
@@ -366,9 +366,9 @@ mod tests {
     #[test]
     fn what_a_binary_leaves_behind_is_not_waited_for() {
         let started = Instant::now();
-        let (output, success) = run("sleep 20 2>&- & echo done", LONG);
+        let (output, success) = run("sleep 120 2>&- & echo done", LONG);
         assert_eq!((output.as_str(), success), ("done\n", true));
-        assert!(started.elapsed() < Duration::from_secs(15));
+        assert!(started.elapsed() < Duration::from_secs(100));
     }
 
     #[test]

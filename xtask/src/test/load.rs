@@ -61,7 +61,7 @@ mod tests {
         drop(load);
         let started = Instant::now();
         while alive(group) > 0 {
-            assert!(started.elapsed() < Duration::from_secs(20), "they are still there");
+            assert!(started.elapsed() < Duration::from_mins(5), "they are still there");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

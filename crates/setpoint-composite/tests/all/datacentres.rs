@@ -1,7 +1,6 @@
 //! Two data centres, joined over the wide area as far as one machine has any.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::json;
@@ -11,7 +10,7 @@ use setpoint_testutils::{Acl, Consul, Port, need, wait};
 
 use crate::watching::{Watching, fast};
 
-const LIMIT: Duration = Duration::from_mins(2);
+use setpoint_testutils::wait::LIMIT;
 
 #[tokio::test]
 async fn another_data_centre_is_read_written_and_watched_through_the_own_one() {

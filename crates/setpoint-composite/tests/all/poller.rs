@@ -116,7 +116,8 @@ async fn cancelling_aborts_the_request_and_nothing_comes_after_it() {
     }
     assert_eq!(watching.end().await, None);
     let aborted = async || fake.requests()[0].aborted.then_some(());
-    setpoint_testutils::wait::until("the connection is closed", Duration::from_secs(10), aborted).await;
+    setpoint_testutils::wait::until("the connection is closed", setpoint_testutils::wait::LIMIT, aborted)
+        .await;
     assert_eq!(fake.requests().len(), 1);
 }
 
@@ -139,7 +140,10 @@ async fn a_watch_ends_when_nobody_takes_snapshots_any_more() {
     let task =
         tokio::spawn(watch::watch(client(fake.url()), PREFIX.to_owned(), fast(), sink, cancel, observer));
     drop(snapshots);
-    tokio::time::timeout(Duration::from_secs(20), task).await.expect("it ends").expect("without a panic");
+    tokio::time::timeout(setpoint_testutils::wait::LIMIT, task)
+        .await
+        .expect("it ends")
+        .expect("without a panic");
 }
 
 #[tokio::test]

@@ -11,8 +11,7 @@ use setpoint_testutils::wait;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// How long anything may take that must happen.
-const LIMIT: Duration = Duration::from_mins(2);
+use setpoint_testutils::wait::LIMIT;
 
 pub(crate) fn fast() -> Settings {
     Settings {

@@ -2,9 +2,9 @@
 
 use serde_json::{Value as Json, json};
 use setpoint_instance::cli::Request as CliRequest;
-use setpoint_instance::runtime::Worker;
+use setpoint_instance::runtime::{ListEntry, ListKind, LoadedList, Worker};
 
-use super::maps::{listed, value_of};
+use super::maps::value_of;
 use super::{asked, lines, missing, told};
 use crate::Api;
 use crate::answer::{Answer, Problem};
@@ -13,8 +13,9 @@ use crate::table::Verb;
 
 impl Api {
     pub(super) async fn runtime_acl(&self, verb: Verb, id: &str) -> Result<Answer, Problem> {
-        let answer = asked(&self.instance.worker(), &CliRequest::new("show acl"), |_| 500).await?;
-        let shown = listed(&answer).into_iter().map(|(id, file, description)| {
+        let lists = self.instance.worker().lists(ListKind::Acl).await;
+        let lists = lists.map_err(|why| Problem::new(500, why.to_string()))?.into_iter();
+        let shown = lists.map(|LoadedList { id, file, description }| {
             // One that has no file is called after what it matches: `acl 'src' file …`.
             let word = description.split('\'').nth(1).unwrap_or_default().to_owned();
             let name = if file.is_empty() { word } else { file };
@@ -90,20 +91,10 @@ impl Api {
             .iter()
             .map(|entry| value_of(entry).ok_or_else(|| Problem::new(400, "an entry needs a value")));
         let values = values.collect::<Result<Vec<_>, _>>()?;
-        let answer = told(worker, &CliRequest::new("prepare acl").word(identifier)?, |_| 400).await?;
-        let version: String =
-            answer.chars().skip_while(|letter| !letter.is_ascii_digit() || answer.starts_with('[')).collect();
-        let version = answer
-            .rsplit(|letter: char| !letter.is_ascii_digit())
-            .find(|word| !word.is_empty())
-            .unwrap_or(&version);
-        for value in &values {
-            let command =
-                CliRequest::new("add acl").word(&format!("@{version}"))?.word(identifier)?.word(value)?;
-            told(worker, &command, |_| 400).await?;
-        }
-        let command = CliRequest::new("commit acl").word(&format!("@{version}"))?.word(identifier)?;
-        told(worker, &command, |_| 400).await?;
+        let values = values.into_iter().map(|value| ListEntry { key: value.to_owned(), value: None });
+        let values: Vec<ListEntry> = values.collect();
+        let replaced = worker.replace_entries(ListKind::Acl, identifier, &values).await;
+        replaced.map_err(|why| Problem::new(400, why.to_string()))?;
         Ok(Answer::json(201, body))
     }
 

@@ -145,8 +145,9 @@ impl Api {
         let (kind, name, parent) = (wanted("type"), wanted("name"), wanted("parent"));
         let mut stats = Vec::new();
         for row in table.rows() {
-            let held =
-                |name: &str| row.iter().find(|(column, _)| *column == name).map_or("", |(_, value)| *value);
+            let held = |name: &str| {
+                row.iter().find(|(column, _)| *column == name).map_or("", |(_, value)| value.as_ref())
+            };
             let of = match held("type") {
                 "0" => "frontend",
                 "1" => "backend",

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use setpoint_instance::cli::Request as CliRequest;
-use setpoint_instance::runtime::Worker;
+use setpoint_instance::runtime::{ListKind, LoadedList, Worker};
 
 use super::{asked, lines, text, told};
 use crate::Api;
@@ -38,20 +38,22 @@ impl Api {
             Verb::List => {
                 let all = request.flag("include_unmanaged")?;
                 let folder = self.storage.folder(Stored::Map).path();
-                let maps = maps(&worker).await.map_err(|problem| Problem { status: 404, ..problem })?;
-                let shown = maps.iter().filter(|(_, file, _)| {
+                let maps =
+                    worker.lists(ListKind::Map).await.map_err(|why| Problem::new(404, why.to_string()))?;
+                let shown = maps.iter().filter(|LoadedList { file, .. }| {
                     all && !file.is_empty() || Path::new(file).parent() == Some(folder)
                 });
-                let shown = shown.map(|(id, file, description)| {
+                let shown = shown.map(|LoadedList { id, file, description }| {
                     let name = file.rsplit('/').next().unwrap_or_default();
                     json!({ "id": id, "file": file, "description": description, "storage_name": name })
                 });
                 Ok(Answer::json(200, shown.collect()))
             }
             Verb::Get => {
-                let maps = maps(&worker).await?;
-                let found = maps.iter().find(|(_, held, _)| *held == file);
-                let (id, file, description) =
+                let maps =
+                    worker.lists(ListKind::Map).await.map_err(|why| Problem::new(404, why.to_string()))?;
+                let found = maps.iter().find(|list| list.file == file);
+                let LoadedList { id, file, description } =
                     found.ok_or_else(|| Problem::new(404, format!("{file} not found")))?;
                 Ok(Answer::json(200, json!({ "id": id, "file": file, "description": description })))
             }
@@ -75,6 +77,7 @@ impl Api {
                     let (Some(key), Some(value)) = (key, value) else {
                         return Err(Problem::new(400, "an entry needs a key and a value"));
                     };
+                    is_a_key(key)?;
                     let command = CliRequest::new("add map").word(&file)?.word(key)?.word(value)?;
                     told(&worker, &command, |_| 400).await?;
                 }
@@ -121,6 +124,7 @@ impl Api {
                 let Some(value) = text(&body, "value") else {
                     return Err(Problem::new(400, "an entry needs a value"));
                 };
+                is_a_key(key)?;
                 if entries(&worker, &file).await?.iter().any(|entry| entry.key == key) {
                     return Err(Problem::new(409, format!("{key} already exists")));
                 }
@@ -161,18 +165,12 @@ impl Api {
     }
 }
 
-/// Maps or ACLs of an answer: `id (file) description`.
-pub(super) fn listed(answer: &str) -> Vec<(String, String, String)> {
-    let rows = lines(answer).filter_map(|line| {
-        let (id, rest) = line.split_once(' ')?;
-        let (file, description) = rest.strip_prefix('(')?.split_once(") ")?;
-        Some((id.to_owned(), file.to_owned(), description.to_owned()))
-    });
-    rows.collect()
-}
-
-async fn maps(worker: &Worker) -> Result<Vec<(String, String, String)>, Problem> {
-    Ok(listed(&asked(worker, &CliRequest::new("show map"), |_| 404).await?))
+/// Refuses what would be another key, or none, in the file of a map.
+fn is_a_key(key: &str) -> Result<(), Problem> {
+    if key.contains(char::is_whitespace) || key.starts_with('#') {
+        return Err(Problem::new(400, "the key of a map has no blanks, and does not begin with `#`"));
+    }
+    Ok(())
 }
 
 async fn entries(worker: &Worker, file: &str) -> Result<Vec<Entry>, Problem> {

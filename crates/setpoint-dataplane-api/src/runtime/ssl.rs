@@ -7,9 +7,10 @@ use setpoint_instance::runtime::{Told, Worker};
 use super::{asked, lines, told};
 use crate::Api;
 use crate::answer::{Answer, Problem};
+use crate::crt_list::{entry, line_of};
 use crate::multipart::upload;
 use crate::request::Request;
-use crate::storage::{entry, line_of, without_empty_lines};
+use crate::storage::without_empty_lines;
 use crate::table::{Running, Verb};
 
 /// What HAProxy calls a kind of file in its commands: to show, to make, to set, to commit, to abort, to delete.

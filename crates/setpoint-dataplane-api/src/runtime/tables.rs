@@ -12,6 +12,14 @@ use crate::answer::{Answer, Problem};
 use crate::request::Request;
 use crate::table::Verb;
 
+/// What HAProxy says of a table that it has not.
+const NO_TABLE: &str = "No such table";
+
+/// The status for what HAProxy says against a command: whoever sent it can do something about it.
+fn refusal(why: &str) -> u16 {
+    if why.contains(NO_TABLE) { 404 } else { 400 }
+}
+
 /// What a table stores, out of `gpc0,http_req_rate(10s)`.
 fn fields(store: &str) -> Vec<Json> {
     let fields = store.split(',').filter(|field| !field.is_empty()).map(|field| {
@@ -42,7 +50,7 @@ impl Api {
     /// What the configuration says that a table stores.
     fn stored(&self, table: &str) -> Vec<Json> {
         let store = self.instance.read(|configuration| {
-            [SectionKind::Backend, SectionKind::Frontend].into_iter().find_map(|kind| {
+            [SectionKind::Backend, SectionKind::Frontend, SectionKind::Listen].into_iter().find_map(|kind| {
                 let key = SectionKey::named(kind, table);
                 let model = configuration.editor(&key).section(&key).ok()?;
                 model.object.as_ref()?.get("stick_table.store").and_then(Value::as_str).map(str::to_owned)
@@ -97,7 +105,7 @@ impl Api {
                 let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 command = command.word(&format!("data.{name}"))?.word(&value)?;
             }
-            told(&worker, &command, |_| 500).await?;
+            told(&worker, &command, refusal).await?;
             return Ok(Answer::empty(204));
         }
         let mut command = CliRequest::new("show table").word(table)?;
@@ -111,9 +119,9 @@ impl Api {
                 }
             }
         }
-        let answer = asked(&worker, &command, |_| 500).await?;
-        if answer.contains("No such table") {
-            return Err(Problem::new(500, answer.trim().to_owned()));
+        let answer = asked(&worker, &command, refusal).await?;
+        if answer.contains(NO_TABLE) {
+            return Err(Problem::new(404, format!("Stick table {table} not found")));
         }
         let skipped = request.number("offset")?.and_then(|offset| usize::try_from(offset).ok()).unwrap_or(0);
         let count =

@@ -1,16 +1,13 @@
 //! What happens is told to whoever listens.
 
-use std::time::Duration;
-
 use serde_json::json;
-use setpoint_dataplane_api::Dialect;
 use setpoint_testutils::need;
 
-use crate::world::{Plan, World};
+use crate::world::{Plan, WITHIN, World};
 
 #[tokio::test]
 async fn commits_and_reloads_are_told_as_they_happen() {
-    let plan = Plan { dialect: Dialect::default(), checks: true, delay: Duration::from_millis(10) };
+    let plan = Plan::default();
     let world = need!(
         World::start(&plan, |_, ports| format!(
             "defaults\n  mode http\n  timeout connect 5s\n  timeout client 5s\n  timeout server 5s\nfrontend f\n  bind {}\n",
@@ -33,8 +30,7 @@ async fn commits_and_reloads_are_told_as_they_happen() {
     assert_eq!(created.send().await.unwrap().status().as_u16(), 202);
     let mut said = String::new();
     while !(said.contains("event: commit") && said.contains("event: reload")) {
-        let chunk =
-            tokio::time::timeout(Duration::from_mins(1), stream.chunk()).await.unwrap().unwrap().unwrap();
+        let chunk = tokio::time::timeout(WITHIN, stream.chunk()).await.unwrap().unwrap().unwrap();
         said.push_str(&String::from_utf8_lossy(&chunk));
     }
     assert!(said.contains("\"version\":2") && said.contains("+ backend b"), "{said}");

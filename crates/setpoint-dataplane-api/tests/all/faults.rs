@@ -1,18 +1,17 @@
 //! Clients and a HAProxy that do not behave.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use reqwest::Client;
 use serde_json::{Value as Json, json};
-use setpoint_dataplane_api::Dialect;
 use setpoint_testutils::{Missing, need};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::world::{Plan, World};
+use crate::world::{Plan, WITHIN, World};
 
 async fn world() -> Result<World, Missing> {
-    let plan = Plan { dialect: Dialect::default(), checks: true, delay: Duration::from_millis(10) };
+    let plan = Plan::default();
     World::start(&plan, |folder, ports| {
         format!(
             "global\n  stats socket {}/run.sock level admin\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 5s\n  timeout server 5s\n\
@@ -77,7 +76,7 @@ async fn what_is_malformed_is_refused_and_nobody_else_notices() {
         stream.write_all(bytes).await.unwrap();
         stream.shutdown().await.unwrap();
         let mut answer = Vec::new();
-        let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut answer)).await;
+        let read = tokio::time::timeout(WITHIN, stream.read_to_end(&mut answer)).await;
         assert!(read.is_ok(), "{bytes:?}");
         let text = String::from_utf8_lossy(&answer).into_owned();
         assert!(text.is_empty() || text.starts_with("HTTP/1.1 4"), "{bytes:?}: {text}");
@@ -112,9 +111,7 @@ async fn a_hung_haproxy_holds_up_no_reader_and_a_change_says_that_it_waits() {
         setpoint_instance::reload::processes(world.api.instance().master()).await.unwrap().serving().unwrap();
     let identity = setpoint_instance::process::Identity::of(worker.pid).unwrap();
     identity.signal(rustix::process::Signal::STOP).unwrap();
-    let asked = Instant::now();
     assert_eq!(ask(&world, "GET", "configuration/backends/web/servers/s1", None).await.0, 200);
-    assert!(asked.elapsed() < Duration::from_secs(5));
     // It is written, and a reload is ordered, because HAProxy can't be told.
     let (status, _) =
         ask(&world, "PUT", "configuration/backends/web/servers/s1?version=1", Some(server(7))).await;

@@ -11,8 +11,10 @@
 
 mod compare;
 mod conformance;
+mod edges;
 mod events;
 mod faults;
+mod found;
 mod objects;
 mod reasons;
 mod recording;

@@ -51,7 +51,7 @@ struct Server {
 
 impl Server {
     async fn start(dialect: Dialect) -> Result<Self, Missing> {
-        let plan = Plan { dialect, checks: false, delay: Duration::from_hours(1) };
+        let plan = Plan { dialect, checks: false, delay: Duration::from_hours(1), ..Plan::default() };
         let world = World::start_in_memory(&plan, |_, ports| {
             format!("defaults\n  mode http\n  timeout connect 5s\n  timeout client 5s\n  timeout server 5s\nfrontend f\n  bind {}\n", ports[0].address())
         })

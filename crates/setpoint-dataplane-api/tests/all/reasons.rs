@@ -45,6 +45,17 @@ pub(crate) const REASONS: &[Reason] = &[
         },
     },
     Reason {
+        name: "entries of a map or an ACL that is loaded are told, without a reload",
+        explains: |exchange, ours, differences| {
+            let is_file =
+                exchange.path.contains("/storage/maps/") || exchange.path.contains("/storage/general/");
+            is_file
+                && exchange.method == "PUT"
+                && differences == [Difference::Status(202, 204)]
+                && !ours.headers.contains_key("reload-id")
+        },
+    },
+    Reason {
         name: "a pushed text is stored as it was sent",
         explains: |exchange, _, differences| exchange.case.starts_with("raw.push.") && only_body(differences),
     },
@@ -55,6 +66,22 @@ pub(crate) const REASONS: &[Reason] = &[
             "file-changed.backend" | "file-changed.backend.after-write" => {
                 differences == [Difference::Status(404, 200)] && ours.body.contains("behind")
             }
+            _ => false,
+        },
+    },
+    Reason {
+        name: "the list of endpoints is there, as the specification says",
+        explains: |exchange, ours, differences| {
+            exchange.case == "root"
+                && differences == [Difference::Status(404, 200)]
+                && ours.body.contains("/services")
+        },
+    },
+    Reason {
+        name: "a table that is not there, or a value that it does not store, is the client's mistake",
+        explains: |exchange, _, differences| match exchange.case.as_str() {
+            "runtime.stick_table.entries.missing" => differences == [Difference::Status(500, 404)],
+            "runtime.stick_table.entry.set.bad-type" => differences == [Difference::Status(500, 400)],
             _ => false,
         },
     },
@@ -129,7 +156,7 @@ pub(crate) const REASONS: &[Reason] = &[
         explains: |exchange, ours, differences| {
             exchange.case == "haproxy-down.reloads"
                 && only_body(differences)
-                && ours.body.contains("can't connect")
+                && ours.body.contains("HAProxy does not run")
         },
     },
     Reason {

@@ -11,7 +11,7 @@ use setpoint_dataplane_api::Dialect;
 use setpoint_testutils::Missing;
 
 use crate::recording::Exchange;
-use crate::world::{Plan, World, certificate};
+use crate::world::{Plan, WITHIN, World, certificate};
 
 /// What our server answered.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl Replay {
     pub(crate) async fn start(dialect: Dialect, exchanges: &[Exchange]) -> Result<Self, Missing> {
         let raw = exchanges.iter().find(|exchange| exchange.case == "raw.get").unwrap();
         let text = raw.answer.body.clone().unwrap();
-        let plan = Plan { dialect, checks: true, delay: Duration::from_millis(100) };
+        let plan = Plan { dialect, delay: Duration::from_millis(100), ..Plan::default() };
         let world = World::start(&plan, |folder, ports| {
             let text = text.replace("$D", &folder.display().to_string());
             ports.iter().enumerate().fold(text, |text, (number, port)| {
@@ -102,7 +102,7 @@ impl Replay {
         if case == "runtime.servers.after-create" {
             // Its first check fails.
             let worker = self.world.api.instance().worker();
-            setpoint_testutils::wait::until("the check of s4", Duration::from_mins(1), async || {
+            setpoint_testutils::wait::until("the check of s4", WITHIN, async || {
                 let servers = worker.servers(Some("be")).await.ok()??;
                 servers
                     .iter()

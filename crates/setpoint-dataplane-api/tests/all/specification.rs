@@ -23,7 +23,7 @@ fn specified(dialect: Dialect) -> BTreeSet<(String, String)> {
 #[tokio::test]
 async fn every_operation_of_the_specifications_is_routed_and_none_beyond_but_our_own() {
     for dialect in Dialect::ALL {
-        let plan = Plan { dialect, checks: true, delay: Duration::from_millis(100) };
+        let plan = Plan { dialect, delay: Duration::from_millis(100), ..Plan::default() };
         let world = need!(
             World::start(&plan, |_, ports| format!(
                 "defaults\n  mode http\n  timeout connect 5s\n  timeout client 5s\n  timeout server 5s\nfrontend f\n  bind {}\n",

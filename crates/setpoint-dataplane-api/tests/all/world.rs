@@ -6,18 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcgen::{CertificateParams, DnType, KeyPair, SerialNumber};
-use setpoint_dataplane_api::{Api, Dialect, Options, Storage, Users};
+use setpoint_dataplane_api::{Address, Api, Dialect, Listener, Options, Storage, Users};
 use setpoint_haproxy::model::Context;
 use setpoint_haproxy::text::Document;
 use setpoint_instance::instance::{Instance, Settings};
 use setpoint_instance::process::{Launch, Launched};
 use setpoint_testutils::{Missing, Port, Version, Workdir};
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// How long HAProxy may take on a machine that is busy.
-pub(crate) const WITHIN: Duration = Duration::from_mins(2);
+pub(crate) use setpoint_testutils::wait::LIMIT as WITHIN;
 
 /// A certificate and its key in one file, of a made-up owner.
 pub(crate) fn certificate(letter: char) -> String {
@@ -57,6 +55,18 @@ pub(crate) struct Plan {
     /// Whether HAProxy is asked before something is written.
     pub(crate) checks: bool,
     pub(crate) delay: Duration,
+    pub(crate) options: Options,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            dialect: Dialect::default(),
+            checks: true,
+            delay: Duration::from_millis(10),
+            options: Options::default(),
+        }
+    }
 }
 
 impl World {
@@ -104,8 +114,9 @@ impl World {
         };
         let haproxy = launch.start().await.unwrap();
         let api = Arc::new(open(plan, &program, &file, version));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let address = Address::Tcp("127.0.0.1:0".parse().unwrap());
+        let listener = Listener::bind(address).await.unwrap();
+        let url = listener.url().trim_end_matches("/v3").to_owned();
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn({
             let api = Arc::clone(&api);
@@ -113,7 +124,7 @@ impl World {
                 let stopped = async move {
                     let _ = stopped.await;
                 };
-                setpoint_dataplane_api::serve(listener, api, stopped).await.unwrap();
+                setpoint_dataplane_api::serve(vec![listener], api, stopped).await;
             }
         });
         let running = tokio::spawn({
@@ -161,5 +172,5 @@ fn open(plan: &Plan, program: &Path, file: &Path, version: Version) -> Api {
     let users = Document::parse(b"userlist controller\n  user admin insecure-password adminpwd\n");
     let users = Users::of(&users, Some("controller")).unwrap();
     let storage = Storage::new(folder.join("maps"), folder.join("ssl"), folder.join("general"));
-    Api::new(instance, plan.dialect, users, storage, Options::default())
+    Api::new(instance, plan.dialect, users, storage, plan.options)
 }

@@ -17,7 +17,8 @@ use crate::program;
 
 const PROGRAM: &str = "usr/bin/setpoint";
 const PAGES: &str = "usr/share/man/man1";
-const UNITS: [&str; 2] = ["setpoint-composite.service", "setpoint-watch@.service"];
+const UNITS: [&str; 3] =
+    ["setpoint-composite.service", "setpoint-haproxy.service", "setpoint-watch@.service"];
 const DOCUMENTS: &str = "usr/share/doc/setpoint";
 /// Where each shell looks for completions, and what only a file for this shell has.
 const COMPLETIONS: [(&str, &str, &str); 3] = [

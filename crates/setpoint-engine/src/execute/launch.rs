@@ -1,4 +1,4 @@
-//! How an operation is started: recorded, marked in flight, polled for the first time.
+//! How an operation is started: recorded, marked in progress, polled for the first time.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -9,10 +9,10 @@ use jiff::Timestamp;
 use rustc_hash::FxHashSet;
 use setpoint_graph::{ItemHandle, ItemRef, Kind, SlotId};
 
-use super::{Ended, Execution, StepOutcome};
+use super::{Execution, FinishedOperation, StepOutcome};
 use crate::configurator::{ConfiguratorHandle, Observed};
 use crate::journal::Record;
-use crate::op::{Known, OpCx, OpError, Operation};
+use crate::op::{OpCx, OpError, OpInputs, Operation};
 use crate::plan::{NONE, Outcome, StepKind, all_it_needs, slot};
 use crate::transition;
 
@@ -26,7 +26,7 @@ pub(super) struct Launch {
 }
 
 impl Execution<'_> {
-    /// Records the starts of a batch, marks them in flight, and polls each once.
+    /// Records the starts of a batch, marks them in progress, and polls each once.
     pub(super) async fn start(&mut self, batch: &mut Vec<u32>) {
         let now = self.run.clock.now();
         let mut launches = Vec::with_capacity(batch.len());
@@ -39,7 +39,7 @@ impl Execution<'_> {
         }
         if let Err(interruption) = self.flush().await {
             self.progress.interruption.get_or_insert(interruption);
-            self.stopped = true;
+            self.admit_at_most(super::Admission::Nothing);
             // What the journal does not know is not started.
             let unwritten = &mut self.current.shared_mut().unwritten;
             unwritten.retain(|record| !matches!(record, Record::Started { number, .. } if *number > before));
@@ -198,14 +198,14 @@ impl Execution<'_> {
             self.close(step, StepOutcome::Failed);
             return;
         };
-        let known = Known::default();
-        let cx = OpCx::new(item.reference().clone(), Some(operation), known, Arc::clone(self.run));
+        let inputs = OpInputs::default();
+        let cx = OpCx::new(item.reference().clone(), Some(operation), inputs, Arc::clone(self.run));
         self.note_start(step, operation, &item, new.as_ref(), now);
         self.mark(step, operation, &item, new, now);
-        self.settle(step, Ended { cx, started: now, outcome: Err(error), cancelled: None });
+        self.record_end(step, FinishedOperation { cx, started: now, outcome: Err(error), cancelled: None });
     }
 
-    /// Marks an operation as in flight, before it is first polled.
+    /// Marks an operation as in progress, before it is first polled.
     fn mark(
         &mut self,
         step: u32,
@@ -242,18 +242,23 @@ impl Execution<'_> {
     }
 
     /// What the operation of a step gets to know of its item.
-    fn known(&mut self, step: u32, returns: bool) -> Known {
+    fn inputs(&mut self, step: u32, returns: bool) -> OpInputs {
         let slot = slot(self.slots[step as usize]);
-        let Some(state) = self.current.state_at_mut(slot) else { return Known::default() };
-        Known { unfinished: None, memory: state.memory.share(), again: state.again, returns }
+        let Some(state) = self.current.state_at_mut(slot) else { return OpInputs::default() };
+        OpInputs {
+            unfinished: None,
+            metadata: state.metadata.share(),
+            again: state.reapply.is_needed(),
+            returns,
+        }
     }
 
     /// Polls an operation for the first time; most are over then.
     async fn launch(&mut self, launch: Launch, needs: Option<FxHashSet<ItemRef>>, now: Timestamp) {
         let Launch { step, operation, item, target, configurator } = launch;
         let returns = operation == Operation::Delete && target.is_some();
-        let known = self.known(step, returns);
-        let cx = OpCx::new(item.reference().clone(), Some(operation), known, Arc::clone(self.run));
+        let inputs = self.inputs(step, returns);
+        let cx = OpCx::new(item.reference().clone(), Some(operation), inputs, Arc::clone(self.run));
         let limit = self.engine.limit(&configurator, Some(operation), target.as_ref().unwrap_or(&item));
         let verify = self.engine.verifies();
         let op_cx = cx.clone();
@@ -273,7 +278,7 @@ impl Execution<'_> {
         let mut work = AssertUnwindSafe(operated).catch_unwind();
         if let std::task::Poll::Ready(outcome) = futures::poll!(&mut work) {
             let outcome = outcome.unwrap_or_else(|panic| Err(panicked(&*panic)));
-            self.settle(step, Ended { cx, started: now, outcome, cancelled: None });
+            self.record_end(step, FinishedOperation { cx, started: now, outcome, cancelled: None });
             return;
         }
         if self.plan.schedule.crosses && self.engine.concurrency() > 1 {
@@ -315,7 +320,7 @@ impl Execution<'_> {
                 }
             };
             let outcome = outcome.unwrap_or_else(|panic| Err(panicked(&*panic)));
-            (step, Ended { cx, started: now, outcome, cancelled })
+            (step, FinishedOperation { cx, started: now, outcome, cancelled })
         }));
     }
 }
@@ -345,7 +350,9 @@ pub(crate) async fn verify(
     match configurator.read(cx, wanted.clone()).await.map_err(unread)? {
         Observed::Unsupported => Ok(()),
         Observed::Present(found) if found == wanted => Ok(()),
-        Observed::Present(found) => Err(OpError::new(format!("after the operation it reads as {found}"))),
+        Observed::Present(found) => {
+            Err(OpError::new(format!("after the operation it is not as intended: {found}")))
+        }
         Observed::Absent => Err(OpError::new("after the operation it is not there")),
     }
 }

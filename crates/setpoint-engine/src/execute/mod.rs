@@ -1,12 +1,12 @@
 //! Execution: drives the steps of a plan inside the caller's task.
 //!
 //! ```text
-//!  ready steps ─▶ batch ─▶ journal ─▶ marked in flight ─▶ polled ─┬─▶ ended: graph, log, successors
-//!                                                                 ├─▶ still running: polled on
-//!                                                                 └─▶ background: kept in the graph
+//!  ready steps ─▶ batch ─▶ journal ─▶ marked in progress ─▶ polled ─┬─▶ ended: graph, log, successors
+//!                                                                   ├─▶ still running: polled on
+//!                                                                   └─▶ background: kept in the graph
 //! ```
 //!
-//! No task is spawned. State is marked in flight before an operation is first polled, so that the graph is
+//! No task is spawned. State is marked in progress before an operation is first polled, so that the graph is
 //! true at every await, also if the caller drops the run there.
 
 mod launch;
@@ -22,7 +22,7 @@ use setpoint_graph::{Graph, ItemRef, Kind, SlotId};
 
 use launch::Launch;
 pub(crate) use launch::{panicked, verify};
-use ready::Ready;
+use ready::ReadySteps;
 
 use crate::configurator::ConfiguratorHandle;
 use crate::engine::Engine;
@@ -36,7 +36,7 @@ use crate::transition;
 
 /// What a run has done so far.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct RunProgress {
     pub(crate) log: Vec<LogEntry>,
     /// Items that failed in this run: not tried again in it.
     pub(crate) failed: FxHashSet<ItemRef>,
@@ -51,7 +51,7 @@ pub(crate) struct Execution<'a> {
     intended: &'a Graph,
     plan: &'a Blueprint,
     run: &'a Arc<RunShared>,
-    progress: &'a mut Progress,
+    progress: &'a mut RunProgress,
     related: Related,
     /// How many steps each step waits for.
     waits: Vec<u32>,
@@ -59,8 +59,8 @@ pub(crate) struct Execution<'a> {
     outcomes: Vec<StepOutcome>,
     position: Vec<u32>,
     /// The steps that may start, by their position in the order.
-    ready: Ready,
-    running: FuturesUnordered<BoxFuture<'static, (u32, Ended)>>,
+    ready: ReadySteps,
+    running: FuturesUnordered<BoxFuture<'static, (u32, FinishedOperation)>>,
     /// What each running step's item needs, directly or not.
     needs: Vec<(u32, FxHashSet<ItemRef>)>,
     /// Steps that wait for a running one to which their item is related.
@@ -73,12 +73,21 @@ pub(crate) struct Execution<'a> {
     configurator: Option<(Kind, ConfiguratorHandle)>,
     /// What depends on something that failed, where there are modifications.
     behind_failed: Dependents,
+    /// What is still started.
+    admission: Admission,
+}
+
+/// Which steps of a plan are still started; each state lets through less than the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Admission {
+    /// All.
+    All,
     /// A modification failed: what was to stand on its new value may stand on nothing if more is deleted.
-    in_doubt: bool,
-    /// Nothing more is started.
-    stopped: bool,
-    /// Nothing more is started because the caller said so.
-    asked_to_stop: bool,
+    NoDeletions,
+    /// None: the journal can't be written, or steps are done one by one and one of them goes on in the background.
+    Nothing,
+    /// None: the caller said so.
+    Stopped,
 }
 
 /// Where a step stands.
@@ -96,7 +105,7 @@ pub(crate) enum StepOutcome {
     Held,
 }
 
-struct Ended {
+struct FinishedOperation {
     cx: OpCx,
     started: Timestamp,
     outcome: Result<(), OpError>,
@@ -110,7 +119,7 @@ impl<'a> Execution<'a> {
         intended: &'a Graph,
         plan: &'a Blueprint,
         run: &'a Arc<RunShared>,
-        progress: &'a mut Progress,
+        progress: &'a mut RunProgress,
     ) -> Self {
         let schedule = &plan.schedule;
         let mut position = vec![0; schedule.order.len()];
@@ -118,7 +127,7 @@ impl<'a> Execution<'a> {
             position[step as usize] = at;
         }
         let waits = schedule.waits.clone();
-        let mut ready = Ready::below(waits.len());
+        let mut ready = ReadySteps::below(waits.len());
         for (&position, _) in position.iter().zip(&waits).filter(|(_, waits)| **waits == 0) {
             ready.insert(position);
         }
@@ -150,9 +159,7 @@ impl<'a> Execution<'a> {
             postponed: Vec::new(),
             configurator: None,
             behind_failed,
-            in_doubt: false,
-            stopped: false,
-            asked_to_stop: false,
+            admission: Admission::All,
         }
     }
 
@@ -190,9 +197,8 @@ impl<'a> Execution<'a> {
 
     /// Takes ready steps until as many run as may; those that need no operation are done at once.
     fn fill(&mut self, batch: &mut Vec<u32>, limit: usize) {
-        if !self.stopped && (self.run.cancel.is_cancelled() || self.engine.drains()) {
-            self.stopped = true;
-            self.asked_to_stop = true;
+        if self.admission < Admission::Nothing && (self.run.cancel.is_cancelled() || self.engine.drains()) {
+            self.admission = Admission::Stopped;
             if self.run.cancel.is_cancelled() && !self.running.is_empty() {
                 self.progress.interruption.get_or_insert(Interruption::Cancelled);
             }
@@ -209,14 +215,14 @@ impl<'a> Execution<'a> {
                 continue;
             }
             // The next plan knows what failed, and says what may still go.
-            let held = self.stopped
-                || self.in_doubt && kind == StepKind::Delete
+            let held = self.admission >= Admission::Nothing
+                || self.admission == Admission::NoDeletions && kind == StepKind::Delete
                 || kind == StepKind::Modify && self.gains_what_failed(step)
-                || self.plan.subjects[subject as usize].held
+                || self.plan.subjects[subject as usize].is_held()
                 || !self.related.is_empty()
                     && self.reference(step).is_some_and(|item| self.related.to(item).is_some());
             if held {
-                if self.asked_to_stop {
+                if self.admission == Admission::Stopped {
                     // A run that had nothing left to start was not interrupted.
                     self.progress.interruption.get_or_insert(Interruption::Cancelled);
                 }
@@ -225,6 +231,11 @@ impl<'a> Execution<'a> {
                 batch.push(step);
             }
         }
+    }
+
+    /// Lets through no more than this from now on.
+    fn admit_at_most(&mut self, most: Admission) {
+        self.admission = self.admission.max(most);
     }
 
     /// Returns whether a step lets an item depend on more than before, and with that on something that failed.
@@ -281,12 +292,12 @@ impl<'a> Execution<'a> {
         let mut over = false;
         if must_wait && let Some((step, ended)) = self.running.next().await {
             over = true;
-            self.land(step, ended);
+            self.finish_step(step, ended);
         }
         // Whatever else is over already.
         while let Some(Some((step, ended))) = self.running.next().now_or_never() {
             over = true;
-            self.land(step, ended);
+            self.finish_step(step, ended);
         }
         if over || self.running.is_empty() {
             for launch in std::mem::take(&mut self.postponed) {
@@ -296,15 +307,15 @@ impl<'a> Execution<'a> {
         }
     }
 
-    fn land(&mut self, step: u32, ended: Ended) {
+    fn finish_step(&mut self, step: u32, ended: FinishedOperation) {
         self.needs.retain(|(other, _)| *other != step);
-        self.settle(step, ended);
+        self.record_end(step, ended);
     }
 
     /// Records the end of an operation, or that it goes on in the background.
-    fn settle(&mut self, step: u32, ended: Ended) {
+    fn record_end(&mut self, step: u32, ended: FinishedOperation) {
         let now = self.run.clock.now();
-        let Ended { cx, started, mut outcome, cancelled } = ended;
+        let FinishedOperation { cx, started, mut outcome, cancelled } = ended;
         let slot = self.slots[step as usize];
         if slot == NONE {
             self.close(step, StepOutcome::Failed);
@@ -329,7 +340,9 @@ impl<'a> Execution<'a> {
                 }
                 self.log(slot, operation, started, None, cancelled, None);
                 self.related.add(self.current, self.intended, &item);
-                self.stopped |= self.plan.schedule.serial;
+                if self.plan.schedule.serial {
+                    self.admit_at_most(Admission::Nothing);
+                }
                 self.close(step, StepOutcome::Background);
                 return;
             }
@@ -345,7 +358,9 @@ impl<'a> Execution<'a> {
         if outcome.is_ok() {
             self.close(step, StepOutcome::Done);
         } else {
-            self.in_doubt |= operation == Operation::Modify && self.plan.schedule.crosses;
+            if operation == Operation::Modify && self.plan.schedule.crosses {
+                self.admit_at_most(Admission::NoDeletions);
+            }
             if self.plan.schedule.crosses {
                 self.behind_failed.add(self.current, self.intended, cx.item());
             }
@@ -397,21 +412,26 @@ pub(crate) fn log_entry(
     error: Option<OpError>,
 ) -> Option<LogEntry> {
     let state = current.state_at(slot);
-    let flight = state.and_then(|state| state.flight.as_ref());
+    let unfinished = state.and_then(|state| state.unfinished.as_ref());
     // For a modification the new value is what the operation is about.
-    let target = flight.and_then(|flight| flight.target.as_ref()).filter(|_| operation == Operation::Modify);
+    let target = unfinished
+        .and_then(|unfinished| unfinished.target.as_ref())
+        .filter(|_| operation == Operation::Modify);
     let item = target.or_else(|| current.item_at(slot))?.clone();
-    let ownership = state.map(|state| state.memory.ownership()).unwrap_or_default();
+    let ownership = state.map(|state| state.metadata.ownership()).unwrap_or_default();
     let anew = match operation {
-        Operation::Delete => flight.is_some_and(|flight| flight.target.is_some()),
-        Operation::Create => state.is_some_and(|state| state.again),
+        Operation::Delete => unfinished.is_some_and(|unfinished| unfinished.target.is_some()),
+        Operation::Create => state.is_some_and(|state| state.reapply.is_needed()),
         Operation::Modify => false,
     };
-    let mut entry = LogEntry::new(item, operation, ownership, start, end).anew(anew);
-    let previous = state.and_then(|state| state.trouble.as_ref()).map(|trouble| trouble.error.clone());
+    // What was taken over before, and is gone since, is created.
+    let was_lost = state.is_some_and(|state| state.drift.is_some());
+    let adopts = operation == Operation::Create && ownership.is_adopted() && !anew && !was_lost;
+    let mut entry = LogEntry::new(item, operation, ownership, start, end).anew(anew).adopts(adopts);
+    let previous = state.and_then(|state| state.last_failure.as_ref()).map(|failure| failure.error.clone());
     if cancelled.is_some() || error.is_some() || previous.is_some() {
-        let trouble = entry.trouble_mut();
-        (trouble.cancelled, trouble.error, trouble.previous_error) = (cancelled, error, previous);
+        let details = entry.details_mut();
+        (details.cancelled, details.error, details.previous_error) = (cancelled, error, previous);
     }
     Some(entry)
 }

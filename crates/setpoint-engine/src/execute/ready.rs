@@ -5,14 +5,14 @@
 
 /// A set of small numbers.
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(super) struct ReadySteps {
     /// From the single word at the top to one bit for each number.
     levels: Vec<Vec<u64>>,
 }
 
 const BITS: usize = 64;
 
-impl Ready {
+impl ReadySteps {
     /// An empty set of numbers below a bound.
     pub(super) fn below(bound: usize) -> Self {
         let mut levels = Vec::new();
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn the_smallest_number_comes_out_first_whatever_the_order_of_their_coming() {
         for bound in [1_u32, 64, 65, 4096, 4097, 300_000] {
-            let mut ready = Ready::below(bound as usize);
+            let mut ready = ReadySteps::below(bound as usize);
             let mut model = BTreeSet::new();
             let mut random = 12345_u32;
             for round in 0..2000 {
@@ -96,6 +96,6 @@ mod tests {
 
     #[test]
     fn nothing_comes_out_of_a_set_for_no_numbers() {
-        assert_eq!(Ready::below(0).pop(), None);
+        assert_eq!(ReadySteps::below(0).pop(), None);
     }
 }

@@ -6,20 +6,20 @@
 use setpoint_graph::{Edge, Graph, SlotId, State};
 
 use super::schedule::StepKind;
-use super::subject::{Existence, NONE, Outcome, Place, SlotMap, Subject, Support, Why};
+use super::subject::{EndValue, Existence, GraphSlot, NONE, Outcome, SlotMap, Subject, Support, Why};
 use super::{Planner, Schedule};
 use crate::selection::Selection;
 
 impl Planner<'_> {
     /// Plans to create or delete everything, if that is all there is to do; returns whether it did.
     pub(super) fn plan_in_bulk(&mut self) -> bool {
-        let ledger = self.cur.shared();
+        let planning = self.cur.shared();
         let simple = *self.inputs.selection == Selection::All
             && self.inputs.replace.is_empty()
             && self.inputs.failed.is_empty()
-            && ledger.open.is_empty()
-            && ledger.waiting.is_empty()
-            && ledger.dirty.is_empty();
+            && planning.open.is_empty()
+            && planning.waiting.is_empty()
+            && planning.dirty.is_empty();
         let planned = simple
             && match (self.cur.is_empty(), self.int.is_empty()) {
                 (true, false) => self.plan_to_create_all(),
@@ -41,9 +41,9 @@ impl Planner<'_> {
             return false;
         }
         let subjects = self.subjects_of_all(int, |slot| Subject {
-            int: Place::Item(slot),
+            int: GraphSlot::Item(slot),
             support: Support::Creatable,
-            takes_intent: true,
+            end: EndValue::Intended,
             outcome: Outcome::Create,
             why: Why::Intended,
             ..Subject::nowhere()
@@ -63,7 +63,7 @@ impl Planner<'_> {
             return false;
         }
         let subjects = self.subjects_of_all(cur, |slot| Subject {
-            cur: Place::Item(slot),
+            cur: GraphSlot::Item(slot),
             existence: Existence::Present,
             outcome: Outcome::Delete,
             why: Why::Removed,

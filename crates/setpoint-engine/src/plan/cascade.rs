@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 use setpoint_graph::{Dependency, Edge};
 
-use super::{Outcome, Planner, Why};
+use super::{Course, Outcome, Planner, Why};
 
 impl Planner<'_> {
     /// Re-creates what stands on something that goes and comes back.
@@ -15,8 +15,8 @@ impl Planner<'_> {
             let this = self.subject(id);
             let disturbs = this.is_vanished() && this.is_satisfied()
                 || this.outcome == Outcome::Create
-                || (this.is_present() || this.external)
-                    && (this.outcome != Outcome::Keep || this.external && this.event);
+                || (this.is_present() || this.is_external())
+                    && (this.outcome != Outcome::Keep || this.is_external() && this.is_changed());
             if disturbs {
                 todo.push(id);
             }
@@ -29,7 +29,7 @@ impl Planner<'_> {
                     continue;
                 }
                 if self.must_be_repeated(dependent, id, edge) {
-                    self.repeat(dependent, Why::Repeats(id));
+                    self.repeat(dependent, Why::AppliedWith(id));
                     todo.push(dependent);
                 }
                 if let Some(why) = self.must_be_recreated(dependent, id, edge) {
@@ -62,7 +62,7 @@ impl Planner<'_> {
         }
         let this = self.subject(disturbed);
         let modified = this.outcome == Outcome::Modify
-            || this.external
+            || this.is_external()
                 && this
                     .cur()
                     .and_then(|slot| self.cur.state_at(slot))
@@ -74,7 +74,7 @@ impl Planner<'_> {
             // Something else took it away: what comes back is not what the dependent has known.
             return Some(Why::Cascade(disturbed));
         }
-        if this.external || this.outcome == Outcome::Create && !this.is_vanished() {
+        if this.is_external() || this.outcome == Outcome::Create && !this.is_vanished() {
             return None;
         }
         if !dependency.is_any_of() {
@@ -86,15 +86,15 @@ impl Planner<'_> {
         let slot = self.subject(id).cur()?;
         let (dependency, alternatives) = self.cur.dependencies_at(slot).nth(position)?;
         match self.support(id, dependency, alternatives) {
-            Support::Lasts => None,
-            Support::Bridged(_) => {
+            Continuity::Lasts => None,
+            Continuity::Bridged(_) => {
                 if self.subject(id).outcome == Outcome::Keep {
-                    self.subject_mut(id).switches = true;
+                    self.subject_mut(id).course = Course::Switches;
                     self.activate(id);
                 }
                 None
             }
-            Support::Breaks => {
+            Continuity::Breaks => {
                 let modified_away =
                     self.subject(id).outcome == Outcome::Modify && !self.depends_in_the_end(id, disturbed);
                 (!modified_away).then_some(Why::Cascade(disturbed))
@@ -131,7 +131,7 @@ impl Planner<'_> {
     }
 
     /// What becomes of the alternatives, by the current graph, that a dependency of an item stands on.
-    pub(super) fn support(&mut self, id: u32, dependency: &Dependency, alternatives: &[Edge]) -> Support {
+    pub(super) fn support(&mut self, id: u32, dependency: &Dependency, alternatives: &[Edge]) -> Continuity {
         let mut bridge: Option<(u32, u32)> = None;
         for edge in alternatives {
             let other = self.at_cur(edge.slot);
@@ -142,7 +142,7 @@ impl Planner<'_> {
             let derived = this.derived;
             match (old, new) {
                 (true, true) if this.outcome != Outcome::Recreate && !self.needs_in_the_end(other, id) => {
-                    return Support::Lasts;
+                    return Continuity::Lasts;
                 }
                 (false, true)
                     if bridge.is_none_or(|(earlier, _)| derived < earlier)
@@ -153,12 +153,12 @@ impl Planner<'_> {
                 _ => {}
             }
         }
-        bridge.map_or(Support::Breaks, |(_, id)| Support::Bridged(id))
+        bridge.map_or(Continuity::Breaks, |(_, id)| Continuity::Bridged(id))
     }
 }
 
 /// Whether a dependency with alternatives holds all the way.
-pub(super) enum Support {
+pub(super) enum Continuity {
     /// One alternative is there from beginning to end.
     Lasts,
     /// All alternatives end, but this other one is there before.

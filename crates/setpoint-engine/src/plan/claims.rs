@@ -5,7 +5,7 @@
 use setpoint_graph::{ItemRef, ResourceKey};
 
 use super::edges::Side;
-use super::{Outcome, Planner};
+use super::{EndValue, Outcome, Planner};
 
 impl Planner<'_> {
     /// Lets present items acquire new claims only where nobody keeps them; of two, the smaller reference.
@@ -28,12 +28,12 @@ impl Planner<'_> {
             self.reset_holders();
             let mut stopped = false;
             for &(_, id) in &acquiring {
-                if !self.subject(id).takes_intent {
+                if !self.subject(id).takes_intent() {
                     continue;
                 }
                 if let Some(holder) = self.claim_conflict(id) {
                     let this = self.subject_mut(id);
-                    this.takes_intent = false;
+                    this.end = EndValue::Current;
                     this.claimed_by = holder;
                     this.outcome = Outcome::Keep;
                     stopped = true;
@@ -60,7 +60,7 @@ impl Planner<'_> {
                 let holder = self.at_cur(claimant);
                 let this = self.subject(holder);
                 // What is busy, or can't be deleted now, still holds what it claims.
-                let keeps = if this.busy || this.held {
+                let keeps = if this.is_busy() || this.is_held() {
                     this.remains()
                 } else if this.is_lost() && !this.is_satisfied() {
                     // As long as it may still turn out to stay, nobody takes what it holds.
@@ -89,9 +89,10 @@ impl Planner<'_> {
             return;
         }
         for item in &self.cur.shared().open {
-            let flight = self.cur.state(item).and_then(|state| state.flight.as_ref());
-            let target =
-                flight.filter(|flight| flight.live.0.is_some()).and_then(|flight| flight.target.clone());
+            let unfinished = self.cur.state(item).and_then(|state| state.unfinished.as_ref());
+            let target = unfinished
+                .filter(|unfinished| unfinished.live.0.is_some())
+                .and_then(|unfinished| unfinished.target.clone());
             if let (Some(target), Some(id)) = (target, self.at(item)) {
                 self.holders.extend(target.claims().iter().map(|key| (key.clone(), id)));
             }

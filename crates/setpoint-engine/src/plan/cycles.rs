@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 use setpoint_graph::{ItemHandle, SlotId};
 
 use super::relation::gains_dependencies;
-use super::{Outcome, Planner, Why};
+use super::{EndValue, Outcome, Planner, Why};
 use crate::selection::Selection;
 
 impl Planner<'_> {
@@ -33,7 +33,7 @@ impl Planner<'_> {
         }
         for root in roots {
             let id = self.at_int(root);
-            if !self.subject(id).takes_intent {
+            if !self.subject(id).takes_intent() {
                 continue;
             }
             let fallen = self.fallen_with(id);
@@ -41,7 +41,7 @@ impl Planner<'_> {
                 // What it is to need is not changed by this run, and needs its present value.
                 self.tangled.insert(id);
                 let this = self.subject_mut(id);
-                (this.invalid, this.takes_intent, this.outcome) = (true, false, Outcome::Keep);
+                (this.invalid, this.end, this.outcome) = (true, EndValue::Current, Outcome::Keep);
             }
         }
     }
@@ -50,7 +50,7 @@ impl Planner<'_> {
     fn is_kept_back(&self, id: u32) -> bool {
         let this = self.subject(id);
         this.is_present()
-            && !this.takes_intent
+            && !this.takes_intent()
             && this.outcome == Outcome::Keep
             && this.is_intended()
             && self.cur_item(id) != self.int_item(id)
@@ -127,11 +127,11 @@ impl Planner<'_> {
                 let this = self.subject_mut(id);
                 this.invalid = true;
                 this.support = this.support.withdrawn();
-                this.takes_intent = false;
+                this.end = EndValue::Current;
                 if this.outcome != Outcome::Delete {
                     this.outcome = Outcome::Keep;
                 }
-                if this.remains() && !this.is_present() && !this.busy {
+                if this.remains() && !this.is_present() && !this.is_busy() {
                     // What a failed creation left of it is of no use to anyone.
                     self.delete(id, Why::Cleanup);
                 }

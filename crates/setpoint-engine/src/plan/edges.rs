@@ -13,7 +13,7 @@ pub(super) enum Side {
 
 impl<'a> Planner<'a> {
     pub(super) fn side(&self, id: u32) -> Side {
-        if self.subject(id).takes_intent { Side::Int } else { Side::Cur }
+        if self.subject(id).takes_intent() { Side::Int } else { Side::Cur }
     }
 
     /// The dependencies of an item's value on one side, each with its alternatives.

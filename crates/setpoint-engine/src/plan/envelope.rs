@@ -21,7 +21,7 @@ impl Planner<'_> {
             let item = self.reference(this.subject);
             let blocked = held[step as usize]
                 || this.kind != StepKind::Gate
-                    && (self.subject(this.subject).held || self.related.to(item).is_some());
+                    && (self.subject(this.subject).is_held() || self.related.to(item).is_some());
             if !blocked && let Some(action) = action(this.kind) {
                 let number = plan.operations.len();
                 number_of[step as usize] = Some(number);
@@ -101,10 +101,9 @@ impl Planner<'_> {
             Why::Intended => "it is intended and not there".to_owned(),
             Why::Changed => "its state differs from the intended one".to_owned(),
             Why::Tainted => "a failed change may have left it half done".to_owned(),
-            Why::Again => {
-                "something that it comes after was changed, or making it anew was cut off".to_owned()
-            }
-            Why::Repeats(of) => format!("it is applied again when {} is changed", self.reference(of)),
+            Why::AnotherItemChanged => "an item with which it is applied again changed".to_owned(),
+            Why::AppliedWith(of) => format!("it is applied again when {} is changed", self.reference(of)),
+            Why::RecreationInterrupted => "an interrupted re-creation is completed".to_owned(),
             Why::Removed => "it is not intended any more".to_owned(),
             Why::Lost => format!("it lost what it needs: {}", self.unmet(id).join("; ")),
             Why::Cleanup => "a failed operation may have left parts of it".to_owned(),
@@ -125,7 +124,8 @@ impl Planner<'_> {
             Why::Intended => ReasonCode::Missing,
             Why::Changed => ReasonCode::Changed,
             Why::Tainted => ReasonCode::HalfDone,
-            Why::Again | Why::Repeats(_) => ReasonCode::Repeated,
+            Why::AnotherItemChanged | Why::AppliedWith(_) => ReasonCode::Repeated,
+            Why::RecreationInterrupted => ReasonCode::RecreationInterrupted,
             Why::Removed => ReasonCode::Removed,
             Why::Lost => ReasonCode::DependencyLost,
             Why::Cleanup => ReasonCode::Leftover,
@@ -141,7 +141,7 @@ impl Planner<'_> {
     /// The items that are the reason why the item is operated on.
     pub(crate) fn reason_items(&self, id: u32) -> Vec<ItemRef> {
         match self.subject(id).why {
-            Why::Repeats(of) | Why::Cascade(of) | Why::RequiredModified(of) => {
+            Why::AppliedWith(of) | Why::Cascade(of) | Why::RequiredModified(of) => {
                 vec![self.reference(of).clone()]
             }
             Why::Lost => self.unmet_items(id),
@@ -213,15 +213,16 @@ impl Planner<'_> {
         };
         let this = self.subject(id);
         let state = this.cur().and_then(|slot| self.cur.state_at(slot));
-        if this.busy {
-            let operation = state.and_then(|state| state.flight.as_ref()).map(|flight| flight.operation);
+        if this.is_busy() {
+            let operation =
+                state.and_then(|state| state.unfinished.as_ref()).map(|unfinished| unfinished.operation);
             return operation
                 .map_or_else(|| "is busy".into(), |operation| format!("is in progress ({operation})"));
         }
-        if let Some(trouble) = state.and_then(|state| state.trouble.as_ref()) {
-            return format!("failed to {}: {}", trouble.operation, trouble.error);
+        if let Some(failure) = state.and_then(|state| state.last_failure.as_ref()) {
+            return format!("failed to {}: {}", failure.operation, failure.error);
         }
-        if this.external {
+        if this.is_external() {
             "is external and not there".into()
         } else if this.invalid {
             "is invalid".into()
@@ -269,13 +270,14 @@ impl Planner<'_> {
         if this.invalid {
             return Some((Standing::Invalid, vec![self.why_invalid(id)]));
         }
-        if this.external {
+        if this.is_external() {
             let missing = this.is_intended() && !this.is_present();
             return missing
                 .then(|| (Standing::External, vec!["nothing has brought it into being".to_owned()]));
         }
-        if this.busy {
-            let operation = state.and_then(|state| state.flight.as_ref()).map(|flight| flight.operation);
+        if this.is_busy() {
+            let operation =
+                state.and_then(|state| state.unfinished.as_ref()).map(|unfinished| unfinished.operation);
             let cause =
                 operation.map_or_else(String::new, |operation| format!("its {operation} is in progress"));
             return Some((Standing::Busy, vec![cause]));
@@ -283,16 +285,16 @@ impl Planner<'_> {
         if blocked && let Some(other) = self.related.to(item) {
             return Some((Standing::Busy, vec![format!("waits for the operation on {other} to end")]));
         }
-        if let Some(trouble) = state.and_then(|state| state.trouble.as_ref())
-            && (this.not_due || this.held)
+        if let Some(failure) = state.and_then(|state| state.last_failure.as_ref())
+            && (this.not_due || this.is_held())
         {
-            let next = match trouble.due {
+            let next = match failure.due {
                 Some(due) => format!("the next attempt is due at {due:.0}"),
                 None => "it is not tried again until the intent changes".to_owned(),
             };
             let times =
-                if trouble.attempts == 1 { "once".to_owned() } else { format!("{} times", trouble.attempts) };
-            let failed = format!("{} failed {times}: {}", trouble.operation, trouble.error);
+                if failure.attempts == 1 { "once".to_owned() } else { format!("{} times", failure.attempts) };
+            let failed = format!("{} failed {times}: {}", failure.operation, failure.error);
             return Some((Standing::Failed, vec![failed, next]));
         }
         if this.claimed_by != NONE {

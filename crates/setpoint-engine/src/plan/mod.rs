@@ -40,7 +40,7 @@ use crate::state::CurrentGraph;
 pub(crate) use relation::{Dependents, Related, all_it_needs, gains_dependencies};
 pub(crate) use schedule::{Schedule, Step, StepKind};
 use subject::SlotMap;
-use subject::{Existence, Place, Support};
+use subject::{Attention, Course, EndValue, Existence, GraphSlot, Operator, Support};
 pub(crate) use subject::{NONE, Outcome, Subject, Why, slot};
 
 /// What a plan is made for, besides the two graphs.
@@ -189,24 +189,30 @@ impl<'a> Planner<'a> {
         let mut existence = if cur_item.is_some() { Existence::Present } else { Existence::Absent };
         let mut busy = false;
         if let Some(state) = cur.filter(|_| cur_item.is_some()).and_then(|slot| self.cur.state_at(slot)) {
-            existence = match &state.flight {
-                Some(flight) if flight.operation == Operation::Modify => Existence::Present,
+            existence = match &state.unfinished {
+                Some(unfinished) if unfinished.operation == Operation::Modify => Existence::Present,
                 Some(_) => Existence::Partial,
+                None if int_item.is_none() && state.awaits_release() => Existence::Partial,
                 None => state.presence.into(),
             };
             busy = state.live().is_some();
         }
-        let external = int_item.or(cur_item).is_some_and(ItemHandle::external);
+        let operator = if int_item.or(cur_item).is_some_and(ItemHandle::external) {
+            Operator::External
+        } else if busy {
+            Operator::Background
+        } else {
+            Operator::Plan
+        };
         let selection = self.inputs.selection;
         let in_scope = cur.filter(|_| cur_item.is_some()).is_some_and(|slot| selection.holds(self.cur, slot))
             || int.filter(|_| int_item.is_some()).is_some_and(|slot| selection.holds(self.int, slot));
         let id = u32::try_from(self.subjects.len()).unwrap_or(NONE);
         self.subjects.push(Subject {
-            cur: Place::new(cur, cur_item.is_some()),
-            int: Place::new(int, int_item.is_some()),
+            cur: GraphSlot::new(cur, cur_item.is_some()),
+            int: GraphSlot::new(int, int_item.is_some()),
             existence,
-            external,
-            busy,
+            operator,
             in_scope,
             ..Subject::nowhere()
         });
@@ -242,7 +248,7 @@ impl<'a> Planner<'a> {
         let this = self.subject(subject);
         if !self.is_there_in_the_end(subject) {
             None
-        } else if this.takes_intent && !this.external && !this.busy {
+        } else if this.takes_intent() && this.operator == Operator::Plan {
             self.int_item(subject)
         } else {
             self.cur_item(subject)
@@ -252,7 +258,7 @@ impl<'a> Planner<'a> {
     /// Returns whether the item is there in the end, as far as that is known yet.
     pub(crate) fn is_there_in_the_end(&self, subject: u32) -> bool {
         let this = self.subject(subject);
-        if this.external || this.busy {
+        if this.operator != Operator::Plan {
             this.is_present()
         } else if this.is_present() {
             this.outcome != Outcome::Delete && (!this.is_lost() || this.is_satisfied())

@@ -11,10 +11,10 @@
 use rustc_hash::FxHashSet;
 use setpoint_graph::{Components, Edge};
 
-use super::cascade::Support;
+use super::cascade::Continuity;
 use super::edges::Side;
 use super::schedule::{Draft, Schedule, Step, StepKind};
-use super::{NONE, Outcome, Planner};
+use super::{Course, NONE, Outcome, Planner};
 
 impl Planner<'_> {
     /// Orders the steps, or names the items that must be deleted temporarily for an order to exist.
@@ -27,7 +27,7 @@ impl Planner<'_> {
         for &id in &self.active {
             let this = &self.subjects[id as usize];
             let (down, up) = match this.outcome {
-                Outcome::Keep if this.switches => (Some(StepKind::Switch), None),
+                Outcome::Keep if this.course == Course::Switches => (Some(StepKind::Switch), None),
                 Outcome::Keep => continue,
                 Outcome::Create => (None, Some(StepKind::Create)),
                 Outcome::Modify => (Some(StepKind::Modify), None),
@@ -150,13 +150,13 @@ impl Planner<'_> {
                 continue;
             }
             let hard = match self.support(id, dependency, alternatives) {
-                Support::Lasts => false,
-                Support::Bridged(bridge) => {
+                Continuity::Lasts => false,
+                Continuity::Bridged(bridge) => {
                     let up = draft.up(bridge);
                     draft.edge(up, this, true);
                     true
                 }
-                Support::Breaks => true,
+                Continuity::Breaks => true,
             };
             if !hard && !real {
                 continue;

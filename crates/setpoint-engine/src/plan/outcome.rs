@@ -12,8 +12,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::edges::Side;
-use super::{Outcome, Planner, Support, Why};
+use super::{Course, EndValue, Operator, Outcome, Planner, Support, Why};
+use crate::metadata::Ownership;
 use crate::op::Operation;
+use crate::state::{Presence, Reapply};
 
 impl Planner<'_> {
     pub(super) fn decide_and_order(&mut self) {
@@ -41,10 +43,10 @@ impl Planner<'_> {
     /// What the item wants by itself.
     fn classify(&mut self, id: u32) {
         let this = self.subject(id);
-        if this.external || !this.in_scope {
+        if this.is_external() || !this.in_scope {
             return;
         }
-        if this.busy {
+        if this.is_busy() {
             if self.is_obsolete(id) {
                 self.obsolete.push(id);
             }
@@ -72,15 +74,15 @@ impl Planner<'_> {
         }
         let Some(old) = self.cur_item(id) else { return };
         let state = self.subject(id).cur().and_then(|slot| self.cur.state_at(slot));
-        let tainted = state.is_some_and(|state| state.tainted);
-        let again = state.is_some_and(|state| state.again);
+        let tainted = state.is_some_and(|state| state.presence == Presence::Tainted);
+        let reapply = state.map_or(Reapply::NotNeeded, |state| state.reapply);
         let unknown = state.is_some_and(crate::ItemState::is_unknown);
         let requested = self.inputs.replace.contains(new.reference());
         let (outcome, why) = if requested {
             (Outcome::Recreate, Why::Requested)
         } else if unknown {
             (Outcome::Recreate, Why::Unknown)
-        } else if old == new && !tainted && !again {
+        } else if old == new && !tainted && !reapply.is_needed() {
             (Outcome::Keep, Why::Intended)
         } else if not_due {
             return;
@@ -90,14 +92,20 @@ impl Planner<'_> {
                     self.subject_mut(id).invalid = true;
                     return;
                 }
-                Some(true) => (Outcome::Recreate, Why::NeedsRecreate),
-                Some(false) if old == new && tainted => (Outcome::Modify, Why::Tainted),
-                Some(false) if old == new => (Outcome::Modify, Why::Again),
-                Some(false) => (Outcome::Modify, Why::Changed),
+                Some(recreate) => {
+                    let why = match reapply {
+                        _ if old != new && recreate => Why::NeedsRecreate,
+                        _ if old != new => Why::Changed,
+                        _ if tainted => Why::Tainted,
+                        Reapply::RecreationInterrupted => Why::RecreationInterrupted,
+                        Reapply::AnotherItemChanged | Reapply::NotNeeded => Why::AnotherItemChanged,
+                    };
+                    (if recreate { Outcome::Recreate } else { Outcome::Modify }, why)
+                }
             }
         };
         let this = self.subject_mut(id);
-        this.takes_intent = true;
+        this.end = EndValue::Intended;
         (this.outcome, this.why) = (outcome, why);
     }
 
@@ -106,7 +114,7 @@ impl Planner<'_> {
         let Some(recreate) = self.needs_recreate(id) else { return };
         self.activate(id);
         let this = self.subject_mut(id);
-        this.takes_intent = true;
+        this.end = EndValue::Intended;
         (this.outcome, this.why) = (if recreate { Outcome::Recreate } else { Outcome::Modify }, why);
     }
 
@@ -115,15 +123,22 @@ impl Planner<'_> {
         for i in 0..self.active.len() {
             let id = self.active[i];
             let this = self.subject(id);
-            let by_itself =
-                matches!(this.why, Why::NeedsRecreate | Why::Requested | Why::Again | Why::Repeats(_));
+            let by_itself = matches!(
+                this.why,
+                Why::NeedsRecreate
+                    | Why::Requested
+                    | Why::Tainted
+                    | Why::AnotherItemChanged
+                    | Why::AppliedWith(_)
+                    | Why::RecreationInterrupted
+            );
             let changes = this.outcome == Outcome::Modify || this.outcome == Outcome::Recreate && by_itself;
             if !this.is_present() || !changes || self.plain_edges(id, Side::Int).is_some() {
                 continue;
             }
             let mut order = self.groups(id, Side::Int).filter(|(dependency, _)| dependency.is_order());
             if order.any(|(dependency, alternatives)| !self.is_met(Side::Int, dependency, alternatives)) {
-                self.subject_mut(id).held = true;
+                self.subject_mut(id).course = Course::Held;
             }
         }
     }
@@ -131,17 +146,19 @@ impl Planner<'_> {
     /// Asks the configurator; none if that panicked.
     fn needs_recreate(&mut self, id: u32) -> Option<bool> {
         let (old, new) = (self.cur_item(id)?, self.int_item(id)?);
+        let state = self.subject(id).cur().and_then(|slot| self.cur.state_at(slot));
+        let ownership = state.map_or(Ownership::Owned, crate::ItemState::ownership);
         let configurator = self.configurator_for(new)?;
-        catch_unwind(AssertUnwindSafe(|| configurator.needs_recreate(old, new))).ok()
+        catch_unwind(AssertUnwindSafe(|| configurator.needs_recreate(ownership, old, new))).ok()
     }
 
     /// Returns whether a background operation leads somewhere the intent does not want to go any more.
     fn is_obsolete(&self, id: u32) -> bool {
-        let flight = self.subject(id).cur().and_then(|slot| self.cur.state_at(slot)?.flight.as_ref());
+        let unfinished = self.subject(id).cur().and_then(|slot| self.cur.state_at(slot)?.unfinished.as_ref());
         let intended = self.int_item(id);
-        flight.is_some_and(|flight| match flight.operation {
+        unfinished.is_some_and(|unfinished| match unfinished.operation {
             Operation::Delete => intended.is_some() && intended == self.cur_item(id),
-            Operation::Create | Operation::Modify => match (&flight.target, intended) {
+            Operation::Create | Operation::Modify => match (&unfinished.target, intended) {
                 (Some(target), Some(intended)) => target != intended,
                 (_, None) => true,
                 (None, Some(_)) => false,
@@ -167,15 +184,15 @@ impl Planner<'_> {
         {
             return true;
         }
-        let Some(trouble) = &state.trouble else { return false };
+        let Some(failure) = &state.last_failure else { return false };
         // Another intent than the one that failed is tried at once.
-        let target = trouble.target.as_ref().or((trouble.operation == Operation::Create).then_some(item));
+        let target = failure.target.as_ref().or((failure.operation == Operation::Create).then_some(item));
         let same_intent = match (target, self.int_item(id)) {
             (Some(target), Some(intended)) => target == intended,
-            (None, Some(_)) => trouble.operation != Operation::Delete,
+            (None, Some(_)) => failure.operation != Operation::Delete,
             (_, None) => false,
         };
-        same_intent && trouble.due.is_none_or(|due| due > self.inputs.now)
+        same_intent && failure.due.is_none_or(|due| due > self.inputs.now)
     }
 
     /// Returns whether a deletion that failed must wait for its time.
@@ -187,9 +204,9 @@ impl Planner<'_> {
         if self.inputs.failed.contains(item.reference()) {
             return true;
         }
-        let failed = state.trouble.as_ref().filter(|trouble| trouble.operation == Operation::Delete);
-        failed.is_some_and(|trouble| {
-            !self.inputs.retry_now && trouble.due.is_none_or(|due| due > self.inputs.now)
+        let failed = state.last_failure.as_ref().filter(|failure| failure.operation == Operation::Delete);
+        failed.is_some_and(|failure| {
+            !self.inputs.retry_now && failure.due.is_none_or(|due| due > self.inputs.now)
         })
     }
 
@@ -201,18 +218,25 @@ impl Planner<'_> {
         };
         let this = self.subject_mut(id);
         (this.outcome, this.why) = (Outcome::Delete, why);
-        this.takes_intent = false;
-        this.held = not_due || !handled;
+        this.end = EndValue::Current;
+        this.course = if not_due || !handled { Course::Held } else { Course::Direct };
         this.invalid |= !handled;
         this.not_due |= not_due;
         self.activate(id);
     }
 
     fn make_candidate(&mut self, id: u32) {
+        let state = self.subject(id).cur().and_then(|slot| self.cur.state_at(slot));
+        let interrupted = state.is_some_and(|state| state.reapply == Reapply::RecreationInterrupted);
         let this = self.subject_mut(id);
         this.support = Support::Candidate;
-        this.takes_intent = true;
-        (this.outcome, this.why) = (Outcome::Keep, if this.remains() { Why::Cleanup } else { Why::Intended });
+        this.end = EndValue::Intended;
+        let why = match interrupted {
+            _ if this.remains() => Why::Cleanup,
+            true => Why::RecreationInterrupted,
+            false => Why::Intended,
+        };
+        (this.outcome, this.why) = (Outcome::Keep, why);
         self.activate(id);
     }
 
@@ -222,8 +246,7 @@ impl Planner<'_> {
         let this = self.subject(id);
         if this.is_candidate()
             || this.is_present()
-            || this.busy
-            || this.external
+            || this.operator != Operator::Plan
             || !this.is_intended()
             || this.invalid
         {
@@ -250,7 +273,7 @@ impl Planner<'_> {
             Some(new) => !self.subject(id).invalid && self.configurator_for(new).is_some(),
             None => false,
         };
-        if comes_back && !self.subject(id).takes_intent && self.would_close_a_cycle(id) {
+        if comes_back && !self.subject(id).takes_intent() && self.would_close_a_cycle(id) {
             comes_back = false;
         }
         if comes_back
@@ -264,10 +287,12 @@ impl Planner<'_> {
             self.delete(id, Why::Lost);
             return true;
         }
-        let changes = !self.subject(id).takes_intent && self.cur_item(id) != self.int_item(id);
+        let changes = !self.subject(id).takes_intent() && self.cur_item(id) != self.int_item(id);
         let this = self.subject_mut(id);
-        this.takes_intent = true;
-        this.switches = false;
+        this.end = EndValue::Intended;
+        if this.course == Course::Switches {
+            this.course = Course::Direct;
+        }
         (this.outcome, this.why) = (Outcome::Recreate, why);
         if self.int.has_claims() {
             self.take_claims(id);

@@ -26,8 +26,10 @@ fn needs(cur: &CurrentGraph, int: &Graph, item: &ItemRef, found: &mut Vec<ItemRe
     found.extend(cur.outgoing(item).into_iter().map(|edge| edge.to.clone()));
     found.extend(int.outgoing(item).into_iter().map(|edge| edge.to.clone()));
     // What is being made of it may be in neither graph: the intent may have changed meanwhile.
-    let target =
-        cur.state(item).and_then(|state| state.flight.as_ref()).and_then(|flight| flight.target.as_ref());
+    let target = cur
+        .state(item)
+        .and_then(|state| state.unfinished.as_ref())
+        .and_then(|unfinished| unfinished.target.as_ref());
     found.extend(
         target.into_iter().flat_map(ItemHandle::dependencies).flat_map(|d| d.targets().iter().cloned()),
     );

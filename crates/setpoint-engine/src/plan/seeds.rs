@@ -1,6 +1,6 @@
 //! Seeds: the items that may differ from their intent.
 //!
-//! Each graph journals its changes and the current graph's ledger remembers what has been compared, so that
+//! Each graph journals its changes and the current graph's planning state remembers what has been compared, so that
 //! only later entries are looked at. Where a journal does not reach, or the graph is another one, all items
 //! are compared.
 
@@ -8,14 +8,14 @@ use setpoint_graph::{Dependency, Graph, GraphId, Revision, SlotId, State, Touche
 
 use super::edges::Side;
 use super::subject::Existence;
-use super::{Planner, slot};
+use super::{Attention, Planner, slot};
 
 impl Planner<'_> {
     pub(super) fn gather_seeds(&mut self) {
-        let ledger = self.cur.shared();
-        let own = ledger.own.filter(|(id, _)| *id == self.cur.id());
+        let planning = self.cur.shared();
+        let own = planning.own.filter(|(id, _)| *id == self.cur.id());
         let seen_cur = own.map(|(_, revision)| revision);
-        let seen_int = ledger
+        let seen_int = planning
             .intended
             .filter(|(id, _): &(GraphId, Revision)| own.is_some() && *id == self.int.id())
             .map(|(_, revision)| revision);
@@ -29,8 +29,7 @@ impl Planner<'_> {
         };
         for touched in cur_changes {
             if let Some(subject) = self.touched(touched, Self::touched_slot_cur) {
-                self.subject_mut(subject).event = true;
-                self.activate(subject);
+                self.mark_changed(subject);
             }
         }
         for touched in int_changes {
@@ -38,8 +37,8 @@ impl Planner<'_> {
                 self.activate(subject);
             }
         }
-        let ledger = self.cur.shared();
-        for item in ledger.open.iter().chain(&ledger.dirty).chain(self.inputs.replace) {
+        let planning = self.cur.shared();
+        for item in planning.open.iter().chain(&planning.dirty).chain(self.inputs.replace) {
             if let Some(subject) = self.at(item) {
                 self.activate(subject);
             }
@@ -88,8 +87,11 @@ impl Planner<'_> {
                     Some(ours) => self.at_cur(ours),
                     None => self.at_int(theirs),
                 };
-                self.subject_mut(subject).event |= item.external();
-                self.activate(subject);
+                if item.external() {
+                    self.mark_changed(subject);
+                } else {
+                    self.activate(subject);
+                }
             }
         }
         if matched < cur.len() {
@@ -99,16 +101,14 @@ impl Planner<'_> {
                     && int.slot_like(cur, ours).and_then(|theirs| int.item_at(theirs)).is_none()
                 {
                     let subject = self.at_cur(ours);
-                    self.subject_mut(subject).event = true;
-                    self.activate(subject);
+                    self.mark_changed(subject);
                 }
             }
         }
         // External items that are gone leave dependents with a dangling edge: those must notice.
         for mentioned in cur.mentioned() {
             let subject = self.at_cur(mentioned);
-            self.subject_mut(subject).event = true;
-            self.activate(subject);
+            self.mark_changed(subject);
         }
         for item in self.inputs.replace {
             if let Some(subject) = self.at(item) {
@@ -147,16 +147,24 @@ impl Planner<'_> {
 
     fn vanish(&mut self, id: u32) {
         let this = self.subject_mut(id);
-        if this.is_present() && !this.busy {
-            (this.existence, this.event) = (Existence::Vanished, true);
-            self.activate(id);
+        if this.is_present() && !this.is_busy() {
+            this.existence = Existence::Vanished;
+            self.mark_changed(id);
         }
     }
 
     pub(super) fn activate(&mut self, subject: u32) {
-        if !std::mem::replace(&mut self.subject_mut(subject).active, true) {
+        let this = self.subject_mut(subject);
+        if this.attention == Attention::Passive {
+            this.attention = Attention::Active;
             self.active.push(subject);
         }
+    }
+
+    /// Looks at an item that changed since the last run.
+    fn mark_changed(&mut self, subject: u32) {
+        self.activate(subject);
+        self.subject_mut(subject).attention = Attention::Changed;
     }
 }
 

@@ -32,10 +32,12 @@ pub(crate) enum Why {
     Changed,
     /// A failed modification may have left it half changed.
     Tainted,
-    /// It was to be applied again, and has not been.
-    Again,
-    /// What it comes after is changed, and it must be applied again then.
-    Repeats(u32),
+    /// An item with which it is applied again changed in an earlier run.
+    AnotherItemChanged,
+    /// An item with which it is applied again is changed by this plan.
+    AppliedWith(u32),
+    /// Its re-creation was interrupted after the deletion.
+    RecreationInterrupted,
     /// It is not intended any more.
     Removed,
     /// A dependency is not satisfied any more.
@@ -58,7 +60,7 @@ pub(crate) enum Why {
 
 /// Where an item is in one of the graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum GraphSlot {
     /// The graph does not know of it.
     Nowhere,
     /// Others depend on it, and it is not there.
@@ -67,7 +69,7 @@ pub(crate) enum Place {
     Item(SlotId),
 }
 
-impl Place {
+impl GraphSlot {
     pub(crate) fn new(slot: Option<SlotId>, holds_item: bool) -> Self {
         match slot {
             None => Self::Nowhere,
@@ -109,7 +111,7 @@ pub(crate) enum Existence {
 impl From<Presence> for Existence {
     fn from(presence: Presence) -> Self {
         match presence {
-            Presence::Present => Self::Present,
+            Presence::Present | Presence::Tainted => Self::Present,
             Presence::Partial => Self::Partial,
             Presence::Absent => Self::Absent,
         }
@@ -158,14 +160,55 @@ impl Support {
     }
 }
 
+/// Who operates on an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operator {
+    /// This plan.
+    Plan,
+    /// A background operation of an earlier run, which is under way.
+    Background,
+    /// Something else: the item is only observed.
+    External,
+}
+
+/// How closely a plan looks at an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attention {
+    /// It is there for the sake of others.
+    Passive,
+    /// It is among those that may need an operation.
+    Active,
+    /// It is active, and changed since the last run, so that dependents look at it anew.
+    Changed,
+}
+
+/// Which value an item has in the end, if it exists then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndValue {
+    /// That of the current graph.
+    Current,
+    /// That of the intended graph.
+    Intended,
+}
+
+/// How an item comes to its outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Course {
+    /// By the operations of the outcome, if any.
+    Direct,
+    /// It stays in place while its only support is replaced by another.
+    Switches,
+    /// Not in this run: it has no configurator, its next attempt is not due, or what it comes after is missing.
+    Held,
+}
+
 /// An item that the plan looks at.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts about an item, most combinations occur")]
 pub(crate) struct Subject {
     /// Where it is in the current graph.
-    pub(crate) cur: Place,
+    pub(crate) cur: GraphSlot,
     /// Where it is in the intended graph.
-    pub(crate) int: Place,
+    pub(crate) int: GraphSlot,
 
     pub(crate) outcome: Outcome,
     pub(crate) why: Why,
@@ -174,26 +217,20 @@ pub(crate) struct Subject {
     pub(crate) existence: Existence,
     /// Whether it has what it needs, where that is in question.
     pub(crate) support: Support,
-    /// Something else manages it.
-    pub(crate) external: bool,
-    /// A background operation on it is under way.
-    pub(crate) busy: bool,
-    /// The selection holds it.
+    /// Who operates on it.
+    pub(crate) operator: Operator,
+    /// How closely the plan looks at it.
+    pub(crate) attention: Attention,
+    /// Which value it has in the end.
+    pub(crate) end: EndValue,
+    /// How it comes to its outcome.
+    pub(crate) course: Course,
+    /// Whether the selection holds it.
     pub(crate) in_scope: bool,
-    /// It can't be handled as declared, or has no configurator.
+    /// Whether it can't be handled as declared, or has no configurator.
     pub(crate) invalid: bool,
-    /// Its operation can't be run now: no configurator, or its next attempt is not due.
-    pub(crate) held: bool,
-    /// Its failed operation is not due; only a change of what it depends on tries it earlier.
+    /// Whether its failed operation is not due; only a change of what it depends on tries it earlier.
     pub(crate) not_due: bool,
-    /// If it exists in the end, then with the intended value.
-    pub(crate) takes_intent: bool,
-    /// It is among those that may need an operation.
-    pub(crate) active: bool,
-    /// It changed since the last run, so that dependents look at it anew.
-    pub(crate) event: bool,
-    /// It stays while its only support is replaced by another.
-    pub(crate) switches: bool,
     /// How many dependencies are not satisfied yet.
     pub(crate) unmet: u32,
     /// When in the course of planning it turned out to have what it needs; earlier ones never need later ones.
@@ -206,22 +243,19 @@ impl Subject {
     /// A selected item that neither graph has.
     pub(crate) fn nowhere() -> Self {
         Self {
-            cur: Place::Nowhere,
-            int: Place::Nowhere,
+            cur: GraphSlot::Nowhere,
+            int: GraphSlot::Nowhere,
             outcome: Outcome::Keep,
             why: Why::Intended,
             existence: Existence::Absent,
             support: Support::Settled,
-            external: false,
-            busy: false,
+            operator: Operator::Plan,
+            attention: Attention::Passive,
+            end: EndValue::Current,
+            course: Course::Direct,
             in_scope: true,
             invalid: false,
-            held: false,
             not_due: false,
-            takes_intent: false,
-            active: false,
-            event: false,
-            switches: false,
             unmet: 0,
             derived: 0,
             claimed_by: NONE,
@@ -278,14 +312,39 @@ impl Subject {
         matches!(self.support, Support::Creatable | Support::Retained)
     }
 
+    /// Returns whether something else manages it.
+    pub(crate) fn is_external(&self) -> bool {
+        self.operator == Operator::External
+    }
+
+    /// Returns whether a background operation on it is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.operator == Operator::Background
+    }
+
+    /// Returns whether it changed since the last run.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.attention == Attention::Changed
+    }
+
+    /// Returns whether it has the intended value in the end, if it exists then.
+    pub(crate) fn takes_intent(&self) -> bool {
+        self.end == EndValue::Intended
+    }
+
+    /// Returns whether its operation can't be run now.
+    pub(crate) fn is_held(&self) -> bool {
+        self.course == Course::Held
+    }
+
     /// Returns whether it is there now and stays, so that its dependencies must hold.
     pub(crate) fn stays(&self) -> bool {
-        self.is_present() && !self.busy && !self.external && self.outcome != Outcome::Delete
+        self.is_present() && self.operator == Operator::Plan && self.outcome != Outcome::Delete
     }
 
     /// Returns whether it is intended and will not be there in the end.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.is_intended() && !self.is_present() && !self.external && !self.busy && !self.is_satisfied()
+        self.is_intended() && !self.is_present() && self.operator == Operator::Plan && !self.is_satisfied()
     }
 }
 

@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use setpoint_graph::{Components, Dependency, Edge, ItemRef};
 
 use super::edges::Side;
-use super::{NONE, Outcome, Planner, Support, Why};
+use super::{EndValue, NONE, Operator, Outcome, Planner, Support, Why};
 
 impl<'a> Planner<'a> {
     /// Marks what is there and may have lost a dependency.
@@ -28,8 +28,8 @@ impl<'a> Planner<'a> {
             }
             if this.outcome == Outcome::Delete
                 || this.outcome == Outcome::Modify
-                || this.takes_intent
-                || this.event
+                || this.takes_intent()
+                || this.is_changed()
             {
                 self.push_present_dependents(id, &mut todo);
             }
@@ -37,7 +37,7 @@ impl<'a> Planner<'a> {
         loop {
             while let Some(id) = todo.pop() {
                 let this = self.subject(id);
-                if this.is_lost() || !this.remains() || this.busy || this.external {
+                if this.is_lost() || !this.remains() || this.operator != Operator::Plan {
                     continue;
                 }
                 if this.outcome == Outcome::Delete || this.is_candidate() {
@@ -82,7 +82,7 @@ impl<'a> Planner<'a> {
         for edge in self.dependents_int(id) {
             let dependent = self.at_int(edge.slot);
             let this = self.subject(dependent);
-            if !this.is_lost() && this.takes_intent && this.stays() {
+            if !this.is_lost() && this.takes_intent() && this.stays() {
                 todo.push(dependent);
             }
         }
@@ -153,11 +153,11 @@ impl<'a> Planner<'a> {
             let id = self.active[i];
             if self.subject(id).is_candidate() {
                 // It may have been given up in an earlier round: if it comes, then as it is intended.
-                self.subject_mut(id).takes_intent = true;
+                self.subject_mut(id).end = EndValue::Intended;
             }
             self.wake_dependents_of_change(id);
             let this = self.subject(id);
-            if claims && this.stays() && !this.is_lost() && this.takes_intent {
+            if claims && this.stays() && !this.is_lost() && this.takes_intent() {
                 self.take_claims(id);
             }
         }
@@ -167,7 +167,7 @@ impl<'a> Planner<'a> {
                 let this = self.subject(id);
                 (this.is_candidate() || this.is_lost()) && self.plain_edges(id, self.side(id)).is_none()
             });
-        let mut ready = Ready { ordered, heap: BinaryHeap::new(), stack: Vec::new() };
+        let mut ready = ReadySubjects { ordered, heap: BinaryHeap::new(), stack: Vec::new() };
         let mut derived = 0;
         let mut counted = 0;
         let mut deferred: Vec<u32> = Vec::new();
@@ -246,7 +246,7 @@ impl<'a> Planner<'a> {
     fn wake_dependents_of_change(&mut self, id: u32) {
         let this = self.subject(id);
         if this.is_present() && this.outcome != Outcome::Delete {
-            let changed = this.event || matches!(this.outcome, Outcome::Modify | Outcome::Recreate);
+            let changed = this.is_changed() || matches!(this.outcome, Outcome::Modify | Outcome::Recreate);
             for edge in self.dependents_int(id) {
                 let dependent = self.at_int(edge.slot);
                 self.wake(dependent, changed);
@@ -254,10 +254,10 @@ impl<'a> Planner<'a> {
         }
         if self.int.has_claims() {
             let this = self.subject(id);
-            let changed = this.event || this.outcome != Outcome::Keep;
+            let changed = this.is_changed() || this.outcome != Outcome::Keep;
             if let (true, Some(old)) = (changed || !this.is_present(), self.cur_item(id)) {
                 self.wake_claimants(old.claims(), changed);
-            } else if self.subject(id).event
+            } else if self.subject(id).is_changed()
                 && let Some(new) = self.int_item(id)
             {
                 self.wake_claimants(new.claims(), changed);
@@ -292,7 +292,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Counts this item, which is there in the end, as a satisfied dependency of those that wait for it.
-    fn satisfy_dependents(&mut self, id: u32, ready: &mut Ready<'a>) {
+    fn satisfy_dependents(&mut self, id: u32, ready: &mut ReadySubjects<'a>) {
         let Some(value) = self.end_value(id) else { return };
         let created = self.subject(id).is_candidate();
         for edge in self.dependents_int(id) {
@@ -314,7 +314,7 @@ impl<'a> Planner<'a> {
         side: Side,
         edge: Edge,
         value: &setpoint_graph::ItemHandle,
-        ready: &mut Ready<'a>,
+        ready: &mut ReadySubjects<'a>,
     ) {
         let this = self.subject(dependent);
         // Those not counted yet will see the value when they are.
@@ -366,13 +366,13 @@ impl<'a> Planner<'a> {
 }
 
 /// Items whose dependencies are all satisfied: by reference where claims make the order matter.
-struct Ready<'a> {
+struct ReadySubjects<'a> {
     ordered: bool,
     heap: BinaryHeap<Reverse<(bool, &'a ItemRef, u32)>>,
     stack: Vec<u32>,
 }
 
-impl<'a> Ready<'a> {
+impl<'a> ReadySubjects<'a> {
     fn push(&mut self, planner: &Planner<'a>, id: u32) {
         if self.ordered {
             // What is there already goes before what would be new.

@@ -1,7 +1,7 @@
 //! Reconciliation: collect, plan, execute, until nothing more can be done now.
 
-mod ledger;
-mod notes;
+mod effects;
+mod planning_state;
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use setpoint_graph::{Graph, ItemRef, SlotId};
 use setpoint_plan::Standing;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use ledger::update_index;
-use ledger::{failures, running, settle_ledger};
-use notes::{Notes, deletions, prune};
+use effects::{PlanEffects, deletions, prune};
+pub(crate) use planning_state::update_index;
+use planning_state::{failures, running, update_planning_state};
 
 use crate::clock::after;
 use crate::configurator::Observed;
 use crate::engine::{Engine, same_name};
-use crate::execute::{Execution, Progress, StepOutcome, flush, log_entry, panicked, verify};
+use crate::execute::{Execution, RunProgress, StepOutcome, flush, log_entry, panicked, verify};
 use crate::journal::Record;
-use crate::memory::Memory;
-use crate::op::{Known, OpCx, OpError, Operation, RunShared};
+use crate::metadata::SharedMetadata;
+use crate::op::{OpCx, OpError, OpInputs, Operation, RunShared};
 use crate::plan::Blueprint;
 use crate::selection::Selection;
 use crate::state::{CurrentGraph, Presence};
@@ -94,7 +94,7 @@ impl Engine {
         let name = current.name().clone();
         let wake = current.shared_mut().wake(&name);
         let run = Arc::new(self.run_shared(cancel.child_token(), wake));
-        let mut progress = Progress::default();
+        let mut progress = RunProgress::default();
         update_index(current);
         let now = run.clock.now();
         {
@@ -116,11 +116,11 @@ impl Engine {
         for _ in 0..PASSES {
             let failed_before = progress.failed.len();
             let (pass, outcome) = engine.pass(current, intended, selection, &run, &mut progress).await;
-            let verdict = settle_ledger(current, intended, &pass, &outcome, run.clock.now());
+            let result = update_planning_state(current, intended, &pass, &outcome, run.clock.now());
             invalid = pass.invalid;
             // Only a failure, or a claim that was let go, can have opened another way.
-            let failed = !verdict.finished && progress.failed.len() > failed_before;
-            if !(failed || verdict.released) || progress.interruption.is_some() {
+            let failed = !result.finished && progress.failed.len() > failed_before;
+            if !(failed || result.released) || progress.interruption.is_some() {
                 break;
             }
             engine = later.as_ref().unwrap_or(first);
@@ -140,16 +140,16 @@ impl Engine {
         intended: &Graph,
         selection: &Selection,
         run: &Arc<RunShared>,
-        progress: &mut Progress,
-    ) -> (Pass, Vec<StepOutcome>) {
+        progress: &mut RunProgress,
+    ) -> (ExecutedPlan, Vec<StepOutcome>) {
         let now = run.clock.now();
         let failed = progress.failed.clone();
         let mut planner = self.planner(current, intended, selection, now, &failed);
         let invalid = planner.invalid();
-        let notes = Notes::take(&planner);
+        let effects = PlanEffects::take(&planner);
         let compared_all = planner.compared_all;
         let blueprint = planner.finish();
-        notes.apply(current, intended, self.journal().is_some(), now);
+        effects.apply(current, intended, self.journal().is_some(), now);
         if compared_all && *selection == Selection::All {
             for path in intended.subgraph_paths() {
                 self.mirror_subgraph(current, intended, &path);
@@ -167,7 +167,7 @@ impl Engine {
                 prune(current, intended, path);
             }
         }
-        (Pass { blueprint, left: notes.left, invalid, active: notes.active }, outcome)
+        (ExecutedPlan { blueprint, left: effects.left, invalid, active: effects.active }, outcome)
     }
 
     /// Collects background operations that have ended, and gives up on those that ignore their cancellation.
@@ -176,18 +176,18 @@ impl Engine {
         current: &mut CurrentGraph,
         selection: &Selection,
         run: &Arc<RunShared>,
-        progress: &mut Progress,
+        progress: &mut RunProgress,
     ) {
         let mut items: Vec<ItemRef> = current.shared().open.iter().cloned().collect();
         items.sort();
         for item in items {
             let Some(slot) = current.node_of(&item).map(|node| node.slot()) else { continue };
-            let Some(flight) = current.state_at(slot).and_then(|state| state.flight.as_ref()) else {
+            let Some(unfinished) = current.state_at(slot).and_then(|state| state.unfinished.as_ref()) else {
                 continue;
             };
-            let Some(background) = flight.live.0.clone() else { continue };
-            let (operation, started) = (flight.operation, flight.started);
-            let target = flight.target.clone();
+            let Some(background) = unfinished.live.0.clone() else { continue };
+            let (operation, started) = (unfinished.operation, unfinished.started);
+            let target = unfinished.target.clone();
             let cancelled = background.cancelled_at();
             let mut outcome = if let Some(outcome) = background.take_outcome() {
                 outcome
@@ -210,8 +210,8 @@ impl Engine {
                 && let (Some(wanted), Some(configurator)) = (target, self.configurator(item.kind()))
             {
                 let limit = self.limit(&configurator, None, &wanted);
-                let known = Known { memory: memory(current, slot), ..Known::default() };
-                let cx = OpCx::new(item.clone(), None, known, Arc::clone(run));
+                let inputs = OpInputs { metadata: metadata(current, slot), ..OpInputs::default() };
+                let cx = OpCx::new(item.clone(), None, inputs, Arc::clone(run));
                 let verified = Box::pin(verify(&configurator, cx, wanted));
                 let verified = self.within_time(limit, "reading the item back", verified).await;
                 // Whatever went wrong with the read, the operation has been done.
@@ -241,11 +241,11 @@ impl Engine {
 
     /// When the background operation on the item in a slot has taken too long.
     fn deadline(&self, current: &CurrentGraph, slot: SlotId) -> Option<Timestamp> {
-        let (item, flight) = (current.item_at(slot)?, current.state_at(slot)?.flight.as_ref()?);
+        let (item, unfinished) = (current.item_at(slot)?, current.state_at(slot)?.unfinished.as_ref()?);
         let configurator = self.configurator(item.kind())?;
-        let item = flight.target.as_ref().unwrap_or(item);
-        let limit = self.limit(&configurator, Some(flight.operation), item)?;
-        Some(after(flight.started, limit))
+        let item = unfinished.target.as_ref().unwrap_or(item);
+        let limit = self.limit(&configurator, Some(unfinished.operation), item)?;
+        Some(after(unfinished.started, limit))
     }
 
     /// Reads back items of which nobody knows how an operation on them ended, where that can be done.
@@ -267,14 +267,14 @@ impl Engine {
             else {
                 continue;
             };
-            let memory = current.slot_of(&item).map(|slot| memory(current, slot)).unwrap_or_default();
-            let flight = current.state(&item).and_then(|state| state.flight.as_ref());
-            let unfinished = flight.map(|flight| flight.operation);
-            let known = Known { unfinished, memory, ..Known::default() };
-            let cx = || OpCx::new(item.clone(), None, known.clone(), Arc::clone(run));
+            let metadata = current.slot_of(&item).map(|slot| metadata(current, slot)).unwrap_or_default();
+            let unfinished = current.state(&item).and_then(|state| state.unfinished.as_ref());
+            let target = unfinished.and_then(|unfinished| unfinished.target.clone());
+            let unfinished = unfinished.map(|unfinished| unfinished.operation);
+            let inputs = OpInputs { unfinished, metadata, ..OpInputs::default() };
+            let cx = || OpCx::new(item.clone(), None, inputs.clone(), Arc::clone(run));
             let Ok(mut observed) = self.read(&configurator, cx(), handle.clone()).await else { continue };
             // If it is not as it was, the modification may have come to its end.
-            let target = flight.and_then(|flight| flight.target.clone());
             if let Some(target) =
                 target.filter(|_| !matches!(&observed, Observed::Present(f) if *f == handle))
                 && let Ok(Observed::Present(found)) = self.read(&configurator, cx(), target.clone()).await
@@ -282,7 +282,7 @@ impl Engine {
             {
                 observed = Observed::Present(found);
             }
-            adopt(current, &item, observed, run.clock.now());
+            apply_reading(current, &item, observed, run.clock.now());
         }
     }
 
@@ -320,7 +320,7 @@ impl Engine {
     fn report(
         &self,
         current: &CurrentGraph,
-        progress: Progress,
+        progress: RunProgress,
         invalid: Vec<InvalidItem>,
         run: &Arc<RunShared>,
     ) -> Status {
@@ -352,7 +352,7 @@ impl Engine {
 }
 
 /// One plan as it was carried out.
-struct Pass {
+struct ExecutedPlan {
     blueprint: Blueprint,
     /// Items that stay as they are against the intent, and why in one word.
     left: Vec<(ItemRef, Option<Standing>)>,
@@ -361,12 +361,12 @@ struct Pass {
 }
 
 /// What is remembered of the item in a slot, for whoever works on it.
-pub(crate) fn memory(current: &mut CurrentGraph, slot: SlotId) -> Arc<Memory> {
-    current.state_at_mut(slot).map(|state| state.memory.share()).unwrap_or_default()
+pub(crate) fn metadata(current: &mut CurrentGraph, slot: SlotId) -> Arc<SharedMetadata> {
+    current.state_at_mut(slot).map(|state| state.metadata.share()).unwrap_or_default()
 }
 
 /// Takes over what reading an item showed.
-pub(crate) fn adopt(
+pub(crate) fn apply_reading(
     current: &mut CurrentGraph,
     item: &ItemRef,
     observed: Observed<setpoint_graph::ItemHandle>,
@@ -376,8 +376,11 @@ pub(crate) fn adopt(
     match observed {
         Observed::Unsupported => {}
         Observed::Absent => {
-            current.del_item_at(slot);
-            current.shared_mut().open.remove(item);
+            if transition::is_absent(current, slot, now) {
+                current.touch_item(item);
+            } else {
+                current.shared_mut().open.remove(item);
+            }
         }
         Observed::Present(found) => {
             if found.reference() != item {
@@ -386,10 +389,9 @@ pub(crate) fn adopt(
             let mut unfinished = None;
             if let Some(state) = current.state_at_mut(slot) {
                 state.presence = Presence::Present;
-                unfinished = state.flight.take().map(|flight| flight.operation);
-                state.tainted = false;
+                unfinished = state.unfinished.take().map(|unfinished| unfinished.operation);
                 state.since = now;
-                state.memory.trim();
+                state.metadata.trim();
             }
             if matches!(unfinished, Some(Operation::Create | Operation::Modify)) {
                 transition::repeat_dependents(current, slot, now);
@@ -410,7 +412,7 @@ fn snapshot(current: &CurrentGraph) -> Graph {
         graph.make_subgraph(&path);
     }
     for node in current.items() {
-        let there = node.state().is_none_or(|state| state.presence == Presence::Present);
+        let there = node.state().is_none_or(|state| state.presence.exists());
         if there {
             // References are unique in the graph they come from.
             let put = graph.put_item_into(&node.path(), node.item().clone());

@@ -8,9 +8,13 @@
     reason = "helpers of tests fail by panicking and tell what happened"
 )]
 
+mod bench;
 mod beyond;
 mod circles;
+mod dice;
+mod drift;
 mod promises;
+mod reasons;
 mod regressions;
 mod schedules;
 mod seed;

@@ -101,7 +101,7 @@ async fn a_partial_creation_is_cleaned_up_before_the_retry_and_when_it_is_droppe
     bench.run().await;
     assert_eq!(log(&bench.run().await), ["delete A", "create A (half done)"]);
     assert_eq!(
-        bench.state("A").unwrap().trouble().unwrap().attempts,
+        bench.state("A").unwrap().last_failure().unwrap().attempts,
         2,
         "cleaning up does not reset the count"
     );

@@ -11,38 +11,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use setpoint_engine::{
-    Clock, CurrentGraph, Engine, MemoryJournal, OpError, Operation, Presence, RetryPolicy, Selection,
-    SimulatedClock, replay,
+    Clock, CurrentGraph, Engine, MemoryJournal, OpError, Operation, RetryPolicy, Selection, SimulatedClock,
+    replay,
 };
 use setpoint_graph::{Graph, ItemRef};
 use tokio_util::sync::CancellationToken;
 
+use crate::dice::{Dice, quiet_expected_panics};
 use crate::world::*;
-
-/// A small random generator: the same numbers for the same seed, everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % bound as u64).unwrap()
-    }
-
-    fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-
-    fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len())]
-    }
-}
 
 const NAMES: [&str; 9] = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
 const EXTERNAL: [&str; 3] = ["x", "y", "z"];
@@ -183,14 +159,16 @@ impl Schedule {
                 let gone: Vec<Thing> = gone.filter(|t| !system.exists.contains_key(&t.name)).collect();
                 // Nobody can tell of something that vanished while it was worked on in the background: before
                 // it is back, a run has to see that it was gone.
-                let in_work = |t: &Thing| current.state(&r(&t.name)).is_some_and(|s| s.flight().is_some());
+                let in_work = |t: &Thing| {
+                    current.state(&r(&t.name)).is_some_and(|s| s.unfinished_operation().is_some())
+                };
                 if gone.iter().any(in_work) {
                     return;
                 }
                 for thing in gone.iter().filter(|t| !system.running.contains(&t.name)) {
                     let node = current.state(&r(&thing.name));
                     if node.is_some_and(|state| {
-                        state.presence() == Presence::Present && state.flight().is_none()
+                        state.presence().exists() && state.unfinished_operation().is_none()
                     }) {
                         current.del_item(&r(&thing.name)).unwrap();
                         self.forgotten = true;
@@ -458,7 +436,8 @@ impl Schedule {
             );
         }
         let recorded = current.items().filter(|node| {
-            node.state().is_none_or(|state| state.presence() == Presence::Present && state.flight().is_none())
+            node.state()
+                .is_none_or(|state| state.presence().exists() && state.unfinished_operation().is_none())
         });
         for node in recorded {
             assert!(
@@ -540,20 +519,6 @@ fn check(seed: u64, orders: bool) {
         eprintln!("failing seed: SETPOINT_SEED={seed}: {message}");
         std::panic::resume_unwind(panic);
     }
-}
-
-/// Panics of the simulated configurators are expected: they are not printed.
-fn quiet_expected_panics() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        let shown = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            let expected = info.payload().downcast_ref::<&str>() == Some(&"boom");
-            if !expected {
-                shown(info);
-            }
-        }));
-    });
 }
 
 #[test]

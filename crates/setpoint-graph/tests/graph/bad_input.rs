@@ -125,7 +125,7 @@ fn hundreds_of_thousands_of_items_are_put_and_taken_in_seconds() {
         graph.del_item(&item(&i.to_string())).unwrap();
     }
     assert!(graph.is_empty() && graph.missing().is_empty());
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_mins(2), "{:?}", start.elapsed());
 }
 
 #[test]

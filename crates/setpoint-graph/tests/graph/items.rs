@@ -135,6 +135,19 @@ fn items_of_another_type_are_never_equal() {
 }
 
 #[test]
+fn an_item_without_attributes_is_described_by_kind_and_name() {
+    #[derive(Debug, PartialEq)]
+    struct Bare(u32);
+    impl Item for Bare {
+        const KIND: Kind = Kind::from_static("bare");
+        fn name(&self) -> Name {
+            Name::new("a")
+        }
+    }
+    assert_eq!(ItemHandle::new(Bare(7)).description(), "bare/a");
+}
+
+#[test]
 fn names_that_begin_alike_are_iterated_in_their_own_order() {
     let long = "the same sixteen bytes and more";
     let mut expected: Vec<String> =

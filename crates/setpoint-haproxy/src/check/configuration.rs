@@ -68,6 +68,12 @@ impl Part<'_> {
         (!is_from).then(|| name.to_str_lossy())
     }
 
+    /// Whether its name is made of an unknown variable.
+    pub(super) fn has_unknown_name(&self) -> bool {
+        let words = self.header.as_ref().map(|header| header.words.as_slice()).unwrap_or_default();
+        self.kind.takes_name() && words.get(1).is_some_and(|word| word.variable)
+    }
+
     /// The `defaults` section that it names, as a word of its header.
     pub(super) fn from(&self) -> Option<&Word<'_>> {
         let words = &self.header.as_ref()?.words;
@@ -194,17 +200,19 @@ impl<'d> Reader<'_, 'd> {
     /// Notes what `setenv` and its like do to the variables.
     fn set_variable(&mut self, line: &CheckedLine<'_>) {
         let is_global = self.configuration.parts.last().is_some_and(|part| part.kind == SectionKind::Global);
-        let (Some(keyword), Some(name)) = (line.words.first().filter(|_| is_global), line.words.get(1))
-        else {
-            return;
-        };
-        let name = name.to_str_lossy().into_owned();
-        match line.words.get(2).filter(|value| line.certain && !value.variable) {
-            Some(value) if keyword.is("setenv") => {
-                let value = value.to_str_lossy().into_owned();
-                self.env.insert(name, value);
-            }
-            None if keyword.is("setenv") || keyword.is("unsetenv") => drop(self.env.remove(&name)),
+        let Some((keyword, words)) = line.words.split_first().filter(|_| is_global) else { return };
+        let names: Vec<String> = words.iter().map(|word| word.to_str_lossy().into_owned()).collect();
+        match &*keyword.to_str_lossy() {
+            "setenv" => match (names.as_slice(), words) {
+                ([name, value], [_, word]) if line.certain && !word.variable => {
+                    self.env.insert(name.clone(), value.clone());
+                }
+                _ => self.env.retain(|name, _| names.first() != Some(name)),
+            },
+            // A name that is not known may be any.
+            "unsetenv" if line.is_open() => self.env.clear(),
+            "unsetenv" => self.env.retain(|name, _| !names.contains(name)),
+            "resetenv" => self.env.retain(|name, _| names.contains(name)),
             _ => {}
         }
     }
@@ -226,8 +234,8 @@ impl<'d> Reader<'_, 'd> {
                 Err(wrong) => {
                     let word = line.words.get(1).or(line.words.first());
                     let at = word.map_or((1, &b""[..]), |word| (word.column, word.raw));
-                    let said = line.diagnostic(Problem::BadCondition, at, wrong);
-                    found.push(if around == Truth::True { said } else { said.warning() });
+                    let diagnostic = line.diagnostic(Problem::BadCondition, at, wrong);
+                    found.push(if around == Truth::True { diagnostic } else { diagnostic.warning() });
                     Truth::Unknown
                 }
             }

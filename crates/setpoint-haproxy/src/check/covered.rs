@@ -33,18 +33,33 @@ pub struct Covered {
 /// assert_eq!((listen.lines, listen.described), (3, 2));
 /// ```
 pub fn covered(document: &Document, cx: &Context) -> BTreeMap<SectionKind, Covered> {
+    let mut covered: BTreeMap<SectionKind, Covered> = BTreeMap::new();
+    each_line(document, cx, |section, line, is_described| {
+        let entry = covered.entry(section).or_default();
+        entry.lines += usize::from(line.is_some());
+        entry.described += usize::from(is_described);
+    });
+    covered
+}
+
+/// Lists the lines that HAProxy reads and no row of the table describes, by their numbers, counted from 1.
+pub fn undescribed(document: &Document, cx: &Context) -> Vec<u32> {
+    let mut found = Vec::new();
+    each_line(document, cx, |_, line, is_described| found.extend(line.filter(|_| !is_described)));
+    found
+}
+
+/// Calls for each section, and for each line of it with its number and whether the table describes it.
+fn each_line(document: &Document, cx: &Context, mut call: impl FnMut(SectionKind, Option<u32>, bool)) {
     let checks = Checks { version: Some(cx.haproxy), env: cx.env.clone() };
     let configuration = Configuration::read(&[document], &checks, &mut []);
-    let mut covered: BTreeMap<SectionKind, Covered> = BTreeMap::new();
     for part in configuration.parts.iter().filter(|part| part.header.is_some()) {
         let (kinds, _) = kinds(part.kind);
-        let entry = covered.entry(part.kind).or_default();
+        call(part.kind, None, false);
         for line in &part.lines {
-            entry.lines += 1;
-            entry.described += usize::from(is_described(line, kinds, cx.api));
+            call(part.kind, Some(line.number), is_described(line, kinds, cx.api));
         }
     }
-    covered
 }
 
 /// Whether some row of the schema describes a line in objects of some kinds.

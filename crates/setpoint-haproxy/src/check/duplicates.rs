@@ -5,20 +5,8 @@ use rustc_hash::FxHashMap;
 use super::configuration::{CheckedLine, Configuration, Part};
 use crate::model::Version;
 use crate::table::facts::{Given, facts};
-use crate::table::{Name, Several};
+use crate::table::{Multiplicity, Name};
 use crate::text::{Diagnostic, Problem, SectionKind};
-
-/// All proxies have names of their own from this version on; before it, those that serve and those that are served.
-const SINCE_ONE_SPACE: Version = Version::V3_3;
-
-/// The sections that a section's name must differ from: the names of groups of them.
-fn spaces(kind: SectionKind) -> Vec<&'static str> {
-    match &facts().section(kind).unique {
-        None => Vec::new(),
-        Some(unique) if unique.groups.is_empty() => vec![kind.keyword()],
-        Some(unique) => unique.groups.clone(),
-    }
-}
 
 /// Looks for names that are given twice. What is under a condition may be there once whatever the text shows.
 pub(super) fn check(
@@ -48,25 +36,17 @@ impl Sections {
     fn look_at(&mut self, part: &Part<'_>, header: &CheckedLine<'_>, found: &mut Vec<Diagnostic>) {
         let Some(name) = part.name() else { return };
         let (kind, number) = (part.kind, header.number);
-        let spaces = spaces(kind);
-        let one_space = self.version.is_some_and(|version| version >= SINCE_ONE_SPACE);
-        let looked_at = match kind {
-            SectionKind::Frontend | SectionKind::Backend if one_space => {
-                [SectionKind::Frontend, SectionKind::Backend].into_iter().flat_map(self::spaces).collect()
-            }
-            _ => spaces.clone(),
-        };
-        let other = looked_at.iter().find_map(|space| self.seen.get(&(*space, name.to_string())).copied());
-        for space in &spaces {
-            self.seen.insert((*space, name.to_string()), (kind, number));
+        let mut other = None;
+        for group in facts().name_groups(kind, self.version) {
+            other = self.seen.insert((group, name.to_string()), (kind, number)).or(other);
         }
         let (Some((other, line)), Some(keyword)) = (other, header.words.first()) else { return };
         let message = format!("another {other} is called `{name}`");
-        let said = header.diagnostic(Problem::DuplicateSection, (keyword.column, keyword.raw), message);
+        let diagnostic = header.diagnostic(Problem::DuplicateSection, (keyword.column, keyword.raw), message);
         let hint = format!("the other one is in line {line}");
         let is_warned = facts().section(kind).unique.as_ref().is_some_and(|unique| unique.is_warned);
-        let said = if is_warned { said.warning() } else { said };
-        found.push(said.with_hint(hint));
+        let diagnostic = if is_warned { diagnostic.warning() } else { diagnostic };
+        found.push(diagnostic.with_hint(hint));
     }
 }
 
@@ -92,8 +72,8 @@ fn ambiguous_from(
     let count = defaults.get(&*word.to_str_lossy()).copied().unwrap_or_default();
     if count > 1 {
         let message = format!("{count} defaults sections are called `{}`", word.to_str_lossy());
-        let said = header.diagnostic(Problem::DuplicateSection, (word.column, word.raw), message);
-        found.push(said.with_hint("give each that is referred to a name of its own"));
+        let diagnostic = header.diagnostic(Problem::DuplicateSection, (word.column, word.raw), message);
+        found.push(diagnostic.with_hint("give each that is referred to a name of its own"));
     }
 }
 
@@ -104,9 +84,9 @@ fn lines(part: &Part<'_>, found: &mut Vec<Diagnostic>) {
     for line in part.lines.iter().filter(|line| line.certain) {
         let Some(keyword) = line.words.first() else { continue };
         let named = section.named(&keyword.to_str_lossy());
-        for named in
-            named.iter().filter(|named| matches!(named.several, Several::Different | Several::Warned))
-        {
+        for named in named.iter().filter(|named| {
+            matches!(named.several, Multiplicity::UniqueNames | Multiplicity::UniqueNamesWarned)
+        }) {
             let Some(Given::Word(name)) = named.given(&line.words) else { continue };
             if name.variable {
                 continue;
@@ -114,9 +94,13 @@ fn lines(part: &Part<'_>, found: &mut Vec<Diagnostic>) {
             if let Some(other) = seen.insert((named.name, &name.text), line.number) {
                 let message =
                     format!("another {} of this section is called `{}`", named.keyword, name.to_str_lossy());
-                let said = line.diagnostic(Problem::DuplicateName, (name.column, name.raw), message);
-                let said = said.with_hint(format!("the other one is in line {other}"));
-                found.push(if named.several == Several::Warned { said.warning() } else { said });
+                let diagnostic = line.diagnostic(Problem::DuplicateName, (name.column, name.raw), message);
+                let diagnostic = diagnostic.with_hint(format!("the other one is in line {other}"));
+                found.push(if named.several == Multiplicity::UniqueNamesWarned {
+                    diagnostic.warning()
+                } else {
+                    diagnostic
+                });
             }
         }
     }

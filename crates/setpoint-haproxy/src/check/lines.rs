@@ -12,11 +12,11 @@ use super::names::Names;
 use super::references::References;
 use crate::keywords::ASKED;
 use crate::model::{Edition, ObjectKind, Version};
-use crate::table::accept::{Match, Misfit, Standing, accept, broken_rule};
+use crate::table::accept::{LineContext, Match, Misfit, accept, broken_rule};
 use crate::table::facts::{Given, facts};
-use crate::table::grammar::{Versions, first_word};
+use crate::table::grammar::{Item, Versions, first_word};
 use crate::table::limits::Complaint;
-use crate::table::samples::{Scene, criterion, stages};
+use crate::table::samples::{SampleContext, criterion, stages};
 use crate::table::{Name, Row, accepted};
 use crate::text::{Diagnostic, Problem, SectionKind, Severity, Word};
 
@@ -28,29 +28,16 @@ pub(super) fn check(
     found: &mut [Vec<Diagnostic>],
 ) {
     let names = Names::of(configuration);
-    let versions: Vec<Version> = match version {
-        Some(version) => vec![version],
-        // The newest refuses the least, so that it is asked first.
-        None => ASKED.into_iter().rev().collect(),
-    };
+    let versions = versions(version);
     let unused = super::references::unused(configuration);
-    let is_experimental = configuration.parts.iter().any(exposes_experimental);
+    let mut is_experimental = false;
     let wrong = lines_with_errors(found);
     for (index, part) in configuration.parts.iter().enumerate() {
-        let (kinds, section) = kinds(part.kind);
+        let judge = Judge::new(part.kind, &versions);
         let section_facts = facts().section(part.kind);
         let (Some(found), Some(wrong)) = (found.get_mut(part.file), wrong.get(part.file)) else { continue };
         let references = References::new(&names, part, unused.contains(&index), version);
-        let mut checker = Checker {
-            kinds,
-            section,
-            versions: &versions,
-            is_experimental,
-            acls: Acls::default(),
-            references,
-            hints,
-            found,
-        };
+        let mut checker = Checker { judge, is_experimental, acls: Acls::default(), references, hints, found };
         if let Some(header) = &part.header {
             if let Some(word) = header.words.first() {
                 checker.experimental(section_facts.experimental, header, word);
@@ -59,8 +46,10 @@ pub(super) fn check(
         }
         for line in &part.lines {
             let is_known_as_wrong = wrong.contains(&line.number);
+            checker.is_experimental |= exposes_experimental(part, line);
             checker.line(part, line, is_known_as_wrong);
         }
+        is_experimental = checker.is_experimental;
     }
 }
 
@@ -77,10 +66,98 @@ pub(super) fn kinds(section: SectionKind) -> (&'static [ObjectKind], Option<Obje
     (kinds, kinds.first().copied().filter(|_| kinds.len() == 1))
 }
 
-struct Checker<'c> {
+/// The versions that are asked: the one that a configuration is for, or all.
+pub(super) fn versions(version: Option<Version>) -> Vec<Version> {
+    match version {
+        Some(version) => vec![version],
+        // The newest refuses the least, so that it is asked first.
+        None => ASKED.into_iter().rev().collect(),
+    }
+}
+
+/// Finds the rows by which HAProxy accepts the lines of a section.
+#[derive(Clone, Copy)]
+pub(super) struct Judge<'v> {
     kinds: &'static [ObjectKind],
     section: Option<ObjectKind>,
-    versions: &'c [Version],
+    versions: &'v [Version],
+}
+
+/// The row that describes a line, what of the line is what, and how many words stand before it: `no` or `default`.
+type Judged<'w> = (&'static Row, Match<'w>, usize);
+
+impl<'v> Judge<'v> {
+    pub(super) fn new(section: SectionKind, versions: &'v [Version]) -> Self {
+        let (kinds, section) = kinds(section);
+        Self { kinds, section, versions }
+    }
+
+    /// The row by which HAProxy accepts a line, or why it does not; nothing where no row describes such lines.
+    pub(super) fn line<'w>(&self, texts: &'w [Cow<'w, str>]) -> Option<Result<Judged<'w>, Misfit>> {
+        let negated = match texts {
+            [no, _, ..] if no == "no" => true,
+            [default, option, ..] => default == "default" && option == "option",
+            _ => false,
+        };
+        let bare = self.row(texts, false).map(|found| found.map(|(row, matched)| (row, matched, 0)));
+        if !negated || matches!(bare, Some(Ok(_))) {
+            return bare;
+        }
+        let words = texts.get(1..).unwrap_or_default();
+        match self.row(words, true) {
+            None => bare,
+            Some(Ok((row, _))) if self.miscounts_default(texts, row) => {
+                let why = "this HAProxy takes what follows `default option` for an argument too many";
+                Some(Err(Misfit { at: 2, complaint: Some(Complaint::new(why)) }))
+            }
+            Some(Ok((row, matched))) => Some(Ok((row, matched, 1))),
+            Some(Err(misfit)) => Some(Err(Misfit { at: misfit.at + 1, ..misfit })),
+        }
+    }
+
+    /// Returns whether HAProxy refuses `default` before an option: it counts the arguments of those that take none.
+    fn miscounts_default(&self, texts: &[Cow<'_, str>], row: &Row) -> bool {
+        let takes_none = |item: &Item| matches!(item, Item::Literal(_) | Item::Value { .. });
+        texts.first().is_some_and(|word| word == "default")
+            && row.items.iter().all(takes_none)
+            && self.versions.iter().all(|version| version.miscounts_default_option())
+    }
+
+    /// The row by which HAProxy accepts some words, or why it does not; nothing where no row describes such lines.
+    fn row<'w>(
+        &self,
+        words: &'w [Cow<'w, str>],
+        negated: bool,
+    ) -> Option<Result<(&'static Row, Match<'w>), Misfit>> {
+        let (first, second) = (words.first()?, words.get(1).map(|word| &**word));
+        if !self.kinds.iter().any(|kind| accepted().has_forms(*kind, first)) {
+            return None;
+        }
+        let mut misfit: Option<Misfit> = None;
+        for version in self.versions {
+            for row in self.kinds.iter().flat_map(|kind| accepted().forms(*kind, first, second, *version)) {
+                let scene = SampleContext {
+                    version: *version,
+                    edition: Edition::Community,
+                    stages: stages(row, self.section),
+                };
+                match accept(row, words, LineContext { scene, section: self.section, negated }) {
+                    Ok(matched) => return Some(Ok((row, matched))),
+                    Err(other) => {
+                        misfit = Some(match misfit.take() {
+                            Some(before) => before.or(other),
+                            None => other,
+                        });
+                    }
+                }
+            }
+        }
+        Some(Err(misfit.unwrap_or(Misfit { at: 1, complaint: None })))
+    }
+}
+
+struct Checker<'c> {
+    judge: Judge<'c>,
     /// Whether HAProxy accepts what is experimental.
     is_experimental: bool,
     acls: Acls,
@@ -102,36 +179,22 @@ impl Checker<'_> {
             return;
         }
         let texts = line.texts();
-        let negated = first.is("no") && texts.len() > 1;
-        let words = texts.get(usize::from(negated)..).unwrap_or_default();
-        let outcome = match self.judge(&texts, false) {
-            Some(Err(misfit)) if negated => {
-                self.judge(words, true).unwrap_or(Err(misfit)).map_err(|misfit| (misfit, 1))
-            }
-            None if negated => match self.judge(words, true) {
-                None => return,
-                Some(outcome) => outcome.map_err(|misfit| (misfit, 1)),
-            },
-            None => return,
-            Some(outcome) => outcome.map_err(|misfit| (misfit, 0)),
-        };
-        match outcome {
-            Err((misfit, offset)) => {
-                let misfit = Misfit { at: misfit.at + offset, ..misfit };
-                self.found.push(diagnostic(line, misfit));
-            }
-            Ok((row, matched)) => {
+        match self.judge.line(&texts) {
+            None => {}
+            Some(Err(misfit)) => self.found.push(diagnostic(line, misfit)),
+            Some(Ok((row, matched, offset))) => {
+                let words = texts.get(offset..).unwrap_or_default();
                 let broken = row.attributes.rule.and_then(|_| {
-                    let standing = self.standing(row, negated);
-                    self.kinds.iter().find_map(|kind| broken_rule(words, *kind, standing))
+                    let standing = self.standing(row, offset > 0);
+                    self.judge.kinds.iter().find_map(|kind| broken_rule(words, *kind, standing))
                 });
                 if let Some(complaint) = broken {
                     self.found.push(diagnostic(line, Misfit { at: 0, complaint: Some(complaint) }));
                 }
                 if let Some(from) = matched.condition {
-                    self.condition(row, line, &texts, from + usize::from(negated));
+                    self.condition(row, line, &texts, from + offset);
                 }
-                self.attributes(row, &matched, line, usize::from(negated));
+                self.attributes(row, &matched, line, offset);
                 self.references.line(row, &matched, line, part, self.hints, self.found);
             }
         }
@@ -144,14 +207,14 @@ impl Checker<'_> {
             let word = line.words.get(*at + offset)?;
             Some((&option.attributes, word.to_str_lossy().into_owned(), word))
         });
-        let version = self.versions.first().copied().filter(|_| self.versions.len() == 1);
+        let version = self.judge.versions.first().copied().filter(|_| self.judge.versions.len() == 1);
         for (attributes, name, word) in own.into_iter().chain(options) {
             if let Some((version, (versions, advice))) = version.zip(attributes.deprecated)
                 && versions.contains(version)
             {
                 let message = format!("`{name}` is deprecated in HAProxy {version}");
-                let said = line.diagnostic(Problem::Deprecated, (word.column, word.raw), message);
-                self.found.push(said.warning().with_hint(advice));
+                let diagnostic = line.diagnostic(Problem::Deprecated, (word.column, word.raw), message);
+                self.found.push(diagnostic.warning().with_hint(advice));
             }
             let action = line.words.iter().find(|word| name.ends_with(&*word.to_str_lossy())).unwrap_or(word);
             self.experimental(attributes.experimental, line, action);
@@ -169,51 +232,23 @@ impl Checker<'_> {
 
     /// Says that a word is experimental, in versions in which it is.
     fn experimental(&mut self, versions: Option<Versions>, line: &CheckedLine<'_>, word: &Word<'_>) {
-        let is_so = |version: &Version| versions.is_some_and(|versions| versions.contains(*version));
-        if self.is_experimental || self.versions.len() > 1 || !self.versions.iter().any(is_so) {
+        let Some(versions) = versions.filter(|_| !self.is_experimental) else { return };
+        // Of versions that don't know it, the range says nothing.
+        let mut knows = self.judge.versions.iter().filter(|version| **version >= versions.since).peekable();
+        if knows.peek().is_none() || !knows.all(|version| versions.contains(*version)) {
             return;
         }
         let message = format!("`{}` is experimental", word.to_str_lossy());
-        let said = line.diagnostic(Problem::Needs, (word.column, word.raw), message);
-        self.found.push(said.with_hint("a line `expose-experimental-directives` in `global` allows it"));
+        let diagnostic = line.diagnostic(Problem::Needs, (word.column, word.raw), message);
+        self.found
+            .push(diagnostic.with_hint("a line `expose-experimental-directives` in `global` allows it"));
     }
 
-    fn standing(&self, row: &Row, negated: bool) -> Standing {
-        let version = self.versions.first().copied().unwrap_or(Version::LATEST);
-        let scene = Scene { version, edition: Edition::Community, stages: stages(row, self.section) };
-        Standing { scene, section: self.section, negated }
-    }
-
-    /// The row by which HAProxy accepts some words, or why it does not; nothing where no row describes such lines.
-    fn judge<'w>(
-        &self,
-        words: &'w [Cow<'w, str>],
-        negated: bool,
-    ) -> Option<Result<(&'static Row, Match<'w>), Misfit>> {
-        let (first, second) = (words.first()?, words.get(1).map(|word| &**word));
-        if !self.kinds.iter().any(|kind| accepted().has_forms(*kind, first)) {
-            return None;
-        }
-        let mut misfit: Option<Misfit> = None;
-        for version in self.versions {
-            for row in self.kinds.iter().flat_map(|kind| accepted().forms(*kind, first, second, *version)) {
-                let scene = Scene {
-                    version: *version,
-                    edition: Edition::Community,
-                    stages: stages(row, self.section),
-                };
-                match accept(row, words, Standing { scene, section: self.section, negated }) {
-                    Ok(matched) => return Some(Ok((row, matched))),
-                    Err(other) => {
-                        misfit = Some(match misfit.take() {
-                            Some(before) => before.or(other),
-                            None => other,
-                        });
-                    }
-                }
-            }
-        }
-        Some(Err(misfit.unwrap_or(Misfit { at: 1, complaint: None })))
+    fn standing(&self, row: &Row, negated: bool) -> LineContext {
+        let version = self.judge.versions.first().copied().unwrap_or(Version::LATEST);
+        let scene =
+            SampleContext { version, edition: Edition::Community, stages: stages(row, self.judge.section) };
+        LineContext { scene, section: self.judge.section, negated }
     }
 
     /// Looks at the ACLs of a condition.
@@ -229,9 +264,10 @@ impl Checker<'_> {
                     let message = format!("no ACL is called `{name}` above this line");
                     let skipped = u32::try_from(text.len() - name.len()).unwrap_or_default();
                     let column = if word.quoted { word.column } else { word.column.saturating_add(skipped) };
-                    let said = line.diagnostic(Problem::UnknownReference, (column, name.as_bytes()), message);
+                    let diagnostic =
+                        line.diagnostic(Problem::UnknownReference, (column, name.as_bytes()), message);
                     let hint = self.hints.nearest(name, self.acls.all());
-                    self.found.push(Diagnostic { hint: hint.map(Into::into), ..said });
+                    self.found.push(Diagnostic { hint: hint.map(Into::into), ..diagnostic });
                 }
                 Element::Inline(first, end) => {
                     let words: Vec<String> = texts
@@ -241,10 +277,10 @@ impl Checker<'_> {
                         .map(|word| word.clone().into_owned())
                         .collect();
                     let wrong = |version: Version| {
-                        let stages = stages(row, self.section);
-                        criterion(&words, Scene { version, edition: Edition::Community, stages })
+                        let stages = stages(row, self.judge.section);
+                        criterion(&words, SampleContext { version, edition: Edition::Community, stages })
                     };
-                    let mut complaints = self.versions.iter().map(|version| wrong(*version));
+                    let mut complaints = self.judge.versions.iter().map(|version| wrong(*version));
                     let complaint = if words.is_empty() {
                         Some(Complaint::new("nothing stands between the braces"))
                     } else {
@@ -258,18 +294,18 @@ impl Checker<'_> {
                 Element::Unclosed(at) => {
                     let Some(word) = line.words.get(at) else { continue };
                     let at = (word.column, word.raw);
-                    let said = line.diagnostic(Problem::Refused, at, "a brace that is not closed");
-                    self.found.push(said.with_hint("a `}` with blanks around it closes it"));
+                    let diagnostic = line.diagnostic(Problem::Refused, at, "a brace that is not closed");
+                    self.found.push(diagnostic.with_hint("a `}` with blanks around it closes it"));
                 }
             }
         }
     }
 }
 
-/// Whether a section may let HAProxy accept what is experimental.
-fn exposes_experimental(part: &Part<'_>) -> bool {
+/// Whether a line may let HAProxy accept what is experimental from there on.
+fn exposes_experimental(part: &Part<'_>, line: &CheckedLine<'_>) -> bool {
     let exposes = |word: &Word<'_>| word.variable || word.is("expose-experimental-directives");
-    part.kind == SectionKind::Global && part.lines.iter().any(|line| line.words.first().is_some_and(exposes))
+    part.kind == SectionKind::Global && line.words.first().is_some_and(exposes)
 }
 
 /// Says what HAProxy does not accept of a line.
@@ -303,8 +339,8 @@ fn diagnostic(line: &CheckedLine<'_>, misfit: Misfit) -> Diagnostic {
             (end(), Complaint::new(format!("something is missing after `{after}`")))
         }
     };
-    let said = line.diagnostic(Problem::Refused, (at.0, &at.1), shortened(complaint.why));
-    Diagnostic { hint: complaint.hint.map(Into::into), ..said }
+    let diagnostic = line.diagnostic(Problem::Refused, (at.0, &at.1), shortened(complaint.why));
+    Diagnostic { hint: complaint.hint.map(Into::into), ..diagnostic }
 }
 
 /// A message is not longer than someone reads, whatever word it is about.

@@ -40,7 +40,7 @@ use crate::text::{Diagnostic, Document};
 use configuration::Configuration;
 use hints::Hints;
 
-pub use covered::{Covered, covered};
+pub use covered::{Covered, covered, undescribed};
 pub use references::{FileKind, FileReference, files};
 pub use secrets::without_secrets;
 

@@ -12,8 +12,8 @@ pub(super) struct Names {
     given: FxHashMap<Name, FxHashSet<String>>,
     /// Proxies whose servers have names that are written nowhere.
     templated: FxHashSet<String>,
-    /// Whether some name is made of a variable: then any name may be given.
-    open: bool,
+    /// What has a name that is made of an unknown variable: any of its kind may be given.
+    open: FxHashSet<Name>,
 }
 
 impl Names {
@@ -28,9 +28,14 @@ impl Names {
     }
 
     fn add(&mut self, part: &Part<'_>) {
-        self.open |= part.header.as_ref().is_some_and(super::configuration::CheckedLine::is_open);
-        let Some(section) = part.name() else { return };
         let section_facts = facts().section(part.kind);
+        if part.has_unknown_name() {
+            self.open.extend(&section_facts.names);
+            let keywords = part.lines.iter().filter_map(|line| line.words.first());
+            let named = keywords.flat_map(|keyword| section_facts.named(&keyword.to_str_lossy()));
+            self.open.extend(named.map(|named| named.name).filter(|name| !name.is_local()));
+        }
+        let Some(section) = part.name() else { return };
         for kind in &section_facts.names {
             self.given.entry(*kind).or_default().insert(section.clone().into_owned());
         }
@@ -57,7 +62,7 @@ impl Names {
 
     /// Whether something has a name.
     pub(super) fn has(&self, kind: Name, name: &str) -> bool {
-        self.open || self.given.get(&kind).is_some_and(|names| names.contains(name))
+        self.open.contains(&kind) || self.given.get(&kind).is_some_and(|names| names.contains(name))
     }
 
     /// Whether a server is there, as `backend/server`; one of a template may be.
@@ -76,8 +81,10 @@ impl Names {
 #[derive(Debug, Default)]
 pub(super) struct LocalNames {
     given: FxHashMap<Name, FxHashSet<String>>,
-    /// Whether a line that can't be read may give any.
-    open: bool,
+    /// Whether a line whose keyword is an unknown variable may give any.
+    is_open: bool,
+    /// What has a name that is made of an unknown variable: any of its kind may be given.
+    open: FxHashSet<Name>,
 }
 
 impl LocalNames {
@@ -85,10 +92,14 @@ impl LocalNames {
         let mut names = Self::default();
         let section = facts().section(part.kind);
         for line in &part.lines {
-            names.open |= line.is_open();
             let Some(keyword) = line.words.first() else { continue };
+            names.is_open |= keyword.variable;
             for named in section.named(&keyword.to_str_lossy()) {
                 let name = match named.given(&line.words) {
+                    Some(Given::Word(word)) if named.name.is_local() && word.variable => {
+                        names.open.insert(named.name);
+                        continue;
+                    }
                     Some(Given::Word(word)) if named.name.is_local() => word.to_str_lossy().into_owned(),
                     // Of what has the name of the section, it counts that it is there.
                     Some(Given::Section) => String::new(),
@@ -102,7 +113,8 @@ impl LocalNames {
 
     /// Whether the section may give a name.
     pub(super) fn may_have(&self, kind: Name, name: &str) -> bool {
-        self.open || self.given.get(&kind).is_some_and(|names| names.contains(name))
+        let is_open = self.is_open || self.open.contains(&kind);
+        is_open || self.given.get(&kind).is_some_and(|names| names.contains(name))
     }
 
     /// Whether the section may have a stick table.

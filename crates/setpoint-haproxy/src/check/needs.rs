@@ -93,7 +93,7 @@ impl Own {
         let mut own = Self::default();
         for line in &part.lines {
             let Some(first) = line.words.first() else { continue };
-            own.is_open |= line.is_open();
+            own.is_open |= first.variable;
             own.has_certificates |= first.is("ssl-f-use");
             own.verifies_by_default |= is_verifying_default(line);
         }

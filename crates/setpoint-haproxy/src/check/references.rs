@@ -1,10 +1,15 @@
 //! Names that are used, and files.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::Checks;
 use super::acls::{Element, elements};
 use super::configuration::{CheckedLine, Configuration, Part};
 use super::hints::Hints;
+use super::lines::{Judge, versions};
 use super::names::{LocalNames, Names};
 use crate::keywords::Argument;
 use crate::model::Version;
@@ -26,18 +31,15 @@ pub(super) struct References<'n> {
     /// Whether HAProxy looks up all the same what rules name.
     looks_at_rules: bool,
     has_servers: bool,
-    /// Whether all that mails need is said.
+    /// Whether `email-alert` has `from`, `to` and `mailers`.
     sends_mail: bool,
 }
 
-/// From this version on, HAProxy looks up what the rules of `defaults` name whether or not a proxy uses them.
-pub(super) const LOOKS_AT_DEFAULTS: Version = Version::V3_3;
-
 impl<'n> References<'n> {
     pub(super) fn new(names: &'n Names, part: &Part<'_>, is_unused: bool, version: Option<Version>) -> Self {
-        let own = part.name().map(std::borrow::Cow::into_owned).unwrap_or_default();
+        let own = part.name().map(Cow::into_owned).unwrap_or_default();
         let is_default = part.kind == SectionKind::Defaults;
-        let looks_at_rules = is_default && version.is_some_and(|version| version >= LOOKS_AT_DEFAULTS);
+        let looks_at_rules = is_default && version.is_some_and(Version::looks_at_unused_defaults);
         let section = facts().section(part.kind);
         let begins =
             |line: &CheckedLine<'_>, word: &str| line.words.first().is_some_and(|first| first.is(word));
@@ -154,8 +156,8 @@ impl<'n> References<'n> {
             return None;
         }
         let message = format!("`{what}` needs a stick table, and this section has none");
-        let said = line.diagnostic(Problem::Needs, (word.column, word.raw), message);
-        Some(said.with_hint("a line `stick-table …` makes one, `table NAME` names another's"))
+        let diagnostic = line.diagnostic(Problem::Needs, (word.column, word.raw), message);
+        Some(diagnostic.with_hint("a line `stick-table …` makes one, `table NAME` names another's"))
     }
 
     fn server(
@@ -171,8 +173,8 @@ impl<'n> References<'n> {
             return None;
         }
         let message = format!("no server is called `{name}`");
-        let said = line.diagnostic(Problem::UnknownReference, (word.column, name.as_bytes()), message);
-        Some(if self.is_unused { said.warning() } else { said })
+        let diagnostic = line.diagnostic(Problem::UnknownReference, (word.column, name.as_bytes()), message);
+        Some(if self.is_unused { diagnostic.warning() } else { diagnostic })
     }
 
     /// Looks up what the fetches and converters of a line name: `http_auth(list)`, `nbsrv(backend)`, `in_table(table)`.
@@ -184,17 +186,12 @@ impl<'n> References<'n> {
         hints: &mut Hints,
         found: &mut Vec<Diagnostic>,
     ) {
-        let own = matched.expressions.iter().flat_map(|(range, holds)| {
-            let first_only = *holds == Holds::Criterion;
-            range.clone().take(if first_only { 1 } else { usize::MAX }).map(|at| (at, *holds))
-        });
         let texts = line.texts();
-        let conditions = matched.condition.into_iter().flat_map(|from| elements(&texts, from));
-        let inline = conditions.filter_map(|element| match element {
-            Element::Inline(first, _) => Some((first, Holds::Criterion)),
-            Element::Named(_) | Element::Unclosed(_) => None,
+        let words = expressions(matched, &texts, 0).into_iter().flat_map(|(range, holds)| {
+            let first_only = holds == Holds::Criterion;
+            range.take(if first_only { 1 } else { usize::MAX }).map(move |at| (at, holds))
         });
-        for (at, holds) in own.chain(inline) {
+        for (at, holds) in words {
             let (Some(word), Some(text)) = (line.words.get(at), texts.get(at)) else { continue };
             let expressions = if holds == Holds::Format { in_format(text) } else { vec![&**text] };
             for (call, signature) in expressions.into_iter().flat_map(calls) {
@@ -231,15 +228,15 @@ impl<'n> References<'n> {
         }
         let message = format!("no {} is called `{name}`", kind.noun());
         let hint = hints.nearest(name, self.names.all(kind)).map(Into::into);
-        let said = line.diagnostic(Problem::UnknownReference, (word.column, name.as_bytes()), message);
+        let diagnostic = line.diagnostic(Problem::UnknownReference, (word.column, name.as_bytes()), message);
         // A `default-server` counts only where a server takes its values.
         let is_idle = !self.has_servers && line.words.first().is_some_and(|word| word.is("default-server"));
         let is_rule = line.words.first().is_some_and(|word| word.text.contains(&b'-'));
         let is_looked_at =
             self.looks_at_rules && kind != Name::Cache && (is_rule || kind == Name::HttpErrors);
         let tolerated = self.is_unused && !is_looked_at;
-        let said = if tolerated || is_idle || may_dangle { said.warning() } else { said };
-        Some(Diagnostic { hint, ..said })
+        let diagnostic = if tolerated || is_idle || may_dangle { diagnostic.warning() } else { diagnostic };
+        Some(Diagnostic { hint, ..diagnostic })
     }
 }
 
@@ -304,48 +301,82 @@ pub struct FileReference {
     pub column: u32,
 }
 
-/// The maps and pattern files that a configuration names; whether they exist is for the caller to see.
+/// The maps and pattern files that a configuration names where HAProxy reads them; whether they exist is for the caller to
+/// see.
 ///
 /// ```
-/// use setpoint_haproxy::check::files;
+/// use setpoint_haproxy::check::{Checks, files};
 /// use setpoint_haproxy::text::Document;
 ///
 /// let document = Document::parse(b"frontend f\n  use_backend %[req.hdr(host),lower,map(/etc/hosts.map,fallback)]\n");
-/// assert_eq!(files(&document)[0].path, "/etc/hosts.map");
+/// assert_eq!(files(&document, &Checks::default())[0].path, "/etc/hosts.map");
 /// ```
-pub fn files(document: &Document) -> Vec<FileReference> {
+pub fn files(document: &Document, checks: &Checks) -> Vec<FileReference> {
+    let configuration = Configuration::read(&[document], checks, &mut []);
+    let versions = versions(checks.version);
     let mut found = Vec::new();
-    let mut first_line = 1_u32;
-    for section in document.sections() {
-        for line in section.lines() {
-            let number = first_line.saturating_add(line.number());
-            let words: Vec<Word<'_>> = line.words().filter(|word| !word.variable).collect();
-            for (word, next) in words.iter().zip(words.iter().skip(1).map(Some).chain([None])) {
-                let text = word.to_str_lossy();
-                let patterns = next.filter(|_| word.is("-f")).map(|next| next.to_str_lossy().into_owned());
-                let files = map_files(&text).map(|path| (FileKind::Map, path));
-                for (kind, path) in files.chain(patterns.map(|path| (FileKind::Patterns, path))) {
-                    // `virt@` and `opt@` name what need not be there.
-                    if !path.is_empty() && !path.starts_with("virt@") && !path.starts_with("opt@") {
-                        let path = path.trim_start_matches("file@").to_owned();
-                        found.push(FileReference { kind, path, line: number, column: word.column });
-                    }
-                }
+    for part in &configuration.parts {
+        let judge = Judge::new(part.kind, &versions);
+        for line in part.lines.iter().filter(|line| !line.is_open() && may_name_files(line)) {
+            let texts = line.texts();
+            let Some(Ok((_, matched, offset))) = judge.line(&texts) else { continue };
+            for (range, holds) in expressions(&matched, &texts, offset) {
+                files_of(line, (&texts, range), holds, &mut found);
             }
         }
-        first_line = first_line.saturating_add(section.line_count());
     }
     found
 }
 
-/// The files of `map(…)`, `map_beg(…)`, `map_str_int(…)` and the like.
-fn map_files(text: &str) -> impl Iterator<Item = String> + '_ {
-    text.match_indices("map").filter_map(move |(at, _)| {
-        let begins = !text.get(..at)?.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-        let rest = text.get(at + 3..)?;
-        let (name, arguments) = rest.split_once('(')?;
-        let converter = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        let file = arguments.split([',', ')']).next()?;
-        (begins && converter).then(|| file.to_owned())
-    })
+/// Whether a line has a word that may name a file: most have none.
+fn may_name_files(line: &CheckedLine<'_>) -> bool {
+    line.words.iter().any(|word| word.is("-f") || memchr::memmem::find(&word.text, b"map").is_some())
+}
+
+/// The files that an expression names: those of its maps, and of `-f` behind a criterion.
+fn files_of(
+    line: &CheckedLine<'_>,
+    (texts, range): (&[Cow<'_, str>], Range<usize>),
+    holds: Holds,
+    found: &mut Vec<FileReference>,
+) {
+    let mut add = |kind, path: &str, at: usize| {
+        // `virt@` and `opt@` name what need not be there.
+        let is_needed = !path.is_empty() && !path.starts_with("virt@") && !path.starts_with("opt@");
+        if let Some(word) = line.words.get(at).filter(|_| is_needed) {
+            let path = path.trim_start_matches("file@").to_owned();
+            found.push(FileReference { kind, path, line: line.number, column: word.column });
+        }
+    };
+    let is_criterion = holds == Holds::Criterion;
+    for at in range.clone().take(if is_criterion { 1 } else { usize::MAX }) {
+        let Some(text) = texts.get(at) else { continue };
+        let samples = if holds == Holds::Format { in_format(text) } else { vec![&**text] };
+        for (call, signature) in samples.into_iter().flat_map(calls) {
+            let is_map = call.name == "map" || call.name.starts_with("map_");
+            if let Some(file) = call.arguments().first().filter(|_| is_map && signature.is_some()) {
+                add(FileKind::Map, file, at);
+            }
+        }
+    }
+    for at in range.filter(|at| is_criterion && texts.get(*at).is_some_and(|text| text == "-f")) {
+        if let Some(path) = texts.get(at + 1) {
+            add(FileKind::Patterns, path, at + 1);
+        }
+    }
+}
+
+/// The words of a line that hold samples, the criteria of its condition among them.
+fn expressions(matched: &Match<'_>, texts: &[Cow<'_, str>], offset: usize) -> Vec<(Range<usize>, Holds)> {
+    let own = matched.expressions.iter().map(|(range, holds)| {
+        // The flags and patterns of a criterion follow it.
+        let end = if *holds == Holds::Criterion { texts.len() } else { range.end + offset };
+        (range.start + offset..end, *holds)
+    });
+    let conditions = matched.condition.into_iter().flat_map(|from| elements(texts, from + offset));
+    let inline = conditions.filter_map(|element| match element {
+        Element::Inline(first, end) => Some((first..end, Holds::Criterion)),
+        Element::Named(_) | Element::Unclosed(_) => None,
+    });
+    own.chain(inline).collect()
 }

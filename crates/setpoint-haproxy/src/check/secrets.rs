@@ -1,4 +1,4 @@
-//! What is found is said without the secrets of the lines that it is found in.
+//! Diagnostics without the secrets of the lines that they are about.
 
 use std::ops::Range;
 

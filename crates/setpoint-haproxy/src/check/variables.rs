@@ -17,9 +17,9 @@ pub(super) fn check(configuration: &Configuration<'_>, found: &mut [Vec<Diagnost
                 }
                 let Some(variable) = unquoted(word.raw).filter(|_| index > last_address) else { continue };
                 let message = format!("`{variable}` is not expanded outside of double quotes");
-                let said = line.diagnostic(Problem::NotExpanded, (word.column, word.raw), message);
+                let diagnostic = line.diagnostic(Problem::NotExpanded, (word.column, word.raw), message);
                 let hint = format!("write it in double quotes: `\"{}\"`", String::from_utf8_lossy(word.raw));
-                found.push(said.warning().with_hint(hint));
+                found.push(diagnostic.warning().with_hint(hint));
             }
         }
     }

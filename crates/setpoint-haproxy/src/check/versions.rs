@@ -9,12 +9,6 @@ use crate::model::Version;
 use crate::table::facts::facts;
 use crate::text::{Diagnostic, Problem, SectionKind, Word};
 
-/// Up to this version, HAProxy refuses the name of a section for its characters.
-const LAST_STRICT_NAMES: Version = Version::V3_2;
-
-/// From this version on, nothing may follow the name of a proxy but `from`; before it, HAProxy says so and goes on.
-const SINCE_STRICT_HEADERS: Version = Version::V3_2;
-
 /// Looks up every section and every keyword.
 pub(super) fn check(
     configuration: &Configuration<'_>,
@@ -76,11 +70,11 @@ impl Checker<'_> {
         let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':');
         if let Some(name) = name.filter(|name| !name.text.iter().all(allowed)) {
             let message = format!("`{}` can't be the name of a section", name.to_str_lossy());
-            let said = header.diagnostic(Problem::Refused, (name.column, name.raw), message);
-            let said = said.with_hint("letters, digits, `_`, `-`, `.` and `:` can be in one");
+            let diagnostic = header.diagnostic(Problem::Refused, (name.column, name.raw), message);
+            let diagnostic = diagnostic.with_hint("letters, digits, `_`, `-`, `.` and `:` can be in one");
             // The newest says so, and goes on.
-            let is_refused = self.version.is_some_and(|version| version <= LAST_STRICT_NAMES);
-            self.found.push(if is_refused { said } else { said.warning() });
+            let is_refused = self.version.is_some_and(Version::refuses_characters_of_names);
+            self.found.push(if is_refused { diagnostic } else { diagnostic.warning() });
         }
         let after = 1 + usize::from(name.is_some());
         let rest = header.words.get(after..).unwrap_or_default();
@@ -91,7 +85,7 @@ impl Checker<'_> {
         let is_refused = match kind {
             SectionKind::Defaults => false,
             SectionKind::Global => true,
-            _ => self.version.is_some_and(|version| version >= SINCE_STRICT_HEADERS),
+            _ => self.version.is_some_and(Version::refuses_words_after_names),
         };
         if let Some(extra) = extra.filter(|_| is_refused) {
             let message =

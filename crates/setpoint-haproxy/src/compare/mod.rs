@@ -48,7 +48,7 @@ use crate::table::facts::facts;
 use crate::text::{Document, Section, SectionKind};
 use content::ChildChange;
 use named::NamedServers;
-use sections::{Entry, Governor, Side};
+use sections::{Entry, InheritedDefaults, Side};
 
 pub use crate::edit::{ChildKey, SectionKey};
 pub use operation::{Operation, OrderKey, Subject};
@@ -147,18 +147,18 @@ pub fn compare<'a>(
     if desired.sections().iter().all(|section| section.kind() == SectionKind::Preamble) {
         return Err(CompareError::EmptyDesired);
     }
-    let mut operations = differences(current, desired, cx, &FxHashSet::default());
-    if are_fragile(&operations, current, desired) {
+    let sides = sides(current, desired);
+    let mut operations = operations_between(&sides, [current, desired], cx, &FxHashSet::default());
+    if are_fragile(&operations, &sides) {
         let mut result = apply::applied(current, &operations, cx);
         let misplaced = result.as_ref().map(|result| below::misplaced(result, desired, &operations));
         if let Ok(misplaced) = misplaced
             && !misplaced.is_empty()
         {
-            operations = differences(current, desired, cx, &misplaced);
+            operations = operations_between(&sides, [current, desired], cx, &misplaced);
             result = apply::applied(current, &operations, cx);
         }
-        let leads_there =
-            |result: Document| differences(&result, desired, cx, &FxHashSet::default()).is_empty();
+        let leads_there = |result: Document| differences(&result, desired, cx).is_empty();
         if !result.is_ok_and(leads_there) {
             operations = vec![whole(current, desired)];
         }
@@ -167,41 +167,49 @@ pub fn compare<'a>(
     Ok(Diff { operations, summary })
 }
 
-/// The operations between two configurations, section by section; some sections are carried over as text.
-fn differences(
-    current: &Document,
-    desired: &Document,
+/// The operations between two configurations, section by section.
+fn differences(current: &Document, desired: &Document, cx: &Context) -> Vec<Operation> {
+    operations_between(&sides(current, desired), [current, desired], cx, &FxHashSet::default())
+}
+
+/// The sections of both configurations that may differ.
+fn sides<'a>(current: &'a Document, desired: &'a Document) -> (Side<'a>, Side<'a>) {
+    let (prefix, suffix) = sections::alike(current, desired);
+    let (old, new) = (Side::between(current, prefix, suffix), Side::between(desired, prefix, suffix));
+    if old.reaches_beyond || new.reaches_beyond {
+        // Which of several sections is which is decided among all of them.
+        return (Side::between(current, prefix, 0), Side::between(desired, prefix, 0));
+    }
+    (old, new)
+}
+
+/// The operations between two sides; some sections are carried over as text.
+fn operations_between(
+    (old, new): &(Side<'_>, Side<'_>),
+    documents: [&Document; 2],
     cx: &Context,
     as_text: &FxHashSet<SectionKey>,
 ) -> Vec<Operation> {
-    let (prefix, suffix) = sections::alike(current, desired);
-    let (mut old, mut new) = (Side::between(current, prefix, suffix), Side::between(desired, prefix, suffix));
-    if old.reaches_beyond || new.reaches_beyond {
-        // Which of several sections is which is decided among all of them.
-        (old, new) = (Side::between(current, prefix, 0), Side::between(desired, prefix, 0));
-    }
-    let named = NamedServers::new([current, desired]);
-    let mut comparison =
-        Comparison { old: &old, new: &new, cx, named: &named, as_text, operations: Vec::new() };
+    let named = NamedServers::new(documents);
+    let mut comparison = Comparison { old, new, cx, named: &named, as_text, operations: Vec::new() };
     comparison.run();
     let mut operations = comparison.operations;
     operations.sort_by_key(|operation| operation.order);
     operations
 }
 
-/// Whether an operation might not lead where it should: text may end elsewhere than it seems to, and a backslash may join
-/// what stands beside it.
+/// Returns whether an operation might not lead where it should: text may end elsewhere than it seems to, and a backslash may
+/// join what stands beside it.
 ///
 /// So might one in a section of which some lines have to stand below others.
-fn are_fragile(operations: &[Operation], current: &Document, desired: &Document) -> bool {
+fn are_fragile(operations: &[Operation], (old, new): &(Side<'_>, Side<'_>)) -> bool {
     let has_backslash = |section: &Section| section.lines().any(|line| line.raw().contains(&b'\\'));
     operations.iter().any(Operation::is_text) || {
         let sections: FxHashSet<&SectionKey> =
             operations.iter().map(|operation| &operation.section).collect();
-        let (current, desired) = (Side::between(current, 0, 0), Side::between(desired, 0, 0));
         sections.into_iter().any(|key| {
-            current.get(key).is_some_and(|entry| has_backslash(entry.section))
-                || desired.get(key).is_some_and(|entry| below::may_misplace(entry.section))
+            old.get(key).is_some_and(|entry| has_backslash(entry.section))
+                || new.get(key).is_some_and(|entry| below::may_misplace(entry.section))
         })
     }
 }
@@ -231,7 +239,7 @@ enum AsText {
     DefaultServer,
     Sequence,
     ServerOrder,
-    Governor,
+    InheritedDefaults,
     Repeated,
     SectionRepeated,
     Anonymous,
@@ -245,7 +253,7 @@ impl AsText {
             Self::DefaultServer => "`default-server` lines differ in more than one place",
             Self::Sequence => "lines whose order matters are in a different order",
             Self::ServerOrder => "its servers are in a different order, which matters for this algorithm",
-            Self::Governor => "another `defaults` section governs it by its place",
+            Self::InheritedDefaults => "another `defaults` section governs it by its place",
             Self::Repeated => "a name in it is used more than once",
             Self::SectionRepeated => "several sections share its kind and name",
             Self::Anonymous => "a `defaults` section without a name comes or goes",
@@ -296,7 +304,7 @@ impl<'a> Comparison<'a> {
     }
 
     fn delete(&mut self, entry: &Entry<'_>) {
-        if is_silent(entry.section) {
+        if is_blank_preamble(entry.section) {
             return;
         }
         let model = section_model(entry.section, self.cx);
@@ -310,7 +318,7 @@ impl<'a> Comparison<'a> {
     }
 
     fn create(&mut self, entry: &Entry<'_>) {
-        if is_silent(entry.section) {
+        if is_blank_preamble(entry.section) {
             return;
         }
         let governor = self.new.governor(entry);
@@ -339,10 +347,10 @@ impl<'a> Comparison<'a> {
     fn update(&mut self, held: &Entry<'a>, wanted: &Entry<'a>) {
         let (from, to) = (self.old.governor(held), self.new.governor(wanted));
         let placed = to.key.clone().filter(|_| !to.named);
-        let governed_anew = from.key != to.key && !to.named;
+        let inherits_other_defaults = from.key != to.key && !to.named;
         if Arc::ptr_eq(held.section, wanted.section) || held.section.same_bytes(wanted.section) {
-            if governed_anew {
-                self.text(AsText::Governor, Some(held), Some(wanted), placed);
+            if inherits_other_defaults {
+                self.text(AsText::InheritedDefaults, Some(held), Some(wanted), placed);
             }
             return;
         }
@@ -352,7 +360,7 @@ impl<'a> Comparison<'a> {
         {
             let why = textual.unwrap_or(AsText::Own(TextOnly::NoModel));
             let all = content::lines(of(held), of(wanted));
-            if !all.is_empty() || governed_anew {
+            if !all.is_empty() || inherits_other_defaults {
                 self.text(why, Some(held), Some(wanted), placed);
             }
             return;
@@ -364,7 +372,8 @@ impl<'a> Comparison<'a> {
             defaults: &defaults,
         };
         let moved = || places::differ(placement(held, &old), placement(wanted, &new));
-        if let Some(why) = only_as_text((held, &old), (wanted, &new), governed_anew).or_else(moved) {
+        if let Some(why) = only_as_text((held, &old), (wanted, &new), inherits_other_defaults).or_else(moved)
+        {
             return self.text(why, Some(held), Some(wanted), placed);
         }
         let surroundings = self.surroundings(Some((held, &old)), Some((wanted, &new)), &to);
@@ -498,13 +507,13 @@ impl<'a> Comparison<'a> {
         &self,
         old: Option<(&Entry<'_>, &'m SectionModel)>,
         new: Option<(&Entry<'_>, &'m SectionModel)>,
-        governor: &Governor,
-    ) -> runtime::Surroundings<'m>
+        governor: &InheritedDefaults,
+    ) -> runtime::RuntimeContext<'m>
     where
         'a: 'm,
     {
         let backend = new.or(old).and_then(|(entry, _)| entry.key.name.clone());
-        runtime::Surroundings {
+        runtime::RuntimeContext {
             version: self.cx.haproxy,
             backend,
             old: old.map(|(_, model)| model),
@@ -516,7 +525,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// The `defaults` that govern a section, nearest first.
-    fn defaults_of(&self, governor: &Governor) -> Vec<Object> {
+    fn defaults_of(&self, governor: &InheritedDefaults) -> Vec<Object> {
         let mut found = Vec::new();
         let mut next = governor.key.clone();
         // A cycle of `from` ends after as many steps as there are sections.
@@ -545,10 +554,10 @@ fn of<'e>(entry: &'e Entry<'_>) -> &'e [Arc<Section>] {
 fn only_as_text(
     old: (&Entry<'_>, &SectionModel),
     new: (&Entry<'_>, &SectionModel),
-    governed_anew: bool,
+    inherits_other_defaults: bool,
 ) -> Option<AsText> {
-    if governed_anew {
-        return Some(AsText::Governor);
+    if inherits_other_defaults {
+        return Some(AsText::InheritedDefaults);
     }
     if unmodelled::lines(old.0.section, old.1) != unmodelled::lines(new.0.section, new.1) {
         return Some(AsText::Unmodelled);
@@ -561,7 +570,7 @@ fn only_as_text(
 }
 
 /// Whether nothing in it speaks to HAProxy: what stands before the first section mostly.
-fn is_silent(section: &Section) -> bool {
+fn is_blank_preamble(section: &Section) -> bool {
     section.kind() == SectionKind::Preamble && section.lines().all(|line| line.is_blank())
 }
 

@@ -6,6 +6,9 @@ use std::cell::OnceCell;
 use memchr::memmem;
 use rustc_hash::FxHashSet;
 
+use crate::keywords::Argument;
+use crate::table::Name;
+use crate::table::calls::{calls, in_format};
 use crate::text::{Document, Section};
 
 /// The servers that lines of either side name, as `backend/server`. Both documents are read once, when one is first asked for.
@@ -49,13 +52,13 @@ impl<'a> NamedServers<'a> {
     fn found(&self) -> &Found {
         self.found.get_or_init(|| {
             let mut found = Found::default();
-            let (track, fetch) = (memmem::Finder::new(b"track"), memmem::Finder::new(b"srv_"));
+            let track = memmem::Finder::new(b"track");
             for section in self.documents[0].sections() {
                 found.add_files(section);
             }
             for section in self.documents.iter().flat_map(|document| document.sections()) {
                 let bytes = section.bytes();
-                if track.find(&bytes).is_some() || fetch.find(&bytes).is_some() {
+                if track.find(&bytes).is_some() || memchr::memchr(b'(', &bytes).is_some() {
                     found.add(section);
                 }
             }
@@ -94,13 +97,25 @@ impl Found {
                     self.tracked.insert(path(&text));
                 }
                 follows_track = text == "track";
-                for (at, _) in text.match_indices("srv_") {
-                    let call = text.get(at..).unwrap_or_default();
-                    let arguments = call.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
-                    let arguments = arguments.map(|(arguments, _)| arguments).unwrap_or_default();
-                    self.in_expressions.extend(arguments.split(',').map(|argument| path(argument.trim())));
+                if text.contains('(') {
+                    self.in_expressions.extend(servers(&text).iter().map(|name| path(name)));
                 }
             }
         }
     }
+}
+
+/// The servers that the fetches of a word name: `srv_is_up(backend/server)`, as the list of fetches tells.
+fn servers(text: &str) -> Vec<String> {
+    let expressions = in_format(text).into_iter().chain([text.trim_start_matches('!')]);
+    let mut names = Vec::new();
+    for (call, signature) in expressions.flat_map(calls) {
+        let arguments = signature.map(|signature| signature.arguments.as_slice()).unwrap_or_default();
+        for (name, argument) in call.arguments().into_iter().zip(arguments) {
+            if *argument == Argument::Named(Name::Server) {
+                names.push(name);
+            }
+        }
+    }
+    names
 }

@@ -112,7 +112,7 @@ fn is_mixed(families: &[usize]) -> bool {
     families.first().is_some_and(|first| families.iter().any(|family| family != first))
 }
 
-/// Whether lines of different directives stand in another order, and it counts.
+/// Returns whether lines of different directives are in a different order, and it matters.
 fn lines_move(old: &SectionModel, new: &SectionModel) -> bool {
     let (held, wanted) = (sequences(old), sequences(new));
     wanted.iter().any(|(key, families)| is_mixed(families) && held.get(key) != Some(families))
@@ -125,7 +125,8 @@ enum Ordered {
     None,
 }
 
-/// Whether servers would stand in another order than they should, and it counts: what is new comes after those of its kind.
+/// Returns whether servers would be in a different order than they should, and it matters: what is new comes after those of its
+/// kind.
 fn servers_move(old: Placement<'_>, new: Placement<'_>) -> bool {
     let ordered = match (ordered(old), ordered(new)) {
         (Ordered::All, _) | (_, Ordered::All) => Ordered::All,

@@ -1,21 +1,19 @@
 //! Whether an operation can be done at runtime, and if not, why.
 
-use std::net::IpAddr;
-use std::str::FromStr;
-
 use setpoint_plan::{Action, AttributeChange, Runtime};
 use smol_str::SmolStr;
 
 use super::content::ChildChange;
 use super::named::NamedServers;
 use crate::model::{Context, Field, Object, ObjectKind, SectionModel, Value, Version, section_model};
-use crate::table::write::{Site, static_option, unwritten, write_row};
+use crate::table::address::{Reached, reached};
+use crate::table::write::{WriteContext, static_option, unwritten, write_row};
 use crate::table::{Unless, directives};
 use crate::text::{Document, SectionKind};
 
-/// What is around an operation and decides over it.
+/// What decides whether an operation can be done at runtime.
 #[derive(Debug)]
-pub(super) struct Surroundings<'a> {
+pub(super) struct RuntimeContext<'a> {
     pub(super) version: Version,
     /// The name of the section.
     pub(super) backend: Option<SmolStr>,
@@ -29,7 +27,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) named: &'a NamedServers<'a>,
 }
 
-/// What is said of a section as a whole.
+/// Returns the verdict about a section as a whole.
 pub(super) fn section(action: Action, kind: SectionKind, changes: &[AttributeChange]) -> Runtime {
     if action == Action::Modify && only_a_comment(changes) {
         return Runtime::Yes;
@@ -43,13 +41,13 @@ pub(super) fn section(action: Action, kind: SectionKind, changes: &[AttributeCha
     }
 }
 
-impl Surroundings<'_> {
-    /// What is said of a section that is new.
+impl RuntimeContext<'_> {
+    /// Returns the verdict about a section that is new.
     pub(super) fn new_section(&self, kind: SectionKind, object: &Object) -> Runtime {
         if kind != SectionKind::Backend {
             return Runtime::no(format!("adding a `{kind}` section needs a reload"));
         }
-        if self.version < Version::V3_4 {
+        if !self.version.adds_backends() {
             return Runtime::no("a backend can be added at runtime only from 3.4 on");
         }
         let is_static = |field: Field| {
@@ -76,7 +74,7 @@ impl Surroundings<'_> {
         })
     }
 
-    /// What is said of a child.
+    /// Returns the verdict about a child.
     pub(super) fn child(&self, change: &ChildChange<'_>, changes: &[AttributeChange]) -> Runtime {
         let refused = match (change.kind, change.old, change.new) {
             (_, Some(_), Some(_)) if only_a_comment(changes) => None,
@@ -98,8 +96,9 @@ impl Surroundings<'_> {
     }
 
     fn set_server(&self, old: &Object, new: &Object, changes: &[AttributeChange]) -> Option<String> {
-        let told = |change: &&AttributeChange| change.attribute != COMMENT && !can_be_set(&change.attribute);
-        if let Some(change) = changes.iter().find(told) {
+        let is_static =
+            |change: &&AttributeChange| change.attribute != COMMENT && !can_be_set(&change.attribute);
+        if let Some(change) = changes.iter().find(is_static) {
             return Some(format!("`{}` of a server can't be changed at runtime", change.attribute));
         }
         let touches = |attribute: &str| changes.iter().any(|change| change.attribute == attribute);
@@ -110,13 +109,14 @@ impl Surroundings<'_> {
             }
         }
         if touches("address") || touches("port") {
-            if !has_ip_address(new) {
+            // A server is told an address, and not all of them.
+            if reached(address(new)) != Reached::Ip || address(new).trim_matches('*').is_empty() {
                 return Some("a server's address can be changed at runtime only to an IP address".to_owned());
             }
             if touches("port") && new.get("port").is_none() {
                 return Some("a server's port can't be taken away at runtime".to_owned());
             }
-            if address(old).starts_with(['/', '@']) || (address(old).contains('@') && !has_ip_address(old)) {
+            if !matches!(reached(address(old)), Reached::Ip | Reached::Name) {
                 return Some(
                     "a server's address can be changed at runtime only from an IP address".to_owned(),
                 );
@@ -135,7 +135,7 @@ impl Surroundings<'_> {
         }
         let whole = self.effective(new);
         let rows = directives().rows(ObjectKind::Server, self.version);
-        let site = Site { judges: false, ..Site::new(&Context::new(self.version), None) };
+        let site = WriteContext { judges: false, ..WriteContext::new(&Context::new(self.version), None) };
         for row in rows {
             if let Some(word) = static_option(row, &whole.fields, site) {
                 return Some(format!("a server with `{word}` can't be added at runtime"));
@@ -154,12 +154,42 @@ impl Surroundings<'_> {
         {
             return Some(format!("nothing has loaded `{file}`"));
         }
-        if !has_ip_address(new) && !is_quic_address(new) {
-            return Some("a server whose address is a name can't be added at runtime".to_owned());
+        if let Some(refused) = self.refuses_address(address(new)) {
+            return Some(refused);
         }
         let tracked = whole.get("track").and_then(Value::as_str).filter(|tracked| !self.is_there(tracked));
         tracked.map(|tracked| {
             format!("it tracks `{tracked}`, which is not there with a check when HAProxy starts")
+        })
+    }
+
+    /// Why a server at an address can't be added.
+    fn refuses_address(&self, address: &str) -> Option<String> {
+        let why = match reached(address) {
+            Reached::Ip | Reached::Socket => return None,
+            Reached::Name => "a server whose address is a name can't be added at runtime",
+            Reached::Quic if !self.version.reaches_servers_by_quic() => {
+                "HAProxy reaches servers by QUIC from 3.3 on only"
+            }
+            Reached::Quic if self.global_states("expose_experimental_directives", &self.documents[..1]) => {
+                return None;
+            }
+            Reached::Quic => {
+                "a server that is reached by QUIC can be added only after `expose-experimental-directives`"
+            }
+            Reached::Otherwise => "a server at an address of this family can't be added at runtime",
+        };
+        Some(why.to_owned())
+    }
+
+    /// Returns whether a `global` section of some documents states a setting, or may do so.
+    fn global_states(&self, path: &str, documents: &[&Document]) -> bool {
+        documents.iter().flat_map(|document| document.sections()).any(|section| {
+            section.kind() == SectionKind::Global
+                && section_model(section, &Context::new(self.version))
+                    .object
+                    .as_ref()
+                    .is_none_or(|global| global.get(path).is_some())
         })
     }
 
@@ -263,13 +293,7 @@ impl Surroundings<'_> {
     /// that it governs.
     fn may_hold(&self, kind: ObjectKind, unless: &Unless) -> bool {
         if unless.is_global {
-            return self.documents.iter().flat_map(|document| document.sections()).any(|section| {
-                section.kind() == SectionKind::Global
-                    && section_model(section, &Context::new(self.version))
-                        .object
-                        .as_ref()
-                        .is_none_or(|global| global.get(unless.path).is_some())
-            });
+            return self.global_states(unless.path, &self.documents);
         }
         let own = self.old.into_iter().chain(self.new).filter_map(|model| model.object.as_ref());
         let mut stated = own.chain(&self.defaults).filter_map(|object| object.get(unless.path));
@@ -303,20 +327,6 @@ fn plural(kind: ObjectKind) -> String {
 
 fn address(server: &Object) -> &str {
     server.get("address").and_then(Value::as_str).unwrap_or_default()
-}
-
-/// Whether a server is reached by QUIC at an IP address.
-fn is_quic_address(server: &Object) -> bool {
-    let address = address(server);
-    let address = address.strip_prefix("quic4@").or_else(|| address.strip_prefix("quic6@"));
-    address.is_some_and(|address| IpAddr::from_str(address.trim_matches(['[', ']'])).is_ok())
-}
-
-/// Whether there is nothing to resolve.
-fn has_ip_address(server: &Object) -> bool {
-    let address = address(server);
-    let address = address.trim_start_matches("ipv4@").trim_start_matches("ipv6@");
-    IpAddr::from_str(address.trim_matches(['[', ']'])).is_ok()
 }
 
 #[cfg(test)]

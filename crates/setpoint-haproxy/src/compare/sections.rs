@@ -27,7 +27,7 @@ pub(super) struct Side<'a> {
     by_key: FxHashMap<SectionKey, usize>,
     /// All `defaults` of the document by place, also those that need not be compared.
     defaults: Vec<(usize, SectionKey)>,
-    /// The kinds and names that several sections of the document share.
+    /// The kinds and names, of those that are compared, that several sections of the document share.
     repeated: FxHashSet<(SectionKind, Option<SmolStr>)>,
     /// Whether a section after those that are compared shares the kind and name of one of them.
     pub(super) reaches_beyond: bool,
@@ -35,7 +35,7 @@ pub(super) struct Side<'a> {
 
 /// What governs a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Governor {
+pub(super) struct InheritedDefaults {
     /// The `defaults` section; none if there is none.
     pub(super) key: Option<SectionKey>,
     /// Whether the section names it.
@@ -52,8 +52,9 @@ impl<'a> Side<'a> {
     fn new(document: &'a Document, from: usize, to: usize) -> Self {
         let sections = document.sections();
         let compared = sections.get(from..to).unwrap_or_default();
-        // Names are decoded only of sections that could be one of those that are compared.
-        let kinds: FxHashSet<SectionKind> = compared.iter().map(|section| section.kind()).collect();
+        // Only sections of the kind and name of one that is compared are counted.
+        let counted: FxHashSet<(SectionKind, Option<&SmolStr>)> =
+            compared.iter().map(|section| (section.kind(), section.key_name())).collect();
         let mut counts: FxHashMap<(SectionKind, Option<SmolStr>), u32> = FxHashMap::default();
         let mut side = Self {
             document,
@@ -65,7 +66,7 @@ impl<'a> Side<'a> {
         };
         for (index, section) in sections.iter().enumerate() {
             let kind = section.kind();
-            if !kinds.contains(&kind) && kind != SectionKind::Defaults {
+            if kind != SectionKind::Defaults && !counted.contains(&(kind, section.key_name())) {
                 continue;
             }
             let key = key_of(section, &mut counts);
@@ -97,19 +98,19 @@ impl<'a> Side<'a> {
     }
 
     /// What governs a section.
-    pub(super) fn governor(&self, entry: &Entry<'_>) -> Governor {
+    pub(super) fn governor(&self, entry: &Entry<'_>) -> InheritedDefaults {
         if entry.section.kind().governed() == Governed::No {
-            return Governor { key: None, named: false };
+            return InheritedDefaults { key: None, named: false };
         }
         if let Some(name) = entry.section.from() {
             let name = SmolStr::new(String::from_utf8_lossy(&name));
             let key = SectionKey { kind: SectionKind::Defaults, name: Some(name), nth: 0 };
-            return Governor { key: Some(key), named: true };
+            return InheritedDefaults { key: Some(key), named: true };
         }
         // A `defaults` without `from` starts from nothing.
         let before = (entry.section.kind() != SectionKind::Defaults).then_some(entry.before).flatten();
         let key = before.and_then(|before| self.defaults.get(before)).map(|(_, key)| key.clone());
-        Governor { key, named: false }
+        InheritedDefaults { key, named: false }
     }
 
     /// A `defaults` section of the document.

@@ -17,6 +17,7 @@ pub(super) fn lines(section: &Section, model: &SectionModel) -> Vec<(usize, Vec<
     let listed: FxHashSet<u32> = listed.collect();
     let unmodelled: FxHashSet<u32> = model.unmodelled.iter().copied().collect();
     let mut families: FxHashMap<Vec<u8>, usize> = FxHashMap::default();
+    let mut modelled: FxHashMap<Vec<Vec<u8>>, usize> = FxHashMap::default();
     let mut found = Vec::new();
     for line in section.lines() {
         let words: Vec<Vec<u8>> = line.words().map(|word| word.raw.to_vec()).collect();
@@ -26,14 +27,23 @@ pub(super) fn lines(section: &Section, model: &SectionModel) -> Vec<(usize, Vec<
         let before = families.entry(family).or_default();
         let place = *before;
         if unmodelled.contains(&line.number()) {
-            found.push((place, words));
+            let same = modelled.get(subject(&words)).copied().unwrap_or_default();
+            found.push((place + same, words));
         } else if listed.contains(&line.number()) {
             *before += 1;
+        } else {
+            *modelled.entry(subject(&words).to_vec()).or_default() += 1;
         }
     }
     // Lines about different things may stand in any order.
     found.sort_by(|(_, a), (_, b)| a.first().cmp(&b.first()));
     found
+}
+
+/// What a line switches on or off: of two such lines the last one holds. `transparent` is `option transparent`.
+fn subject(words: &[Vec<u8>]) -> &[Vec<u8>] {
+    let is_prefix = |word: &&Vec<u8>| matches!(word.as_slice(), b"no" | b"default" | b"option");
+    words.get(words.iter().take_while(is_prefix).count()..).unwrap_or_default()
 }
 
 /// Whether a line that the model does not cover says something of an attribute that changes: which of both lines holds then

@@ -8,8 +8,8 @@ use super::key::{ChildKey, SectionKey};
 use super::patch::patched;
 use super::place::{line_for, raised_acls};
 use super::view::{Found, View};
-use crate::model::{Object, ObjectKind, keeps_metadata};
-use crate::table::{Several, directives};
+use crate::model::{Object, ObjectKind};
+use crate::table::{Multiplicity, directives};
 use crate::text::LineEdit;
 
 impl Editor<'_> {
@@ -46,6 +46,11 @@ impl Editor<'_> {
         let kind = object.kind;
         self.fits(&view, kind)?;
         let length = view.count(kind);
+        if self.judges && place.is_some() && !kind.is_ordered() {
+            let name = object.name().unwrap_or_default();
+            let why = format!("{kind} {name} is known by its name: it takes no index");
+            return Err(EditError::invalid("index", why));
+        }
         let place = place.filter(|_| kind.is_ordered()).unwrap_or(length);
         if place > length {
             return Err(EditError::OutOfRange { section: section.clone(), kind, index: place, length });
@@ -141,17 +146,17 @@ impl Editor<'_> {
         }
     }
 
-    /// Says whether such a section has children of a kind at all.
+    /// Returns whether such a section has children of a kind at all.
     fn fits(&self, view: &View<'_>, kind: ObjectKind) -> Result<(), EditError> {
         self.several(view, kind).map(|_| ()).ok_or(EditError::WrongPlace { kind, section: view.kind })
     }
 
-    fn several(&self, view: &View<'_>, kind: ObjectKind) -> Option<Several> {
+    fn several(&self, view: &View<'_>, kind: ObjectKind) -> Option<Multiplicity> {
         let mut rows = directives().written(view.kind, self.cx.api);
         rows.find(|row| row.child == Some(kind)).map(|row| row.attributes.several)
     }
 
-    /// Says whether the name of an object is free, or borne by the child in a line that it is to replace.
+    /// Returns whether the name of an object is free, or borne by the child in a line that it is to replace.
     fn free(
         &self,
         view: &View<'_>,
@@ -162,13 +167,13 @@ impl Editor<'_> {
         let kind = object.kind;
         let name = object.name().unwrap_or_default();
         let several = self.several(view, kind);
-        let must_differ = !kind.is_ordered() || several == Some(Several::Different);
+        let must_differ = !kind.is_ordered() || several == Some(Multiplicity::UniqueNames);
         let taken = must_differ && view.named(kind, name).any(|(line, _)| Some(line) != instead)
-            || several == Some(Several::No) && view.all(kind).any(|(line, _)| Some(line) != instead);
+            || several == Some(Multiplicity::One) && view.all(kind).any(|(line, _)| Some(line) != instead);
         if taken { Err(EditError::child_exists(section, kind, name)) } else { Ok(()) }
     }
 
-    /// Says whether the names of objects that are to be all of their kind differ where they must.
+    /// Returns whether the names of objects that are to be all of their kind differ where they must.
     fn all_different(
         &self,
         view: &View<'_>,
@@ -177,13 +182,13 @@ impl Editor<'_> {
         objects: &[Object],
     ) -> Result<(), EditError> {
         let several = self.several(view, kind);
-        if kind.is_ordered() && several != Some(Several::Different) {
+        if kind.is_ordered() && several != Some(Multiplicity::UniqueNames) {
             return Ok(());
         }
         let mut names = rustc_hash::FxHashSet::default();
         for object in objects {
             let name = SmolStr::new(object.name().unwrap_or_default());
-            let is_second = several == Some(Several::No) && !names.is_empty();
+            let is_second = several == Some(Multiplicity::One) && !names.is_empty();
             if is_second || !names.insert(name.clone()) {
                 return Err(EditError::child_exists(section, kind, &name));
             }
@@ -196,7 +201,7 @@ impl Editor<'_> {
     fn line_edit(&self, view: &View<'_>, held: &Found, new: &Object) -> Result<LineEdit, EditError> {
         let line = held.line;
         let metadata = |object: &Object| {
-            let field = directives().metadata_field().filter(|_| keeps_metadata(object.kind, self.cx.api))?;
+            let field = directives().metadata_field().filter(|_| self.cx.api.keeps_metadata(object.kind))?;
             object.fields.get(field).cloned()
         };
         if metadata(&held.object) != metadata(new) {

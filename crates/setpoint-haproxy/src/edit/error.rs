@@ -2,6 +2,7 @@
 
 use super::key::{ChildKey, SectionKey};
 use crate::model::{ModelError, ObjectKind, TextOnly};
+use crate::schema::Violation;
 
 /// Why an edit is refused. Nothing was changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,17 +47,34 @@ pub enum EditError {
         /// The section.
         section: ObjectKind,
     },
-    /// The object can't be written.
-    #[error("{}{why}", if field.is_empty() { String::new() } else { format!("{field}: ") })]
+    /// The object breaks the API's schema, or can't be written.
+    #[error("{}", faults.iter().map(|fault| fault.why.as_str()).collect::<Vec<_>>().join("; "))]
     Invalid {
-        /// The path of the property that is wrong; empty if it is about several, or about none.
-        field: String,
-        /// What is wrong with it.
-        why: String,
+        /// All that is wrong with it.
+        faults: Vec<Fault>,
     },
 }
 
+/// What is wrong with an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The path of the property that is wrong; empty if it is about several, or about none.
+    pub field: String,
+    /// What is wrong with it, with its path.
+    pub why: String,
+}
+
+impl From<Violation> for Fault {
+    fn from(violation: Violation) -> Self {
+        Self { why: violation.to_string(), field: violation.field }
+    }
+}
+
 impl EditError {
+    pub(super) fn invalid(field: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Invalid { faults: vec![Fault { field: field.into(), why: why.into() }] }
+    }
+
     pub(super) fn no_section(key: &SectionKey) -> Self {
         Self::NotFound { what: key.to_string() }
     }
@@ -82,6 +100,6 @@ impl From<ModelError> for EditError {
                 String::new()
             }
         };
-        Self::Invalid { field, why: error.to_string() }
+        Self::invalid(field, error.to_string())
     }
 }

@@ -1,20 +1,23 @@
 //! Where sections stand, by kind and name.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
 use super::key::SectionKey;
 use crate::text::{Document, SectionKind};
 
-/// After so many sections that came or went, the index is made anew.
+/// After so many sections that were inserted or removed, the index is made anew.
 const LOG: usize = 1024;
 
 /// The places of sections, made when one is first asked for.
 ///
-/// A section that comes or goes moves all after it. That is noted, and counted when a place is asked for.
-#[derive(Debug, Default)]
+/// A section that comes or goes moves all after it. That is noted, and counted when a place is asked for. Copies share what is
+/// known until one of them changes.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Index {
-    places: Option<Places>,
+    places: Option<Arc<Places>>,
     /// From which place on sections moved, and how far.
     moves: Vec<(usize, isize)>,
 }
@@ -33,7 +36,7 @@ impl Index {
     /// Finds a section.
     pub(super) fn find(&mut self, document: &Document, key: &SectionKey) -> Option<usize> {
         let moves = &self.moves;
-        let places = self.places.get_or_insert_with(|| places(document));
+        let places = self.places.get_or_insert_with(|| Arc::new(places(document)));
         let found = places.get(&(key.kind, key.name.clone()))?;
         let now = |place: &Place| {
             let moves = moves.get(place.since..).unwrap_or_default().iter();
@@ -47,18 +50,18 @@ impl Index {
         indices.get(usize::try_from(key.nth).ok()?).copied()
     }
 
-    /// Notes that a section came to a place.
-    pub(super) fn came(&mut self, document: &Document, index: usize) {
+    /// Notes that a section was inserted at a place.
+    pub(super) fn inserted(&mut self, document: &Document, index: usize) {
         self.moved(index, 1);
         let since = self.moves.len();
         if let (Some(places), Some(section)) = (&mut self.places, document.sections().get(index)) {
             let key = (section.kind(), section.key_name().cloned());
-            places.entry(key).or_default().push(Place { index, since });
+            Arc::make_mut(places).entry(key).or_default().push(Place { index, since });
         }
     }
 
-    /// Notes that the section at a place went.
-    pub(super) fn went(&mut self, key: &SectionKey, index: usize) {
+    /// Notes that the section at a place was removed.
+    pub(super) fn removed(&mut self, key: &SectionKey, index: usize) {
         let moves = &self.moves;
         let now = |place: &Place| {
             let moves = moves.get(place.since..).unwrap_or_default().iter();
@@ -68,11 +71,17 @@ impl Index {
             )
         };
         if let Some(places) = &mut self.places
-            && let Some(found) = places.get_mut(&(key.kind, key.name.clone()))
+            && let Some(found) = Arc::make_mut(places).get_mut(&(key.kind, key.name.clone()))
         {
             found.retain(|place| now(place) != index);
         }
         self.moved(index, -1);
+    }
+
+    /// Notes that the section at a place has another name.
+    pub(super) fn renamed(&mut self, document: &Document, key: &SectionKey, index: usize) {
+        self.removed(key, index);
+        self.inserted(document, index);
     }
 
     /// Forgets all places: the document was parsed anew.

@@ -36,15 +36,17 @@ mod sections;
 mod settings;
 mod view;
 
-use crate::model::{Context, Object, ObjectKind};
+use crate::model::{Context, Object, ObjectKind, SectionModel};
+use crate::schema::{Asked, Violation, validate};
+use crate::table::directives;
 use crate::text::Document;
 
-pub use error::EditError;
+pub use error::{EditError, Fault};
 pub(crate) use index::find;
 pub use key::{ChildKey, SectionKey};
 
-/// Edits a document.
-#[derive(Debug)]
+/// Edits a document. A copy edits a copy, and shares with it what neither changes.
+#[derive(Clone, Debug)]
 pub struct Editor<'c> {
     document: Document,
     cx: &'c Context,
@@ -85,9 +87,44 @@ impl<'c> Editor<'c> {
         self.index.find(&self.document, key).ok_or_else(|| EditError::no_section(key))
     }
 
+    /// Refuses an object that the API's schema does not allow.
+    fn valid(&self, object: &Object) -> Result<(), EditError> {
+        if self.judges { refused(self.faults(object)) } else { Ok(()) }
+    }
+
+    /// Lists what the API's schema does not allow of an object. A text may leave out the name of `defaults`, and a list that is
+    /// empty is to the model as one that is not there.
+    fn faults(&self, object: &Object) -> Vec<Fault> {
+        let may_be_missing = |field: &str| {
+            let is_unnamed = object.kind == ObjectKind::Defaults && field == "name";
+            is_unnamed || directives().shape(object.kind).is_some_and(|shape| shape.is_list(field))
+        };
+        let found = validate(object.kind, &object.to_json(), self.cx.api).into_iter();
+        let counts = |found: &Violation| found.asked != Asked::Required || !may_be_missing(&found.field);
+        found.filter(counts).map(Fault::from).collect()
+    }
+
+    /// Refuses a section that the API's schema does not allow, with what stands in it.
+    fn valid_section(&self, section: &SectionModel) -> Result<(), EditError> {
+        let Some(object) = section.object.as_ref().filter(|_| self.judges) else { return Ok(()) };
+        let mut faults = self.faults(object);
+        for (index, child) in section.children.iter().enumerate() {
+            let before = section.children.get(..index).unwrap_or_default();
+            let place = || before.iter().filter(|other| other.kind == child.kind).count().to_string();
+            for violation in validate(child.kind, &child.to_json(), self.cx.api) {
+                let collection = child.kind.collection_in(object.kind, self.cx.api);
+                let key = child.name().filter(|_| !child.kind.is_ordered()).map_or_else(place, str::to_owned);
+                let field = format!("{collection}.{key}.{}", violation.field);
+                faults.push(Violation { field, ..violation }.into());
+            }
+        }
+        refused(faults)
+    }
+
     /// Writes an object as the line of a child, without the line feed at its end.
     fn line_of(&self, object: &Object, section: ObjectKind) -> Result<Vec<u8>, EditError> {
         let mut text = Vec::new();
+        self.valid(object)?;
         if self.judges {
             object.write_in(section, self.cx, &mut text)?;
         } else {
@@ -95,4 +132,8 @@ impl<'c> Editor<'c> {
         }
         Ok(text.trim_ascii_end().to_vec())
     }
+}
+
+fn refused(faults: Vec<Fault>) -> Result<(), EditError> {
+    if faults.is_empty() { Ok(()) } else { Err(EditError::Invalid { faults }) }
 }

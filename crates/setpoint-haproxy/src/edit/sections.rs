@@ -7,6 +7,7 @@ use super::Editor;
 use super::error::EditError;
 use super::key::SectionKey;
 use crate::model::{SectionModel, TextOnly, section_model};
+use crate::table::facts::facts;
 use crate::text::{Section, SectionKind, Style};
 
 impl Editor<'_> {
@@ -37,10 +38,10 @@ impl Editor<'_> {
     /// Creates a section with all that stands in it: behind the last of its kind, or where the same `defaults` govern it.
     pub fn create_section(&mut self, section: &SectionModel) -> Result<SectionKey, EditError> {
         let key = SectionKey { kind: section.kind, name: section.name.clone(), nth: 0 };
-        let is_there = self.index.find(&self.document, &key).is_some();
-        if is_there && !(key.kind == SectionKind::Defaults && key.name.is_none()) {
-            return Err(EditError::Exists { what: key.to_string() });
+        if !(key.kind == SectionKind::Defaults && key.name.is_none()) {
+            self.is_free(&key)?;
         }
+        self.valid_section(section)?;
         let bytes = self.written(section, &key)?;
         let from = section.object.as_ref().and_then(|object| object.get("from"));
         let from = from.and_then(|from| from.as_str()).map(|from| from.as_bytes().to_vec());
@@ -62,9 +63,10 @@ impl Editor<'_> {
             };
             return Err(EditError::WrongPlace { kind: kind.kind, section: other });
         }
-        if renamed.name != key.name && self.index.find(&self.document, &renamed).is_some() {
-            return Err(EditError::Exists { what: renamed.to_string() });
+        if renamed.name != key.name {
+            self.is_free(&renamed)?;
         }
+        self.valid_section(section)?;
         let mut bytes = self.written(section, key)?;
         if let Some(held) = self.document.sections().get(index) {
             // What separates it from the next section stays.
@@ -73,8 +75,30 @@ impl Editor<'_> {
             let blank = lines.take_while(|line| line.trim_ascii().is_empty()).map(<[u8]>::len).sum::<usize>();
             bytes.extend_from_slice(text.get(text.len() - blank..).unwrap_or_default());
         }
-        self.splice(index, 1, &bytes);
-        self.index.forget();
+        let count = self.document.sections().len();
+        if !self.document.splice(index, 1, &bytes) || self.document.sections().len() != count {
+            self.index.forget();
+        } else if renamed.name != key.name {
+            self.index.renamed(&self.document, key, index);
+        }
+        Ok(())
+    }
+
+    /// Refuses a section that is there, or whose name another has from which it must differ.
+    pub(super) fn is_free(&mut self, key: &SectionKey) -> Result<(), EditError> {
+        let mut kinds = vec![key.kind];
+        if self.judges && key.name.is_some() {
+            let groups = |kind| facts().name_groups(kind, Some(self.cx.haproxy));
+            let shares =
+                |kind: &SectionKind| groups(*kind).any(|group| groups(key.kind).any(|own| own == group));
+            kinds.extend(SectionKind::all().filter(shares));
+        }
+        for kind in kinds {
+            let other = SectionKey { kind, ..key.clone() };
+            if self.index.find(&self.document, &other).is_some() {
+                return Err(EditError::Exists { what: other.to_string() });
+            }
+        }
         Ok(())
     }
 
@@ -82,7 +106,7 @@ impl Editor<'_> {
     pub fn delete_section(&mut self, key: &SectionKey) -> Result<(), EditError> {
         let index = self.at(key)?;
         if self.document.splice(index, 1, b"") {
-            self.index.went(key, index);
+            self.index.removed(key, index);
         } else {
             self.index.forget();
         }
@@ -281,7 +305,7 @@ impl Editor<'_> {
             Cow::Owned([bytes, style.end()].concat())
         };
         if self.document.splice(place, 0, &bytes) {
-            self.index.came(&self.document, place);
+            self.index.inserted(&self.document, place);
         } else {
             self.index.forget();
         }

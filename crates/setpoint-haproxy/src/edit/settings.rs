@@ -1,12 +1,16 @@
 //! What a section says of itself: only the lines that say something else now are changed.
 
+use std::collections::VecDeque;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::Editor;
 use super::children::bare;
 use super::error::EditError;
 use super::key::SectionKey;
 use super::place::rank;
 use super::view::View;
-use crate::model::{Fold, Object, ObjectKind, OwnLine, keeps_metadata};
+use crate::model::{Fold, Object, ObjectKind, OwnLine};
 use crate::table::directives;
 use crate::table::facts::facts;
 use crate::text::LineEdit;
@@ -22,12 +26,13 @@ impl Editor<'_> {
         if new.kind != view.kind {
             return Err(EditError::WrongPlace { kind: new.kind, section: view.kind });
         }
+        self.valid(new)?;
         if self.judges {
             new.write(self.cx, &mut Vec::new())?;
         }
         let renamed = SectionKey { name: new.name().map(Into::into), nth: 0, ..key.clone() };
-        if renamed.name != key.name && self.index.find(&self.document, &renamed).is_some() {
-            return Err(EditError::Exists { what: renamed.to_string() });
+        if renamed.name != key.name {
+            self.is_free(&renamed)?;
         }
         let view = self.view(index, key)?;
         let edits = self.settings(&view, new)?;
@@ -40,7 +45,7 @@ impl Editor<'_> {
             self.edit_lines(index, &all);
         }
         if renamed.name != key.name {
-            self.index.forget();
+            self.index.renamed(&self.document, key, index);
         }
         self.move_behind_its_defaults(index);
         Ok(())
@@ -49,6 +54,7 @@ impl Editor<'_> {
     /// The lines of a section that say something of the section itself, with what each says when it stands alone.
     fn stated(&self, view: &View<'_>) -> Result<Vec<Stated>, EditError> {
         let (_, beside) = view.settings();
+        let beside: FxHashSet<u32> = beside.into_iter().collect();
         let mut found = Vec::new();
         for (line, own) in view.own().filter(|(line, own)| !own.row.is_header && !beside.contains(line)) {
             let mut alone = Fold::new(view.kind);
@@ -67,27 +73,38 @@ impl Editor<'_> {
 
     /// The edits that change only the lines that say something else now.
     fn settings(&self, view: &View<'_>, new: &Object) -> Result<Vec<LineEdit>, EditError> {
-        let mut wanted = self.own_lines(new)?;
+        let wanted = self.own_lines(new)?;
+        let mut missing: FxHashSet<&[u8]> = wanted.iter().map(Vec::as_slice).collect();
         let mut edits = self.header_edit(view, new)?;
         let mut stale = Vec::new();
         let mut last_own = view.section.first_own_line().saturating_sub(1);
         for (line, says) in self.stated(view)? {
             last_own = last_own.max(line);
-            if says.iter().all(|text| wanted.contains(text)) {
-                wanted.retain(|text| !says.contains(text));
+            if says.iter().all(|text| missing.contains(text.as_slice())) {
+                for text in &says {
+                    missing.remove(text.as_slice());
+                }
             } else {
                 stale.push((line, says));
             }
         }
-        for (line, says) in stale {
-            let subject = says.first().map(|text| subject_words(text)).unwrap_or_default();
-            let successor = wanted.iter().position(|text| says.len() == 1 && subject_words(text) == subject);
-            edits.push(match successor {
-                Some(position) => LineEdit::Replace { line, text: wanted.remove(position) },
-                None => LineEdit::Delete { line },
+        let mut by_subject: FxHashMap<Vec<&[u8]>, VecDeque<&[u8]>> = FxHashMap::default();
+        for text in wanted.iter().map(Vec::as_slice).filter(|text| missing.contains(text)) {
+            by_subject.entry(subject_words(text)).or_default().push_back(text);
+        }
+        for (line, says) in &stale {
+            let subject = says.first().map(|text| subject_words(text)).filter(|_| says.len() == 1);
+            let successors = subject.and_then(|subject| by_subject.get_mut(&subject));
+            edits.push(match successors.and_then(VecDeque::pop_front) {
+                Some(text) => {
+                    missing.remove(text);
+                    LineEdit::Replace { line: *line, text: text.to_vec() }
+                }
+                None => LineEdit::Delete { line: *line },
             });
         }
-        edits.extend(insertions(wanted, view, last_own + 1));
+        let new_lines = wanted.iter().filter(|text| missing.contains(text.as_slice())).cloned().collect();
+        edits.extend(insertions(new_lines, view, last_own + 1));
         Ok(edits)
     }
 
@@ -108,7 +125,7 @@ impl Editor<'_> {
             return Ok(Vec::new());
         }
         let metadata = |object: &Object| {
-            let field = directives().metadata_field().filter(|_| keeps_metadata(object.kind, self.cx.api))?;
+            let field = directives().metadata_field().filter(|_| self.cx.api.keeps_metadata(object.kind))?;
             object.fields.get(field).cloned()
         };
         let line = line.number();

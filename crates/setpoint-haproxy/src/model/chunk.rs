@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
-use super::read::{LineReader, OwnLine, Said};
+use super::read::{LineContent, LineReader, OwnLine};
 use super::{Context, Object, ObjectKind, TextOnly};
 use crate::text::Chunk;
 
@@ -79,11 +79,13 @@ fn read_chunk(
             continue;
         }
         match reader.line(&line, header == Some(line.number()), &mut tokens) {
-            Ok(Said::Nothing) => {}
-            Ok(Said::Own(own)) => read.own.push(own),
-            Ok(Said::Child(child)) => read.children.push(child),
-            Ok(Said::Unmodelled) if header == Some(line.number()) => read.text_only = Some(TextOnly::Broken),
-            Ok(Said::Unmodelled) => read.unmodelled.push(line.number()),
+            Ok(LineContent::Blank) => {}
+            Ok(LineContent::Setting(own)) => read.own.push(own),
+            Ok(LineContent::Child(child)) => read.children.push(child),
+            Ok(LineContent::Unmodelled) if header == Some(line.number()) => {
+                read.text_only = Some(TextOnly::Broken);
+            }
+            Ok(LineContent::Unmodelled) => read.unmodelled.push(line.number()),
             Err(reason) => read.text_only = read.text_only.or(Some(reason)),
         }
     }

@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 use super::{Context, Fields, Object, ObjectKind, SectionModel, Value, Version};
 use crate::table::grammar::Type;
 use crate::table::limits::Complaint;
-use crate::table::write::{Site, write_row};
+use crate::table::write::{WriteContext, write_row};
 use crate::table::{Shape, Slot, Zero, directives};
 
 /// Says why an object can't be made of JSON, or its text not be written.
@@ -84,18 +84,6 @@ impl ModelError {
     }
 }
 
-/// Says whether a version keeps the comments of such objects as their metadata.
-///
-/// Servers have it since 3.0, all other objects since 3.2.
-pub(crate) fn keeps_metadata(kind: ObjectKind, version: Version) -> bool {
-    match kind {
-        ObjectKind::Server => true,
-        // The API knows no such sections.
-        ObjectKind::Listen => false,
-        _ => version >= Version::V3_2,
-    }
-}
-
 impl Object {
     /// Makes an object of the API's JSON. The paths of properties that the model does not know are returned beside it: whether
     /// they are ignored, as the API does, is for the caller to decide.
@@ -122,10 +110,11 @@ impl Object {
             let mut reader = Properties { kind, version: cx.api, unknown: &mut unknown };
             reader.read(shape, properties, ("", ""), &mut object.fields)?;
         }
-        if !keeps_metadata(kind, cx.api)
+        if !cx.api.keeps_metadata(kind)
             && let Some(field) = directives().metadata_field()
+            && object.fields.remove(field).is_some()
         {
-            object.fields.remove(field);
+            unknown.push(field.path().to_owned());
         }
         object.imply(cx);
         Ok((object, unknown))
@@ -143,12 +132,20 @@ impl Object {
                     self.fields.iter().any(|(held, _)| within(held.path()))
                 })
             } else {
-                !matches!(write_row(row, &self.fields, Site::new(cx, None)), Ok(None))
+                !matches!(write_row(row, &self.fields, WriteContext::new(cx, None)), Ok(None))
             };
             if applies && self.fields.get(*field).is_none() {
                 self.fields.set(*field, value.clone());
             }
         }
+    }
+
+    /// Takes its name from the key that it is at in a map, if it has none. Returns whether the key is its name then.
+    fn take_name(&mut self, key: &str) -> bool {
+        if let (None, Some(field)) = (self.name(), directives().name_field(self.kind)) {
+            self.fields.set(field, Value::Text(SmolStr::new(key)));
+        }
+        self.name() == Some(key)
     }
 
     /// Returns the object as the API shows it.
@@ -180,25 +177,29 @@ impl SectionModel {
     }
 
     /// Makes a section of the API's JSON, with the children that stand in it, and beside it the paths of properties that the
-    /// model does not know.
+    /// model does not know, and of keys that are not the names of what they hold: as in the API, the name counts.
     pub fn from_json(kind: ObjectKind, json: &Json, cx: &Context) -> Result<(Self, Vec<String>), ModelError> {
         let (object, mut unknown) = Object::from_json(kind, json, cx)?;
         let mut children = Vec::new();
         for child in directives().written(kind, cx.api).filter_map(|row| row.child) {
             let collection = child.collection_in(kind, cx.api);
-            let inside = format!("{collection}.");
-            unknown.retain(|path| path != collection && !path.starts_with(&inside));
-            let listed = |(index, json)| (format!("{collection}.{index}"), json);
-            let elements: Vec<(String, &Json)> = match json.get(collection) {
-                Some(Json::Array(elements)) => elements.iter().enumerate().map(listed).collect(),
-                Some(Json::Object(named)) => {
-                    named.iter().map(|(name, json)| (format!("{collection}.{name}"), json)).collect()
+            unknown.retain(|path| path != collection);
+            let at = |key: &dyn std::fmt::Display| format!("{collection}.{key}");
+            let elements: Vec<(String, Option<&str>, &Json)> = match json.get(collection) {
+                None | Some(Json::Null) => Vec::new(),
+                Some(Json::Array(elements)) => {
+                    elements.iter().enumerate().map(|(index, json)| (at(&index), None, json)).collect()
                 }
-                Some(other) if !other.is_null() => return Err(wrong(kind, collection, "a list", other)),
-                _ => Vec::new(),
+                Some(Json::Object(named)) if !child.is_ordered() => {
+                    named.iter().map(|(name, json)| (at(name), Some(name.as_str()), json)).collect()
+                }
+                Some(other) => return Err(wrong(kind, collection, "a list", other)),
             };
-            for (path, json) in elements {
-                let (object, more) = Object::from_json(child, json, cx)?;
+            for (path, key, json) in elements {
+                let (mut object, more) = Object::from_json(child, json, cx)?;
+                if key.is_some_and(|key| !object.take_name(key)) {
+                    unknown.push(path.clone());
+                }
                 children.push(object);
                 unknown.extend(more.into_iter().map(|property| format!("{path}.{property}")));
             }
@@ -232,8 +233,8 @@ impl Properties<'_> {
             let path = format!("{prefix}{name}");
             match (shape.slots.get(path.as_str()), json) {
                 (_, Json::Null) => {}
-                (Some(Slot::Json(field)), json) => {
-                    if json.as_object().is_none_or(|object| !object.is_empty()) {
+                (Some(Slot::Json(field)), Json::Object(object)) => {
+                    if !object.is_empty() {
                         into.set(*field, Value::Json(Box::new(json.clone())));
                     }
                 }
@@ -248,9 +249,9 @@ impl Properties<'_> {
                         into.set(*field, value);
                     }
                 }
-                (Some(Slot::Values(field)), Json::Array(values)) => {
+                (Some(Slot::Values(field, ty)), Json::Array(values)) => {
                     let values: Result<Vec<Value>, ModelError> =
-                        values.iter().map(|json| read_any(kind, &path, json)).collect();
+                        values.iter().map(|json| read_value(kind, &path, ty, json)).collect();
                     let values = values?;
                     if !values.is_empty() {
                         into.set(*field, Value::List(values.into_boxed_slice()));
@@ -271,13 +272,14 @@ impl Properties<'_> {
                         into.set(*field, Value::List(elements.into_boxed_slice()));
                     }
                 }
-                (Some(Slot::Values(_) | Slot::Objects(..)), json) => {
+                (Some(Slot::Values(..) | Slot::Objects(..)), json) => {
                     return Err(wrong(kind, &path, "a list", json));
                 }
+                (None, _) if !shape.has_structure(&path) => self.unknown.push(format!("{outer}{path}")),
                 (None, Json::Object(nested)) => {
                     self.read(shape, nested, (outer, &format!("{path}.")), into)?;
                 }
-                (None, _) => self.unknown.push(format!("{outer}{path}")),
+                (Some(Slot::Json(_)) | None, json) => return Err(wrong(kind, &path, "an object", json)),
             }
         }
         Ok(())
@@ -332,17 +334,6 @@ fn read_value(kind: ObjectKind, path: &str, ty: &Type, json: &Json) -> Result<Va
         _ => "a text",
     };
     Err(wrong(kind, path, needed, json))
-}
-
-/// Reads an element of a list of bare values.
-fn read_any(kind: ObjectKind, path: &str, json: &Json) -> Result<Value, ModelError> {
-    match json {
-        Json::String(text) => Ok(Value::Text(SmolStr::new(text))),
-        Json::Number(number) => {
-            number.as_i64().map(Value::Int).ok_or_else(|| wrong(kind, path, "a whole number", json))
-        }
-        json => Err(wrong(kind, path, "a text", json)),
-    }
 }
 
 /// Turns fields into properties, nested as their paths say.

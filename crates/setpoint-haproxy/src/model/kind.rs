@@ -177,17 +177,17 @@ impl ObjectKind {
     pub fn collection_in(self, section: Self, version: Version) -> &'static str {
         match (self, section) {
             (Self::TcpCheck, Self::Healthcheck) => "tcp_check_list",
-            (Self::CrtLoad, Self::CrtStore) if version <= Version::V3_1 => "loads",
+            (Self::CrtLoad, Self::CrtStore) if version.calls_list_of_certificates_loads() => "loads",
             _ => self.collection(),
         }
     }
 
-    /// Says whether order matters among the objects of this kind.
+    /// Returns whether order matters among the objects of this kind.
     pub const fn is_ordered(self) -> bool {
         matches!(self.order(), Order::Listed)
     }
 
-    /// Says whether this is a section rather than something that stands in one.
+    /// Returns whether this is a section rather than something that stands in one.
     pub const fn is_section(self) -> bool {
         matches!(self.order(), Order::Section)
     }

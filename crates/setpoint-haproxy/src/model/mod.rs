@@ -13,6 +13,7 @@
 //! An [`Object`] is a sparse list of fields with values; JSON is made only when someone asks for it. What a section
 //! contains and the table does not know is never lost: its lines are [`unmodelled`](SectionModel::unmodelled).
 
+mod behaviour;
 mod chunk;
 mod context;
 mod json;
@@ -29,7 +30,6 @@ use smol_str::SmolStr;
 pub(crate) use chunk::{ChunkModel, chunk_model, name_hash};
 pub use context::{Context, Edition, UnknownVersion, Version};
 pub use json::ModelError;
-pub(crate) use json::keeps_metadata;
 pub use kind::{ObjectKind, Order};
 pub use object::{Field, Fields, Object, Value};
 pub(crate) use read::{Fold, OwnLine, modelled_kind};

@@ -44,7 +44,7 @@ pub enum Value {
     Int(i64),
     /// A text, as it is spelled in the configuration, with the quotes it has there.
     Text(SmolStr),
-    /// Several values in order.
+    /// Multiplicity values in order.
     List(Box<[Value]>),
     /// An object in a list, by its fields.
     Object(Box<Fields>),
@@ -181,7 +181,7 @@ impl Fields {
         self.0.len()
     }
 
-    /// Says whether no field is set.
+    /// Returns whether no field is set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

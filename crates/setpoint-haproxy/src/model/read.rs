@@ -62,19 +62,19 @@ fn read_section(section: &Section, cx: &Context, fingerprint: u64) -> SectionMod
     for line in section.header().into_iter().chain(section.lines()) {
         tokens.clear();
         match reader.line(&line, is_header, &mut tokens) {
-            Ok(Said::Nothing) => {}
-            Ok(Said::Child(child)) => fold.children.push(child),
-            Ok(Said::Own(own)) => {
+            Ok(LineContent::Blank) => {}
+            Ok(LineContent::Child(child)) => fold.children.push(child),
+            Ok(LineContent::Setting(own)) => {
                 if !fold.own(own) {
                     read.unmodelled.push(line.number());
                 }
             }
             // What is not known by its name can't be told from others.
-            Ok(Said::Unmodelled) if is_header => {
+            Ok(LineContent::Unmodelled) if is_header => {
                 read.text_only = Some(TextOnly::Broken);
                 return read;
             }
-            Ok(Said::Unmodelled) => read.unmodelled.push(line.number()),
+            Ok(LineContent::Unmodelled) => read.unmodelled.push(line.number()),
             Err(reason) => {
                 read.text_only = Some(reason);
                 return SectionModel { children: Vec::new(), unmodelled: Vec::new(), ..read };
@@ -96,11 +96,11 @@ pub(crate) fn modelled_kind(section: &Section) -> Result<ObjectKind, TextOnly> {
 
 /// What a line says.
 #[derive(Clone, Debug)]
-pub(crate) enum Said {
+pub(crate) enum LineContent {
     /// It is blank.
-    Nothing,
+    Blank,
     /// Something of the section itself.
-    Own(OwnLine),
+    Setting(OwnLine),
     /// A child.
     Child(Object),
     /// What the model does not cover.
@@ -143,22 +143,22 @@ impl<'s> LineReader<'s> {
         line: &Line<'l>,
         is_header: bool,
         tokens: &mut Vec<Token<'l>>,
-    ) -> Result<Said, TextOnly> {
+    ) -> Result<LineContent, TextOnly> {
         let is_text = match self.tokens_of(line, tokens) {
             // What else it says is not known, but that it is a line of its own.
             Err(TextOnly::Variable) if !is_header && !begins_with_a_variable(line) => {
-                return Ok(Said::Unmodelled);
+                return Ok(LineContent::Unmodelled);
             }
             read => read?,
         };
         if tokens.is_empty() {
-            return Ok(Said::Nothing);
+            return Ok(LineContent::Blank);
         }
         if !is_text {
-            return Ok(Said::Unmodelled);
+            return Ok(LineContent::Unmodelled);
         }
-        let said = if is_header { self.header(line, tokens) } else { self.directive(line, tokens) };
-        Ok(said.unwrap_or(Said::Unmodelled))
+        let content = if is_header { self.header(line, tokens) } else { self.directive(line, tokens) };
+        Ok(content.unwrap_or(LineContent::Unmodelled))
     }
 
     /// Collects the words of a line; says whether all of them are text.
@@ -202,23 +202,23 @@ impl<'s> LineReader<'s> {
         if unknown.get() { Err(TextOnly::Variable) } else { Ok(words) }
     }
 
-    fn header(&self, line: &Line<'_>, tokens: &[Token<'_>]) -> Option<Said> {
+    fn header(&self, line: &Line<'_>, tokens: &[Token<'_>]) -> Option<LineContent> {
         let version = self.cx.api;
         let (row, fields) = directives()
             .headers(self.kind, version)
             .find_map(|row| read_row(row, tokens, false, version).map(|fields| (row, fields)))?;
         let metadata = self.metadata(row, line);
-        Some(Said::Own(OwnLine { line: line.number(), row, fields, metadata, key: None }))
+        Some(LineContent::Setting(OwnLine { line: line.number(), row, fields, metadata, key: None }))
     }
 
-    fn directive(&self, line: &Line<'_>, tokens: &[Token<'_>]) -> Option<Said> {
+    fn directive(&self, line: &Line<'_>, tokens: &[Token<'_>]) -> Option<LineContent> {
         self.read(line, tokens, false).or_else(|| match tokens {
             [first, rest @ ..] if first.text == "no" && !rest.is_empty() => self.read(line, rest, true),
             _ => None,
         })
     }
 
-    fn read(&self, line: &Line<'_>, tokens: &[Token<'_>], negated: bool) -> Option<Said> {
+    fn read(&self, line: &Line<'_>, tokens: &[Token<'_>], negated: bool) -> Option<LineContent> {
         let version = self.cx.api;
         let (first, second) = (tokens.first()?, tokens.get(1));
         let second_text = second.map(|word| word.text.as_ref());
@@ -229,7 +229,13 @@ impl<'s> LineReader<'s> {
                 let key =
                     row.attributes.sequence.and_then(|sequence| sequence.key).and_then(|key| tokens.get(key));
                 let key = key.map(|word| SmolStr::new(&word.text));
-                return Some(Said::Own(OwnLine { line: line.number(), row, fields, metadata, key }));
+                return Some(LineContent::Setting(OwnLine {
+                    line: line.number(),
+                    row,
+                    fields,
+                    metadata,
+                    key,
+                }));
             }
             let Some(kind) = row.owners.first().copied() else { continue };
             let mut child = Object { kind, fields, line: line.number() };
@@ -243,7 +249,7 @@ impl<'s> LineReader<'s> {
                 // What is listened on without a name is called by its address.
                 child.fields.set(field, Value::Text(SmolStr::new(&address.text)));
             }
-            return Some(Said::Child(child));
+            return Some(LineContent::Child(child));
         }
         None
     }
@@ -251,7 +257,7 @@ impl<'s> LineReader<'s> {
     /// Reads the comment at the end of a line, where this version keeps it with the object.
     fn metadata(&self, row: &Row, line: &Line<'_>) -> Option<Value> {
         let kind = if row.is_header { self.kind } else { *row.owners.first()? };
-        super::json::keeps_metadata(kind, self.cx.api).then(|| comment_metadata(line)).flatten()
+        self.cx.api.keeps_metadata(kind).then(|| comment_metadata(line)).flatten()
     }
 }
 
@@ -263,7 +269,7 @@ impl Fold {
     }
 
     /// Takes a line of the section's own: it replaces an earlier one of the same family, or adds to it or to a list.
-    /// Says whether the model has a place for it.
+    /// Returns whether the model has a place for it.
     pub(crate) fn own(&mut self, own: OwnLine) -> bool {
         let OwnLine { line, row, mut fields, metadata, key } = own;
         let object = &mut self.object;

@@ -25,7 +25,7 @@ pub fn split(text: &str) -> Option<Vec<String>> {
     (lex::skip_spaces(line, at) == line.len()).then_some(words)
 }
 
-/// Says whether two different spellings mean the same words.
+/// Returns whether two different spellings mean the same words.
 pub(crate) fn same_words(a: &str, b: &str) -> bool {
     let special = |text: &str| text.bytes().any(|byte| matches!(byte, b'"' | b'\'' | b'\\' | b' ' | b'\t'));
     // A variable inside of double quotes is expanded, so that there quotes make a difference.
@@ -35,7 +35,7 @@ pub(crate) fn same_words(a: &str, b: &str) -> bool {
     matches!((split(a), split(b)), (Some(a), Some(b)) if a == b)
 }
 
-/// Says whether a text is one word that needs neither quotes nor escapes.
+/// Returns whether a text is one word that needs neither quotes nor escapes.
 pub(crate) fn is_plain(text: &str) -> bool {
     !text.is_empty()
         && text.bytes().all(|byte| byte > b' ' && !matches!(byte, b'"' | b'\'' | b'\\' | b'#' | b'$'))

@@ -2,12 +2,12 @@
 
 use rustc_hash::FxHashSet;
 
-use super::json::{ModelError, keeps_metadata};
+use super::json::ModelError;
 use super::{Context, Fields, Object, ObjectKind, SectionModel, Value};
 use crate::table::grammar::Direction;
 use crate::table::limits::Complaint;
-use crate::table::write::{Site, Written, unwritten, with_element, write_row};
-use crate::table::{Row, Several, directives};
+use crate::table::write::{WriteContext, Written, unwritten, with_element, write_row};
+use crate::table::{Multiplicity, Row, directives};
 use crate::text::{Line, MAX_WORDS};
 
 impl Object {
@@ -16,7 +16,7 @@ impl Object {
     ///
     /// HAProxy accepts some lines only in some sections; [`write_in`](Self::write_in) knows which.
     pub fn write(&self, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
-        self.write_at(Site::new(cx, None), cx, out)
+        self.write_at(WriteContext::new(cx, None), cx, out)
     }
 
     /// Writes an object that will stand in a section of a kind. What HAProxy accepts only in others is refused.
@@ -36,17 +36,17 @@ impl Object {
     /// # Ok::<(), setpoint_haproxy::model::ModelError>(())
     /// ```
     pub fn write_in(&self, section: ObjectKind, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
-        self.write_at(Site::new(cx, Some(section)), cx, out)
+        self.write_at(WriteContext::new(cx, Some(section)), cx, out)
     }
 
     /// Writes an object whether HAProxy would accept it or not, as a text may hold it.
     pub(crate) fn write_unjudged(&self, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
-        self.write_at(Site { judges: false, ..Site::new(cx, None) }, cx, out)
+        self.write_at(WriteContext { judges: false, ..WriteContext::new(cx, None) }, cx, out)
     }
 
-    fn write_at(&self, site: Site, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
+    fn write_at(&self, site: WriteContext, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
         if self.kind.is_section() {
-            let mut own = OwnLines::new(self, Site { section: Some(self.kind), ..site }, cx);
+            let mut own = OwnLines::new(self, WriteContext { section: Some(self.kind), ..site }, cx);
             let mut lines = Vec::new();
             for row in directives().written(self.kind, cx.api).filter(|row| row.child.is_none()) {
                 lines.append(&mut own.of(row)?);
@@ -64,11 +64,11 @@ impl Object {
     /// Writes the line that opens a section.
     pub fn header(&self, cx: &Context) -> Result<String, ModelError> {
         let rows = directives().headers(self.kind, cx.api);
-        Ok(self.first(rows, Site::new(cx, None), cx)?.0)
+        Ok(self.first(rows, WriteContext::new(cx, None), cx)?.0)
     }
 
     /// Writes the line of a child.
-    fn line(&self, site: Site, cx: &Context) -> Result<String, ModelError> {
+    fn line(&self, site: WriteContext, cx: &Context) -> Result<String, ModelError> {
         if matches!(self.kind, ObjectKind::Bind | ObjectKind::DgramBind)
             && let (Some(name), Some(field)) = (self.name(), directives().name_field(self.kind))
         {
@@ -85,7 +85,7 @@ impl Object {
     }
 
     /// Writes the line of a child, in which all is that the child says.
-    fn complete(&self, site: Site, cx: &Context) -> Result<String, ModelError> {
+    fn complete(&self, site: WriteContext, cx: &Context) -> Result<String, ModelError> {
         let (line, written) = self.first(directives().rows(self.kind, cx.api), site, cx)?;
         let mut lost = unwritten(Some(self.kind), &self.fields, &written.used);
         lost.extend(written.lost);
@@ -96,7 +96,7 @@ impl Object {
     fn first<'t>(
         &self,
         rows: impl Iterator<Item = &'t Row>,
-        site: Site,
+        site: WriteContext,
         cx: &Context,
     ) -> Result<(String, Written), ModelError> {
         let line = rows
@@ -111,7 +111,7 @@ impl Object {
         })?;
         let metadata = directives().metadata_field().and_then(|field| self.fields.get(field));
         let mut line = written.line.clone();
-        if keeps_metadata(self.kind, cx.api) {
+        if cx.api.keeps_metadata(self.kind) {
             append_comment(&mut line, metadata);
         }
         Ok((line, written))
@@ -139,7 +139,7 @@ impl SectionModel {
     pub fn write(&self, cx: &Context, out: &mut Vec<u8>) -> Result<(), ModelError> {
         let Some(object) = &self.object else { return Ok(()) };
         push(out, "", &object.header(cx)?, object.kind)?;
-        let site = Site::new(cx, Some(object.kind));
+        let site = WriteContext::new(cx, Some(object.kind));
         let mut own = OwnLines::new(object, site, cx);
         for row in directives().written(object.kind, cx.api) {
             match row.child {
@@ -147,15 +147,18 @@ impl SectionModel {
                     let mut names: FxHashSet<Option<&str>> = FxHashSet::default();
                     for child in self.children.iter().filter(|child| child.kind == kind) {
                         let is_one_too_many = match row.attributes.several {
-                            Several::Any | Several::Warned => false,
-                            Several::Different => names.contains(&child.name()),
-                            Several::No => !names.is_empty(),
+                            Multiplicity::Many | Multiplicity::UniqueNamesWarned => false,
+                            Multiplicity::UniqueNames => names.contains(&child.name()),
+                            Multiplicity::One => !names.is_empty(),
                         };
                         if is_one_too_many {
                             let why = format!("HAProxy accepts no second one like it in a {}", object.kind);
                             return Err(ModelError::refused(kind, &Fields::default(), Complaint::new(why)));
                         }
-                        if !matches!(row.attributes.several, Several::Any | Several::Warned) {
+                        if !matches!(
+                            row.attributes.several,
+                            Multiplicity::Many | Multiplicity::UniqueNamesWarned
+                        ) {
                             names.insert(child.name());
                         }
                         push(out, "  ", &child.line(site, cx)?, kind)?;
@@ -175,7 +178,7 @@ impl SectionModel {
 /// Writes the lines of a section's own, row by row. Of a family one row is written, and of a list all elements at once.
 struct OwnLines<'o> {
     object: &'o Object,
-    site: Site,
+    site: WriteContext,
     cx: &'o Context,
     families: Vec<usize>,
     lists: Vec<super::Field>,
@@ -184,7 +187,7 @@ struct OwnLines<'o> {
 }
 
 impl<'o> OwnLines<'o> {
-    fn new(object: &'o Object, site: Site, cx: &'o Context) -> Self {
+    fn new(object: &'o Object, site: WriteContext, cx: &'o Context) -> Self {
         let (families, lists) = (Vec::new(), Vec::new());
         Self { object, site, cx, families, lists, used: Vec::new(), lost: Vec::new() }
     }
@@ -217,7 +220,14 @@ impl<'o> OwnLines<'o> {
         let Some(Value::List(elements)) = self.object.fields.get(list) else { return Ok(Vec::new()) };
         self.families.push(row.family);
         self.used.push(list);
-        self.used.extend(row.attributes.mirror.iter().map(|(_, double)| *double));
+        // A field that repeats the first element is written with it, unless it differs.
+        if let Some(first) = elements.first() {
+            let fields = &self.object.fields;
+            let repeats = |(field, double): &&(super::Field, super::Field)| {
+                with_element(first, |first| first.get(*field) == fields.get(*double))
+            };
+            self.used.extend(row.attributes.mirror.iter().filter(repeats).map(|(_, double)| *double));
+        }
         let mut lines = Vec::with_capacity(elements.len());
         for (index, element) in elements.iter().enumerate() {
             match self.element(list, element).map_err(refused)? {
@@ -260,7 +270,7 @@ impl<'o> OwnLines<'o> {
         })
     }
 
-    /// Says whether all that the section says is written.
+    /// Returns whether all that the section says is written.
     fn finish(mut self) -> Result<(), ModelError> {
         let kind = self.object.kind;
         // The line that opens the section is written for itself.

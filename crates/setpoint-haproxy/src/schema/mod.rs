@@ -1,7 +1,7 @@
 //! What the API's schema asks of the properties of an object: required, enumerated, patterned and bounded ones.
 //!
 //! The constraints are data, written by `cargo xtask schema` from the API's own specifications, with the versions that ask for
-//! them. All that is wrong is said at once, each in the API's own words.
+//! them. All violations are reported at once, each in the API's own words.
 //!
 //! ```
 //! use setpoint_haproxy::model::{ObjectKind, Version};
@@ -88,8 +88,7 @@ impl fmt::Display for Violation {
 pub fn validate(kind: ObjectKind, json: &Json, api: Version) -> Vec<Violation> {
     let mut found = Vec::new();
     for constraint in constraints().get(&kind).into_iter().flatten() {
-        if constraint.versions.iter().any(|(first, last)| (*first..=*last).contains(&api.max(Version::V3_0)))
-        {
+        if constraint.versions.iter().any(|(first, last)| (*first..=*last).contains(&api.schema())) {
             constraint.check(json, &constraint.path, String::new(), &mut found);
         }
     }

@@ -11,7 +11,7 @@ use super::forms::Holds;
 use super::grammar::{Entry, Item, Options, Piece, Type, cut, first_word};
 use super::limits::{Complaint, Limit};
 use super::read::{Token, integer, read_row};
-use super::samples::Scene;
+use super::samples::SampleContext;
 use super::units::{read_size, read_time};
 use super::{Repeat, Row};
 use crate::model::{Field, ObjectKind};
@@ -55,8 +55,8 @@ impl Misfit {
 
 /// Where a line stands.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
-    pub(crate) scene: Scene,
+pub(crate) struct LineContext {
+    pub(crate) scene: SampleContext,
     /// The section, where it is one; a `listen` is two in one.
     pub(crate) section: Option<ObjectKind>,
     /// Whether `no` stood before the line.
@@ -67,7 +67,7 @@ pub(crate) struct Standing {
 pub(crate) fn accept<'w>(
     row: &'static Row,
     words: &'w [Cow<'w, str>],
-    standing: Standing,
+    standing: LineContext,
 ) -> Result<Match<'w>, Misfit> {
     if row.attributes.refused {
         return Err(Misfit { at: 0, complaint: None });
@@ -108,7 +108,7 @@ pub(crate) fn accept<'w>(
 struct Walk<'w> {
     words: &'w [Cow<'w, str>],
     at: usize,
-    standing: Standing,
+    standing: LineContext,
     /// Whether this is what holds for others: their expressions are looked at when something uses them.
     is_default: bool,
     /// Whether the version has no QUIC in such lines.
@@ -343,7 +343,11 @@ impl<'w> Walk<'w> {
 }
 
 /// Says what has to hold between the values of a line and does not, as a row of the schema tells.
-pub(crate) fn broken_rule(words: &[Cow<'_, str>], kind: ObjectKind, standing: Standing) -> Option<Complaint> {
+pub(crate) fn broken_rule(
+    words: &[Cow<'_, str>],
+    kind: ObjectKind,
+    standing: LineContext,
+) -> Option<Complaint> {
     let (first, second) = (words.first()?, words.get(1).map(|word| &**word));
     let mut rows = super::directives().forms(kind, first, second, standing.scene.version).filter_map(|row| {
         // What a section says of itself is spread over lines.
@@ -365,7 +369,13 @@ fn entries<'o>(options: &'o Options, word: &str) -> impl Iterator<Item = &'o Ent
 }
 
 /// Says what is wrong with a value that is one word or a part of one, if something is.
-fn scalar(field: Field, ty: &Type, limit: Option<&Limit>, text: &str, scene: Scene) -> Option<Complaint> {
+fn scalar(
+    field: Field,
+    ty: &Type,
+    limit: Option<&Limit>,
+    text: &str,
+    scene: SampleContext,
+) -> Option<Complaint> {
     let wants = |what: &str| {
         let why = format!("`{text}` is not {what}");
         Some(Complaint { word: Some(text.to_owned()), ..Complaint::new(why) })

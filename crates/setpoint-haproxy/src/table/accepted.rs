@@ -2,7 +2,6 @@
 
 use std::sync::LazyLock;
 
-use super::grammar::cut;
 use super::{Directives, Row, source};
 use crate::model::{ObjectKind, Version};
 
@@ -64,11 +63,7 @@ impl Directives {
         second: Option<&str>,
         version: Version,
     ) -> impl Iterator<Item = &Row> {
-        let by_word = self.kinds.get(section as usize).and_then(|kind| kind.by_word.get(first));
-        let by_second = by_word.zip(second).and_then(|(word, second)| word.by_second.get(cut(second)));
-        let others = by_word.map(|word| word.others.as_slice()).unwrap_or_default();
-        let rows = by_second.map(Vec::as_slice).unwrap_or_default().iter().chain(others);
-        rows.filter_map(|(row, _)| self.rows.get(*row)).filter(move |row| {
+        self.by_words(section, first, second).map(|(row, _)| row).filter(move |row| {
             let counts =
                 row.attributes.text.is_none_or(|text| text != Text::Gone && row.versions.contains(version));
             counts
@@ -77,7 +72,7 @@ impl Directives {
         })
     }
 
-    /// Says whether some row of some version describes lines of a section that begin with a word.
+    /// Returns whether some row of some version describes lines of a section that begin with a word.
     pub(crate) fn has_forms(&self, section: ObjectKind, first: &str) -> bool {
         self.kinds.get(section as usize).is_some_and(|kind| kind.by_word.contains_key(first))
     }

@@ -1,5 +1,8 @@
 //! What HAProxy accepts as an address: `host:port`, `:port`, a path, or something of a family such as `unix@/run/s`.
 
+use std::net::IpAddr;
+use std::str::FromStr;
+
 use super::limits::Complaint;
 use crate::model::Version;
 
@@ -31,6 +34,40 @@ const FAMILIES: [Family; 12] = [
     family("mptcp4@", Version::V3_1, true),
     family("mptcp6@", Version::V3_1, true),
 ];
+
+/// How HAProxy reaches an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// By an IP address, or all of them.
+    Ip,
+    /// By a name that has to be resolved.
+    Name,
+    /// By a socket of this machine.
+    Socket,
+    /// By QUIC.
+    Quic,
+    /// By datagrams, a file descriptor, or otherwise.
+    Otherwise,
+}
+
+/// Returns how HAProxy reaches an address that is given without its port.
+pub(crate) fn reached(text: &str) -> Reached {
+    let (family, host) = text.split_once('@').unwrap_or(("", text));
+    match family {
+        "" | "ipv4" | "ipv6" | "tcp" | "tcp4" | "tcp6" | "mptcp" | "mptcp4" | "mptcp6" => {
+            let is_ip = IpAddr::from_str(host.trim_matches(['[', ']'])).is_ok();
+            match host {
+                host if host.starts_with('/') => Reached::Socket,
+                "" | "*" => Reached::Ip,
+                _ if is_ip => Reached::Ip,
+                _ => Reached::Name,
+            }
+        }
+        "unix" | "uxst" | "abns" | "abnsz" => Reached::Socket,
+        "quic" | "quic4" | "quic6" => Reached::Quic,
+        _ => Reached::Otherwise,
+    }
+}
 
 /// Returns whether an address is a path, or of a family whose addresses have no port.
 pub(super) fn is_portless(text: &str) -> bool {

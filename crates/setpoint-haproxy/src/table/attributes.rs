@@ -47,7 +47,7 @@ pub(crate) struct Attributes {
     /// What has to hold between its values.
     pub(crate) rule: Option<&'static Rule>,
     /// For the place of children: whether there can be several.
-    pub(crate) several: Several,
+    pub(crate) several: Multiplicity,
     /// For what opens a section: within which names it has to have one of its own.
     pub(crate) unique: Option<Unique>,
     /// What it is beside the schema, if it is not of the schema.
@@ -82,23 +82,23 @@ pub(crate) struct Attributes {
 
 /// Whether a section can have several children of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Several {
+pub(crate) enum Multiplicity {
     /// As many as one likes.
     #[default]
-    Any,
+    Many,
     /// As many as have names of their own: HAProxy refuses the second.
-    Different,
+    UniqueNames,
     /// As many as have names of their own: HAProxy warns of the second, and passes over it.
-    Warned,
+    UniqueNamesWarned,
     /// Just one.
-    No,
+    One,
 }
 
 /// Within which sections a name must be given once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unique {
-    /// The names of the groups of sections; none for those of its own kind.
-    pub(crate) groups: Vec<&'static str>,
+    /// The names of the groups of sections, each with the versions that look at it; none for those of its own kind.
+    pub(crate) groups: Vec<(&'static str, Versions)>,
     /// Whether HAProxy warns only.
     pub(crate) is_warned: bool,
 }
@@ -245,8 +245,8 @@ impl Compiler {
                 ("dynamic-no", "") => read.dynamic_no = Some(versions),
                 ("refused", "") => read.refused = true,
                 ("instead", "") => read.text = Some(Text::Instead),
-                ("single", "") => read.several = Several::No,
-                ("unique", groups) => read.unique(groups),
+                ("single", "") => read.several = Multiplicity::One,
+                ("unique", groups) => read.unique(groups, versions),
                 ("ref", text) => read.references.extend(self.reference(items, &fields, text, prefix, line)),
                 ("name", text) => read.names.extend(self.naming(items, &fields, text, prefix, line)),
                 ("stick-table", path) => {
@@ -379,11 +379,12 @@ impl Compiler {
 
 impl Attributes {
     /// Reads what follows `unique`.
-    fn unique(&mut self, groups: &'static str) {
+    fn unique(&mut self, groups: &'static str, versions: Versions) {
         let is_warned = groups == "warned";
-        self.several = if is_warned { Several::Warned } else { Several::Different };
-        let groups = groups.split(',').filter(|group| !group.is_empty() && !is_warned).collect();
-        self.unique = Some(Unique { groups, is_warned });
+        self.several = if is_warned { Multiplicity::UniqueNamesWarned } else { Multiplicity::UniqueNames };
+        let groups = groups.split(',').filter(|group| !group.is_empty() && !is_warned);
+        let unique = self.unique.get_or_insert_with(|| Unique { groups: Vec::new(), is_warned });
+        unique.groups.extend(groups.map(|group| (group, versions)));
     }
 }
 

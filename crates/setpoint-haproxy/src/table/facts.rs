@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::attributes::{Several, Unique};
+use super::attributes::{Multiplicity, Unique};
 use super::grammar::{Item, Piece, Type, Versions};
 use super::lookup::Directives;
 use super::names::{Name, Naming};
@@ -43,7 +43,7 @@ pub(crate) struct NamedLine {
     pub(crate) keyword: &'static str,
     pub(crate) name: Name,
     /// Whether a section can have several of a name.
-    pub(crate) several: Several,
+    pub(crate) several: Multiplicity,
     /// The words that begin such a line, after its keyword.
     start: Vec<&'static str>,
     place: NamePlace,
@@ -157,6 +157,23 @@ impl Facts {
         self.sections.get(kind as usize).unwrap_or(&NONE)
     }
 
+    /// Returns the groups of sections in which a version wants the name of such a section to be given once. Without a version,
+    /// those that all versions look at.
+    pub(crate) fn name_groups(
+        &self,
+        kind: SectionKind,
+        version: Option<Version>,
+    ) -> impl Iterator<Item = &'static str> {
+        let unique = self.section(kind).unique.as_ref();
+        let own = unique.filter(|unique| unique.groups.is_empty()).map(|_| kind.keyword());
+        let counts = move |versions: Versions| match version {
+            Some(version) => versions.contains(version),
+            None => versions == Versions::ALL,
+        };
+        let groups = unique.into_iter().flat_map(|unique| &unique.groups);
+        own.into_iter().chain(groups.filter(move |(_, versions)| counts(*versions)).map(|(group, _)| *group))
+    }
+
     /// Returns when an object is created among those of its section; what rows say nothing of comes by its order.
     pub(crate) fn rank(&self, kind: ObjectKind) -> i32 {
         /// What refers to others, and what others refer to.
@@ -168,7 +185,7 @@ impl Facts {
 
     /// Returns where lines of a kind stand among the others of their section: lower ones come first.
     pub(crate) fn place(&self, kind: ObjectKind) -> u8 {
-        /// Between ACLs and servers.
+        /// Between ACLs and what HAProxy looks at later: rules of HTTP, then the choice of a backend, then servers.
         const OTHERS: u8 = 2;
         self.places.get(&kind).copied().unwrap_or(OTHERS)
     }
@@ -213,7 +230,7 @@ impl SectionFacts {
                         groups.extend(unique.groups.iter().copied());
                     }
                 } else {
-                    facts.line(row, Several::Any);
+                    facts.line(row, Multiplicity::Many);
                 }
             }
         }
@@ -223,7 +240,7 @@ impl SectionFacts {
     }
 
     /// Notes what a row says of the lines that begin with its keyword.
-    fn line(&mut self, row: &Row, several: Several) {
+    fn line(&mut self, row: &Row, several: Multiplicity) {
         let Some(keyword) = row.items.first().and_then(literal) else { return };
         for Naming { field, name } in &row.attributes.names {
             let place = match field {
@@ -234,7 +251,7 @@ impl SectionFacts {
             let Some(place) = place else { continue };
             let line = NamedLine { keyword, name: *name, several, start, place };
             let lines = self.named.entry(keyword).or_default();
-            // Several rows may describe the same lines.
+            // Multiplicity rows may describe the same lines.
             if !lines.contains(&line) {
                 lines.push(line);
             }

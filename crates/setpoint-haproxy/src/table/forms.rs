@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::limits::Complaint;
-use super::samples::{Scene, criterion, expression, format, leading};
+use super::samples::{SampleContext, criterion, expression, format, leading};
 use super::units::{read_number, read_size, read_time};
 use crate::keywords::{ALL_STAGES, Place};
 
@@ -22,7 +22,7 @@ pub(super) enum Fits {
     /// Each word has to fit.
     Word(fn(&str) -> bool),
     /// All words together have to; this says what is wrong with them.
-    Words(fn(&[String], Scene) -> Option<Complaint>),
+    Words(fn(&[String], SampleContext) -> Option<Complaint>),
 }
 
 /// What of the words of a value are sample expressions.
@@ -61,7 +61,7 @@ const fn each(name: &'static str, wants: &'static str, fits: fn(&str) -> bool) -
 const fn all(
     name: &'static str,
     wants: &'static str,
-    complain: fn(&[String], Scene) -> Option<Complaint>,
+    complain: fn(&[String], SampleContext) -> Option<Complaint>,
 ) -> Form {
     Form { name, wants, fits: Fits::Words(complain) }
 }
@@ -71,7 +71,7 @@ const FORMS: &[Form] = &[
     all("sample", "a sample expression", expression),
     // Some actions do not look at when their expression is evaluated.
     all("anywhere", "a sample expression", |words, scene| {
-        expression(words, Scene { stages: ALL_STAGES, ..scene })
+        expression(words, SampleContext { stages: ALL_STAGES, ..scene })
     }),
     // What follows an expression and is none of it is not looked at.
     all("leading", "a sample expression", leading),
@@ -262,19 +262,19 @@ fn one_pattern(words: &[String]) -> Option<Complaint> {
 }
 
 /// Says what is wrong with options that hold for all lines of a kind; versions of TLS stand between them.
-fn options(words: &[String], place: Place, scene: Scene) -> Option<Complaint> {
+fn options(words: &[String], place: Place, scene: SampleContext) -> Option<Complaint> {
     let known =
         |word: &&String| word.starts_with("TLSv") || word.starts_with("SSLv") || scene.knows(&[place], word);
     let word = words.iter().find(|word| !known(word))?;
     Some(Complaint::unknown("option", word, &[place], scene.version))
 }
 
-/// Says whether a word can name a variable.
+/// Returns whether a word can name a variable.
 fn is_variable(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_'))
 }
 
-/// Says whether a word is numbers and ranges of them with commas between them.
+/// Returns whether a word is numbers and ranges of them with commas between them.
 fn is_ranges(word: &str) -> bool {
     word.split(',').all(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -282,7 +282,7 @@ fn is_ranges(word: &str) -> bool {
     })
 }
 
-/// Says whether a word is an address, perhaps with a mask.
+/// Returns whether a word is an address, perhaps with a mask.
 fn is_network(word: &str) -> bool {
     let (address, mask) = word.split_once('/').unwrap_or((word, "0"));
     let is_mask = mask.parse::<u8>().is_ok_and(|bits| bits <= 128) || mask.parse::<IpAddr>().is_ok();
@@ -294,7 +294,7 @@ fn unless_alone(
     words: &[String],
     is_value: fn(&str) -> bool,
     neither: &str,
-    scene: Scene,
+    scene: SampleContext,
 ) -> Option<Complaint> {
     match words {
         [word] if is_value(word) => None,

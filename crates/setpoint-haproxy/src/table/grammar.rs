@@ -85,7 +85,7 @@ pub(crate) enum Type {
 }
 
 impl Type {
-    /// Says whether a value of this type takes no word.
+    /// Returns whether a value of this type takes no word.
     pub(crate) fn is_silent(&self) -> bool {
         matches!(
             self,

@@ -5,7 +5,7 @@
 //! read whatever they are.
 
 use super::forms::{Fits, Form, form};
-use super::samples::Scene;
+use super::samples::SampleContext;
 use crate::keywords::{Place, in_place};
 use crate::model::spelling::{one_word, split, words};
 use crate::model::{Value, Version};
@@ -101,7 +101,7 @@ impl Limit {
         }
     }
 
-    /// Says whether it is about sample expressions.
+    /// Returns whether it is about sample expressions.
     pub(crate) fn is_of_samples(&self) -> bool {
         matches!(self, Self::Form(Form { name: "sample", .. }))
     }
@@ -112,7 +112,7 @@ impl Limit {
         path: &str,
         value: &Value,
         several: bool,
-        scene: Scene,
+        scene: SampleContext,
     ) -> Option<Complaint> {
         match value {
             Value::Int(number) => self.complain_of_number(path, *number, scene),
@@ -131,7 +131,12 @@ impl Limit {
     }
 
     /// Says what is wrong with the number of a field, if something is.
-    pub(crate) fn complain_of_number(&self, path: &str, number: i64, scene: Scene) -> Option<Complaint> {
+    pub(crate) fn complain_of_number(
+        &self,
+        path: &str,
+        number: i64,
+        scene: SampleContext,
+    ) -> Option<Complaint> {
         match self {
             Self::Between(bounds) if !bounds.contain(number) => {
                 let why = format!("{path} can't be {number}: HAProxy wants {bounds}");
@@ -143,7 +148,12 @@ impl Limit {
     }
 
     /// Says what is wrong with the words of a field, if something is.
-    pub(crate) fn complain_of(&self, path: &str, words: &[String], scene: Scene) -> Option<Complaint> {
+    pub(crate) fn complain_of(
+        &self,
+        path: &str,
+        words: &[String],
+        scene: SampleContext,
+    ) -> Option<Complaint> {
         match self {
             Self::Between(_) => None,
             Self::Words(known) => {

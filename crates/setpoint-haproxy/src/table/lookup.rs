@@ -93,7 +93,7 @@ impl Directives {
     /// Finds the field of a kind by its path.
     pub fn field(&self, kind: ObjectKind, path: &str) -> Option<Field> {
         match self.shape(kind)?.slots.get(path)? {
-            Slot::Value(field, _) | Slot::Values(field) | Slot::Objects(field, _) | Slot::Json(field) => {
+            Slot::Value(field, _) | Slot::Values(field, _) | Slot::Objects(field, _) | Slot::Json(field) => {
                 Some(*field)
             }
         }
@@ -104,7 +104,7 @@ impl Directives {
         self.names.get(kind as usize).copied().flatten()
     }
 
-    /// Says whether a property of this name can hold several words.
+    /// Returns whether a property of this name can hold several words.
     pub fn takes_words(&self, name: &str) -> bool {
         fn any(shape: &Shape, name: &str) -> bool {
             shape.slots.iter().any(|(path, slot)| {
@@ -112,7 +112,7 @@ impl Directives {
                 match slot {
                     Slot::Value(_, ty) => named && matches!(ty, Type::Rest | Type::Expr),
                     Slot::Objects(_, element) => any(element, name),
-                    Slot::Values(_) | Slot::Json(_) => false,
+                    Slot::Values(..) | Slot::Json(_) => false,
                 }
             })
         }
@@ -156,7 +156,22 @@ impl Directives {
         rows.iter().filter_map(|row| self.rows.get(*row)).filter(move |row| row.versions.contains(version))
     }
 
-    /// Returns the rows that may describe a line of a section, by its first two words.
+    /// Returns the rows of all versions that may describe a line of a section, by its first two words, each with the versions in
+    /// which the section may hold such a line.
+    pub(super) fn by_words(
+        &self,
+        section: ObjectKind,
+        first: &str,
+        second: Option<&str>,
+    ) -> impl Iterator<Item = (&Row, Versions)> {
+        let by_word = self.kinds.get(section as usize).and_then(|kind| kind.by_word.get(first));
+        let by_second = by_word.zip(second).and_then(|(word, second)| word.by_second.get(cut(second)));
+        let others = by_word.map(|word| word.others.as_slice()).unwrap_or_default();
+        let rows = by_second.map(Vec::as_slice).unwrap_or_default().iter().chain(others);
+        rows.filter_map(|(row, here)| Some((self.rows.get(*row)?, *here)))
+    }
+
+    /// Returns the rows that may describe a line of a section in a version, by its first two words.
     pub(crate) fn candidates(
         &self,
         section: ObjectKind,
@@ -164,16 +179,12 @@ impl Directives {
         second: Option<&str>,
         version: Version,
     ) -> impl Iterator<Item = &Row> {
-        let by_word = self.kinds.get(section as usize).and_then(|kind| kind.by_word.get(first));
-        let by_second = by_word.zip(second).and_then(|(word, second)| word.by_second.get(cut(second)));
-        let others = by_word.map(|word| word.others.as_slice()).unwrap_or_default();
-        let rows = by_second.map(Vec::as_slice).unwrap_or_default().iter().chain(others);
-        rows.filter(move |(_, here)| here.contains(version))
-            .filter_map(|(row, _)| self.rows.get(*row))
-            .filter(move |row| row.versions.contains(version))
+        let rows = self.by_words(section, first, second);
+        rows.filter(move |(row, here)| here.contains(version) && row.versions.contains(version))
+            .map(|(row, _)| row)
     }
 
-    /// Says whether some row describes lines of a section that begin with a word.
+    /// Returns whether some row describes lines of a section that begin with a word.
     pub(crate) fn knows(&self, section: ObjectKind, word: &str, version: Version) -> bool {
         let by_word = self.kinds.get(section as usize).and_then(|kind| kind.by_word.get(word));
         let rows = by_word.into_iter().flat_map(|word| word.by_second.values().flatten().chain(&word.others));
@@ -187,14 +198,14 @@ impl Directives {
         self.families.get(family).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Says whether HAProxy has a word that switches a field on, and none that switches it off.
+    /// Returns whether HAProxy has a word that switches a field on, and none that switches it off.
     pub(crate) fn is_only_switched_on(&self, kind: Option<ObjectKind>, field: Field) -> bool {
         let slot =
             kind.and_then(|kind| self.shape(kind)).and_then(|shape| shape.slots.get(self.field_path(field)));
         matches!(slot, Some(Slot::Value(_, Type::On | Type::Always(_) | Type::Otherwise(_))))
     }
 
-    /// Says whether HAProxy can change this field of such an object without a reload.
+    /// Returns whether HAProxy can change this field of such an object without a reload.
     pub fn is_runtime(&self, kind: ObjectKind, field: Field) -> bool {
         let rows = self.kinds.get(kind as usize).map(|kind| kind.rows.as_slice()).unwrap_or_default();
         rows.iter().filter_map(|row| self.rows.get(*row)).any(|row| {
@@ -214,6 +225,8 @@ impl Directives {
     /// be the same directive.
     pub fn directive(&self, section: ObjectKind, line: &str, version: Version) -> Option<usize> {
         let words = crate::model::spelling::split(line)?;
+        let is_negated = words.first().is_some_and(|word| word == "no");
+        let words = words.get(usize::from(is_negated)..)?;
         let tokens: Vec<read::Token<'_>> = words
             .iter()
             .map(|word| read::Token { raw: word.as_str().into(), text: word.as_str().into() })
@@ -221,9 +234,19 @@ impl Directives {
         let (first, second) = (words.first()?, words.get(1).map(String::as_str));
         let mut rows = self.candidates(section, first, second, version);
         let row = rows.find(|row| {
-            row.owners.contains(&section) && read::read_row(row, &tokens, false, version).is_some()
+            row.owners.contains(&section) && read::read_row(row, &tokens, is_negated, version).is_some()
         })?;
         Some(row.family)
+    }
+
+    /// Lists the directives of a section's own that a version has: its kind, their numbers, and the fixed words that their
+    /// lines begin with.
+    pub fn own_directives(&self, section: ObjectKind, version: Version) -> Vec<(usize, String)> {
+        let rows = self.rows(section, version).filter(|row| row.child.is_none() && !row.attributes.refused);
+        let mut found: Vec<(usize, String)> = rows.map(|row| (row.family, row.start())).collect();
+        found.sort_unstable();
+        found.dedup_by_key(|(family, _)| *family);
+        found
     }
 
     /// Says what a second line of a directive does to the first.
@@ -257,7 +280,7 @@ impl Directives {
         words
     }
 
-    /// Says whether a section that is added to a running HAProxy can have a field.
+    /// Returns whether a section that is added to a running HAProxy can have a field.
     pub(crate) fn is_dynamic(&self, kind: ObjectKind, field: Field, version: Version) -> bool {
         let header = self.headers(kind, version).any(|row| mentions(&row.items, field));
         let dynamic = |row: &&Row| row.attributes.is_dynamic(version);

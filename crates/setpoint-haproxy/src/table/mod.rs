@@ -25,7 +25,7 @@
 
 pub(crate) mod accept;
 mod accepted;
-mod address;
+pub(crate) mod address;
 mod attributes;
 mod build;
 pub(crate) mod calls;
@@ -50,7 +50,7 @@ pub(crate) mod write;
 use std::sync::LazyLock;
 
 pub(crate) use accepted::{Text, accepted};
-pub(crate) use attributes::{Repeat, Sequence, Several, Unless};
+pub(crate) use attributes::{Multiplicity, Repeat, Sequence, Unless};
 pub use lookup::Directives;
 pub(crate) use names::{Name, Reference};
 pub(crate) use row::Row;
@@ -85,7 +85,7 @@ pub(crate) enum Zero {
 }
 
 impl Zero {
-    /// Says whether a version keeps a zero that it is sent.
+    /// Returns whether a version keeps a zero that it is sent.
     pub(crate) fn is_kept(self, version: Version) -> bool {
         match self {
             Self::Dropped => false,

@@ -114,7 +114,9 @@ impl<'w> Reader<'w> {
                 if let Some((field, value)) = constant {
                     self.fields.set(*field, Value::Text(SmolStr::new_static(value)));
                 }
+                // Quotes around the whole word are no part of its pieces.
                 self.pieces(pieces, &word.raw)
+                    || word.raw.starts_with(['"', '\'']) && self.pieces(pieces, &word.text)
             }
             Item::Value { field, ty, stops, .. } => self.value(*field, ty, stops).is_some(),
             Item::Address { address, port, range_end, brackets, .. } => {

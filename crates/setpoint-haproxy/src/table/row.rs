@@ -33,7 +33,7 @@ impl Row {
         }
     }
 
-    /// Says whether it is nothing but fixed words.
+    /// Returns whether it is nothing but fixed words.
     pub(crate) fn is_bare(&self) -> bool {
         self.items.iter().all(|item| matches!(item, Item::Literal(_)))
     }

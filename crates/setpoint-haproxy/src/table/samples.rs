@@ -13,15 +13,15 @@ pub(crate) const LUA: &str = "lua.";
 
 /// What an expression stands in: which HAProxy reads it, and when it is evaluated.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scene {
+pub(crate) struct SampleContext {
     pub(crate) version: Version,
     pub(crate) edition: Edition,
     /// The rules in which it is evaluated, as bits in the order in which HAProxy lists them.
     pub(crate) stages: u32,
 }
 
-impl Scene {
-    /// Says whether a word is known in one of some places. The enterprise edition has words that are not listed.
+impl SampleContext {
+    /// Returns whether a word is known in one of some places. The enterprise edition has words that are not listed.
     pub(crate) fn knows(self, places: &[Place], word: &str) -> bool {
         let known = |place: &Place| matches!(knowledge_of(*place, word, self.version), Knowledge::Known);
         self.edition == Edition::Enterprise || word.starts_with(LUA) || places.iter().any(known)
@@ -69,7 +69,7 @@ pub(crate) fn stages(row: &Row, section: Option<ObjectKind>) -> u32 {
 }
 
 /// Says what is wrong with the words of an expression, if something is.
-pub(super) fn expression(words: &[String], scene: Scene) -> Option<Complaint> {
+pub(super) fn expression(words: &[String], scene: SampleContext) -> Option<Complaint> {
     let (first, rest) = words.split_first()?;
     let mut given = match chain(first, &[Place::Fetch], scene) {
         Ok(given) => given,
@@ -92,21 +92,21 @@ pub(super) fn expression(words: &[String], scene: Scene) -> Option<Complaint> {
 }
 
 /// Says what is wrong with the expression that some words begin with, if something is.
-pub(super) fn leading(words: &[String], scene: Scene) -> Option<Complaint> {
+pub(super) fn leading(words: &[String], scene: SampleContext) -> Option<Complaint> {
     let is_part = |word: &&String| scene.knows(&[Place::Converter], Call::read(word).name);
     let rest = words.get(1..).unwrap_or_default().iter().take_while(is_part).count();
     expression(words.get(..=rest)?, scene)
 }
 
 /// Says what is wrong with the first word of what an ACL compares, if something is: it may be a keyword of ACLs, too.
-pub(crate) fn criterion(words: &[String], scene: Scene) -> Option<Complaint> {
+pub(crate) fn criterion(words: &[String], scene: SampleContext) -> Option<Complaint> {
     // An ACL that can't be evaluated never matches, of which HAProxy only warns.
-    let scene = Scene { stages: ALL_STAGES, ..scene };
+    let scene = SampleContext { stages: ALL_STAGES, ..scene };
     chain(words.first()?, &[Place::Fetch, Place::Criterion], scene).err()
 }
 
 /// Says what is wrong with the expressions in a format such as `%[src]:%[src_port]`, if something is.
-pub(super) fn format(words: &[String], scene: Scene) -> Option<Complaint> {
+pub(super) fn format(words: &[String], scene: SampleContext) -> Option<Complaint> {
     words.iter().find_map(|word| {
         let mut rest = word.as_str();
         while let Some((_, after)) = rest.split_once('%') {
@@ -188,7 +188,7 @@ fn skip(text: &str, open: char, close: char) -> &str {
 }
 
 /// Looks up the names of one word: a fetch, and converters after commas. Returns the type of what it gives.
-fn chain(word: &str, first: &[Place], scene: Scene) -> Result<SampleType, Complaint> {
+fn chain(word: &str, first: &[Place], scene: SampleContext) -> Result<SampleType, Complaint> {
     let call = Call::read(word);
     if !scene.knows(first, call.name) {
         return Err(Complaint::unknown("sample fetch", call.name, first, scene.version));
@@ -211,7 +211,7 @@ fn chain(word: &str, first: &[Place], scene: Scene) -> Result<SampleType, Compla
 }
 
 /// Looks up converters that are applied to something one after the other. Returns the type of what they give.
-fn converters(text: &str, mut given: SampleType, scene: Scene) -> Result<SampleType, Complaint> {
+fn converters(text: &str, mut given: SampleType, scene: SampleContext) -> Result<SampleType, Complaint> {
     let mut rest = text.trim_start_matches(',');
     while !rest.is_empty() {
         let call = Call::read(rest);
@@ -245,9 +245,10 @@ fn converters(text: &str, mut given: SampleType, scene: Scene) -> Result<SampleT
 mod tests {
     use super::*;
 
-    const SCENE: Scene = Scene { version: Version::V3_4, edition: Edition::Community, stages: ALL_STAGES };
+    const SCENE: SampleContext =
+        SampleContext { version: Version::V3_4, edition: Edition::Community, stages: ALL_STAGES };
 
-    fn wrong_in(text: &str, scene: Scene) -> Option<String> {
+    fn wrong_in(text: &str, scene: SampleContext) -> Option<String> {
         let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
         expression(&words, scene).map(|complaint| complaint.word.unwrap_or_default())
     }
@@ -308,15 +309,15 @@ mod tests {
     #[test]
     fn a_fetch_needs_something_to_fetch() {
         let stages = |name: &str, section| Stage::by_name(name).unwrap().bits(Some(section));
-        let response = Scene { stages: stages("http-response", ObjectKind::Frontend), ..SCENE };
+        let response = SampleContext { stages: stages("http-response", ObjectKind::Frontend), ..SCENE };
         assert_eq!(wrong_in("path,lower", response).as_deref(), Some("path"));
         assert_eq!(wrong_in("res.hdr(server)", response), None);
-        let request = Scene { stages: stages("http-request", ObjectKind::Backend), ..SCENE };
+        let request = SampleContext { stages: stages("http-request", ObjectKind::Backend), ..SCENE };
         assert_eq!(wrong_in("path,lower", request), None);
     }
 
     #[test]
     fn the_enterprise_edition_has_words_that_are_not_listed() {
-        assert_eq!(wrong_in("srcc", Scene { edition: Edition::Enterprise, ..SCENE }), None);
+        assert_eq!(wrong_in("srcc", SampleContext { edition: Edition::Enterprise, ..SCENE }), None);
     }
 }

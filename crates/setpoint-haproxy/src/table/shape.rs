@@ -12,13 +12,34 @@ pub(crate) struct Shape {
     pub(crate) slots: FxHashMap<&'static str, Slot>,
 }
 
+impl Shape {
+    /// Returns the type of an element of a list that is a bare value.
+    fn own_type(&self) -> Option<Type> {
+        match self.slots.get(".")? {
+            Slot::Value(_, ty) => Some(ty.clone()),
+            Slot::Values(..) | Slot::Objects(..) | Slot::Json(_) => Some(Type::Word),
+        }
+    }
+
+    /// Returns whether the property at a path is a list.
+    pub(crate) fn is_list(&self, path: &str) -> bool {
+        matches!(self.slots.get(path), Some(Slot::Values(..) | Slot::Objects(..)))
+    }
+
+    /// Returns whether there are properties below a path.
+    pub(crate) fn has_structure(&self, path: &str) -> bool {
+        let is_below = |slot: &str| slot.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+        self.slots.keys().any(|slot| is_below(slot))
+    }
+}
+
 /// A property.
 #[derive(Debug)]
 pub(crate) enum Slot {
     /// A value of its own.
     Value(Field, Type),
-    /// A list of values.
-    Values(Field),
+    /// A list of values of a type.
+    Values(Field, Type),
     /// A list of objects.
     Objects(Field, Shape),
     /// A free structure.
@@ -37,15 +58,18 @@ pub(super) fn collect_shape(row: &Row, fields: &[FieldInfo], shape: &mut Shape) 
     if let Slot::Objects(_, element) = slot {
         collect_slots(&row.items, fields, element);
         element.slots.extend(metadata);
-        if element.slots.contains_key(".") {
-            *slot = Slot::Values(list);
+        if let Some(ty) = element.own_type() {
+            *slot = Slot::Values(list, ty);
         }
     }
 }
 
 /// Makes the property of a list from what its elements have.
 fn list_slot(list: Field, element: Shape) -> Slot {
-    if element.slots.contains_key(".") { Slot::Values(list) } else { Slot::Objects(list, element) }
+    match element.own_type() {
+        Some(ty) => Slot::Values(list, ty),
+        None => Slot::Objects(list, element),
+    }
 }
 
 /// Adds the fields of some items to a shape.
@@ -69,7 +93,8 @@ fn collect_slots(items: &[Item], fields: &[FieldInfo], shape: &mut Shape) {
             }
             Item::Value { field, ty, .. } => {
                 let slot = match ty {
-                    Type::Words | Type::Ints | Type::Commas => Slot::Values(*field),
+                    Type::Words | Type::Commas => Slot::Values(*field, Type::Word),
+                    Type::Ints => Slot::Values(*field, Type::Int),
                     Type::Pairs => Slot::Json(*field),
                     ty => Slot::Value(*field, ty.clone()),
                 };
@@ -106,7 +131,7 @@ fn collect_slots(items: &[Item], fields: &[FieldInfo], shape: &mut Shape) {
     }
 }
 
-/// Says whether some items set a field.
+/// Returns whether some items set a field.
 pub(super) fn mentions(items: &[Item], field: Field) -> bool {
     let mut fields = Vec::new();
     collect_fields(items, &mut fields);

@@ -2,7 +2,7 @@
 
 use super::grammar::{Direction, Entry, Item, Piece, Type, first_word};
 use super::limits::{Complaint, Limit};
-use super::samples::{Scene, criterion, stages};
+use super::samples::{SampleContext, criterion, stages};
 use super::units::{write_size, write_time};
 use super::{Repeat, Row};
 use crate::keywords::ALL_STAGES;
@@ -14,7 +14,11 @@ use crate::model::{Context, Edition, Field, Fields, ObjectKind, Value, Version};
 /// # Errors
 ///
 /// What HAProxy would refuse.
-pub(crate) fn write_row(row: &Row, fields: &Fields, site: Site) -> Result<Option<Written>, Complaint> {
+pub(crate) fn write_row(
+    row: &Row,
+    fields: &Fields,
+    site: WriteContext,
+) -> Result<Option<Written>, Complaint> {
     let Some(line) = write_values(row, fields, site)? else { return Ok(None) };
     match row.attributes.rule.filter(|_| site.judges).and_then(|rule| rule.complain(fields, site.section)) {
         Some(complaint) => Err(complaint),
@@ -23,7 +27,7 @@ pub(crate) fn write_row(row: &Row, fields: &Fields, site: Site) -> Result<Option
 }
 
 /// Returns the first option of what a row writes that a running HAProxy does not accept of an object that is added to it.
-pub(crate) fn static_option(row: &Row, fields: &Fields, site: Site) -> Option<&'static str> {
+pub(crate) fn static_option(row: &Row, fields: &Fields, site: WriteContext) -> Option<&'static str> {
     let mut writer = Writer::new(fields, site);
     writer.items(&row.items);
     writer.static_option
@@ -60,12 +64,12 @@ pub(crate) fn unwritten(kind: Option<ObjectKind>, fields: &Fields, used: &[Field
 }
 
 /// Writes a line whose values HAProxy accepts, each by itself.
-fn write_values(row: &Row, fields: &Fields, site: Site) -> Result<Option<Written>, Complaint> {
+fn write_values(row: &Row, fields: &Fields, site: WriteContext) -> Result<Option<Written>, Complaint> {
     let mut writer = Writer::new(fields, site);
     writer.is_default = row.attributes.repeat == Repeat::Merge;
     writer.scene.stages = stages(row, site.section);
     // A line of which nothing is said is not there: `default-server` without options.
-    if !writer.items(&row.items) || (writer.said == 0 && !row.is_bare()) {
+    if !writer.items(&row.items) || (writer.stated == 0 && !row.is_bare()) {
         return Ok(None);
     }
     let line = if writer.negated { format!("no {}", writer.out) } else { writer.out };
@@ -87,7 +91,7 @@ fn write_values(row: &Row, fields: &Fields, site: Site) -> Result<Option<Written
 
 /// What something is written for: a version, and the section it will stand in where that is known.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Site {
+pub(crate) struct WriteContext {
     /// The version of the API's schema.
     pub(crate) version: Version,
     pub(crate) haproxy: Version,
@@ -97,7 +101,7 @@ pub(crate) struct Site {
     pub(crate) judges: bool,
 }
 
-impl Site {
+impl WriteContext {
     pub(crate) fn new(cx: &Context, section: Option<ObjectKind>) -> Self {
         Self { version: cx.api, haproxy: cx.haproxy, edition: cx.edition, section, judges: true }
     }
@@ -105,14 +109,14 @@ impl Site {
 
 struct Writer<'f> {
     fields: &'f Fields,
-    site: Site,
+    site: WriteContext,
     /// When its expressions are evaluated.
-    scene: Scene,
+    scene: SampleContext,
     /// Whether this is what holds for others: their expressions are looked at when something uses them.
     is_default: bool,
     negated: bool,
     /// How many fields are in what is written so far.
-    said: usize,
+    stated: usize,
     /// What HAProxy would refuse of what is written so far.
     refused: Option<Complaint>,
     /// The fields that are in what is written so far.
@@ -125,15 +129,15 @@ struct Writer<'f> {
 }
 
 impl<'f> Writer<'f> {
-    fn new(fields: &'f Fields, site: Site) -> Self {
-        let scene = Scene { version: site.haproxy, edition: site.edition, stages: ALL_STAGES };
+    fn new(fields: &'f Fields, site: WriteContext) -> Self {
+        let scene = SampleContext { version: site.haproxy, edition: site.edition, stages: ALL_STAGES };
         Self {
             fields,
             site,
             scene,
             is_default: false,
             negated: false,
-            said: 0,
+            stated: 0,
             refused: None,
             used: Vec::new(),
             lost: Vec::new(),
@@ -165,7 +169,7 @@ impl<'f> Writer<'f> {
             }
             Item::Constant { field, value, word } => {
                 self.used.push(*field);
-                self.said += 1;
+                self.stated += 1;
                 self.word(word);
                 self.has(*field, value)
             }
@@ -184,7 +188,7 @@ impl<'f> Writer<'f> {
                         self.hold(*field, limit, false);
                     }
                 }
-                self.said += 1;
+                self.stated += 1;
                 self.word(&one_word(&word));
                 true
             }
@@ -208,7 +212,7 @@ impl<'f> Writer<'f> {
                 true
             }
             Item::Options(options) => {
-                // Several entries of one word are several ways to say it: the first that can is enough.
+                // Multiplicity entries of one word are several ways to say it: the first that can is enough.
                 let mut written = None;
                 for entry in &options.entries {
                     let word = entry.items.first().and_then(first_word);
@@ -216,10 +220,10 @@ impl<'f> Writer<'f> {
                         && entry.attributes.direction != Direction::Read;
                     if counts && word.is_some() && word == written {
                         // The word is there: what else it stands for is said with it.
-                        let (length, said, refused) = (self.out.len(), self.said, self.refused.clone());
+                        let (length, stated, refused) = (self.out.len(), self.stated, self.refused.clone());
                         self.entry(entry);
                         self.out.truncate(length);
-                        (self.said, self.refused) = (said, refused);
+                        (self.stated, self.refused) = (stated, refused);
                     } else if counts && self.entry(entry) {
                         if entry.attributes.refused || entry.attributes.is_outside(self.site.section) {
                             let why = |word: &str| Complaint {
@@ -247,7 +251,7 @@ impl<'f> Writer<'f> {
                 };
                 // A condition that is not made of whole words can't be quoted: it would be another one.
                 self.used.extend([*cond_field, *test_field]);
-                self.said += 1;
+                self.stated += 1;
                 let whole = split(test).is_some_and(|words| !words.is_empty());
                 let (cond, test) = (cond.to_owned(), test.to_owned());
                 self.refuse(condition(&cond, &test, self.scene));
@@ -275,15 +279,15 @@ impl<'f> Writer<'f> {
 
     /// Writes items that may be left out: all of them or none.
     fn attempt(&mut self, items: &[Item]) -> bool {
-        let (length, negated, said, refused) =
-            (self.out.len(), self.negated, self.said, self.refused.clone());
+        let (length, negated, stated, refused) =
+            (self.out.len(), self.negated, self.stated, self.refused.clone());
         let (used, lost) = (self.used.len(), self.lost.len());
         let written = self.items(items);
         if !written {
             self.out.truncate(length);
             self.used.truncate(used);
             self.lost.truncate(lost);
-            (self.negated, self.said, self.refused) = (negated, said, refused);
+            (self.negated, self.stated, self.refused) = (negated, stated, refused);
         }
         written
     }
@@ -312,7 +316,7 @@ impl<'f> Writer<'f> {
             self.lost
                 .extend(lost.into_iter().map(|(path, value)| (format!("{}.{path}", list.path()), value)));
             self.refuse(refused);
-            self.said += 1;
+            self.stated += 1;
             self.word(&text);
         }
         Some(values.len())
@@ -334,23 +338,23 @@ impl<'f> Writer<'f> {
 
     fn value(&mut self, field: Field, ty: &Type) -> bool {
         match (ty, self.fields.get(field)) {
-            (Type::Set, value) => return matches!(value, Some(Value::Bool(true))),
             (Type::Unset, value) => return !matches!(value, Some(Value::Bool(true))),
             (Type::Otherwise(expected), value) => {
                 return value.is_none_or(|value| value.as_str() == Some(expected));
             }
             _ => {}
         }
-        self.said += 1;
+        self.stated += 1;
         let zero = Value::Int(0);
         let absent = (*ty == Type::Count).then_some(&zero);
         let Some(value) = self.fields.get(field).or(absent) else { return false };
         match (ty, value) {
             (Type::Flag, Value::Bool(flag)) => self.negated |= !flag,
+            (Type::Set, Value::Bool(true)) => {}
             (Type::Toggle | Type::On, Value::Text(text)) if text == "enabled" => {}
             (Type::Toggle, Value::Text(text)) if text == "disabled" => self.negated = true,
             (Type::Always(expected), Value::Text(text)) => return text == expected,
-            (Type::Always(_) | Type::Flag | Type::Toggle | Type::On, _) => return false,
+            (Type::Always(_) | Type::Flag | Type::Set | Type::Toggle | Type::On, _) => return false,
             (Type::Ints, Value::List(values)) => {
                 let numbers: Vec<String> =
                     values.iter().filter_map(Value::as_int).map(|number| number.to_string()).collect();
@@ -437,7 +441,7 @@ impl<'f> Writer<'f> {
         {
             self.refuse(Some(Complaint::new(format!("a range of ports can't go from {first} to {last}"))));
         }
-        self.said += 1;
+        self.stated += 1;
         self.word(&one_word(&word));
         true
     }
@@ -445,7 +449,7 @@ impl<'f> Writer<'f> {
 
 /// Says what is wrong with a condition, if something is: `if` or `unless`, and what stands in braces. Names outside of
 /// them are those of ACLs.
-fn condition(cond: &str, test: &str, scene: Scene) -> Option<Complaint> {
+fn condition(cond: &str, test: &str, scene: SampleContext) -> Option<Complaint> {
     if !matches!(cond, "if" | "unless") {
         return Some(Complaint {
             word: Some(cond.to_owned()),
@@ -460,7 +464,7 @@ fn condition(cond: &str, test: &str, scene: Scene) -> Option<Complaint> {
     braces.into_iter().find_map(|(at, _)| criterion(words.get(at + 1..)?, scene))
 }
 
-/// Says whether an address is an IPv6 one, perhaps after a prefix such as `ipv6@`.
+/// Returns whether an address is an IPv6 one, perhaps after a prefix such as `ipv6@`.
 fn is_ipv6(address: &str) -> bool {
     let bare = address.split_once('@').map_or(address, |(_, bare)| bare);
     bare.parse::<std::net::Ipv6Addr>().is_ok()
@@ -498,14 +502,14 @@ fn spell(ty: &Type, value: &Value) -> Option<String> {
         }
         (_, Value::Text(text)) => text.to_string(),
         (Type::Commas, Value::List(values)) if !values.is_empty() => {
-            values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+            values.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?.join(",")
         }
         (Type::Pairs, Value::Json(json)) => {
             let pairs = json.as_object().filter(|pairs| !pairs.is_empty())?;
             let pair = |(name, value): (&String, &serde_json::Value)| {
-                format!("{name}={}", value.as_str().unwrap_or_default())
+                value.as_str().map(|value| format!("{name}={value}"))
             };
-            pairs.iter().map(pair).collect::<Vec<_>>().join(",")
+            pairs.iter().map(pair).collect::<Option<Vec<_>>>()?.join(",")
         }
         _ => return None,
     })

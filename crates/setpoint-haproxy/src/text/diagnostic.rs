@@ -1,4 +1,4 @@
-//! What is wrong with a file, said as compilers say it.
+//! What is wrong with a file, as compilers report it.
 
 use std::borrow::Cow;
 use std::fmt;

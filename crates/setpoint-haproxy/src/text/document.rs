@@ -112,7 +112,13 @@ impl Document {
         let start = index.min(self.sections.len());
         let end = (start + removed).min(self.sections.len());
         let before = start.checked_sub(1).and_then(|index| self.sections.get(index));
-        if let Some(section) = before.filter(|section| section.exit().leads || !section.is_ended()) {
+        // What a file begins with stays where it is before a header.
+        let stays = |section: &Section| {
+            section.kind() == SectionKind::Preamble && !section.is_conditional() && begins_with_header(bytes)
+        };
+        let goes_on =
+            |section: &&Arc<Section>| !section.is_ended() || section.exit().leads && !stays(section);
+        if let Some(section) = before.filter(goes_on) {
             // Comments at its end belong to the header that follows now, and an open line goes on.
             let bytes = [&section.bytes(), bytes].concat();
             self.splice(start - 1, end - start + 1, &bytes);
@@ -303,10 +309,13 @@ impl Parser {
                     begun: self.begun,
                 };
                 // What a file begins with speaks of the file, not of its first section.
-                let lead = self.lead.take().filter(|lead| lead.conditional || lead.begun).unwrap_or(own);
+                let held = self.lead.take();
+                let lead = held.filter(|lead| lead.conditional || lead.begun).unwrap_or(own);
                 self.open.conditional = lead.before;
                 let entry = self.state(lead.depth, lead.begun);
-                self.close(bytes, lead.start, lead.line, entry);
+                // Comments that stay with the file would go on if others came after them.
+                let exit = State { leads: held.is_some() && lead.start == at, ..entry };
+                self.close(bytes, lead.start, lead.line, exit);
                 self.open = Open {
                     start: lead.start,
                     first_line: lead.line,
@@ -380,6 +389,13 @@ impl Parser {
         };
         self.sections.push(Arc::new(Section::new(own, shape)));
     }
+}
+
+/// Returns whether the first line opens a section.
+fn begins_with_header(bytes: &[u8]) -> bool {
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let word = Words::new(line).next().filter(|word| !word.variable);
+    word.is_some_and(|word| SectionKind::from_keyword(&word.text).is_some())
 }
 
 /// Whether a word can be the keyword of a section: letters, digits and dashes.

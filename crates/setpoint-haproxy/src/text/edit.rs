@@ -128,11 +128,17 @@ impl Document {
 /// might change where the section ends, or what the parser knows after it.
 fn edited_in_place(section: &Section, style: &Style, edits: &[LineEdit]) -> Option<Section> {
     let exit = section.exit();
-    let is_plain = !section.is_conditional() && exit.indented && !exit.leads && section.is_ended();
-    if section.tail().is_empty() || !is_plain || style.indentation.is_empty() {
+    let is_plain = !section.is_conditional() && !exit.leads && section.is_ended();
+    if section.tail().is_empty() || !is_plain {
         return None;
     }
-    let first = section.first_own_line();
+    let first = if exit.indented && !style.indentation.is_empty() {
+        section.first_own_line()
+    } else {
+        // Below a line that is not indented, none opens a section for standing out.
+        let first = section.lines().find(is_line_of_section).filter(|line| line.indentation().is_empty())?;
+        first.number() + 1
+    };
     if !edits.iter().all(|edit| edit.line() >= first && edit.text().is_none_or(is_content)) {
         return None;
     }
@@ -171,15 +177,18 @@ fn edited_in_place(section: &Section, style: &Style, edits: &[LineEdit]) -> Opti
     (has_content && !leads).then_some(edited)
 }
 
-/// Whether a line says something to the section it is put into, and neither opens another nor is a directive.
+/// Returns whether a line says something to the section it is put into, and neither opens another nor is a directive.
 fn is_content(text: &[u8]) -> bool {
-    let word = Line::of(text).words().next();
-    !text.contains(&b'\n')
-        && word.is_some_and(|word| {
-            !word.text.is_empty()
-                && super::SectionKind::from_keyword(&word.text).is_none()
-                && super::Directive::from_word(&word.text).is_none()
-        })
+    !text.contains(&b'\n') && is_line_of_section(&Line::of(text))
+}
+
+/// Returns whether a line has words, and neither opens a section nor is a directive.
+fn is_line_of_section(line: &Line<'_>) -> bool {
+    line.words().next().is_some_and(|word| {
+        !word.text.is_empty()
+            && super::SectionKind::from_keyword(&word.text).is_none()
+            && super::Directive::from_word(&word.text).is_none()
+    })
 }
 
 /// The bytes of a chunk after edits, whose first line has a number.

@@ -32,7 +32,7 @@ fn frontend(lines: &str) -> String {
 }
 
 #[test]
-fn a_name_that_nothing_bears_is_found_and_haproxy_refuses_it() {
+fn an_undefined_name_is_found_and_haproxy_refuses_it() {
     for lines in [
         "  default_backend nowhere\n",
         "  use_backend nowhere if TRUE\n",

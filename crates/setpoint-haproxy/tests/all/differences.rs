@@ -1,13 +1,6 @@
 //! Differences that only HAProxy's own rules show: lines that add up, places that matter, sections that repeat.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use setpoint_haproxy::model::{Context, ObjectKind, Version, section_model};
-use setpoint_haproxy::table::{Repetition, directives};
-use setpoint_haproxy::text::Document;
-
 use crate::compare::{applied, diff, told};
-use crate::conformance::recording;
 
 /// Expects a difference both ways, and that applying it leads to the other side.
 fn differ(a: &str, b: &str) {
@@ -50,88 +43,6 @@ fn a_second_line_that_haproxy_ignores_makes_no_difference() {
     differ("global\n  maxconn 100\n  maxconn 200\n", "global\n  maxconn 200\n");
 }
 
-/// For every directive of every section, lines that HAProxy accepts, taken from the recordings.
-fn accepted_lines(version: Version) -> BTreeMap<(ObjectKind, usize), BTreeSet<String>> {
-    let cx = Context::new(version);
-    let mut found: BTreeMap<(ObjectKind, usize), BTreeSet<String>> = BTreeMap::new();
-    for line in recording(version, "text").lines() {
-        let case: setpoint_conformance::TextCase = serde_json::from_str(line).unwrap();
-        for section in Document::parse(case.config.as_bytes()).sections() {
-            let model = section_model(section, &cx);
-            let Some(object) = &model.object else { continue };
-            for line in section.lines() {
-                let text = String::from_utf8_lossy(line.raw().trim_ascii()).into_owned();
-                let Some(directive) = directives().directive(object.kind, &text, version) else { continue };
-                found.entry((object.kind, directive)).or_default().insert(text);
-            }
-        }
-    }
-    found
-}
-
-#[test]
-fn of_every_directive_each_line_that_counts_is_seen_when_it_changes() {
-    let mut tried = BTreeMap::new();
-    let mut failures = Vec::new();
-    for version in [Version::V3_0, Version::V3_2, Version::V3_4] {
-        let cx = Context::new(version);
-        for ((kind, directive), lines) in accepted_lines(version) {
-            let lines: Vec<&String> = lines.iter().collect();
-            let repetition = directives().repetition(directive);
-            let header = match kind {
-                ObjectKind::Global => "global".to_owned(),
-                ObjectKind::Traces => "traces".to_owned(),
-                kind => format!("{} x", keyword(kind)),
-            };
-            let text = |a: &str, b: &str| format!("{header}\n  {a}\n  {b}\n");
-            let compared = |a: &str, b: &str| {
-                let (a, b) = (Document::parse(a.as_bytes()), Document::parse(b.as_bytes()));
-                let diff = setpoint_haproxy::compare::compare(&a, &b, &cx).unwrap();
-                !diff.is_empty()
-            };
-            // Values that are the same to HAProxy show nothing.
-            let alone =
-                |a: &str, b: &str| compared(&format!("{header}\n  {a}\n"), &format!("{header}\n  {b}\n"));
-            let Some((a, c)) = lines.iter().enumerate().find_map(|(at, a)| {
-                lines[at + 1..].iter().find(|c| alone(a, c)).map(|c| (a.as_str(), c.as_str()))
-            }) else {
-                continue;
-            };
-            let b = lines.iter().map(|line| line.as_str()).find(|b| *b != a && *b != c).unwrap_or(a);
-            let (first, second) = (compared(&text(a, b), &text(c, b)), compared(&text(b, a), &text(b, c)));
-            let expected = match repetition {
-                Repetition::Replaces => (false, true),
-                Repetition::Ignored => (true, false),
-                Repetition::Counts => (true, true),
-                // What HAProxy refuses has no meaning.
-                Repetition::Refused => continue,
-            };
-            *tried.entry(repetition).or_insert(0) += 1;
-            // A line that counts although it is replaced is no change that is lost.
-            if (expected.0 && !first) || (expected.1 && !second) {
-                failures.push(format!("{version} {kind} {repetition:?}: {a:?} {b:?} {c:?} {first} {second}"));
-            }
-        }
-    }
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(tried[&Repetition::Counts] > 30 && tried[&Repetition::Replaces] > 300, "{tried:?}");
-}
-
-fn keyword(kind: ObjectKind) -> &'static str {
-    match kind {
-        ObjectKind::Peers => "peers",
-        ObjectKind::Mailers => "mailers",
-        ObjectKind::Resolvers => "resolvers",
-        ObjectKind::LogForward => "log-forward",
-        ObjectKind::LogProfile => "log-profile",
-        ObjectKind::HttpErrors => "http-errors",
-        ObjectKind::Acme => "acme",
-        ObjectKind::CrtStore => "crt-store",
-        ObjectKind::FcgiApp => "fcgi-app",
-        kind => kind.model(),
-    }
-}
-
 // Places that matter
 
 #[test]
@@ -168,6 +79,9 @@ fn the_order_of_these_lines_counts() {
     for (section, a, b) in [
         ("crt-store s", "crt-base /a", "load crt x.pem"),
         ("backend b", "option external-check", "option httpchk"),
+        ("backend b", "option spop-check", "option httpchk"),
+        ("frontend f", "option httpclose", "no option httpclose"),
+        ("backend b", "transparent", "no option transparent"),
         ("peers p", "enabled", "disabled"),
         ("peers p\n  peer a 127.0.0.1:1", "default-server ssl verify none", "peer b 127.0.0.1:2"),
         ("backend b\n  mode log\n  balance sticky", "server a udp@127.0.0.1:1", "server b udp@127.0.0.1:2"),

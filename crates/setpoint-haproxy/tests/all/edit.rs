@@ -1,7 +1,7 @@
 //! The edit API: what it reads and changes, what it refuses, and that nothing else is touched.
 
-use setpoint_haproxy::edit::{ChildKey, EditError, Editor, SectionKey};
-use setpoint_haproxy::model::{Context, Object, ObjectKind, SectionModel, TextOnly};
+use setpoint_haproxy::edit::{ChildKey, EditError, Editor, Fault, SectionKey};
+use setpoint_haproxy::model::{Context, Object, ObjectKind, SectionModel, TextOnly, Version as Api};
 use setpoint_haproxy::text::{Document, SectionKind};
 use setpoint_testutils::{Haproxy, Version, need};
 
@@ -132,7 +132,121 @@ fn what_does_not_fit_is_refused_with_its_reason() {
     );
     let json = serde_json::json!({ "name": "s3", "address": "10.0.0.1", "check": "bogus" });
     let invalid = edited(TEXT, |editor| editor.create(&backend(), &object(ObjectKind::Server, &json), None));
-    assert!(matches!(&invalid, Err(EditError::Invalid { field, .. }) if field == "check"), "{invalid:?}");
+    let is_check = |faults: &[Fault]| faults.iter().map(|fault| fault.field.as_str()).eq(["check"]);
+    assert!(matches!(&invalid, Err(EditError::Invalid { faults }) if is_check(faults)), "{invalid:?}");
+}
+
+#[test]
+fn what_the_schema_refuses_is_invalid_with_its_field_all_at_once() {
+    let cx = Context::default();
+    let json = serde_json::json!({ "name": "s 3", "check": "bogus", "port": 70000 });
+    let bad = object(ObjectKind::Server, &json);
+    let fault = |field: &str, why: &str| Fault { field: field.into(), why: format!("{field} in body {why}") };
+    let faults = |prefix: &str| {
+        [
+            ("address", "is required"),
+            ("check", "should be one of [enabled disabled]"),
+            ("name", r"should match '^[^\s]+$'"),
+            ("port", "should be less than or equal to 65535"),
+        ]
+        .map(|(field, why)| fault(&format!("{prefix}{field}"), why))
+        .to_vec()
+    };
+    let wanted = Err(EditError::Invalid { faults: faults("") });
+    assert_eq!(edited(TEXT, |editor| editor.create(&backend(), &bad, None)), wanted);
+    let s1 = ChildKey::Name("s1".into());
+    assert_eq!(edited(TEXT, |editor| editor.replace(&backend(), &s1, &bad)), wanted);
+    assert_eq!(
+        edited(TEXT, |editor| editor.replace_list(
+            &backend(),
+            ObjectKind::Server,
+            std::slice::from_ref(&bad)
+        )),
+        wanted
+    );
+    let section = serde_json::json!({ "name": "n", "balance": { "algorithm": "bogus" }, "servers": [json] });
+    let (section, _) = SectionModel::from_json(ObjectKind::Backend, &section, &cx).unwrap();
+    for outcome in [
+        edited(TEXT, |editor| editor.create_section(&section).map(drop)),
+        edited(TEXT, |editor| editor.replace_section(&backend(), &section)),
+    ] {
+        let Err(EditError::Invalid { faults: found }) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(found[0].field, "balance.algorithm");
+        assert_eq!(found[1..], faults("servers.s 3."));
+    }
+    let settings =
+        edited(TEXT, |editor| editor.replace_settings(&backend(), section.object.as_ref().unwrap()));
+    assert!(matches!(settings, Err(EditError::Invalid { .. })), "{settings:?}");
+}
+
+#[test]
+fn a_list_that_must_be_there_may_be_empty() {
+    let cx = Context::default();
+    let json = serde_json::json!({ "name": "x", "error_files": [] });
+    let (section, _) = SectionModel::from_json(ObjectKind::HttpErrors, &json, &cx).unwrap();
+    let created = edited("", |editor| editor.create_section(&section).map(drop));
+    assert_eq!(created.unwrap(), "http-errors x\n");
+}
+
+#[test]
+fn a_place_for_something_named_is_refused() {
+    let placed = edited(TEXT, |editor| editor.create(&backend(), &server("s3", "10.0.0.3"), Some(0)));
+    let why = "server s3 is known by its name: it takes no index";
+    let faults = vec![Fault { field: "index".into(), why: why.into() }];
+    assert_eq!(placed, Err(EditError::Invalid { faults }));
+}
+
+#[test]
+fn a_proxy_takes_no_name_that_haproxy_wants_to_be_another() {
+    let beside = |version, kind: &str| {
+        let cx = Context::new(version);
+        let mut editor = Editor::new(Document::parse(TEXT.as_bytes()), &cx);
+        let (kind, json) = (ObjectKind::by_model(kind).unwrap(), serde_json::json!({ "name": "b" }));
+        let (section, _) = SectionModel::from_json(kind, &json, &cx).unwrap();
+        let created = editor.create_section(&section).map(drop);
+        let renamed = editor
+            .replace_settings(&frontend(), &Object { kind: ObjectKind::Frontend, ..section.object.unwrap() });
+        (created, renamed)
+    };
+    let taken = Err(EditError::Exists { what: "backend b".into() });
+    assert_eq!(beside(Api::V3_4, "frontend"), (taken.clone(), taken.clone()));
+    assert_eq!(beside(Api::V3_2, "frontend").0, Ok(()));
+    assert_eq!(beside(Api::V3_2, "log_forward").0, taken);
+    assert_eq!(beside(Api::V3_4, "cache").0, Ok(()));
+    // HAProxy says the same.
+    for version in Version::ALL {
+        let text = "frontend b\n  bind 127.0.0.1:80\n  mode http\n  timeout client 1s\nbackend b\n  mode http\n  timeout connect 1s\n  timeout server 1s\n";
+        let check = need!(Haproxy::check(version, text));
+        assert_eq!(check.accepted, version != Version::ALL[3], "{version:?} {}", check.output);
+    }
+}
+
+#[test]
+fn of_sections_that_share_a_name_each_is_edited_by_its_number() {
+    let text =
+        "defaults\n  mode http\n\nbackend a\n\ndefaults\n  mode tcp\n\nbackend b\n  server s 10.0.0.1:80\n";
+    let second = SectionKey { nth: 1, ..SectionKey::unnamed(SectionKind::Defaults) };
+    let third = SectionKey { nth: 2, ..second.clone() };
+    let timeout = object(ObjectKind::Defaults, &serde_json::json!({ "mode": "tcp", "client_timeout": 1000 }));
+    let changed = edited(text, |editor| editor.replace_settings(&second, &timeout)).unwrap();
+    assert_eq!(changed, text.replace("mode tcp\n", "mode tcp\n  timeout client 1s\n"));
+    let log = object(ObjectKind::LogTarget, &serde_json::json!({ "global": true }));
+    let logged = edited(text, |editor| {
+        editor.create(&second, &log, Some(0))?;
+        assert_eq!(editor.list(&second, ObjectKind::LogTarget)?.len(), 1);
+        assert_eq!(editor.list(&SectionKey { nth: 0, ..second.clone() }, ObjectKind::LogTarget)?.len(), 0);
+        Ok(())
+    });
+    assert_eq!(logged.unwrap(), text.replace("mode tcp\n", "mode tcp\n  log global\n"));
+    let deleted = edited(text, |editor| editor.delete_section(&second)).unwrap();
+    assert_eq!(deleted, text.replace("defaults\n  mode tcp\n\n", ""));
+    let missing = edited(text, |editor| editor.delete_section(&third));
+    assert_eq!(missing, Err(EditError::NotFound { what: "defaults #3".into() }));
+    let twice = edited(text, |editor| {
+        editor.delete_section(&SectionKey { nth: 0, ..second.clone() })?;
+        editor.delete_section(&SectionKey { nth: 0, ..second.clone() })
+    });
+    assert_eq!(twice.unwrap(), "backend a\n\nbackend b\n  server s 10.0.0.1:80\n");
 }
 
 #[test]
@@ -148,6 +262,38 @@ fn a_section_beside_a_conditional_is_changed_only_as_text() {
     let captcha = SectionKey::named(SectionKind::Captcha, "l");
     let refused = edited("captcha l\n  provider x\n", |editor| editor.create(&captcha, &rule("x"), None));
     assert_eq!(refused, Err(EditError::TextOnly { section: captcha, why: TextOnly::NoModel }));
+}
+
+#[test]
+fn a_new_rule_stands_above_what_haproxy_looks_at_after_it() {
+    let text = "frontend f\n  bind :80\n  use_backend b if { path /b }\n  default_backend b\n";
+    let with_rule = edited(text, |editor| editor.create(&frontend(), &rule("x"), None)).unwrap();
+    assert_eq!(
+        with_rule,
+        "frontend f\n  bind :80\n  http-request set-header x y\n  use_backend b if { path /b }\n  default_backend b\n"
+    );
+    let accept =
+        object(ObjectKind::TcpRequestRule, &serde_json::json!({ "type": "content", "action": "accept" }));
+    let with_both = edited(&with_rule, |editor| editor.create(&frontend(), &accept, None)).unwrap();
+    assert!(
+        with_both.contains("  tcp-request content accept\n  http-request set-header x y\n"),
+        "{with_both}"
+    );
+    let text = "backend b\n  use-server s if { path /b }\n  server s 192.0.2.1:80\n";
+    let with_rule = edited(text, |editor| editor.create(&backend(), &rule("x"), None)).unwrap();
+    assert!(with_rule.contains("  http-request set-header x y\n  use-server s"), "{with_rule}");
+    for version in Version::ALL {
+        // HAProxy warns of a rule that stands below what it looks at after it.
+        let text = format!(
+            "{}{with_both}{with_rule}",
+            "defaults\n  mode http\n  timeout client 5s\n  timeout connect 5s\n  timeout server 5s\n"
+        );
+        let check = need!(Haproxy::check(version, &text));
+        assert!(
+            check.accepted && !check.output.contains("still be processed before"),
+            "{version:?}: {check:?}"
+        );
+    }
 }
 
 #[test]
@@ -221,11 +367,12 @@ fn long(count: u32) -> String {
 #[test]
 fn a_long_section_is_edited_anywhere_as_a_short_one_is() {
     let count = 2_000;
-    let text = long(count);
     let cx = Context::default();
     let kind = ObjectKind::HttpRequestRule;
-    for at in [0, 1, 63, 64, 65, 500, 999, 1_998, 1_999] {
-        let line = format!("  http-request set-header X-{at} y # {at}\n");
+    let places = [0, 1, 63, 64, 65, 500, 999, 1_998, 1_999];
+    for (at, indentation) in places.into_iter().flat_map(|at| [(at, "  "), (at, "")]) {
+        let text = long(count).replace("\n  ", &format!("\n{indentation}"));
+        let line = format!("{indentation}http-request set-header X-{at} y # {at}\n");
         let mut editor = Editor::new(Document::parse(text.as_bytes()), &cx);
         assert_eq!(
             editor.get(&frontend(), kind, &index(at)).unwrap().get("hdr_name").unwrap().as_str(),
@@ -235,8 +382,8 @@ fn a_long_section_is_edited_anywhere_as_a_short_one_is() {
         editor.create(&frontend(), &rule("E"), None).unwrap();
         editor.delete(&frontend(), kind, &index(at + 1)).unwrap();
         let expected = text
-            .replace(&line, "  http-request set-header N y\n")
-            .replace("\n\nbackend b", "\n  http-request set-header E y\n\nbackend b");
+            .replace(&line, &format!("{indentation}http-request set-header N y\n"))
+            .replace("\n\nbackend b", &format!("\n{indentation}http-request set-header E y\n\nbackend b"));
         let document = editor.finish();
         assert_eq!(String::from_utf8(document.print()).unwrap(), expected, "{at}");
         let whole = Document::parse(&document.print());

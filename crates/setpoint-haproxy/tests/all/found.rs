@@ -1,6 +1,9 @@
 //! What HAProxy refuses, and `check` finds before it.
 
-use setpoint_haproxy::check::{Checks, check};
+use std::fmt::Write as _;
+
+use setpoint_haproxy::check::{Checks, FileKind, check, files};
+use setpoint_haproxy::keywords::{self, Place};
 use setpoint_haproxy::model;
 use setpoint_haproxy::text::{Diagnostic, Document, Problem, Severity};
 use setpoint_testutils::{Haproxy, Version, need};
@@ -225,4 +228,101 @@ fn a_line_of_many_wrong_words_is_told_in_few() {
     let found = errors(&format!("{START}backend b\n  server s 127.0.0.1:80{words}\n"), None);
     let size: usize = found.iter().map(|found| found.text.len() + found.message.len()).sum();
     assert!(found.len() <= 3 && size < 2000, "{} errors of {size} bytes", found.len());
+}
+
+/// A name or a line that an unknown variable decides hides nothing else.
+#[test]
+fn an_unknown_variable_hides_only_what_it_decides() {
+    for (lines, wrong) in [
+        ("frontend \"${N}\"\n  bind :80\n  default_backend nowhere\n", &["nowhere"][..]),
+        ("backend \"${N}\"\nfrontend f\n  bind :80\n  default_backend anywhere\n", &[]),
+        ("backend \"${N}\"\n  server s :80\nbackend b\n  server s :80 track nowhere/s\n", &[]),
+        ("backend \"${N}\"\nbackend b\n  acl a http_auth(nowhere)\n", &["nowhere"]),
+        ("frontend f\n  bind \"${A}\"\n  http-request track-sc0 src\n", &["track-sc0"]),
+        ("frontend f\n  bind :80\n  stick-table type \"${T}\" size 1k\n  http-request track-sc0 src\n", &[]),
+        ("frontend f\n  bind :80\n  \"${L}\" x\n  http-request track-sc0 src\n", &[]),
+        ("frontend f\n  bind \"${A}\"\n  bind :443 ssl\n", &["ssl"]),
+    ] {
+        let found = errors(&format!("{START}{lines}"), None);
+        let texts: Vec<&str> = found.iter().map(|found| found.text.as_str()).collect();
+        assert_eq!(texts, wrong, "{lines:?}: {found:#?}");
+    }
+}
+
+#[test]
+fn variables_that_were_removed_are_not_known() {
+    let text = |lines: &str| {
+        format!(
+            "global\n  setenv A nowhere\n  setenv B nowhere\n{lines}{START}frontend f\n  bind 127.0.0.1:80\n  default_backend \"${{A}}\"\n"
+        )
+    };
+    assert_eq!(errors(&text(""), None).len(), 1);
+    for lines in ["  unsetenv A\n", "  unsetenv B A\n", "  resetenv PATH B\n", "  unsetenv \"${X}\"\n"] {
+        assert_eq!(errors(&text(lines), None), [], "{lines}");
+    }
+    assert_eq!(errors(&text("  resetenv A\n"), None).len(), 1);
+}
+
+#[test]
+fn what_is_experimental_is_allowed_from_the_line_on_that_says_so() {
+    let expose = "global\n  expose-experimental-directives\n";
+    let uses =
+        format!("{START}frontend f\n  bind 127.0.0.1:80\n  http-request normalize-uri path-merge-slashes\n");
+    for (text, accepted) in [
+        (uses.clone(), false),
+        (format!("{expose}{uses}"), true),
+        (format!("{uses}{expose}"), false),
+        (format!("global\n  tune.fd.edge-triggered on\n  expose-experimental-directives\n{START}"), false),
+    ] {
+        for version in Version::ALL {
+            let found = errors(&text, Some(same(version)));
+            assert_eq!(found.is_empty(), accepted, "{version:?}: {text}: {found:#?}");
+            assert_eq!(need!(Haproxy::check(version, &text)).accepted, accepted, "{version:?}: {text}");
+        }
+        assert_eq!(errors(&text, None).is_empty(), accepted, "{text}");
+    }
+}
+
+/// All options, with `no` and `default` before them. HAProxy gives up after some errors: it is asked of a few at once.
+#[test]
+fn an_option_is_negated_where_haproxy_can() {
+    let mut differences = String::new();
+    for version in Version::ALL {
+        let names: Vec<&str> = keywords::in_place(Place::ProxyOption, same(version)).collect();
+        for names in names.chunks(4) {
+            let of_name = |name| ["no", "default"].map(|prefix| format!("  {prefix} option {name}"));
+            let lines: Vec<String> = names.iter().flat_map(of_name).collect();
+            let text = format!("{START}listen l\n  bind 127.0.0.1:80\n{}\n", lines.join("\n"));
+            let output = need!(Haproxy::check(version, &text)).output;
+            let first = text.lines().count() - lines.len() + 1;
+            let found = errors(&text, Some(same(version)));
+            for (index, line) in lines.iter().enumerate() {
+                let number = first + index;
+                let alerts = output.lines().filter(|alert| alert.contains("[ALERT]"));
+                let is_refused = alerts.filter(|alert| alert.contains(&format!(":{number}]"))).count() > 0;
+                let is_found = found.iter().any(|found| found.line as usize == number);
+                if is_refused != is_found {
+                    writeln!(differences, "{version:?}: {line}: HAProxy refuses: {is_refused}").unwrap();
+                }
+            }
+        }
+    }
+    assert!(differences.is_empty(), "{differences}");
+}
+
+#[test]
+fn files_are_named_by_expressions_that_haproxy_reads() {
+    let text = b"frontend f\n.if 0\n  use_backend %[src,map(/unread.map)]\n.endif\n  http-request set-header X \"map(/text.map)\"\n  use_backend %[src,map_ip(/a.map,b)] if { src -f /b.lst } or { hdr(x),map(/c.map) -m found }\n  acl a path,map(virt@x) -m beg -f opt@/none -f file@/d.lst\n  no log\n";
+    let found = files(&Document::parse(text), &Checks::default());
+    let named: Vec<(FileKind, &str, u32)> =
+        found.iter().map(|file| (file.kind, file.path.as_str(), file.line)).collect();
+    assert_eq!(
+        named,
+        [
+            (FileKind::Map, "/a.map", 6),
+            (FileKind::Patterns, "/b.lst", 6),
+            (FileKind::Map, "/c.map", 6),
+            (FileKind::Patterns, "/d.lst", 7),
+        ]
+    );
 }

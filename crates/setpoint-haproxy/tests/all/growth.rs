@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use setpoint_haproxy::check::{Checks, check};
-use setpoint_haproxy::text::Document;
+use setpoint_haproxy::text::{Document, LineEdit};
 
 use crate::compare::diff;
 
@@ -72,4 +72,21 @@ fn servers_that_go_are_judged_in_a_time_that_grows_with_their_number() {
             diff(&text("  server s2 10.0.0.1:80\n  server s3 10.0.0.1:80"), &text("  server s2 10.0.0.1:80"));
         assert_eq!(found.operations().len(), count);
     });
+}
+
+#[test]
+fn many_edits_of_a_section_take_a_time_that_grows_with_their_number() {
+    for indentation in ["  ", ""] {
+        grows_with_its_size("edits of a section", 400, |count| {
+            let rule = |number: usize| format!("{indentation}http-request set-header X-{number} y");
+            let text = format!("frontend f\n{}backend b\n", repeated(count, rule));
+            let mut document = Document::parse(text.as_bytes());
+            for _ in 0..count {
+                let line = u32::try_from(count / 2).unwrap();
+                let edit = LineEdit::Replace { line, text: b"http-request deny".to_vec() };
+                document = document.with_lines(0, &[edit]);
+            }
+            assert_eq!(document.sections().len(), 2);
+        });
+    }
 }

@@ -239,3 +239,23 @@ fn properties_that_the_schema_does_not_know_are_returned_beside_the_object() {
     assert_eq!(unknown, ["balance.taste", "colour", "http_request_rule_list.0.sound", "servers.s.smell"]);
     assert_eq!(section.children.len(), 2);
 }
+
+#[test]
+fn a_word_of_several_values_is_read_back_whatever_they_are() {
+    let cx = Context::default();
+    for value in ["txn.a", "it's", "two words", "say \"hi\"", "a#b", "back\\slash"] {
+        let json = json!({"type": "do-resolve", "var_name": value, "resolvers": "r", "expr": "src"});
+        let (rule, _) = Object::from_json(ObjectKind::HttpRequestRule, &json, &cx).unwrap();
+        let mut text = b"frontend f\n  ".to_vec();
+        if rule.write(&cx, &mut text).is_err() {
+            continue;
+        }
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(read(&text).children, [rule], "{text}");
+    }
+    let json = json!({"type": "do-resolve", "var_name": "it's", "resolvers": "r", "expr": "src"});
+    let (rule, _) = Object::from_json(ObjectKind::HttpRequestRule, &json, &cx).unwrap();
+    let mut text = Vec::new();
+    rule.write(&cx, &mut text).unwrap();
+    assert_eq!(text, b"http-request \"do-resolve(it's,r)\" src\n");
+}

@@ -301,6 +301,140 @@ async fn sections_modes_addresses_and_files_decide_at_runtime_as_haproxy_says() 
     assert_eq!(verdict(Version::V3_4, STARTED, &moved), answer.contains("changed"), "{answer}");
 }
 
+/// The section of the servers whose addresses are tried, after a `global` section with some line.
+fn web(global: &str, servers: &str) -> String {
+    format!("global\n{global}backend web\n  mode http\n  balance roundrobin\n{servers}")
+}
+
+#[tokio::test]
+async fn addresses_of_every_family_are_added_at_runtime_exactly_where_haproxy_accepts_them() {
+    let addresses = [
+        "127.0.0.1:9",
+        "127.0.0.1",
+        "[::1]:9",
+        ":9",
+        "*:9",
+        "ipv4@127.0.0.1:9",
+        "ipv6@[::1]:9",
+        "tcp4@127.0.0.1:9",
+        "unix@/tmp/x",
+        "/tmp/x",
+        "abns@x",
+        "quic4@127.0.0.1:9 ssl verify none alpn h3",
+        "quic6@[::1]:9 ssl verify none alpn h3",
+        "udp@127.0.0.1:9",
+        "fd@3",
+    ];
+    for (version, global) in Version::ALL
+        .into_iter()
+        .flat_map(|version| [(version, ""), (version, "  expose-experimental-directives\n")])
+    {
+        let haproxy = Haproxy::start_with(version, |port| {
+            format!("{}frontend main\n  bind {}\n", web(global, ""), port.address())
+        })
+        .await;
+        let haproxy = need!(haproxy);
+        for (number, server) in addresses.iter().enumerate() {
+            let add = format!("experimental-mode on; add server web/n{number} {server}");
+            let answer = haproxy.runtime(&add).await.unwrap();
+            let is_accepted = answer.contains("New server registered");
+            let current = web(global, "");
+            let is_promised = verdict(version, &current, &web(global, &format!("  server n {server}\n")));
+            // HAProxy 3.0 takes servers of QUIC, and 3.0 to 3.1 those of datagrams, which it can't reach.
+            let is_useless =
+                version == Version::V3_0 && (server.starts_with("quic") || server.starts_with("udp"));
+            assert_eq!(is_promised, is_accepted && !is_useless, "{version:?} {global:?} {server}: {answer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_address_is_changed_at_runtime_exactly_where_haproxy_changes_it() {
+    let before = [
+        "127.0.0.1:1",
+        "127.0.0.1",
+        "ipv4@127.0.0.1:1",
+        "[::1]:1",
+        "unix@/tmp/x",
+        "/tmp/x",
+        "abns@x",
+        "127.0.0.1:1 resolvers dns",
+    ];
+    for version in Version::ALL {
+        let servers: String = before
+            .iter()
+            .enumerate()
+            .map(|(number, server)| format!("  server s{number} {server}\n"))
+            .collect();
+        let haproxy = Haproxy::start_with(version, |port| {
+            format!(
+                "resolvers dns\n  nameserver a 127.0.0.1:53\n{}frontend main\n  bind {}\n",
+                web("", &servers),
+                port.address()
+            )
+        })
+        .await;
+        let haproxy = need!(haproxy);
+        for (number, server) in before.iter().enumerate() {
+            let set = format!("set server web/s{number} addr 127.0.0.2 port 9");
+            let answer = haproxy.runtime(&set).await.unwrap();
+            let options = server.split_once(' ').map_or(String::new(), |(_, options)| format!(" {options}"));
+            let line = |address: &str| web("", &format!("  server s {address}\n"));
+            let is_promised = verdict(version, &line(server), &line(&format!("127.0.0.2:9{options}")));
+            assert_eq!(is_promised, answer.contains("changed"), "{version:?} {server}: {answer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn servers_of_peers_are_neither_added_nor_changed_nor_deleted_at_runtime() {
+    let text = |servers: &str| format!("peers p\n  bind 127.0.0.1:7003\n{servers}");
+    let (one, other) = ("  server p1 127.0.0.1:7001\n", "  server p2 127.0.0.1:7002\n");
+    for version in Version::ALL {
+        let both = format!("{one}{other}");
+        for (current, desired) in [(one, &*both), (&*both, one), (one, "  server p1 127.0.0.1:7009\n")] {
+            assert!(!verdict(version, &text(current), &text(desired)), "{version:?} {current} {desired}");
+        }
+        let haproxy = Haproxy::start_with(version, |port| {
+            format!("peers p\n  peer p1 127.0.0.1:7001\nfrontend main\n  bind {}\n", port.address())
+        })
+        .await;
+        let haproxy = need!(haproxy);
+        for command in ["add server p/p2 127.0.0.1:7002", "del server p/p1", "set server p/p1 weight 5"] {
+            let answer = haproxy.runtime(&format!("experimental-mode on; {command}")).await.unwrap();
+            assert!(answer.contains("No such backend"), "{version:?} {command}: {answer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_negated_option_of_a_server_is_promised_only_where_haproxy_accepts_it() {
+    for version in Version::ALL {
+        let haproxy = Haproxy::start_with(version, |port| {
+            format!("frontend main\n  bind {}\nbackend b\n  balance roundrobin\n", port.address())
+        })
+        .await;
+        let haproxy = need!(haproxy);
+        let options = setpoint_haproxy::table::directives()
+            .options(model::ObjectKind::Server, context(version).haproxy);
+        let (mut asked, mut failures) = (0, Vec::new());
+        for (option, _) in options {
+            let negated =
+                option.strip_prefix("no-").map_or_else(|| format!("no-{option}"), ToOwned::to_owned);
+            let Some(is_accepted) = accepts_option(&haproxy, &negated).await else { continue };
+            let current = Document::parse(b"backend b\n  balance roundrobin\n");
+            let text = format!("backend b\n  balance roundrobin\n  server s 127.0.0.1:1 {negated}\n");
+            let diff = compare(&current, &Document::parse(text.as_bytes()), &context(version)).unwrap();
+            asked += 1;
+            if diff.is_possible_at_runtime() && !is_accepted {
+                failures.push(format!("{version:?} {negated}"));
+            }
+        }
+        assert!(asked > 10, "{version:?}: only {asked}");
+        assert!(failures.is_empty(), "{failures:#?}");
+    }
+}
+
 #[test]
 fn the_version_of_haproxy_decides_and_not_the_one_of_the_api() {
     let current = Document::parse(b"backend b\n  balance roundrobin\n");

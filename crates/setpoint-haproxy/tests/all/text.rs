@@ -1,7 +1,7 @@
 //! Parsing, printing and editing of text.
 
 use proptest::prelude::*;
-use setpoint_haproxy::text::{Document, LineEdit, SectionKind};
+use setpoint_haproxy::text::{Document, LineEdit, Section, SectionKind};
 
 use crate::configurations::{MIXED, any};
 
@@ -245,4 +245,27 @@ fn what_a_file_begins_with_stays_apart_from_its_first_section_also_after_blank_l
     let formatted = document.formatted();
     assert_eq!(formatted.print(), b"# of the file\n\nbackend b\n");
     assert_eq!(formatted.formatted(), formatted);
+}
+
+#[test]
+fn comments_of_a_section_that_follows_the_beginning_of_a_file_belong_to_the_file() {
+    let text = "# of the file\nglobal\n\n# of b\nbackend b\n";
+    let document = Document::parse(text.as_bytes());
+    let sections = |document: &Document| -> Vec<String> {
+        let bytes =
+            |section: &std::sync::Arc<_>| String::from_utf8(Section::bytes(section).into_owned()).unwrap();
+        document.sections().iter().map(bytes).collect()
+    };
+    assert_eq!(sections(&document), ["# of the file\n", "global\n\n", "# of b\nbackend b\n"]);
+    let without = document.without_section(1);
+    assert_eq!(sections(&without), ["# of the file\n# of b\n", "backend b\n"]);
+    for edited in [
+        without,
+        document.with_section(1, b"# more\nglobal\n\n"),
+        document.with_section(1, b"global\n  daemon\n\n"),
+        document.with_inserted(1, b"# more\n"),
+        document.with_inserted(1, b"defaults\n\n"),
+    ] {
+        assert_eq!(sections(&edited), sections(&Document::parse(&edited.print())));
+    }
 }

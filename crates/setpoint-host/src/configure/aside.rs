@@ -1,105 +1,145 @@
-//! Directories that hold what nobody declared, and have to make room for a while: they are set aside in the root, under a
-//! name of their own, and brought back by the creation that follows.
+//! What has to make room for a while: it is set aside in the root, under a name of its own, and brought back by the creation
+//! that follows, with its permissions and attributes. A directory takes along what nobody declared in it.
 //!
-//! The name is derived from the item, so that a run finds what a killed one has set aside, whatever it could note.
+//! What is about to be set aside is noted first, with its number, which is part of its name there: so a run finds what a killed
+//! one has set aside, and never what another set has.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
-use setpoint_engine::{CurrentGraph, ItemState, OpCx, Presence};
+use setpoint_engine::{CurrentGraph, ItemState, OpCx, OpError, Presence};
 use setpoint_graph::{Graph, ItemHandle, ItemRef, SubgraphPath};
 
-use super::notes::{Made, PlaceNote};
+use super::notes::{Aside, Made, PlaceNote};
+use super::places::Location;
 use crate::Host;
-use crate::fs::{FsError, Kind, Temporary, short};
+use crate::fs::{FsError, Kind, Number, Temporary, short, untouched};
 use crate::item::RootPath;
-use crate::kinds::Directory;
+use crate::kinds;
 
-/// A directory that a run which was cut off has set aside, and that no item comes back for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetAside {
-    /// The item it was.
-    pub item: ItemRef,
-    /// Where it is.
-    pub place: PathBuf,
-    /// Where it was.
-    pub was: RootPath,
-    /// Whether it could be put back to where it was.
-    pub put_back: bool,
-}
+/// What the names of all that is set aside begin with.
+const PREFIX: &str = ".setpoint-aside-";
 
 impl Host {
-    /// Where the directory of an item is set aside.
-    fn aside(&self, item: &ItemRef) -> Result<RootPath, FsError> {
-        let name = short(&[self.0.set.as_str(), item.kind().as_str(), item.name().as_str()]);
-        let path = format!(".setpoint-aside-{name}");
+    /// Where something with this number is set aside, whatever its item is called by then.
+    pub(crate) fn aside(&self, number: Number) -> Result<RootPath, FsError> {
+        let path = format!("{PREFIX}{}", short(&[self.0.set.as_str(), &number.to_string()]));
         RootPath::new(&path).map_err(|_| FsError::Outside { path })
     }
 
-    /// The place of the directory that was set aside for an item, if there is one.
-    pub(crate) fn find_aside(&self, item: &ItemRef) -> Result<Option<RootPath>, FsError> {
-        let aside = self.aside(item)?;
-        Ok(self.0.root.stat(&aside)?.filter(|found| found.kind == Kind::Directory).map(|_| aside))
+    /// Returns whether a path is one where something is set aside.
+    pub(crate) fn is_aside(path: &RootPath) -> bool {
+        path.as_str().starts_with(PREFIX)
     }
 
-    /// Sets a directory aside, with all it holds.
-    pub(crate) fn set_aside(&self, item: &ItemRef, place: &RootPath) -> Result<(), FsError> {
-        self.0.root.rename(place, None, &self.aside(item)?, Kind::Directory)
+    /// The place of what was set aside for the item that is operated on, if it is there.
+    pub(crate) fn find_aside(&self, cx: &OpCx, kind: Kind) -> Result<Option<RootPath>, FsError> {
+        let Some(Aside { number, .. }) = PlaceNote::of(cx).aside else { return Ok(None) };
+        let aside = self.aside(number)?;
+        // A file may have been written anew there.
+        Ok(self.0.root.stat(&aside)?.filter(|found| found.kind == kind).map(|_| aside))
     }
 
-    /// Puts a directory that was set aside where nothing is.
-    pub(crate) fn put_back(&self, aside: &RootPath, path: &RootPath) -> Result<(), FsError> {
-        self.0.root.rename(aside, None, path, Kind::Directory)
+    /// Returns whether what was noted to be set aside is there.
+    pub(crate) fn is_set_aside(&self, note: &PlaceNote) -> bool {
+        let aside = note.aside.as_ref().and_then(|aside| self.aside(aside.number).ok());
+        aside.is_some_and(|aside| matches!(self.0.root.stat(&aside), Ok(Some(_))))
     }
 
-    /// Brings a directory that was set aside to the path of its item, as a creation does.
+    /// Sets something aside, and notes that first. Returns whether it did: it can't where the root is on another file system.
+    pub(crate) async fn set_aside(&self, cx: &OpCx, place: &Location, kind: Kind) -> Result<bool, FsError> {
+        if self.find_aside(cx, kind)?.is_some() {
+            // A run that was cut off has come as far as this.
+            return Ok(true);
+        }
+        let Some(number) = self.0.root.number(&place.path)? else { return Ok(false) };
+        let (aside, note) = (self.aside(number)?, PlaceNote::of(cx));
+        let noted = Some(Aside { number, from: place.path.clone() });
+        PlaceNote { aside: noted, ..note.clone() }.write(cx).await?;
+        let is_set_aside = self.0.root.rename(&place.path, place.within, &aside, kind).is_ok();
+        if !is_set_aside {
+            note.write(cx).await?;
+        }
+        Ok(is_set_aside)
+    }
+
+    /// Brings what was set aside to the path of its item, as a creation does. Returns whether it did: it can't where that is on
+    /// another file system.
     pub(crate) async fn bring_back(
         &self,
         cx: &OpCx,
         aside: &RootPath,
         path: &RootPath,
-    ) -> Result<(), FsError> {
-        let (known_by, made) =
-            (self.known_by(aside, Kind::Directory), self.0.root.number(aside)?.map(Made::This));
-        PlaceNote { known_by, made, ..PlaceNote::of(cx) }.write(cx).await?;
-        self.put_back(aside, path)
+        kind: Kind,
+    ) -> Result<bool, OpError> {
+        let failed = |error: FsError| untouched(&error);
+        let root = &self.0.root;
+        let known_by =
+            if kind == Kind::Directory { self.known_by(aside, kind) } else { root.lasting_holder(path) };
+        let made = root.number(aside).map_err(failed)?.map(Made::This);
+        let note = PlaceNote { known_by, made, ..PlaceNote::of(cx) };
+        note.write(cx).await.map_err(failed)?;
+        match root.rename(aside, None, path, kind) {
+            Err(FsError::OtherFileSystem { .. }) => return Ok(false),
+            brought => brought.map_err(failed)?,
+        }
+        // It is there, whatever is written in its place from now on.
+        let brought = PlaceNote { aside: None, ..note }.write(cx).await;
+        brought.map(|()| true).map_err(|error| OpError::new(error.to_string()))
     }
 
-    /// Puts back what a run that was cut off has set aside for items that are not intended any more, and knows them again.
-    /// Where something else is in its place by now, it stays where it is.
+    /// Knows again what a run that was cut off has set aside for items that are not intended any more: it is there, and is
+    /// removed or put back like anything else.
     ///
     /// To be called before anything is planned.
-    pub fn put_back_set_aside(
-        &self,
-        current: &mut CurrentGraph,
-        intended: Option<&Graph>,
-    ) -> Result<Vec<SetAside>, FsError> {
-        let is_lost = |state: &ItemState| state.presence() == Presence::Absent && !state.is_unknown();
-        let lost: Vec<(ItemHandle, ItemState, SubgraphPath)> = current
-            .items()
-            .filter(|node| intended.is_none_or(|intended| !intended.contains(node.reference())))
-            .filter_map(|node| {
-                let state = node.state().filter(|state| is_lost(state))?;
-                Some((node.item().clone(), state.clone(), node.path()))
-            })
-            .collect();
-        let mut all = Vec::new();
-        for (item, lost, path) in lost {
-            let Some(was) = item.get::<Directory>().map(|directory| directory.path.clone()) else { continue };
-            let Some(aside) = self.find_aside(item.reference())? else { continue };
-            let put_back = self.put_back(&aside, &was).is_ok();
-            let (place, reference) = (aside.in_root(&self.0.root_path), item.reference().clone());
-            if put_back {
-                let state = ItemState::present(lost.since());
-                let mut state = if lost.ownership().is_adopted() { state.adopted() } else { state };
-                let known_by = self.known_by(&was, Kind::Directory);
-                state.note(&PlaceNote { known_by, ..PlaceNote::default() });
+    pub fn recognise_set_aside(&self, current: &mut CurrentGraph, intended: Option<&Graph>) {
+        for (item, state, path) in lost(current) {
+            let is_intended = intended.is_some_and(|intended| intended.contains(item.reference()));
+            let note: PlaceNote = state.noted().unwrap_or_default();
+            if !is_intended && self.is_set_aside(&note) {
                 // The same reference in the same place: such a put is never refused.
-                let _ = current.put_item_with_state(&path, item, state);
+                let _ = current.put_item_with_state(&path, item, found_again(&state, &note));
             }
-            all.push(SetAside { item: reference, place, was, put_back });
         }
-        Ok(all)
+    }
+
+    /// Knows directories again that were gone and are back in their place, with what is in them as it was: each is the very one
+    /// that it was. Returns their items.
+    ///
+    /// To be called before anything is planned.
+    pub fn recognise_returned(&self, current: &mut CurrentGraph) -> BTreeSet<ItemRef> {
+        let lost = lost(current);
+        let root = &self.0.root;
+        let is_back = |item: &ItemHandle, state: &ItemState| {
+            let (place, note) = (kinds::place_of(item)?, state.noted::<PlaceNote>()?);
+            if place.kind != Kind::Directory || root.stat(place.path).ok()??.kind != Kind::Directory {
+                return None;
+            }
+            let (was, found) = (note.directory()?, root.directory(place.path.as_str())?);
+            was.is(found).then_some(was)
+        };
+        let directories: BTreeSet<Number> =
+            lost.iter().filter_map(|(item, state, _)| is_back(item, state)).collect();
+        let mut returned = BTreeSet::new();
+        for (item, state, path) in lost {
+            let Some(note) = state.noted::<PlaceNote>() else { continue };
+            let is_inside = || {
+                let (place, within) = (kinds::place_of(&item)?, note.known_by?);
+                let is_there = root.holder(place.path).is_some_and(|found| within.is(found));
+                let returned = directories.contains(&within) && is_there;
+                returned.then(|| kinds::is_as_it_was(self, &item)).filter(|is| *is)
+            };
+            if is_back(&item, &state).is_none() && is_inside().is_none() {
+                continue;
+            }
+            returned.insert(item.reference().clone());
+            let note = PlaceNote { made: None, moved: Vec::new(), aside: None, ..note };
+            // The same reference in the same place: such a put is never refused.
+            let _ = current.put_item_with_state(&path, item, found_again(&state, &note));
+        }
+        if !returned.is_empty() {
+            self.recall(current);
+        }
+        returned
     }
 
     /// Returns whether a directory holds anything but what is at these paths.
@@ -109,4 +149,23 @@ impl Host {
         let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
         names.any(|name| !name.starts_with(&ours) && !known.contains(format!("{directory}/{name}").as_str()))
     }
+}
+
+/// The items that are remembered and were not there, with their states and subgraphs.
+fn lost(current: &CurrentGraph) -> Vec<(ItemHandle, ItemState, SubgraphPath)> {
+    let is_lost = |state: &ItemState| state.presence() == Presence::Absent && !state.is_unknown();
+    let lost = current.items().filter_map(|node| {
+        let state = node.state().filter(|state| is_lost(state))?;
+        Some((node.item().clone(), state.clone(), node.path()))
+    });
+    lost.collect()
+}
+
+/// The state of an item that was lost and is there again.
+fn found_again(lost: &ItemState, note: &PlaceNote) -> ItemState {
+    let state = ItemState::present(lost.since());
+    let mut state = if lost.ownership().is_adopted() { state.adopted() } else { state };
+    state.protect(lost.is_protected());
+    state.note(note);
+    state
 }

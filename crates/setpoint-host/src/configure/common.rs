@@ -2,7 +2,9 @@
 
 use setpoint_engine::{Observed, OpCx, OpError, Operation};
 
-use super::notes::{Made, Move, PlaceNote, Unseen};
+use super::kept::Original;
+use super::notes::{Aside, Made, Move, PlaceNote, Unseen};
+use super::notice::Notice;
 use super::places::Location;
 use crate::Host;
 use crate::fs::{FsError, Kind, Number, Placed, Prepared, untouched};
@@ -10,33 +12,97 @@ use crate::item::RootPath;
 
 impl Host {
     /// Looks for an item at its path, or where it has moved.
+    ///
+    /// After an operation of which nobody knows the end, what is there is compared with what was there before and with what
+    /// the operation makes of it: `is_as` says whether it is as the item, or as the original that is given. What is neither is
+    /// somebody's work, and the item is not there.
     pub(crate) fn look<T>(
         &self,
         cx: &OpCx,
         path: &RootPath,
         kind: Kind,
         read: impl Fn(&RootPath) -> Result<Option<T>, FsError>,
+        is_as: impl Fn(&T, Option<&Original>) -> bool,
     ) -> Result<Observed<T>, OpError> {
-        let is_unfinished = cx.unfinished() == Some(Operation::Create);
+        if cx.unfinished() == Some(Operation::Delete) && PlaceNote::of(cx).released.is_some() {
+            return Ok(Observed::Absent);
+        }
+        let aside = match cx.unfinished() {
+            Some(Operation::Create | Operation::Delete) => self.find_aside(cx, kind),
+            _ => Ok(None),
+        };
+        if let Some(aside) = aside.map_err(|error| untouched(&error))? {
+            // Whatever was to be done with it, it is there.
+            let found = read(&aside).map_err(|error| untouched(&error))?;
+            return Ok(found.map_or(Observed::Absent, Observed::Present));
+        }
         let place = match self.place_of(cx, path, kind) {
             // What is there is somebody else's, and it was never made.
-            Err(FsError::Replaced { .. } | FsError::Elsewhere { .. }) if is_unfinished => {
+            Err(FsError::Replaced { .. } | FsError::Elsewhere { .. } | FsError::Unreachable { .. })
+                if cx.unfinished() == Some(Operation::Create) =>
+            {
                 return Ok(Observed::Absent);
             }
             place => place.map_err(|error| untouched(&error))?.path,
         };
-        if is_unfinished && !self.is_made(cx, &place)? {
-            return Ok(Observed::Absent);
+        let is_in_doubt = matches!(cx.unfinished(), Some(Operation::Create | Operation::Delete));
+        let found = match read(&place) {
+            // Setpoint made nothing of that type: it is somebody's, and the item is not there.
+            Err(FsError::OtherType { .. }) if is_in_doubt => {
+                self.leave(cx, place);
+                return Ok(Observed::Absent);
+            }
+            found => found.map_err(|error| untouched(&error))?,
+        };
+        let Some(found) = found else { return Ok(Observed::Absent) };
+        let is_adopted = cx.ownership().is_adopted();
+        let is_ours = match cx.unfinished() {
+            None | Some(Operation::Modify) => true,
+            Some(Operation::Create) if is_adopted => is_as(&found, None),
+            Some(Operation::Create) => self.is_made(cx, &place)?,
+            Some(Operation::Delete) => {
+                let kept = if is_adopted { self.0.kept.get(cx.item())? } else { None };
+                is_as(&found, None) || kept.is_some_and(|original| is_as(&found, Some(&original)))
+            }
+        };
+        if is_ours {
+            return Ok(Observed::Present(found));
         }
-        let found = read(&place).map_err(|error| untouched(&error))?;
-        Ok(found.map_or(Observed::Absent, Observed::Present))
+        if cx.unfinished() == Some(Operation::Delete) {
+            self.leave(cx, place);
+        }
+        Ok(Observed::Absent)
     }
 
-    /// Whether what is in the place of an item is there because the item was created, or taken over.
+    /// Notes for a person that something in the place of an item is somebody's, and is left.
+    fn leave(&self, cx: &OpCx, path: RootPath) {
+        let (item, kept) = (cx.item().clone(), self.0.kept.path(cx.item()));
+        let kept = (cx.ownership().is_adopted() && kept.exists()).then_some(kept);
+        self.0.notices.add(Notice::Left { item, path, kept });
+    }
+
+    /// Returns whether what is in the place of an item that was made here is somebody's: neither what was made for it, nor as
+    /// that was, which `is_as_made` says. The creation was cut off, or failed half-way.
+    pub(crate) fn is_somebodys(
+        &self,
+        cx: &OpCx,
+        place: &RootPath,
+        is_as_made: impl FnOnce() -> Result<bool, FsError>,
+    ) -> Result<bool, OpError> {
+        let failed = |error: FsError| untouched(&error);
+        let Some(Made::This(made)) = PlaceNote::of(cx).made else { return Ok(false) };
+        let Some(found) = self.0.root.number(place).map_err(failed)? else { return Ok(false) };
+        if made.is(found) || is_as_made().map_err(failed)? {
+            return Ok(false);
+        }
+        self.leave(cx, place.clone());
+        Ok(true)
+    }
+
+    /// Returns whether what is in the place of an item is what was made for it.
     fn is_made(&self, cx: &OpCx, place: &RootPath) -> Result<bool, OpError> {
         let found = self.0.root.number(place).map_err(|error| untouched(&error))?;
         Ok(match (found, PlaceNote::of(cx).made) {
-            (Some(_), _) if cx.ownership().is_adopted() => true,
             // Nobody can tell: it is there, and was to be made.
             (Some(_), Some(Made::Unseen(_))) => true,
             (Some(found), Some(Made::This(made))) => made.is(found),
@@ -47,7 +113,7 @@ impl Host {
     /// Brings something new to its place.
     pub(crate) async fn place(&self, cx: &OpCx, prepared: Prepared<'_>) -> Result<(), FsError> {
         let (known_by, made) = (prepared.known_by(), Some(Made::This(prepared.number())));
-        let note = PlaceNote { known_by, made, ..PlaceNote::of(cx) };
+        let note = PlaceNote { known_by, made, wrote: PlaceNote::of(cx).wrote, ..PlaceNote::default() };
         note.write(cx).await?;
         match prepared.place()? {
             Placed::Done => Ok(()),
@@ -59,11 +125,70 @@ impl Host {
         }
     }
 
-    /// Remembers by which directory something is known that was there before.
-    pub(crate) async fn know(&self, cx: &OpCx, path: &RootPath, kind: Kind) -> Result<(), OpError> {
-        let known_by = self.known_by(path, kind);
-        let note = PlaceNote { known_by, ..PlaceNote::of(cx) };
+    /// Remembers by which directory something is known that was there before, and what is about to be written there.
+    pub(crate) async fn know(
+        &self,
+        cx: &OpCx,
+        path: &RootPath,
+        kind: Kind,
+        wrote: Option<String>,
+    ) -> Result<(), OpError> {
+        let (known_by, wrote) = (self.known_by(path, kind), wrote.into_iter().collect());
+        let note = PlaceNote { known_by, wrote, ..PlaceNote::default() };
         note.write(cx).await.map_err(|error| untouched(&error))
+    }
+
+    /// Forgets what was made for an item, as something is about to be written in its place.
+    pub(crate) async fn forget_made(&self, cx: &OpCx) -> Result<(), OpError> {
+        let note = PlaceNote::of(cx);
+        if note.made.is_none() {
+            return Ok(());
+        }
+        // What was brought back is known by that until then.
+        let aside = note.aside.clone().filter(|_| self.is_set_aside(&note));
+        PlaceNote { made: None, aside, ..note }.write(cx).await.map_err(|error| untouched(&error))
+    }
+
+    /// Remembers what is about to be written in the place of something that was there before.
+    pub(crate) async fn will_write(&self, cx: &OpCx, wrote: String) -> Result<(), OpError> {
+        let mut note = PlaceNote::of(cx);
+        if !cx.ownership().is_adopted() || note.wrote.last() == Some(&wrote) {
+            return Ok(());
+        }
+        note.wrote.retain(|earlier| *earlier != wrote);
+        note.wrote.push(wrote);
+        note.write(cx).await.map_err(|error| untouched(&error))
+    }
+
+    /// Lets go of an original that is back in its place, and notes that first: what is there is not ours from then on.
+    pub(crate) async fn let_go(&self, cx: &OpCx, place: &RootPath) -> Result<(), OpError> {
+        let released = self.0.root.number(place).map_err(|error| OpError::new(error.to_string()))?;
+        let note = PlaceNote { released, ..PlaceNote::of(cx) };
+        // What could not be noted is put back once more.
+        note.write(cx).await.map_err(|error| OpError::new(error.to_string()))?;
+        self.0.kept.remove(cx.item());
+        Ok(())
+    }
+
+    /// Returns whether it is known that Setpoint wrote this in the place of something that was there before.
+    pub(crate) fn has_written(cx: &OpCx, digest: &str) -> bool {
+        PlaceNote::of(cx).wrote.iter().any(|wrote| wrote == digest)
+    }
+
+    /// Keeps what is about to be replaced, if it is not what Setpoint wrote there last.
+    pub(crate) fn keep_change(
+        &self,
+        cx: &OpCx,
+        path: &RootPath,
+        holds: &str,
+        found: &Original,
+    ) -> Result<(), OpError> {
+        if Self::has_written(cx, holds) {
+            return Ok(());
+        }
+        let kept = self.0.kept.put_beside(cx.item(), found)?;
+        self.0.notices.add(Notice::Changed { item: cx.item().clone(), path: path.clone(), kept });
+        Ok(())
     }
 
     /// The directory by which what is at a path is known, as it can be noted for good; none if nothing is there.
@@ -104,6 +229,10 @@ impl Host {
             self.0.places.learn(cx.item(), new, &note);
         }
         root.rename(&from.path, from.within, new, kind)?;
+        if note.aside.take().is_some() {
+            // It is back, whatever is written in its place from now on.
+            note.write(cx).await?;
+        }
         Ok(true)
     }
 
@@ -118,33 +247,68 @@ impl Host {
         cx.ownership().is_adopted() && !self.0.kept.has(cx.item())
     }
 
-    /// Where an original goes back to that was at one path and is at another: with the directory that it was in, to where it was,
-    /// or, where neither is there any more, nowhere.
-    pub(crate) fn home(&self, place: &RootPath, was: Option<&RootPath>, within: Option<Number>) -> RootPath {
-        let root = &self.0.root;
-        let Some(was) = was else { return place.clone() };
-        let is_in_it = within.zip(root.holder(place)).is_some_and(|(within, found)| within.is(found));
-        if is_in_it && place != was {
-            let beside = place.parent().map(|around| format!("{around}/{}", was.file_name()));
-            return RootPath::new(&beside.unwrap_or_else(|| was.file_name().to_owned()))
-                .unwrap_or(was.clone());
+    /// Returns whether what is at a path is what was put back when the item was deleted to be made anew: it is taken over again,
+    /// whoever asked for that.
+    pub(crate) fn is_released(&self, cx: &OpCx, path: &RootPath) -> bool {
+        let found = self.0.root.number(path).ok().flatten();
+        PlaceNote::of(cx).released.zip(found).is_some_and(|(released, found)| released.is(found))
+    }
+
+    /// Where the original of an item is to go back to before the item is made at another path: it was taken over there, and gone
+    /// since.
+    pub(crate) fn original_elsewhere(&self, cx: &OpCx, new: &RootPath) -> Result<Option<RootPath>, OpError> {
+        if !cx.ownership().is_adopted() || PlaceNote::of(cx).released.is_some() {
+            return Ok(None);
         }
-        if root.holder(was).is_some() { was.clone() } else { place.clone() }
+        let original = self.0.kept.get(cx.item())?;
+        Ok(original.and_then(|original| original.path().filter(|was| *was != new).cloned()))
+    }
+
+    /// Returns whether an original can go back to where it was: nothing is there, in the directory that it was in.
+    pub(crate) fn can_go_back(&self, cx: &OpCx, was: &RootPath) -> Result<bool, OpError> {
+        let is_free = self.0.root.stat(was).map_err(|error| untouched(&error))?.is_none();
+        let (known_by, holder) = (PlaceNote::of(cx).known_by, self.0.root.holder(was));
+        Ok(is_free && holder.is_some_and(|found| known_by.is_none_or(|within| within.is(found))))
+    }
+
+    /// Keeps an original for good that can't go back, and says so.
+    pub(crate) async fn retire_original(&self, cx: &OpCx, was: RootPath) -> Result<(), OpError> {
+        let (item, kept) = (cx.item().clone(), self.0.kept.retire(cx.item())?);
+        self.0.notices.add(Notice::Stays { item, path: was, kept });
+        cx.own().await
+    }
+
+    /// Begins to make an item: what was there before it is back in its place, and whatever it was to us, this is made here.
+    pub(crate) async fn begin_anew(&self, cx: &OpCx) -> Result<(), OpError> {
+        if cx.ownership().is_adopted() && PlaceNote::of(cx).released.is_some() {
+            return cx.own().await;
+        }
+        Ok(())
     }
 
     /// Where an item is now: the directory around it may have moved before. What is in its place in another directory than
     /// before, and another directory in its place, are errors.
     pub(crate) fn place_of(&self, cx: &OpCx, path: &RootPath, kind: Kind) -> Result<Location, FsError> {
         let (root, places, note) = (&self.0.root, &self.0.places, PlaceNote::of(cx));
+        if let Some(path) = self.find_aside(cx, kind)? {
+            return Ok(Location { path, within: None });
+        }
+        if let Some(Aside { number: aside, .. }) = note.aside
+            && kind != Kind::Directory
+            && !Self::is_aside(path)
+        {
+            // It may not have been set aside yet, or be brought back. Anything else in its place is not the item, which is gone.
+            let place = places.entry(root, path, &note, cx.ownership())?;
+            let is_one =
+                |found| aside.is(found) || matches!(note.made, Some(Made::This(made)) if made.is(found));
+            let is_it = root.number(&place.path)?.is_some_and(is_one);
+            let gone = || self.aside(aside).map(|path| Location { path, within: None });
+            return if is_it { Ok(place) } else { gone() };
+        }
         if kind == Kind::Directory {
             places.directory(root, path, &note)
         } else {
-            places.entry(root, path, &note)
+            places.entry(root, path, &note, cx.ownership())
         }
     }
-}
-
-/// Returns whether an item is made anew that was taken over: what is there is taken over again, whoever asked for that.
-pub(crate) fn takes_over_again(cx: &OpCx) -> bool {
-    cx.again() && cx.ownership().is_adopted()
 }

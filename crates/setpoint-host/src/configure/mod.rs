@@ -8,11 +8,12 @@ mod aside;
 mod common;
 pub(crate) mod kept;
 mod notes;
+mod notice;
 mod places;
 
 pub(crate) use access::Accounts;
-pub use aside::SetAside;
-pub(crate) use common::takes_over_again;
-pub use kept::Kept;
+pub use kept::{Kept, KeptEntry, KeptThing};
 pub(crate) use notes::{LastingNote, PassingNote, PlaceNote};
+pub use notice::Notice;
+pub(crate) use notice::Notices;
 pub(crate) use places::{Location, Places};

@@ -25,6 +25,22 @@ pub(crate) struct PlaceNote {
     pub(crate) made: Option<Made>,
     /// Where it was about to be moved, one after the other: forgotten when what came of the run is saved, and nothing failed.
     pub(crate) moved: Vec<Move>,
+    /// Digests of what Setpoint wrote in the place of something that was there before, or was about to write: the last of them
+    /// when what came of the run is saved.
+    pub(crate) wrote: Vec<String>,
+    /// What was about to be set aside: forgotten like a move.
+    pub(crate) aside: Option<Aside>,
+    /// What was there before, and is back in its place: nothing of the item is left.
+    pub(crate) released: Option<Number>,
+}
+
+/// What was about to be set aside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Aside {
+    /// Which one it is.
+    pub(crate) number: Number,
+    /// Where it was.
+    pub(crate) from: RootPath,
 }
 
 /// What was made for an item: a creation that was cut off has come to its end if, and only if, that is what is there.
@@ -86,11 +102,13 @@ impl PlaceNote {
     /// What is left to note when what is at a path has come to its end.
     pub(crate) fn settled(&self, kind: Kind, path: &RootPath) -> Self {
         let known_by = if kind == Kind::Directory { self.known_by } else { self.within(path) };
-        Self { known_by, ..Self::default() }
+        let wrote = self.wrote.last().cloned().into_iter().collect();
+        Self { known_by, wrote, ..Self::default() }
     }
 
-    fn is_settled(&self) -> bool {
-        self.made.is_none() && self.moved.is_empty()
+    fn is_short(&self) -> bool {
+        let Self { known_by: _, made, moved, wrote, aside, released } = self;
+        made.is_none() && moved.is_empty() && wrote.is_empty() && aside.is_none() && released.is_none()
     }
 }
 
@@ -104,16 +122,22 @@ struct Unsettled {
     made: Option<Made>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     moved: Vec<Move>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    wrote: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    aside: Option<Aside>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    released: Option<Number>,
 }
 
 impl Serialize for PlaceNote {
     /// Most are settled, and one of each item is kept in memory: those are a short text.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.is_settled() {
+        if self.is_short() {
             return self.known_by.serialize(serializer);
         }
-        let Self { known_by, made, moved } = self.clone();
-        Unsettled { known_by, made, moved }.serialize(serializer)
+        let Self { known_by, made, moved, wrote, aside, released } = self.clone();
+        Unsettled { known_by, made, moved, wrote, aside, released }.serialize(serializer)
     }
 }
 
@@ -141,8 +165,9 @@ impl<'de> Visitor<'de> for PlaceNoteVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PlaceNote, A::Error> {
-        let Unsettled { known_by, made, moved } = Unsettled::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(PlaceNote { known_by, made, moved })
+        let Unsettled { known_by, made, moved, wrote, aside, released } =
+            Unsettled::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(PlaceNote { known_by, made, moved, wrote, aside, released })
     }
 }
 
@@ -178,6 +203,12 @@ mod tests {
             PlaceNote { made: Some(Made::Unseen(Unseen::InPlace)), ..settled.clone() },
             PlaceNote { made: Some(Made::This(number)), ..PlaceNote::default() },
             PlaceNote { moved, ..settled.clone() },
+            PlaceNote {
+                aside: Some(Aside { number, from: path("a") }),
+                released: Some(number),
+                ..settled.clone()
+            },
+            PlaceNote { wrote: vec!["digest".to_owned()], ..settled.clone() },
             settled,
         ] {
             let value = serde_json::to_value(&note).unwrap();

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use setpoint_engine::Ownership;
 use setpoint_graph::ItemRef;
 
 use super::notes::PlaceNote;
@@ -100,7 +101,13 @@ impl Places {
 
     /// Where a file or a link is now: at its path, or where it has moved. What is at its path in another directory than before
     /// is an error.
-    pub(crate) fn entry(&self, root: &Root, path: &RootPath, note: &PlaceNote) -> Result<Location, FsError> {
+    pub(crate) fn entry(
+        &self,
+        root: &Root,
+        path: &RootPath,
+        note: &PlaceNote,
+        ownership: Ownership,
+    ) -> Result<Location, FsError> {
         let is_within =
             |path: &RootPath, within: Number| root.holder(path).is_some_and(|found| within.is(found));
         if note.moved.is_empty()
@@ -115,6 +122,14 @@ impl Places {
             if trail.last().is_some_and(|(at, _)| **at == own.from) {
                 trail.push((&own.to, own.into));
             }
+        }
+        // What was read after a run was cut off may be with the directory that it moved into, at another path since.
+        if let ([_], Some(last)) = (trail.as_slice(), note.moved.last())
+            && last.to.file_name() == path.file_name()
+            && let Some(into) = last.into
+            && is_within(path, into)
+        {
+            return Ok(Location { path: path.clone(), within: Some(into) });
         }
         let known = self.known();
         let mut places: Vec<Location> = Vec::new();
@@ -149,6 +164,16 @@ impl Places {
         }
         match root.stat(path)? {
             Some(_) => Err(FsError::elsewhere(path)),
+            // It has to be put back where it was in the end, and nobody looks after the directory that this was.
+            None if ownership.is_adopted()
+                && note.moved.is_empty()
+                && path.parent().is_some()
+                && note.known_by.is_some_and(|within| {
+                    !is_within(path, within) && !known.by_number.contains_key(&within)
+                }) =>
+            {
+                Err(FsError::unreachable(path))
+            }
             None => Ok(Location { path: path.clone(), within: None }),
         }
     }
@@ -233,7 +258,7 @@ mod tests {
         }
 
         fn file(&self, from: &str, note: &PlaceNote) -> String {
-            self.places.entry(&self.root, &path(from), note).unwrap().path.to_string()
+            self.places.entry(&self.root, &path(from), note, Ownership::Owned).unwrap().path.to_string()
         }
     }
 
@@ -310,6 +335,25 @@ mod tests {
     }
 
     #[test]
+    fn what_was_moved_into_a_directory_that_moved_then_is_known_where_it_was_read() {
+        let sandbox = Sandbox::new();
+        for name in ["shared", "d"] {
+            fs::create_dir(sandbox.at(name)).unwrap();
+        }
+        fs::write(sandbox.at("shared/f"), "x").unwrap();
+        let mut note = sandbox.note_of("shared/f");
+        sandbox.rename(&mut note, "shared/f", "d/g");
+        fs::rename(sandbox.at("d"), sandbox.at("e")).unwrap();
+        assert_eq!(sandbox.file("e/g", &note), "e/g");
+        // Another directory in that place does not hold it.
+        fs::rename(sandbox.at("e"), sandbox.at("away")).unwrap();
+        fs::create_dir(sandbox.at("e")).unwrap();
+        fs::write(sandbox.at("e/g"), "somebody's").unwrap();
+        let entry = sandbox.places.entry(&sandbox.root, &path("e/g"), &note, Ownership::Owned);
+        assert!(matches!(entry, Err(FsError::Elsewhere { .. })), "{entry:?}");
+    }
+
+    #[test]
     fn what_can_not_be_looked_at_is_not_taken_for_gone() {
         let sandbox = Sandbox::new();
         fs::create_dir(sandbox.at("d")).unwrap();
@@ -318,7 +362,7 @@ mod tests {
         sandbox.rename(&mut note, "d/old", "d/new");
         fs::rename(sandbox.at("d"), sandbox.at("away")).unwrap();
         std::os::unix::fs::symlink("/", sandbox.at("d")).unwrap();
-        assert!(sandbox.places.entry(&sandbox.root, &path("d/old"), &note).is_err());
+        assert!(sandbox.places.entry(&sandbox.root, &path("d/old"), &note, Ownership::Owned).is_err());
     }
 
     #[test]
@@ -332,7 +376,7 @@ mod tests {
         fs::create_dir(sandbox.at("d")).unwrap();
         assert_eq!(sandbox.file("d/f", &file), "d/f", "nothing is there");
         fs::write(sandbox.at("d/f"), "x").unwrap();
-        let entry = || sandbox.places.entry(&sandbox.root, &path("d/f"), &file);
+        let entry = || sandbox.places.entry(&sandbox.root, &path("d/f"), &file, Ownership::Owned);
         assert!(matches!(entry(), Err(FsError::Elsewhere { .. })), "{:?}", entry());
         let replaced = sandbox.places.directory(&sandbox.root, &path("d"), &dir);
         assert!(matches!(replaced, Err(FsError::Replaced { .. })), "{replaced:?}");

@@ -55,6 +55,16 @@ pub enum FsError {
         /// The directory around it, in words.
         directory: String,
     },
+    /// The directory that something was in is not there, or another one is.
+    #[error(
+        "{path} can't be looked at: the directory that it was in is not {directory} any more; mount it, put it back, or say `setpoint state rm` with this item to forget it"
+    )]
+    Unreachable {
+        /// The path.
+        path: String,
+        /// The directory around it.
+        directory: String,
+    },
     /// Another directory is in the place of one.
     #[error(
         "{path} is another directory than the one that Setpoint looks after, and is left as it is with all that is in it; put the old one back, or say `setpoint state accept` if this one is to be looked after"
@@ -153,7 +163,7 @@ fn adopt_words(adoptable: bool) -> &'static str {
     if adoptable {
         "add `adopt: true` to take it over, or declare another path"
     } else {
-        "remove it, or declare another path"
+        "move it away, or declare another path"
     }
 }
 
@@ -162,6 +172,11 @@ impl FsError {
     pub(crate) fn elsewhere(path: &RootPath) -> Self {
         let directory = path.parent().map_or_else(|| "the root".to_owned(), str::to_owned);
         Self::Elsewhere { path: path.to_string(), directory }
+    }
+
+    /// The directory around a path is another one, and nothing is there.
+    pub(crate) fn unreachable(path: &RootPath) -> Self {
+        Self::Unreachable { path: path.to_string(), directory: path.parent().unwrap_or_default().to_owned() }
     }
 
     /// Another directory is at a path.

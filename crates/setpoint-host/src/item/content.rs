@@ -54,6 +54,14 @@ enum Source {
     Unknown,
 }
 
+/// Refuses what is no regular file: a pipe would be waited for, and a device may have no end.
+pub(crate) fn refuse_irregular(path: &Path) -> io::Result<()> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    Ok(())
+}
+
 /// The most that is held in memory, and in the state.
 const LARGEST_SMALL: usize = 64 << 10;
 /// The largest content in bytes that is shown whole on a single line.
@@ -64,10 +72,7 @@ const CHUNK: usize = 256 << 10;
 impl Content {
     /// Reads a regular file: a small one whole, of a large one only what tells it from others.
     pub fn from_file(path: &Path) -> io::Result<Self> {
-        // A pipe would be waited for, and a device may have no end.
-        if !std::fs::metadata(path)?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
-        }
+        refuse_irregular(path)?;
         let source = std::path::absolute(path)?;
         Self::from_reader(File::open(path)?, Source::File(source))
     }

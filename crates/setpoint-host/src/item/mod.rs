@@ -16,7 +16,7 @@ mod run;
 pub use access::{Access, Mode, ModeError};
 pub use attribute::{WholeAttribute, attributes};
 pub use content::Content;
-pub(crate) use content::hex;
+pub(crate) use content::{hex, refuse_irregular};
 pub(crate) use quote::{quoted, quoted_list};
 
 pub use need::{Because, Need, Tie};

@@ -60,8 +60,14 @@ pub struct Wait(u64);
 
 /// A text that is no length of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a time is a number with ms, s, m or h behind it, such as \"10s\"")]
-pub struct WaitError;
+pub enum WaitError {
+    /// It is not written as one.
+    #[error("a time is a number with ms, s, m or h behind it, such as \"10s\"")]
+    NoTime,
+    /// It is longer than anything should take.
+    #[error("a time is at most a week (168h)")]
+    TooLong,
+}
 
 impl Wait {
     /// So many milliseconds.
@@ -86,12 +92,14 @@ impl FromStr for Wait {
             "" | "s" => 1000,
             "m" => 60_000,
             "h" => 3_600_000,
-            _ => return Err(WaitError),
+            _ => return Err(WaitError::NoTime),
         };
-        let number: u64 = number.parse().map_err(|_| WaitError)?;
+        if number.is_empty() {
+            return Err(WaitError::NoTime);
+        }
         // A week is more than anything should take, and keeps sums of times far from overflowing.
-        let millis = number.checked_mul(factor).filter(|&millis| millis <= 7 * 24 * 3_600_000);
-        millis.map(Self).ok_or(WaitError)
+        let millis = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+        millis.filter(|&millis| millis <= 7 * 24 * 3_600_000).map(Self).ok_or(WaitError::TooLong)
     }
 }
 
@@ -198,9 +206,13 @@ mod tests {
             assert_eq!(text.parse::<Wait>().unwrap().to_string(), text);
         }
         assert_eq!("15".parse::<Wait>().unwrap().to_string(), "15s");
-        for bad in ["", "s", "1d", "-1s", "1.5s", "99999999999999999999s", "1000h", "1 s"] {
-            assert_eq!(bad.parse::<Wait>(), Err(WaitError), "{bad}");
+        for bad in ["", "s", "1d", "-1s", "1.5s", "1 s"] {
+            assert_eq!(bad.parse::<Wait>(), Err(WaitError::NoTime), "{bad}");
         }
+        for long in ["99999999999999999999s", "1000h", "604801"] {
+            assert_eq!(long.parse::<Wait>(), Err(WaitError::TooLong), "{long}");
+        }
+        assert!("168h".parse::<Wait>().is_ok());
     }
 
     #[test]

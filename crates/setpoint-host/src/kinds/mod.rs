@@ -65,6 +65,11 @@ pub(crate) trait HostKind: Item + Clone + Serialize + DeserializeOwned {
         None
     }
 
+    /// Returns whether what is in the place of the item holds what the item says.
+    fn is_as_it_was(&self, _host: &Host) -> bool {
+        false
+    }
+
     /// Keeps what is in the place of the item, to be put back when the item goes.
     fn keep_original(&self, _host: &Host) -> Result<(), OpError> {
         Ok(())
@@ -90,6 +95,7 @@ pub(crate) struct KindEntry {
     register_configurator: fn(DefaultRegistry, &Host) -> DefaultRegistry,
     place: for<'a> fn(&'a ItemHandle) -> Option<Place<'a>>,
     long_text: for<'a> fn(&'a ItemHandle) -> Option<(&'static str, &'a str)>,
+    is_as_it_was: fn(&Host, &ItemHandle) -> bool,
     keep_original: fn(&Host, &ItemHandle) -> Result<(), OpError>,
     with_need: fn(&ItemHandle, Need) -> Option<ItemHandle>,
 }
@@ -105,6 +111,7 @@ impl KindEntry {
             register_configurator: |registry, host| registry.with(K::configurator(host)),
             place: |item| item.get::<K>().and_then(K::place),
             long_text: |item| item.get::<K>().and_then(K::long_text),
+            is_as_it_was: |host, item| item.get::<K>().is_some_and(|item| item.is_as_it_was(host)),
             keep_original: |host, item| item.get::<K>().map_or(Ok(()), |item| item.keep_original(host)),
             with_need: |item, need| {
                 let mut item = item.get::<K>()?.clone();
@@ -168,6 +175,11 @@ pub(crate) fn place_of(item: &ItemHandle) -> Option<Place<'_>> {
 /// The attribute of an item that is a text of many lines, whole.
 pub(crate) fn long_text(item: &ItemHandle) -> Option<(&'static str, &str)> {
     entry_of(item).and_then(|entry| (entry.long_text)(item))
+}
+
+/// Returns whether what is in the place of an item holds what the item says.
+pub(crate) fn is_as_it_was(host: &Host, item: &ItemHandle) -> bool {
+    entry_of(item).is_some_and(|entry| (entry.is_as_it_was)(host, item))
 }
 
 /// Keeps what is in the place of an item, to be put back when the item goes.

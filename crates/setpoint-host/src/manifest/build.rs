@@ -1,12 +1,13 @@
 //! Makes the items of the intended graph, with all they depend on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 use setpoint_graph::{Graph, ItemHandle, ItemRef, Name};
 
 use super::diagnostic::{Diagnostics, Source};
+use super::links::{Identity, Links};
 use super::parents::Parents;
 use super::resolve::Resolver;
 use super::spec::{Spec, Written};
@@ -103,7 +104,10 @@ pub(crate) fn build<'a>(
             resolver.report.add(spec.place, message, Some(hint));
         }
     }
-    add_logs(&mut graph, &places, &resolver);
+    report_same_places(&graph, written, &mut resolver);
+    report_logs_in_manifests(&graph, written, &own, &mut resolver);
+    let adopting = adopting(written, &resolver);
+    add_logs(&mut graph, &places, &adopting, &resolver);
     let mut parents = Parents::default();
     for node in graph.items() {
         let item = node.item();
@@ -117,9 +121,72 @@ pub(crate) fn build<'a>(
     Built { graph, declared, read: resolver.read, files, parents, declares_itself }
 }
 
+/// Reports items that are at one place by two paths, as links or mounts on the way lead to one directory.
+fn report_same_places(graph: &Graph, written: &Written<'_>, resolver: &mut Resolver<'_, '_>) {
+    let links = Links::declared(graph, &resolver.root);
+    let items: Vec<(usize, RootPath)> = (0..written.specs.len())
+        .filter_map(|i| Some((i, path_of(graph.item(&resolver.reference(i))?)?.clone())))
+        .collect();
+    // Most items share their directory with others.
+    let mut leads_to: FxHashMap<&str, Identity> = FxHashMap::default();
+    for (_, path) in &items {
+        let around = path.parent().unwrap_or_default();
+        leads_to.entry(around).or_insert_with(|| Identity::of(links.follow(&resolver.root.join(around))));
+    }
+    let directories: BTreeSet<&Identity> = leads_to.values().collect();
+    if directories.len() == leads_to.len() {
+        return;
+    }
+    let mut places: FxHashMap<(&Identity, &str), (usize, &RootPath)> = FxHashMap::default();
+    for (i, path) in &items {
+        let Some(around) = leads_to.get(path.parent().unwrap_or_default()) else { continue };
+        let (first, first_path) = *places.entry((around, path.file_name())).or_insert((*i, path));
+        if first == *i || first_path == path {
+            continue;
+        }
+        let (one, other) = (resolver.reference(first), resolver.reference(*i));
+        let message = format!(
+            "{one} and {other} are both at {first_path}: a link or a mount on the way of {path} leads there"
+        );
+        let hint = format!("the first is in {}", resolver.report.words(written.specs[first].place));
+        resolver.report.add(written.specs[*i].place_of("path"), message, Some(hint));
+    }
+}
+
+/// The items that take over what is there already.
+fn adopting(written: &Written<'_>, resolver: &Resolver<'_, '_>) -> BTreeSet<ItemRef> {
+    let specs = written.specs.iter().enumerate().filter(|(_, spec)| spec.is_set("adopt"));
+    specs.map(|(i, _)| resolver.reference(i)).collect()
+}
+
+/// Reports processes that would write into a manifest.
+fn report_logs_in_manifests(
+    graph: &Graph,
+    written: &Written<'_>,
+    own: &[Option<PathBuf>],
+    resolver: &mut Resolver<'_, '_>,
+) {
+    let links = Links::declared(graph, &resolver.root);
+    for (i, spec) in written.specs.iter().enumerate() {
+        let reference = resolver.reference(i);
+        let process = graph.item(&reference).and_then(|item| item.get::<Process>());
+        let Some(log) = process.and_then(|process| process.log.as_ref()) else { continue };
+        let place = links.follow(&log.in_root(&resolver.root));
+        if own.iter().flatten().any(|own| *own == place) {
+            let message = format!("{reference} has the log {log}, which is a manifest of this set");
+            resolver.report.add(spec.place_of("log"), message, Some("choose another path".to_owned()));
+        }
+    }
+}
+
 /// Adds the logs of processes that nobody declared as files: they are made, moved and removed like any other file, and what
 /// they hold is left alone.
-fn add_logs(graph: &mut Graph, places: &FxHashMap<RootPath, usize>, resolver: &Resolver<'_, '_>) {
+fn add_logs(
+    graph: &mut Graph,
+    places: &FxHashMap<RootPath, usize>,
+    adopting: &BTreeSet<ItemRef>,
+    resolver: &Resolver<'_, '_>,
+) {
     let processes = graph.items().filter_map(|node| node.item().get::<Process>().cloned());
     let with_log: Vec<(Process, RootPath)> =
         processes.filter_map(|process| process.log.clone().map(|log| (process, log))).collect();
@@ -145,7 +212,7 @@ fn add_logs(graph: &mut Graph, places: &FxHashMap<RootPath, usize>, resolver: &R
                 content: Content::from(""),
                 sensitive: false,
                 access: Access::default(),
-                adopt: false,
+                adopt: adopting.contains(&ItemRef::of::<Process>(process.name.clone())),
                 log: true,
                 needs: inside.into_iter().collect(),
             };
@@ -307,7 +374,7 @@ impl<'a> Build<'_, 'a, '_> {
                 self.resolver.report.add(place, format!("{text:?} names no item"), hint);
                 continue;
             };
-            if let Some(on) = self.resolver.find(kind, name, place) {
+            if let Some(on) = self.resolver.find(self.i, kind, name, place) {
                 if on == self.i {
                     self.resolver.report.add(place, "an item can't come after itself", None);
                 }

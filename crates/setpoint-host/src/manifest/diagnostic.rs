@@ -40,7 +40,7 @@ pub enum Origin {
     /// The manifest says something wrong.
     #[default]
     Manifest,
-    /// Whoever loads it sets a value that no manifest declares.
+    /// Whoever loads it sets a value that no manifest declares, or to something that it can't be.
     Variable,
 }
 
@@ -163,9 +163,9 @@ pub(crate) fn did_you_mean<'a>(written: &str, known: impl IntoIterator<Item = &'
     nearest(written, known).map(|word| format!("did you mean `{word}`?"))
 }
 
-/// The known word most like the one written, if it is near enough to be meant.
+/// The known word most like the one written, if it is near enough to be meant: two thirds of it are as they were written.
 pub(crate) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let scored = known.into_iter().map(|word| (strsim::damerau_levenshtein(written, word), word));
     let (distance, word) = scored.min()?;
-    (distance <= 1 + written.chars().count() / 4).then_some(word)
+    (distance <= written.chars().count() / 3).then_some(word)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use setpoint_graph::Graph;
@@ -47,6 +48,26 @@ impl Links {
             }
         }
         at
+    }
+}
+
+/// Which directory a path leads to, whatever is mounted on the way: the nearest one that is there, and the rest of the path.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Identity {
+    directory: Option<(u64, u64)>,
+    rest: PathBuf,
+}
+
+impl Identity {
+    /// Of an absolute path without links on its way.
+    pub(super) fn of(path: PathBuf) -> Self {
+        for around in path.ancestors() {
+            if let Ok(found) = fs::metadata(around) {
+                let rest = path.strip_prefix(around).unwrap_or(&path).to_path_buf();
+                return Self { directory: Some((found.dev(), found.ino())), rest };
+            }
+        }
+        Self { directory: None, rest: path }
     }
 }
 

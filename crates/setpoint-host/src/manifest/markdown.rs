@@ -39,7 +39,8 @@ any more. What was there before stays.
 
 **Values.** `${values.port}` stands for a value of the set, in all texts but `content`; dots lead into maps and lists. Templates
 use them by name. `--var port=8081` sets one that is declared: what is declared as text stays text, anything else is read
-as if it stood in the manifest. One that is declared empty has to be given.
+as if it stood in the manifest (`--var 'names=[a, b]'`), and is the same kind of value: a boolean, a number, a list or a map.
+One that is declared empty has to be given.
 
 **The root** is remembered. Where the manifests say another one while something is in the old one, that is an error, and so is
 another directory at its path; `setpoint state relocate` takes over what was moved by hand. A root that was renamed as a directory
@@ -138,13 +139,14 @@ fn quoted(words: &[&str], last: &str) -> String {
 }
 
 impl Type {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Text,
         Self::Content,
         Self::Boolean,
         Self::Mode,
         Self::Account,
         Self::Wait,
+        Self::Grace,
         Self::Signal,
         Self::Run,
         Self::References,
@@ -162,6 +164,7 @@ impl Type {
             Self::Mode => "mode",
             Self::Account => "account",
             Self::Wait => "time",
+            Self::Grace => "time or 0",
             Self::Signal => "signal",
             Self::Run => "command",
             Self::References => "items",
@@ -176,12 +179,14 @@ impl Type {
         match self {
             Self::Text => "text, in quotes where YAML wants them".to_owned(),
             Self::Content => "text, or base64 after the tag `!!binary`".to_owned(),
-            Self::Boolean => "`true` or `false`".to_owned(),
+            Self::Boolean => "`true` or `false`, also as `True` or `TRUE`".to_owned(),
             Self::Mode => "three or four octal digits, such as `\"0644\"`".to_owned(),
             Self::Account => "a name, or a number".to_owned(),
             Self::Wait => {
-                "a number with `ms`, `s`, `m` or `h`, such as `30s`; without a unit, seconds".to_owned()
+                "a number with `ms`, `s`, `m` or `h`, such as `30s`, of at most a week; without a unit, seconds"
+                    .to_owned()
             }
+            Self::Grace => "as a time; 0 for none at all".to_owned(),
             Self::Signal => {
                 let names: Vec<&str> = StopSignal::ALL.iter().map(|(name, _)| *name).collect();
                 format!("{}, with or without `SIG` before it", quoted(&names, " or "))
@@ -189,7 +194,11 @@ impl Type {
             Self::Run => "a line for the shell, or a list of a program and its arguments".to_owned(),
             Self::References => "a list of `kind.name`, such as `[file.config, process.web]`".to_owned(),
             Self::Environment => "a map of names to texts, such as `{LANG: C}`".to_owned(),
-            Self::Values => "a map of names to anything".to_owned(),
+            Self::Values => {
+                "a map of names to anything; `yes`, `no`, `on` and `off` are in quotes, and so are whole numbers of more than 64 \
+                 bits"
+                    .to_owned()
+            }
             Self::Ready => format!(
                 "a map with one of {}, such as `{{port: 8080, timeout: 10s}}`",
                 quoted(READY_ONE_OF, " or ")

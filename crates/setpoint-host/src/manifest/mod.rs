@@ -46,6 +46,7 @@
 //! is not read as a manifest; if it is one, that is an error.
 
 mod build;
+mod copies;
 mod diagnostic;
 mod links;
 mod markdown;
@@ -56,11 +57,13 @@ mod schema;
 mod spec;
 mod table;
 mod template;
+mod values;
 mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::string::FromUtf8Error;
 use std::sync::Arc;
 
 use setpoint_graph::{Graph, ItemRef, Name};
@@ -77,7 +80,7 @@ pub(crate) use yaml::{Data, Node};
 
 use crate::configure::Accounts;
 use crate::fs::FsError;
-use crate::item::RootPath;
+use crate::item::{RootPath, refuse_irregular};
 use crate::kinds::{Process, path_of, place_of};
 
 pub use diagnostic::{Diagnostic, Origin};
@@ -239,7 +242,7 @@ pub fn load(path: &Path) -> Result<Manifest, Vec<Diagnostic>> {
 }
 
 /// Like [`load`], with some of the set's values set to something else, by name. What is declared as text stays text;
-/// anything else is read as if it stood in the manifest.
+/// anything else is read as if it stood in the manifest, and must be the same kind of value.
 ///
 /// ```
 /// let dir = tempfile::tempdir()?;
@@ -293,7 +296,7 @@ fn load_contents(
             Err(error) => unreadable.push(whole(file, format!("can't read the manifest: {error}"), None)),
             Ok(bytes) => match String::from_utf8(bytes) {
                 Ok(text) => sources.push(Source { path: file.as_path().into(), text }),
-                Err(_) => unreadable.push(whole(file, "the manifest is no UTF-8 text".to_owned(), None)),
+                Err(error) => unreadable.push(not_utf_8(file, &error)),
             },
         }
     }
@@ -334,11 +337,9 @@ fn load_contents(
     }
 }
 
-/// Reads a manifest; a pipe would be waited for, and a device may have no end.
+/// Reads a manifest.
 fn read_regular(file: &Path) -> std::io::Result<Vec<u8>> {
-    if !fs::metadata(file)?.is_file() {
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no regular file"));
-    }
+    refuse_irregular(file)?;
     let mut bytes = fs::read(file)?;
     // Some editors begin a text with a mark that nobody sees.
     if bytes.starts_with("\u{feff}".as_bytes()) {
@@ -414,6 +415,22 @@ fn whole(file: &Path, message: String, hint: Option<String>) -> Diagnostic {
     Diagnostic { file, line: 0, column: 0, length: 0, text, message, hint, origin }
 }
 
+/// The error of a manifest that is no text, at its first byte that belongs to none.
+fn not_utf_8(file: &Path, error: &FromUtf8Error) -> Diagnostic {
+    let (bytes, valid) = (error.as_bytes(), error.utf8_error().valid_up_to());
+    let before = String::from_utf8_lossy(bytes.get(..valid).unwrap_or(bytes));
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = bytes.get(start..).unwrap_or_default().split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let hint = Some("save it as UTF-8".to_owned());
+    Diagnostic {
+        line: before.matches('\n').count() + 1,
+        column: before.get(start..).unwrap_or_default().chars().count() + 1,
+        length: 1,
+        text: String::from_utf8_lossy(line).trim_end().to_owned(),
+        ..whole(file, "the manifest is no UTF-8 text".to_owned(), hint)
+    }
+}
+
 /// What came of some files, right or wrong.
 struct Loaded {
     manifest: Manifest,
@@ -457,6 +474,8 @@ fn load_sources(
             }
         }
     }
+    let copies = copies::report(&documents, sources, &mut report);
+    documents.retain(|(source, _)| !copies.contains(source));
     let mut written = Written::default();
     for (source, document) in &documents {
         written.document(*source, document, &mut report);
@@ -476,7 +495,8 @@ fn load_sources(
     let files = all.into_iter().collect();
     let manifest = Manifest { name, root, graph, declared, parents, files, foreign };
     debug_assert!(!report.is_empty() || manifest.graph.len() >= written.specs.len());
-    let declaring = written.specs.iter().map(|spec| spec.place.source).collect();
+    let declaring = written.specs.iter().map(|spec| spec.place.source);
+    let declaring = declaring.chain(copies).collect();
     Loaded { manifest, managed, declaring, declares_itself, wrong: report.finish() }
 }
 

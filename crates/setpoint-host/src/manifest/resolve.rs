@@ -1,19 +1,21 @@
 //! Turns what was written into values: references replaced, templates rendered, paths checked.
 
 use std::borrow::Cow;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 use setpoint_graph::ItemRef;
 
 use super::Contents;
-use super::diagnostic::{Diagnostics, Place, Source, Span, did_you_mean};
+use super::diagnostic::{Diagnostics, Place, Source, Span, did_you_mean, nearest};
 use super::reference::{Part, attribute, split};
 use super::spec::{Spec, Written, decode};
 use super::table::Section;
-use super::template::{self, Templates};
-use super::yaml::{self, Data, Node, Style};
-use crate::item::{Because, Content, Need, PathError, RootPath, Tie};
+use super::template::{TemplateError, Templates};
+use super::values;
+use super::yaml::{Data, Node, Style};
+use crate::item::{Because, Content, Need, PathError, RootPath, Tie, refuse_irregular};
 
 /// A value that is found out when someone asks for it.
 #[derive(Clone, Debug, Default)]
@@ -71,41 +73,14 @@ impl<'a, 'r> Resolver<'a, 'r> {
             let Data::Map(pairs) = &node.data else { continue };
             for (key, value) in pairs {
                 let Some(name) = key.scalar() else { continue };
-                if values.insert(name.to_owned(), template::value(value)).is_some() {
+                if values.insert(name.to_owned(), values::value(value)).is_some() {
                     let message = format!("there are two values `{name}` for all templates");
                     report.add(Place { source, span: key.span }, message, None);
                 }
             }
         }
         for (name, text) in variables {
-            match values.get_mut(name) {
-                // What is declared as text stays text: a version 1.10 is no number.
-                Some(serde_json::Value::String(value)) => value.clone_from(text),
-                Some(value @ (serde_json::Value::Array(_) | serde_json::Value::Object(_))) => {
-                    match serde_json::from_str::<serde_json::Value>(text) {
-                        Ok(set)
-                            if set.is_array() == value.is_array() && (set.is_array() || set.is_object()) =>
-                        {
-                            *value = set;
-                        }
-                        _ => {
-                            let (what, example) = match value {
-                                serde_json::Value::Array(_) => ("a list", "[1, 2]"),
-                                _ => ("a map", "{\"a\": 1}"),
-                            };
-                            let message = format!("the value `{name}` is {what}, and `{text}` is none");
-                            let hint = format!("write it as JSON: --var '{name}={example}'");
-                            report.add_variable(message, Some(hint));
-                        }
-                    }
-                }
-                Some(value) => *value = scalar(text),
-                None => {
-                    let hint = did_you_mean(name, values.keys().map(String::as_str))
-                        .unwrap_or_else(|| format!("declare `{name}` in the `values` of the set"));
-                    report.add_variable(format!("there is no value `{name}` to be set"), Some(hint));
-                }
-            }
+            values::set(&mut values, name, text, report);
         }
         Self {
             specs,
@@ -234,32 +209,61 @@ impl<'a, 'r> Resolver<'a, 'r> {
             let rendered = self.templates.render(&text, &self.values_for(i));
             return rendered
                 .map(|text| Content::from(text.into_bytes()))
-                .map_err(|error| {
+                .map_err(|mut error| {
                     let place = spec.at(line_of(node, error.line));
-                    self.report.add(place, error.message, error.hint);
+                    let hint = self.hint_of(i, &mut error);
+                    self.report.add(place, error.message, hint);
                 })
                 .ok();
         }
-        let (bytes, path) = self.read_beside(i, "template_source", |path| std::fs::read(path))?;
+        let (bytes, path) = self.read_beside(i, "template_source", |path| {
+            refuse_irregular(path)?;
+            std::fs::read(path)
+        })?;
         let place = spec.place_of("template_source");
-        let Ok(text) = String::from_utf8(bytes) else {
-            self.report.add(place, format!("{} is no text", path.display()), None);
-            return None;
+        let text = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                let valid = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
+                let line = valid.filter(|&&byte| byte == b'\n').count() + 1;
+                let message = format!("{}:{line}: this is no UTF-8 text", path.display());
+                self.report.add(place, message, Some("save it as UTF-8".to_owned()));
+                return None;
+            }
         };
         let text = self.replace(i, &text, |_, _| place)?;
         match self.templates.render(&text, &self.values_for(i)) {
             Ok(text) => Some(Content::from(text.into_bytes())),
-            Err(error) => {
+            Err(mut error) => {
                 let line = error.line.map(|line| format!(":{line}")).unwrap_or_default();
                 let message = format!("{}{line}: {}", path.display(), error.message);
-                self.report.add(place, message, error.hint);
+                let hint = self.hint_of(i, &mut error);
+                self.report.add(place, message, hint);
                 None
             }
         }
     }
 
+    /// How a value that is declared empty is given: only all of one of the set can be from outside.
+    fn how_to_give(&self, i: usize, path: &str) -> String {
+        let own = self.specs[i].node("values").map(values::value);
+        let name = path.split('.').next().unwrap_or(path);
+        if own.is_some_and(|own| own.get(name).is_some()) {
+            "write it in the `values` of the file".to_owned()
+        } else if name != path {
+            "write it in the `values` of the set".to_owned()
+        } else {
+            format!("write it in the `values` of the set, or give it with `--var {path}=VALUE`")
+        }
+    }
+
+    /// The hint that comes with the error of a template.
+    fn hint_of(&self, i: usize, error: &mut TemplateError) -> Option<String> {
+        error.hint.take().or_else(|| Some(self.how_to_give(i, error.empty.as_deref()?)))
+    }
+
     fn values_for(&self, i: usize) -> Cow<'_, serde_json::Value> {
-        let Some(own) = self.specs[i].node("values").map(template::value) else {
+        let Some(own) = self.specs[i].node("values").map(values::value) else {
             return Cow::Borrowed(&self.values);
         };
         let mut values = self.values.clone();
@@ -286,8 +290,13 @@ impl<'a, 'r> Resolver<'a, 'r> {
             Ok(read) => Some((read, path)),
             Err(error) => {
                 let message = format!("can't read {}: {error}", path.display());
-                let hint = "it is looked for from the manifest's directory".to_owned();
-                self.report.add(spec.at(node.span), message, Some(hint));
+                let hint = match error.kind() {
+                    ErrorKind::NotFound => Some("it is looked for from the manifest's directory"),
+                    ErrorKind::InvalidInput => Some("name a file"),
+                    ErrorKind::PermissionDenied => Some("whoever runs Setpoint must be allowed to read it"),
+                    _ => None,
+                };
+                self.report.add(spec.at(node.span), message, hint.map(ToOwned::to_owned));
                 None
             }
         }
@@ -337,7 +346,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
     fn value(&mut self, i: usize, path: &str, place: Place) -> Option<String> {
         use serde_json::Value;
         let values = self.values_for(i);
-        let mut found = &*values;
+        let (mut found, mut walked) = (&*values, Vec::new());
         for key in path.split('.') {
             let inner = match found {
                 Value::Object(map) => map.get(key),
@@ -345,21 +354,23 @@ impl<'a, 'r> Resolver<'a, 'r> {
                 _ => None,
             };
             let Some(inner) = inner else {
-                let known: Vec<&str> =
-                    found.as_object().into_iter().flat_map(|map| map.keys().map(String::as_str)).collect();
-                let hint = did_you_mean(key, known)
-                    .unwrap_or_else(|| format!("add `{path}` to the `values` of the set"));
+                let known = found.as_object().into_iter().flat_map(|map| map.keys().map(String::as_str));
+                let hint = match nearest(key, known) {
+                    Some(key) => format!("did you mean `{}`?", [&walked[..], &[key]].concat().join(".")),
+                    None => format!("add `{path}` to the `values` of the set"),
+                };
                 self.report.add(place, format!("there is no value `{path}`"), Some(hint));
                 return None;
             };
             found = inner;
+            walked.push(key);
         }
         let text = match found {
             Value::String(text) => text.clone(),
             Value::Bool(_) | Value::Number(_) => found.to_string(),
             Value::Null => {
-                let hint = Some(format!("write one, or give it with `--var {path}=VALUE`"));
-                self.report.add(place, format!("the value `{path}` is empty"), hint);
+                let hint = self.how_to_give(i, path);
+                self.report.add(place, format!("the value `{path}` is empty"), Some(hint));
                 return None;
             }
             Value::Array(_) | Value::Object(_) => {
@@ -381,7 +392,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
             self.report.add(place, format!("`{inside}` is no reference"), Some(hint));
             return None;
         };
-        let on = self.find(kind, name, place)?;
+        let on = self.find(i, kind, name, place)?;
         let section = self.specs[on].section;
         if !section.referable.contains(&attribute) {
             let all = section.referable.join(", ");
@@ -411,8 +422,8 @@ impl<'a, 'r> Resolver<'a, 'r> {
         }
     }
 
-    /// The item that is called so; complains where there is none.
-    pub(crate) fn find(&mut self, kind: &str, name: &str, place: Place) -> Option<usize> {
+    /// The item that is called so, for one that names it; complains where there is none.
+    pub(crate) fn find(&mut self, i: usize, kind: &str, name: &str, place: Place) -> Option<usize> {
         let Some(section) = Section::of_kind(kind) else {
             let known = Section::all().map(|section| section.kind);
             let all: Vec<&str> = known.clone().collect();
@@ -427,8 +438,10 @@ impl<'a, 'r> Resolver<'a, 'r> {
         if let Some(&found) = self.index.get(&(section.kind, name)) {
             return Some(found);
         }
+        // Nobody means the item that says it.
+        let others = self.index.iter().filter(|(_, other)| **other != i).map(|(known, _)| known);
         let mut known: Vec<&str> =
-            self.index.keys().filter(|(kind, _)| *kind == section.kind).map(|&(_, name)| name).collect();
+            others.filter(|(kind, _)| *kind == section.kind).map(|&(_, name)| name).collect();
         known.sort_unstable();
         let hint = did_you_mean(name, known)
             .unwrap_or_else(|| format!("declare it in `{}`, or correct the name", section.key));
@@ -443,14 +456,6 @@ impl<'a, 'r> Resolver<'a, 'r> {
             format!("{}.{} refers to itself, directly or through others", spec.section.kind, spec.name);
         self.report.add(spec.place, message, Some("write one of them out".to_owned()));
         None
-    }
-}
-
-/// What a variable's text means, as if it stood in a manifest.
-fn scalar(text: &str) -> serde_json::Value {
-    match yaml::parse(text).as_deref() {
-        Ok([node]) => template::value(node),
-        _ => text.into(),
     }
 }
 

@@ -69,6 +69,9 @@ fn field_schema(field: &Field) -> Value {
         }
         Type::Account => json!({ "type": ["string", "integer"], "minLength": 1, "minimum": 0 }),
         Type::Wait => {
+            json!({ "type": ["string", "integer"], "pattern": "^0*[1-9][0-9]*(ms|s|m|h)?$", "minimum": 1 })
+        }
+        Type::Grace => {
             json!({ "type": ["string", "integer"], "pattern": "^[0-9]+(ms|s|m|h)?$", "minimum": 0 })
         }
         Type::Signal => {
@@ -79,7 +82,12 @@ fn field_schema(field: &Field) -> Value {
         Type::Run => json!({
             "oneOf": [
                 { "type": "string", "pattern": r"\S" },
-                { "type": "array", "minItems": 1, "items": { "type": ["string", "number", "boolean"] } },
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "prefixItems": [{ "type": ["string", "number", "boolean"], "pattern": r"\S" }],
+                    "items": { "type": ["string", "number", "boolean"] },
+                },
             ],
         }),
         Type::References => {

@@ -5,6 +5,7 @@ use setpoint_graph::Name;
 
 use super::diagnostic::{Diagnostics, Place, Span, did_you_mean, nearest};
 use super::table::{Field, READY, READY_ONE_OF, Section, TOP, Type};
+use super::values::{self, Wrong};
 use super::yaml::{Data, Node, Style};
 use crate::item::{Mode, StopSignal, Wait};
 use crate::process::{COMMAND_TAG, TAG};
@@ -30,7 +31,7 @@ impl<'a> Spec<'a> {
     }
 
     pub(crate) fn is_set(&self, field: &str) -> bool {
-        self.text(field) == Some("true")
+        self.node(field).and_then(Node::boolean) == Some(true)
     }
 
     /// A place within this item's file.
@@ -276,7 +277,11 @@ fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Diagnostic
             Some(text) if !text.is_empty() && words != "a boolean" => true,
             _ => expected("a name or a number", None),
         },
-        Type::Wait => match scalar.map(str::parse::<Wait>) {
+        Type::Wait | Type::Grace => match scalar.map(str::parse::<Wait>) {
+            Some(Ok(wait)) if field.kind == Type::Wait && wait.duration().is_zero() => {
+                let hint = "leave it out for the default";
+                wrong(value.span, format!("`{name}` must be longer than 0"), Some(hint))
+            }
             Some(Ok(_)) => true,
             Some(Err(error)) => wrong(value.span, error.to_string(), None),
             None => expected("a time", Some("such as 10s")),
@@ -296,10 +301,19 @@ fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Diagnostic
                 Some(node) => {
                     wrong(node.span, format!("an argument is text, and this is {}", node.words()), None)
                 }
-                None => true,
+                None => match nodes.first() {
+                    Some(program) if is_blank(program) => {
+                        wrong(program.span, format!("the program of `{name}` is empty"), None)
+                    }
+                    _ => true,
+                },
             },
-            _ if words == "text" && scalar.is_some_and(|text| !text.trim().is_empty()) => true,
-            _ => expected("a program with its arguments as a list, or a line for the shell", None),
+            _ if is_blank(value) => wrong(value.span, format!("`{name}` is empty"), None),
+            _ if words == "text" => true,
+            _ => {
+                let hint = matches!(words, "a boolean" | "a number").then_some("put it in quotes");
+                expected("a program with its arguments as a list, or a line for the shell", hint)
+            }
         },
         Type::References => match &value.data {
             Data::List(nodes) => match nodes.iter().find(|node| node.scalar().is_none()) {
@@ -314,12 +328,17 @@ fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Diagnostic
             Data::Map(pairs) => {
                 let mut good = true;
                 for (key, value) in pairs {
-                    let is_name =
-                        key.scalar().is_some_and(|key| !key.is_empty() && !key.contains(['=', '\0']));
-                    if !is_name {
-                        good = wrong(key.span, "a variable has a name without `=`".to_owned(), None);
-                    } else if key.scalar().is_some_and(|key| [TAG, COMMAND_TAG].contains(&key)) {
-                        good = wrong(key.span, "Setpoint sets this variable itself".to_owned(), None);
+                    let bad_name = match key.scalar() {
+                        None => Some(format!("the name of a variable is text, and this is {}", key.words())),
+                        Some("") => Some("the name of a variable is empty".to_owned()),
+                        Some(name) if name.contains(['=', '\0']) => {
+                            Some("the name of a variable has no `=` in it".to_owned())
+                        }
+                        Some(TAG | COMMAND_TAG) => Some("Setpoint sets this variable itself".to_owned()),
+                        Some(_) => None,
+                    };
+                    if let Some(message) = bad_name {
+                        good = wrong(key.span, message, None);
                     } else if !matches!(value.data, Data::Scalar { .. }) || value.is_null() {
                         let message = format!("a variable is text, and this is {}", value.words());
                         good = wrong(value.span, message, None);
@@ -330,7 +349,13 @@ fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Diagnostic
             _ => expected("a map of variables", None),
         },
         Type::Values => match &value.data {
-            Data::Map(_) => true,
+            Data::Map(_) => {
+                for Wrong { span, message, hint } in values::wrong(value) {
+                    wrong(span, message, Some(&hint));
+                }
+                // They are there, whatever they mean.
+                true
+            }
             _ => expected("a map of values", None),
         },
         Type::Port => match scalar {
@@ -343,6 +368,10 @@ fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Diagnostic
             _ => expected("a map", Some("such as {port: 8080}")),
         },
     }
+}
+
+fn is_blank(node: &Node<'_>) -> bool {
+    node.scalar().is_some_and(|text| text.trim().is_empty())
 }
 
 /// Checks what `ready` holds.

@@ -16,8 +16,10 @@ pub(crate) enum Type {
     Mode,
     /// A name or a number.
     Account,
-    /// A length of time.
+    /// A length of time that is more than none.
     Wait,
+    /// A length of time, or none.
+    Grace,
     /// The name of a signal.
     Signal,
     /// A line for the shell, or a program with its arguments.

@@ -9,7 +9,6 @@ use minijinja::value::Serde;
 use minijinja::{Environment, ErrorKind, UndefinedBehavior, Value};
 
 use super::diagnostic::did_you_mean;
-use super::yaml::{Data, Node, Style};
 
 /// The largest file a template may give.
 const LARGEST: usize = 16 * 1024 * 1024;
@@ -29,6 +28,8 @@ pub(crate) struct Templates {
 pub(crate) struct TemplateError {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
+    /// A value that it needs, and that is declared empty.
+    pub(crate) empty: Option<String>,
     /// The line within the template, from 1.
     pub(crate) line: Option<usize>,
 }
@@ -47,14 +48,15 @@ impl Templates {
     }
 
     /// Renders a template with a map of values.
-    pub(crate) fn render(&self, text: &str, values: &serde_json::Value) -> Result<String, TemplateError> {
+    pub(crate) fn render(&self, text: &str, all: &serde_json::Value) -> Result<String, TemplateError> {
         let failed = |error: &minijinja::Error| TemplateError {
             message: words(error),
             hint: None,
+            empty: None,
             line: error.line(),
         };
         let template = self.environment.template_from_str(text).map_err(|error| failed(&error))?;
-        let given = given(values);
+        let given = given(all);
         let values = given.as_ref();
         let until = Instant::now() + LONGEST;
         let mut out = Limited { bytes: Vec::with_capacity(text.len()), until };
@@ -63,6 +65,7 @@ impl Templates {
             Ok(()) => String::from_utf8(out.bytes).map_err(|_| TemplateError {
                 message: "the template gives no text".to_owned(),
                 hint: None,
+                empty: None,
                 line: None,
             }),
             Err(error) if error.kind() == ErrorKind::UndefinedError => {
@@ -73,29 +76,38 @@ impl Templates {
                 unknown.sort();
                 let known = values.as_object().into_iter().flat_map(|map| map.keys().map(String::as_str));
                 let mut error = failed(&error);
-                if let Some(first) = unknown.first() {
-                    error.message =
-                        format!("the template needs values that nobody gives: {}", unknown.join(", "));
+                // What nobody declares is mended first.
+                let is_declared = |name: &&String| all.get(name.as_str()).is_some();
+                if let Some(first) = unknown.iter().find(|name| !is_declared(name)) {
                     error.hint = did_you_mean(first, known)
                         .or_else(|| Some(format!("add `{first}` to the `values` of the file or of the set")));
+                } else {
+                    error.empty = unknown.first().cloned();
+                }
+                if !unknown.is_empty() {
+                    error.message =
+                        format!("the template needs values that nobody gives: {}", unknown.join(", "));
                 }
                 Err(error)
             }
             Err(error) if error.kind() == ErrorKind::OutOfFuel => Err(TemplateError {
                 message: "the template does too much".to_owned(),
                 hint: Some("does it loop over something very large?".to_owned()),
+                empty: None,
                 line: None,
             }),
             Err(error) if error.kind() == ErrorKind::WriteFailure && Instant::now() >= until => {
                 Err(TemplateError {
                     message: format!("the template takes longer than {} s", LONGEST.as_secs()),
                     hint: Some("does it loop over something very large?".to_owned()),
+                    empty: None,
                     line: None,
                 })
             }
             Err(error) if error.kind() == ErrorKind::WriteFailure => Err(TemplateError {
                 message: format!("the template gives more than {LARGEST} bytes"),
                 hint: None,
+                empty: None,
                 line: None,
             }),
             Err(error) => Err(failed(&error)),
@@ -140,40 +152,6 @@ impl io::Write for Limited {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// A YAML node as the value it means.
-pub(crate) fn value(node: &Node<'_>) -> serde_json::Value {
-    use serde_json::Value;
-    match &node.data {
-        Data::List(nodes) => Value::Array(nodes.iter().map(value).collect()),
-        Data::Map(pairs) => {
-            let pairs = pairs.iter().filter_map(|(key, of)| Some((key.scalar()?.to_owned(), value(of))));
-            Value::Object(pairs.collect())
-        }
-        Data::Scalar { text, style: Style::Plain } => match &**text {
-            "" | "~" | "null" => Value::Null,
-            "true" => Value::Bool(true),
-            "false" => Value::Bool(false),
-            text => number(text).unwrap_or_else(|| Value::String(text.to_owned())),
-        },
-        Data::Scalar { text, .. } => Value::String(text.clone().into_owned()),
-    }
-}
-
-/// A number that is written as numbers are: `0755` is none, as nobody means 755 by it.
-fn number(text: &str) -> Option<serde_json::Value> {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let plain = digits.starts_with(|c: char| c.is_ascii_digit())
-        && (digits.len() == 1 || !digits.starts_with('0') || digits.starts_with("0."))
-        && digits.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-'));
-    if !plain {
-        return None;
-    }
-    if let Ok(integer) = text.parse::<i64>() {
-        return Some(integer.into());
-    }
-    serde_json::Number::from_f64(text.parse().ok()?).map(Into::into)
 }
 
 #[cfg(test)]

@@ -54,14 +54,26 @@ impl Node<'_> {
             Data::List(_) => "a list",
             Data::Map(_) => "a map",
             Data::Scalar { .. } if self.is_null() => "nothing",
-            Data::Scalar { text, style: Style::Plain } if matches!(&**text, "true" | "false") => "a boolean",
+            Data::Scalar { .. } if self.boolean().is_some() => "a boolean",
             Data::Scalar { text, style: Style::Plain } if text.parse::<f64>().is_ok() => "a number",
             Data::Scalar { .. } => "text",
         }
     }
 
+    /// Whether it is nothing, as YAML 1.2 has it in its core schema.
     pub(crate) fn is_null(&self) -> bool {
-        matches!(&self.data, Data::Scalar { text, style: Style::Plain } if matches!(&**text, "" | "~" | "null"))
+        matches!(&self.data, Data::Scalar { text, style: Style::Plain }
+            if matches!(&**text, "" | "~" | "null" | "Null" | "NULL"))
+    }
+
+    /// The boolean that it is, as YAML 1.2 has them in its core schema.
+    pub(crate) fn boolean(&self) -> Option<bool> {
+        let Data::Scalar { text, style: Style::Plain } = &self.data else { return None };
+        match &**text {
+            "true" | "True" | "TRUE" => Some(true),
+            "false" | "False" | "FALSE" => Some(false),
+            _ => None,
+        }
     }
 
     /// The scalar's text, whatever it means.

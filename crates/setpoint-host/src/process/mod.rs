@@ -1,5 +1,6 @@
 //! Processes of the host: how they are found again, followed, ended, and run to their end.
 
+mod checks;
 mod children;
 mod find;
 mod follow;
@@ -9,6 +10,8 @@ mod ready;
 mod run;
 mod stop;
 
+pub use checks::CheckEvent;
+pub(crate) use checks::Checks;
 pub(crate) use children::Children;
 pub use find::Started;
 pub(crate) use find::{Alive, Tag};

@@ -190,9 +190,9 @@ fn a_command_that_takes_too_long_is_killed_with_all_it_started() {
     let mut world = World::new();
     let started = Instant::now();
     let log =
-        world.apply("commands: {c: {apply: '(sleep 30; touch late) & sleep 30', apply_timeout: 300ms}}\n");
+        world.apply("commands: {c: {apply: '(sleep 900; touch late) & sleep 900', apply_timeout: 300ms}}\n");
     assert!(log[0].contains("took longer than 0.3s and was killed"), "{log:?}");
-    assert!(started.elapsed() < Duration::from_secs(10));
+    assert!(started.elapsed() < Duration::from_mins(5));
     assert_eq!(world.tree(), [""; 0]);
 }
 
@@ -222,7 +222,7 @@ fn what_a_command_that_takes_too_long_has_started_in_another_session_is_killed_t
     let log = world.apply(&format!("{yaml}  slow: {{{slow}}}\n"));
     assert!(log.iter().any(|line| line.contains("took longer than")), "{log:?}");
     let child = pid(world.path("child"));
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let end = std::time::Instant::now() + std::time::Duration::from_mins(5);
     while runs(child) {
         assert!(std::time::Instant::now() < end, "process {child} still runs");
         std::thread::sleep(std::time::Duration::from_millis(2));
@@ -238,11 +238,11 @@ fn what_a_command_that_takes_too_long_has_started_in_another_session_is_killed_t
 #[test]
 fn a_cancelled_command_is_killed_at_once() {
     let world = World::new();
-    let manifest = world.load("commands: {c: {apply: 'touch began; sleep 30'}}\n");
+    let manifest = world.load("commands: {c: {apply: 'touch began; sleep 900'}}\n");
     let cancel = CancellationToken::new();
     let (thread, began) = (cancel.clone(), world.path("began"));
     let canceller = std::thread::spawn(move || {
-        let until = Instant::now() + Duration::from_secs(10);
+        let until = Instant::now() + Duration::from_mins(5);
         while !began.exists() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -254,7 +254,7 @@ fn a_cancelled_command_is_killed_at_once() {
     let status = world.block_on(run).unwrap();
     canceller.join().unwrap();
     assert!(status.log()[0].to_string().contains("cancelled"), "{}", status.log()[0]);
-    assert!(started.elapsed() < Duration::from_secs(10));
+    assert!(started.elapsed() < Duration::from_mins(5));
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(crate) fn is_alive(pid: Pid) -> bool {
 
 /// Waits for something that happens soon.
 pub(crate) fn soon(what: &str, mut happened: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_mins(1);
+    let until = Instant::now() + Duration::from_mins(5);
     while !happened() {
         assert!(Instant::now() < until, "{what}");
         std::thread::sleep(Duration::from_millis(5));

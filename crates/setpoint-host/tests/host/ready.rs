@@ -10,6 +10,9 @@ use setpoint_host::{Process, Readiness};
 use crate::processes::{is_alive, pids, soon};
 use crate::world::{ALL, World, runtime};
 
+/// What tells the process of a test where to listen.
+const LISTEN: &str = "SETPOINT_TEST_LISTEN";
+
 /// A process that does something once the file `go` is there, and a file that comes after it.
 fn declared(then: &str, ready: &str) -> String {
     format!(
@@ -18,6 +21,7 @@ processes:
   p:
     command: 'echo $$ >> pids; until test -e go; do sleep 0.01; done; {then}; exec sleep 60'
     log: p.log
+    adopt: true
     ready: {ready}
 "
     )
@@ -126,17 +130,55 @@ fn a_process_is_not_ready_because_somebody_else_has_its_port() {
 }
 
 #[test]
+fn a_process_that_takes_the_port_of_another_begins_when_that_has_ended() {
+    // The process is this test once more.
+    if let Ok(port) = std::env::var(LISTEN) {
+        let listener = TcpListener::bind(format!("127.0.0.1:{port}")).unwrap();
+        let until = Instant::now() + Duration::from_mins(5);
+        while Instant::now() < until && listener.accept().is_ok() {}
+        return;
+    }
+    let ports: Vec<u16> = (0..2)
+        .map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap())
+        .collect::<Vec<_>>()
+        .iter()
+        .map(|listener| listener.local_addr().unwrap().port())
+        .collect();
+    let this = std::env::current_exe().unwrap();
+    let this = this.display();
+    let test = "ready::a_process_that_takes_the_port_of_another_begins_when_that_has_ended";
+    let listening = |name: &str, port: u16| {
+        format!(
+            "{name}: {{command: ['{this}', --exact, '{test}'], env: {{{LISTEN}: '{port}'}}, ready: {{port: {port}}}}}"
+        )
+    };
+    let with = |all: &[String]| format!("processes: {{{}}}\n", all.join(", "));
+    let mut world = World::new();
+    let log = world.apply(&with(&[listening("a", ports[0]), listening("b", ports[1])]));
+    assert!(log.iter().all(|line| !line.contains("failed")), "{log:?}");
+    // They exchange their ports, and one gets another name.
+    for all in [
+        [listening("a", ports[1]), listening("b", ports[0])],
+        [listening("a", ports[1]), listening("c", ports[0])],
+    ] {
+        let log = world.apply(&with(&all));
+        assert!(log.iter().all(|line| !line.contains("failed")), "{log:?}");
+    }
+    world.destroy();
+}
+
+#[test]
 fn a_process_that_ends_before_it_is_ready_is_not_waited_for() {
     let mut world = World::new();
     let started = Instant::now();
     let log = world.apply(
-        "processes: {p: {command: 'sleep 0.2; echo no such table; exit 3', ready: {command: sleep 60, timeout: 1h}}}\n",
+        "processes: {p: {command: 'sleep 0.2; echo no such table; exit 3', ready: {command: sleep 900, timeout: 1h}}}\n",
     );
     assert_eq!(
         log,
         ["create process/p, failed: it ended before it was ready, exit status: 3: no such table"]
     );
-    assert!(started.elapsed() < Duration::from_mins(1));
+    assert!(started.elapsed() < Duration::from_mins(5));
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn good_manifests_are_good_for_the_schema() {
         json!({ "symlinks": { "a": { "target": "b", "path": "c" } } }),
         json!({ "processes": { "a": { "command": ["x", 1], "env": { "N": 1, "B": true }, "cwd": ".", "log": "l",
             "stop_signal": "SIGINT", "stop_timeout": "5s" } } }),
+        json!({ "processes": { "a": { "command": "x", "stop_timeout": 0 }, "b": { "command": ["x", ""], "stop_timeout": "0s" } } }),
         json!({ "processes": {
             "a": { "command": "x", "ready": { "port": 8080, "timeout": "5s" } },
             "b": { "command": "x", "ready": { "port": "db:5432" } },
@@ -56,6 +57,10 @@ fn bad_manifests_are_bad_for_the_schema() {
         json!({ "symlinks": { "a": { "path": "x" } } }),
         json!({ "processes": { "a": { "command": [] } } }),
         json!({ "processes": { "a": { "command": " " } } }),
+        json!({ "processes": { "a": { "command": [""] } } }),
+        json!({ "commands": { "a": { "apply": "x", "apply_timeout": 0 } } }),
+        json!({ "commands": { "a": { "apply": "x", "apply_timeout": "00s" } } }),
+        json!({ "processes": { "a": { "command": "x", "env": { "": "x" } } } }),
         json!({ "processes": { "a": { "command": "x", "stop_signal": "STOP" } } }),
         json!({ "processes": { "a": { "command": "x", "stop_timeout": "soon" } } }),
         json!({ "processes": { "a": { "command": "x", "env": { "A=B": "x" } } } }),

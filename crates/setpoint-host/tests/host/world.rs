@@ -63,6 +63,7 @@ impl World {
     /// Reconciles to a manifest and returns the log, with errors.
     pub(crate) fn apply(&mut self, yaml: &str) -> Vec<String> {
         let manifest = self.load(yaml);
+        self.recognise(Some(&manifest));
         let run = self.engine.reconcile(&mut self.current, Some(manifest.graph()), &ALL);
         let status = self.runtime.block_on(run).unwrap();
         status.log().iter().map(ToString::to_string).collect()
@@ -70,9 +71,34 @@ impl World {
 
     /// Deletes all and returns the log.
     pub(crate) fn destroy(&mut self) -> Vec<String> {
+        self.recognise(None);
         let run = self.engine.reconcile(&mut self.current, None, &ALL);
         let status = self.runtime.block_on(run).unwrap();
         status.log().iter().map(ToString::to_string).collect()
+    }
+
+    /// As before anything is planned.
+    pub(crate) fn recognise(&mut self, intended: Option<&Manifest>) {
+        if let Some(current) = &mut self.current {
+            self.host.recognise_set_aside(current, intended.map(Manifest::graph));
+        }
+    }
+
+    /// Goes on as another process would, from what is known.
+    pub(crate) fn begin_again(&mut self, current: Option<CurrentGraph>) {
+        self.host = Self::host(self.directory.path());
+        self.engine = Engine::new(registry(&self.host)).verifying().retrying_now();
+        self.current = current;
+        if let Some(current) = &self.current {
+            self.host.recall(current);
+        }
+    }
+
+    /// As before what is known is saved.
+    pub(crate) fn settle(&mut self) {
+        if let Some(current) = &mut self.current {
+            self.host.settle(current);
+        }
     }
 
     pub(crate) fn refresh(&mut self) -> Refreshed {

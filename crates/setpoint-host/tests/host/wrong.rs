@@ -85,6 +85,47 @@ fn a_value_of_the_wrong_type_is_named_for_what_it_is() {
 }
 
 #[test]
+fn what_is_empty_is_said_to_be_empty() {
+    let command = |command: &str| format!("processes:\n  a: {{command: {command}}}\n");
+    is(&command("''"), 2, 16, "`command` is empty", "");
+    is(&command("' '"), 2, 16, "`command` is empty", "");
+    is(&command("['']"), 2, 17, "the program of `command` is empty", "");
+    is(&command("[' ', x]"), 2, 17, "the program of `command` is empty", "");
+    is(&command("true"), 2, 16, "and this is a boolean", "put it in quotes");
+    is(&command("7"), 2, 16, "and this is a number", "put it in quotes");
+    let env = |key: &str| format!("processes:\n  a: {{command: x, env: {{{key}: y}}}}\n");
+    is(&env("''"), 2, 25, "the name of a variable is empty", "");
+    is(&env("a=b"), 2, 25, "the name of a variable has no `=` in it", "");
+    is(&env("[a]"), 2, 25, "the name of a variable is text, and this is a list", "");
+}
+
+#[test]
+fn a_time_is_longer_than_nothing_and_no_longer_than_a_week() {
+    let time = |field: &str, time: &str| format!("commands:\n  a: {{apply: x, {field}: {time}}}\n");
+    for long in ["169h", "99999999999999999999h", "99999999999999999999"] {
+        is(&time("apply_timeout", long), 2, 32, "a time is at most a week (168h)", "");
+    }
+    for field in ["apply_timeout", "undo_timeout", "check_timeout"] {
+        for none in ["0", "0s", "000ms"] {
+            let found = one(&time(field, none));
+            assert_eq!(found.2, format!("`{field}` must be longer than 0"), "{found:?}");
+            assert!(found.3.contains("leave it out"), "{found:?}");
+        }
+    }
+    is(
+        "processes:\n  a: {command: x, ready: {port: 80, timeout: 0}}\n",
+        2,
+        46,
+        "`timeout` must be longer than 0",
+        "leave it out",
+    );
+    // A process that has no time to end is killed at once.
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("set.yaml"), "processes: {a: {command: x, stop_timeout: 0}}\n").unwrap();
+    assert!(load(directory.path()).is_ok());
+}
+
+#[test]
 fn what_shows_that_a_process_is_ready_is_one_thing() {
     let ready = |ready: &str| format!("processes:\n  a: {{command: x, ready: {ready}}}\n");
     is(&ready("{}"), 2, 26, "`ready` has none of `port`, `file`, `command`, `log`", "such as");
@@ -120,6 +161,40 @@ fn a_file_has_one_origin() {
     is("files:\n  a: {content: x, source: y}\n", 2, 27, "both `content` and `source`", "keep one");
     is("files:\n  a: {content: x, values: {b: 1}}\n", 2, 27, "no template to use them", "");
     is("files:\n  a: {source: nowhere}\n", 2, 15, "can't read", "from the manifest's directory");
+    for field in ["source", "template_source"] {
+        let found = one(&format!("files:\n  a: {{{field}: .}}\n"));
+        assert!(found.2.contains("it is no regular file"), "{found:?}");
+        assert!(found.3.contains("name a file"), "{found:?}");
+    }
+}
+
+#[test]
+fn a_template_is_not_read_from_a_pipe() {
+    let directory = tempfile::tempdir().unwrap();
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, directory.path().join("pipe"), mode).unwrap();
+    fs::write(directory.path().join("set.yaml"), "files: {f: {template_source: pipe}}\n").unwrap();
+    let (done, loaded) = std::sync::mpsc::channel();
+    let path = directory.path().to_path_buf();
+    std::thread::spawn(move || done.send(load(&path).map(drop)));
+    let errors = loaded.recv_timeout(std::time::Duration::from_secs(10)).expect("nobody waits for it");
+    assert!(errors.as_ref().unwrap_err()[0].message.contains("it is no regular file"), "{errors:?}");
+}
+
+#[test]
+fn text_that_is_not_utf_8_is_shown_where_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("set.yaml"), b"# one\nfiles: # \xc3\xa4 \xe4\n  a: {}\n").unwrap();
+    let errors = load(directory.path()).unwrap_err();
+    let [error] = errors.as_slice() else { panic!("{errors:#?}") };
+    assert_eq!((error.line, error.column, error.length), (2, 12, 1), "{error:?}");
+    assert_eq!(error.text, "files: # ä \u{fffd}");
+    assert_eq!(error.message, "the manifest is no UTF-8 text");
+    assert!(error.hint.as_deref().is_some_and(|hint| hint.contains("save it as UTF-8")), "{error:?}");
+    fs::write(directory.path().join("set.yaml"), "files: {a: {template_source: t}}\n").unwrap();
+    fs::write(directory.path().join("t"), b"x\n\xff").unwrap();
+    let errors = load(directory.path()).unwrap_err();
+    assert!(errors[0].message.ends_with("t:2: this is no UTF-8 text"), "{errors:?}");
 }
 
 #[test]
@@ -164,6 +239,49 @@ fn a_reference_to_nothing_is_found_wherever_it_is() {
         "no log file",
         "say `log`",
     );
+}
+
+#[test]
+fn only_what_may_be_meant_is_suggested() {
+    let target = |target: &str| format!("files:\n  ab: {{content: x}}\n  a: {{template: '{target}'}}\n");
+    is(&target("${file.b.path}"), 3, 18, "no file `b`", "declare it in `files`");
+    is(&target("${file.xy.path}"), 3, 18, "no file `xy`", "declare it in `files`");
+    let itself = "files:\n  config: {template: '${file.confg.path}'}\n";
+    is(itself, 2, 23, "no file `confg`", "declare it in `files`");
+    let four = "files:\n  motd: {content: x}\n  b: {content: y, after: [file.mops]}\n";
+    is(four, 3, 27, "no file `mops`", "declare it in `files`");
+    let value = "values: {app: {name: x}}\nfiles:\n  f: {template: '${values.app.nme}'}\n";
+    is(value, 3, 18, "there is no value `app.nme`", "did you mean `app.name`?");
+}
+
+#[test]
+fn a_copy_of_a_manifest_is_one_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |file: &str, text: &str| fs::write(directory.path().join(file), text).unwrap();
+    let web = "name: a\nroot: .\nvalues: {v: 1}\nfiles:\n  a: {content: x}\n  b: {content: x}\n";
+    write("web.yaml", web);
+    write("good.yaml", web);
+    let only = || {
+        let mut errors = load(directory.path()).unwrap_err();
+        assert_eq!(errors.len(), 1, "{errors:#?}");
+        let error = errors.remove(0);
+        let file = error.file.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(error.message.contains("is one a copy of the other?"), "{error:?}");
+        assert!(error.hint.as_deref().is_some_and(|hint| hint.contains("`--file`")), "{error:?}");
+        (file, error.message)
+    };
+    let (file, message) = only();
+    assert_eq!(file, "web.yaml");
+    assert!(
+        message.starts_with("all 2 items of this manifest are declared in ") && message.contains("good.yaml")
+    );
+    // Something was added to one of them since.
+    write("web.yaml", &format!("{web}  c: {{content: x}}\n"));
+    assert_eq!(only().0, "good.yaml");
+    // One name that two manifests have is no copy.
+    write("good.yaml", "files:\n  a: {content: x}\n  other: {content: x}\n");
+    let errors = load(directory.path()).unwrap_err();
+    assert!(errors[0].message.contains("there are two files `a`"), "{errors:?}");
 }
 
 #[test]
@@ -238,7 +356,7 @@ fn all_errors_of_all_files_are_found_at_once_in_order() {
         ("b.yaml", 3),
         ("b.yaml", 3),
         ("c.yaml", 2),
-        ("d.yaml", 0),
+        ("d.yaml", 1),
     ];
     let expected: Vec<(String, usize)> =
         expected.iter().map(|(file, line)| ((*file).to_owned(), *line)).collect();

@@ -55,6 +55,17 @@ impl Request {
         self.lines.iter().map(|line| line.len() + 1).sum()
     }
 
+    /// How many bytes are sent, with the payload.
+    #[cfg(test)]
+    pub(crate) fn bytes_len(&self) -> usize {
+        self.bytes("").len()
+    }
+
+    /// Returns whether it has a payload: no further command can follow it.
+    pub(crate) fn has_payload(&self) -> bool {
+        self.payload.is_some()
+    }
+
     /// Returns whether there is no command.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()

@@ -41,7 +41,7 @@ pub struct Socket {
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// Nobody listens.
-    #[error("can't connect to HAProxy's socket {}: {source}", path.display())]
+    #[error("{}: {source}", unreachable(path, source))]
     Unreachable {
         /// The socket.
         path: PathBuf,
@@ -78,6 +78,17 @@ pub enum SocketError {
         /// How many bytes there may be.
         limit: usize,
     },
+}
+
+/// Says what it means that nobody can be reached at a socket.
+fn unreachable(path: &Path, source: &io::Error) -> String {
+    let path = path.display();
+    match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            format!("HAProxy does not run, or does not listen on its socket {path}")
+        }
+        _ => format!("can't connect to HAProxy's socket {path}"),
+    }
 }
 
 impl Socket {
@@ -171,7 +182,8 @@ mod tests {
     async fn a_socket_that_nobody_listens_on_is_unreachable() {
         let error = Socket::new("/nonexistent/s").ask(&Request::new("show info")).await.unwrap_err();
         assert!(matches!(error, SocketError::Unreachable { .. }), "{error}");
-        assert!(error.to_string().contains("/nonexistent/s"));
+        let error = error.to_string();
+        assert!(error.contains("HAProxy does not run") && error.contains("/nonexistent/s"), "{error}");
     }
 
     #[tokio::test]

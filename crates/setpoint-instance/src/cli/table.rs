@@ -1,12 +1,41 @@
 //! Answers that are tables: a heading that names the columns, and a line for each row.
 //!
-//! Columns are found by their names, because versions of HAProxy add some in the middle.
+//! Columns are found by their names, because versions of HAProxy add some in the middle. Rows are divided when they are looked
+//! at: there may be a hundred thousand of them.
 
-/// A table.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Table {
-    columns: Vec<String>,
-    rows: Vec<Vec<String>>,
+use std::borrow::Cow;
+
+/// A table in an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table<'a> {
+    columns: Vec<Cow<'a, str>>,
+    rows: Vec<&'a str>,
+    separator: Separator,
+}
+
+/// What stands between values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Separator {
+    Blanks,
+    /// A value in quotes may hold commas, and quotes that are written twice.
+    Commas,
+}
+
+impl Separator {
+    fn split(self, line: &str) -> Vec<Cow<'_, str>> {
+        match self {
+            Self::Blanks => line.split_ascii_whitespace().map(Cow::Borrowed).collect(),
+            // Each line ends with a comma.
+            Self::Commas => {
+                let line = line.strip_suffix(',').unwrap_or(line);
+                if line.contains('"') {
+                    split_quoted(line).into_iter().map(Cow::Owned).collect()
+                } else {
+                    line.split(',').map(Cow::Borrowed).collect()
+                }
+            }
+        }
+    }
 }
 
 /// Why an answer is no table.
@@ -30,57 +59,58 @@ pub enum TableError {
     NoColumn(&'static str),
 }
 
-impl Table {
+impl<'a> Table<'a> {
     /// Reads values that are separated by blanks, as in `show servers state`.
-    pub fn read_words(answer: &str) -> Result<Self, TableError> {
-        Self::read(answer, |line| line.split_ascii_whitespace().map(str::to_owned).collect())
+    pub fn read_words(answer: &'a str) -> Result<Self, TableError> {
+        Self::read(answer, Separator::Blanks)
     }
 
-    /// Reads values that are separated by commas, as in `show stat`. A value in quotes may hold commas, and quotes that are
-    /// written twice.
-    pub fn read_csv(answer: &str) -> Result<Self, TableError> {
-        // Each line ends with a comma.
-        Self::read(answer, |line| split_csv(line.strip_suffix(',').unwrap_or(line)))
+    /// Reads values that are separated by commas, as in `show stat`.
+    pub fn read_csv(answer: &'a str) -> Result<Self, TableError> {
+        Self::read(answer, Separator::Commas)
     }
 
-    fn read(answer: &str, split: impl Fn(&str) -> Vec<String>) -> Result<Self, TableError> {
+    fn read(answer: &'a str, separator: Separator) -> Result<Self, TableError> {
         let mut lines = answer.lines();
         let heading = lines.find_map(|line| line.strip_prefix("# "));
         let heading = heading.ok_or_else(|| TableError::NoHeading(answer.chars().take(200).collect()))?;
-        let columns = split(heading);
+        let columns = separator.split(heading);
         let mut rows = Vec::new();
         for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            let row = split(line);
-            if row.len() != columns.len() {
-                let (columns, values) = (columns.len(), row.len());
+            let values = separator.split(line).len();
+            if values != columns.len() {
+                let columns = columns.len();
                 return Err(TableError::Ragged { columns, values, row: line.chars().take(200).collect() });
             }
-            rows.push(row);
+            rows.push(line);
         }
-        Ok(Self { columns, rows })
+        Ok(Self { columns, rows, separator })
     }
 
     /// All values, row by row, each with the name of its column.
-    pub fn rows(&self) -> impl Iterator<Item = Vec<(&str, &str)>> {
-        let columns = self.columns.iter().map(String::as_str);
-        self.rows.iter().map(move |row| columns.clone().zip(row.iter().map(String::as_str)).collect())
+    pub fn rows(&self) -> impl Iterator<Item = Vec<(&str, Cow<'a, str>)>> {
+        let columns = self.columns.iter().map(AsRef::as_ref);
+        self.rows.iter().map(move |row| columns.clone().zip(self.separator.split(row)).collect())
     }
 
     /// The values of some columns, row by row.
     pub fn select<const N: usize>(
         &self,
         columns: [&'static str; N],
-    ) -> Result<impl Iterator<Item = [&str; N]>, TableError> {
+    ) -> Result<impl Iterator<Item = [Cow<'a, str>; N]>, TableError> {
         let mut places = [0; N];
         for (place, name) in places.iter_mut().zip(columns) {
             let found = self.columns.iter().position(|column| column == name);
             *place = found.ok_or(TableError::NoColumn(name))?;
         }
-        Ok(self.rows.iter().map(move |row| places.map(|place| row.get(place).map_or("", String::as_str))))
+        Ok(self.rows.iter().map(move |row| {
+            let values = self.separator.split(row);
+            places.map(|place| values.get(place).cloned().unwrap_or_default())
+        }))
     }
 }
 
-fn split_csv(line: &str) -> Vec<String> {
+fn split_quoted(line: &str) -> Vec<String> {
     let (mut values, mut value, mut quoted) = (Vec::new(), String::new(), false);
     let mut letters = line.chars().peekable();
     while let Some(letter) = letters.next() {

@@ -1,15 +1,16 @@
 //! Commits: checked, written, applied.
 
+use setpoint_files::{Draft, WriteError};
 use setpoint_haproxy::compare::{CompareError, Diff, Operation, Subject};
 use setpoint_haproxy::model::ObjectKind;
 
 use super::transactions::new_id;
 use super::{Event, Instance, Signature, TransactionStatus, Writer, record};
 use crate::check::{Check, CheckError};
-use crate::configuration::{Configuration, ReadError};
-use crate::file::{Draft, WriteError};
+use crate::configuration::{self, Configuration, ReadError};
 use crate::journal::{Change, JournalError};
 use crate::runtime::apply;
+use crate::text;
 
 /// When a commit that needs a reload gets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct Committed {
     pub version: u64,
     /// How it takes effect.
     pub applied: Applied,
+    /// Why a reload is needed, if one is.
+    pub reason: Option<String>,
 }
 
 /// Why a commit is refused.
@@ -197,14 +200,26 @@ impl Instance {
         if given.is_none() {
             new.reset_version();
         }
-        self.single(&mut writer, new, current, choice).await
+        self.single(&mut writer, new, current, choice).await.map_err(|error| self.about(text, error))
+    }
+
+    /// Makes a refusal speak of the lines of a text as it was sent.
+    fn about(&self, sent: &[u8], error: CommitError) -> CommitError {
+        match (error, self.inner.settings.files.as_slice()) {
+            (CommitError::Refused { id, messages }, [file]) => {
+                let messages = text::renumbered(&messages, &file.to_string_lossy(), sent);
+                CommitError::Refused { id, messages }
+            }
+            // The lines of several files are not those of the text.
+            (error, _) => error,
+        }
     }
 
     /// Asks HAProxy whether it would accept a text, and writes nothing.
     pub async fn validate(&self, text: &[u8]) -> Result<(), CommitError> {
         let new = self.state().current.with_text(text);
         let current = self.state().current.fork();
-        self.check(&new, &current, &new_id()).await.map(|_| ())
+        self.check(&new, &current, &new_id()).await.map(|_| ()).map_err(|error| self.about(text, error))
     }
 
     /// Checks, writes and applies.
@@ -230,8 +245,15 @@ impl Instance {
             drafts = self.check(&new, &current, id).await?;
             writer.unchecked = false;
         }
+        self.keep_good(writer);
         self.place(&new, &current, drafts)?;
+        self.keep(&current);
+        if new.is_reset() {
+            // Another version of the same number would be taken for the one that they were made for.
+            self.state().transactions.outdate_all();
+        }
         let version = new.version();
+        let runs_current = configuration::same(&writer.applied, &current.whole());
         self.take(writer, new);
         let (applied, reason) = match choice {
             ReloadChoice::Skip => (Applied::Skipped, None),
@@ -239,7 +261,7 @@ impl Instance {
                 Ok(_) => (Applied::Reloaded, None),
                 Err(why) => return Err(CommitError::Reload(why)),
             },
-            ReloadChoice::Delayed => self.apply(writer, &diff).await,
+            ReloadChoice::Delayed => self.apply(writer, &diff, runs_current).await,
         };
         let word = match &applied {
             Applied::Runtime => "runtime",
@@ -247,15 +269,17 @@ impl Instance {
             Applied::Reloaded => "reloaded",
             Applied::Skipped => "skipped",
         };
-        self.say(Event::Committed { version, applied: word, reason });
-        Ok(Committed { version, applied })
+        self.say(Event::Committed { version, applied: word, reason: reason.clone() });
+        Ok(Committed { version, applied, reason })
     }
 
-    /// Tells a running HAProxy what was committed, or orders a reload, and says why.
+    /// Tells a running HAProxy what was committed, or orders a reload, and says why. What HAProxy runs then is what was
+    /// committed, if it ran what was there before.
     async fn apply(
         &self,
         writer: &mut Writer,
         diff: &Result<Diff, CompareError>,
+        runs_current: bool,
     ) -> (Applied, Option<String>) {
         let order = |why: String| (Applied::Ordered(self.order_reload()), Some(why));
         let diff = match diff {
@@ -270,12 +294,19 @@ impl Instance {
             return order(why);
         }
         if !diff.is_empty() {
-            match apply::apply(&self.worker(), diff.operations(), self.inner.cx).await {
-                Ok(leftovers) => writer.leftovers.extend(leftovers),
+            match apply::apply(&self.worker(), diff.operations(), self.inner.cx, self.inner.settings.drain)
+                .await
+            {
+                Ok(leftovers) => self.state().leftovers.extend(leftovers),
                 Err(refused) => return order(refused.to_string()),
             }
             writer.unchecked = self.inner.settings.checks;
-            match writer.applied.apply_all(diff, self.inner.cx) {
+            let applied = if runs_current {
+                Ok(self.state().current.whole())
+            } else {
+                writer.applied.apply_all(diff, self.inner.cx)
+            };
+            match applied {
                 Ok(applied) => writer.applied = applied,
                 Err(error) => return order(error.to_string()),
             }
@@ -331,7 +362,7 @@ impl Instance {
     ) -> Result<(), CommitError> {
         let changed = new.changed_since(current);
         if let ([(path, _)], Some(draft)) = (changed.as_slice(), drafts.pop())
-            && crate::file::target(path).is_ok_and(|target| draft.place_is(&target))
+            && setpoint_files::target(path).is_ok_and(|target| draft.place_is(&target))
         {
             return Ok(draft.place()?);
         }

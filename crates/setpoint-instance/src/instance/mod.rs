@@ -9,7 +9,9 @@
 //! The file is the truth: what is in memory is what was read from it. A commit names the version it was made for, and is
 //! refused if there is another one by now.
 
+mod backups;
 mod commit;
+mod good;
 mod lock;
 mod operator;
 mod record;
@@ -40,7 +42,7 @@ use reloads::Reloads;
 pub use reloads::{Reload, ReloadStatus};
 pub use settings::Settings;
 use transactions::Transactions;
-pub use transactions::{Transaction, TransactionStatus};
+pub use transactions::{Transaction, TransactionStatus, new_id};
 
 /// Events that nobody has read yet; who is slower misses the oldest.
 const EVENTS: usize = 256;
@@ -74,6 +76,8 @@ struct State {
     signatures: Vec<Option<Signature>>,
     transactions: Transactions,
     reloads: Reloads,
+    /// Servers that are gone from the configuration, and not from HAProxy.
+    leftovers: Vec<Leftover>,
 }
 
 /// What only the one that writes needs to know.
@@ -81,14 +85,14 @@ struct State {
 struct Writer {
     /// The last text that HAProxy accepted.
     good: Configuration,
+    /// Whether that text is kept on disk, because the files hold another one.
+    good_is_kept: bool,
     /// What the running HAProxy was told, by a reload or at runtime.
     applied: Document,
     /// Whether the file holds something that HAProxy has not been asked about.
     unchecked: bool,
     /// Whether what HAProxy has loaded is still to be written down.
     unnoted: bool,
-    /// Servers that are gone from the configuration, and not from HAProxy.
-    leftovers: Vec<Leftover>,
     record: Record,
 }
 
@@ -235,16 +239,22 @@ impl Instance {
             current.raise_version(record.version + 1);
         }
         (record.version, record.text, record.files) = (current.version(), text, signatures.clone());
+        let kept = good::kept(&folder, &settings.files, cx);
         let writer = Writer {
-            good: current.fork(),
+            good_is_kept: kept.is_some(),
+            unchecked: kept.is_some() && settings.checks,
+            good: kept.unwrap_or_else(|| current.fork()),
             applied: current.whole(),
-            unchecked: false,
             unnoted: false,
-            leftovers: Vec::new(),
             record,
         };
-        let state =
-            State { current, signatures, transactions: Transactions::default(), reloads: Reloads::default() };
+        let state = State {
+            current,
+            signatures,
+            transactions: Transactions::default(),
+            reloads: Reloads::read(&folder),
+            leftovers: Vec::new(),
+        };
         let inner = Inner {
             master: Socket::new(&settings.master_socket),
             cx,
@@ -272,7 +282,7 @@ impl Instance {
     /// The files that are mounts of their own, and so are written in place.
     pub fn in_place(&self) -> Vec<PathBuf> {
         let files = self.inner.settings.files.iter();
-        files.filter(|file| crate::file::is_mount(file).unwrap_or(false)).cloned().collect()
+        files.filter(|file| setpoint_files::is_mount(file).unwrap_or(false)).cloned().collect()
     }
 
     /// The socket of the master.
@@ -364,6 +374,16 @@ impl Instance {
         self.state().transactions.list()
     }
 
+    /// How many transactions are in progress.
+    pub fn open_transactions(&self) -> usize {
+        self.state().transactions.open()
+    }
+
+    /// How many servers are gone from the configuration, and not from HAProxy.
+    pub fn leftovers(&self) -> usize {
+        self.state().leftovers.len()
+    }
+
     /// One transaction.
     pub fn transaction(&self, id: &str) -> Option<Transaction> {
         self.state().transactions.get(id)
@@ -395,7 +415,7 @@ impl Instance {
         self.state().reloads.list()
     }
 
-    /// One reload.
+    /// One reload; none if there never was one of this name.
     pub fn reload_by_id(&self, id: &str) -> Option<Reload> {
         self.state().reloads.find(id)
     }

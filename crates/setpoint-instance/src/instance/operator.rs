@@ -5,16 +5,23 @@ use std::collections::BTreeMap;
 use setpoint_haproxy::edit::{ChildKey, Editor, SectionKey};
 use setpoint_haproxy::model::{Object, ObjectKind, Value};
 use setpoint_haproxy::text::{Document, SectionKind};
+use tokio::time::Instant;
 
 use super::{Event, Instance, record};
 use crate::cli::Request;
 use crate::reload;
-use crate::runtime::{AdminState, ServerState, Told, apply};
+use crate::runtime::{AdminState, Leftover, ServerState, Told, apply};
+
+/// The sections that have servers which HAProxy shows.
+const WITH_SERVERS: [SectionKind; 2] = [SectionKind::Backend, SectionKind::Listen];
 
 /// The server of a text, if it has it.
 fn server(editor: &mut Editor<'_>, state: &ServerState) -> Option<Object> {
-    let section = SectionKey::named(SectionKind::Backend, state.backend.as_str());
-    editor.get(&section, ObjectKind::Server, &ChildKey::Name(state.name.as_str().into())).ok()
+    let name = ChildKey::Name(state.name.as_str().into());
+    WITH_SERVERS.into_iter().find_map(|kind| {
+        let section = SectionKey::named(kind, state.backend.as_str());
+        editor.get(&section, ObjectKind::Server, &name).ok()
+    })
 }
 
 fn is_in_maintenance(server: &Object) -> bool {
@@ -95,20 +102,42 @@ impl Instance {
             writer.record.set_worker(serving.pid);
             self.note(&mut writer);
         }
+        // Nobody changes anything until it is compared.
+        let Ok(Some(states)) = self.worker().servers(None).await else { return };
+        let Differences { found, missing, mut surplus } = self.compare_servers(&states);
         drop(writer);
-        for difference in self.differences().await {
+        for difference in found {
             self.say(Event::Drift { difference });
         }
+        if missing {
+            self.order_reload();
+        }
+        // They were to be removed when this program ended.
+        let mut state = self.state();
+        let is_known = |one: &Leftover| {
+            state.leftovers.iter().any(|held| held.backend == one.backend && held.server == one.server)
+        };
+        surplus.retain(|one| !is_known(one));
+        state.leftovers.extend(surplus);
     }
 
     /// In what the servers of the running HAProxy differ from the configuration.
     pub async fn differences(&self) -> Vec<String> {
-        let Ok(Some(states)) = self.worker().servers(None).await else { return Vec::new() };
+        match self.worker().servers(None).await {
+            Ok(Some(states)) => self.compare_servers(&states).found,
+            _ => Vec::new(),
+        }
+    }
+
+    fn compare_servers(&self, states: &[ServerState]) -> Differences {
         let mut running: BTreeMap<(String, String), &ServerState> =
             states.iter().map(|state| ((state.backend.clone(), state.name.clone()), state)).collect();
         let mut editor = Editor::new(self.state().current.whole(), self.inner.cx);
-        let mut found = Vec::new();
-        for section in editor.sections(SectionKind::Backend) {
+        let mut differences = Differences::default();
+        let found = &mut differences.found;
+        let sections: Vec<SectionKey> =
+            WITH_SERVERS.into_iter().flat_map(|kind| editor.sections(kind)).collect();
+        for section in sections {
             let Some(backend) = section.name.clone() else { continue };
             // What can be read only as text can't be compared.
             let Ok(servers) = editor.list(&section, ObjectKind::Server) else {
@@ -119,18 +148,34 @@ impl Instance {
                 let name = server.name().unwrap_or_default();
                 let Some(state) = running.remove(&(backend.to_string(), name.to_owned())) else {
                     found.push(format!("server {backend}/{name} is in the configuration and does not run"));
+                    differences.missing = true;
                     continue;
                 };
                 found.extend(difference(server, state).map(|what| format!("server {backend}/{name} {what}")));
             }
-            let left = running.keys().filter(|(held, _)| *held == *backend);
-            found.extend(
-                left.map(|(_, name)| format!("server {backend}/{name} runs and is not in the configuration")),
-            );
-            running.retain(|(held, _), _| *held != *backend);
+            for ((_, name), state) in running.extract_if(.., |(held, _), _| *held == *backend) {
+                found.push(format!("server {backend}/{name} runs and is not in the configuration"));
+                // One that serves is somebody's; one that was taken out of service is not.
+                if state.forced_state().is_some() {
+                    let drains_until = (state.forced_state() == Some(AdminState::Drain)).then(Instant::now);
+                    let leftover = Leftover { backend: backend.to_string(), server: name, drains_until };
+                    differences.surplus.push(leftover);
+                }
+            }
         }
-        found
+        differences
     }
+}
+
+/// In what the servers of a running HAProxy differ from a configuration.
+#[derive(Debug, Default)]
+struct Differences {
+    /// In words.
+    found: Vec<String>,
+    /// Whether a server does not run.
+    missing: bool,
+    /// Servers that the configuration does not have, and that serve nobody new.
+    surplus: Vec<Leftover>,
 }
 
 /// In what a server that runs differs from what the configuration says of it.

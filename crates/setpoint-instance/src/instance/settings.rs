@@ -29,6 +29,8 @@ pub struct Settings {
     pub reload: Method,
     /// How long a reload waits for further commits.
     pub reload_delay: Duration,
+    /// How long a server that is removed goes on serving those who are bound to it.
+    pub drain: Duration,
     /// How long a reload may take.
     pub reload_within: Duration,
     /// Whether HAProxy is asked before something is written.
@@ -37,6 +39,10 @@ pub struct Settings {
     pub check_within: Duration,
     /// How many transactions may be open at once.
     pub open_transactions: usize,
+    /// How many former versions of the configuration are kept.
+    pub backups: usize,
+    /// Where they are kept.
+    pub backups_folder: PathBuf,
     /// The version of the schema, and of HAProxy.
     pub context: Context,
 }
@@ -52,12 +58,15 @@ impl Settings {
             program: program.into(),
             files: vec![file],
             master_socket: own.join("master.sock"),
+            backups: 0,
+            backups_folder: own.join("backups"),
             folder: own,
             working_directory: folder,
             environment: None,
             worker_socket: None,
             reload: Method::Socket,
             reload_delay: Duration::from_secs(5),
+            drain: Duration::ZERO,
             reload_within: Duration::from_mins(1),
             checks: true,
             check_within: Duration::from_mins(1),

@@ -51,7 +51,7 @@ pub(crate) struct Transactions {
 }
 
 /// A name that is not used twice: 122 random bits, written as a UUID.
-pub(crate) fn new_id() -> String {
+pub fn new_id() -> String {
     let bits = fastrand::u128(..);
     let bits = bits & !(0xf << 76) | 0x4 << 76;
     let bits = bits & !(0x3 << 62) | 0x2 << 62;
@@ -120,8 +120,17 @@ impl Transactions {
 
     /// Notes that a transaction was committed: all others that were made for an older version can't be any more.
     pub(crate) fn outdate(&mut self, version: u64) {
+        self.outdate_if(|held| held < version);
+    }
+
+    /// Outdates all: versions are counted from the beginning again.
+    pub(crate) fn outdate_all(&mut self) {
+        self.outdate_if(|_| true);
+    }
+
+    fn outdate_if(&mut self, is_old: impl Fn(u64) -> bool) {
         for entry in self.entries.values_mut() {
-            if entry.configuration.as_ref().is_some_and(|configuration| configuration.version() < version) {
+            if entry.configuration.as_ref().is_some_and(|configuration| is_old(configuration.version())) {
                 (entry.status, entry.configuration) = (TransactionStatus::Outdated, None);
             }
         }

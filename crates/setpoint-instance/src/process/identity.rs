@@ -123,7 +123,7 @@ impl CommandLine {
 }
 
 /// What HAProxy reads of a folder: files whose names end with `.cfg` and don't begin with a dot.
-pub(crate) fn in_folder(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+fn in_folder(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -173,5 +173,15 @@ mod tests {
             .map(|path| path.file_name().unwrap().to_owned())
             .collect();
         assert_eq!(names, ["10.cfg", "20.cfg"]);
+    }
+
+    #[test]
+    fn a_draft_beside_a_file_of_a_folder_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("10.cfg");
+        fs::write(&file, "old").unwrap();
+        let draft = setpoint_files::Draft::prepare(&file, b"new").unwrap();
+        assert_eq!(in_folder(folder.path()).unwrap(), [file]);
+        drop(draft);
     }
 }

@@ -122,6 +122,9 @@ impl Launch {
         for entry in &self.configuration {
             command.arg("-f").arg(entry);
         }
+        for name in crate::check::NOT_INHERITED {
+            command.env_remove(name);
+        }
         command
             .current_dir(&self.working_directory)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))

@@ -6,7 +6,5 @@
 mod identity;
 mod launch;
 
-#[cfg(test)]
-pub(crate) use identity::in_folder;
 pub use identity::{CommandLine, Identity};
 pub use launch::{Launch, LaunchError, Launched};

@@ -3,15 +3,19 @@
 //! ```text
 //!  operation ──▶ commands:  modified server: `set server` …
 //!                           new server:      `add server`, checks enabled, `state ready`
-//!                           removed server:  `state maint`, `del server`, else a leftover that is removed later
+//!                           removed server:  `state drain` for as long as is asked for, then `state maint`, `del server`;
+//!                                            meanwhile a leftover that is removed later
 //! ```
 //!
 //! HAProxy ignores `default-server` for a server that is added, so what the comparison merged is told. The first refusal ends
 //! it: who called lets a reload make the rest true.
 
+use std::time::Duration;
+
 use setpoint_haproxy::compare::{Operation, Subject};
 use setpoint_haproxy::model::{Context, Object, ObjectKind, Value};
 use setpoint_plan::Action;
+use tokio::time::Instant;
 
 use super::{Told, Worker};
 use crate::cli::{Request, RequestError, SocketError};
@@ -19,13 +23,16 @@ use crate::cli::{Request, RequestError, SocketError};
 /// Commands are sent together up to this size: HAProxy reads a line into one buffer, of 16 KiB unless it is told otherwise.
 const TOGETHER: usize = 4 << 10;
 
-/// A server that is gone from the configuration and still has connections: it stays in maintenance until these end.
+/// A server that is gone from the configuration and not from HAProxy: it drains, or stays in maintenance until its connections
+/// end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
     /// Its backend.
     pub backend: String,
     /// Its name.
     pub server: String,
+    /// Until when it drains; none if it is in maintenance.
+    pub drains_until: Option<Instant>,
 }
 
 /// Why HAProxy does not run what it should.
@@ -50,11 +57,13 @@ pub enum Refused {
     Impossible(String),
 }
 
-/// Carries out all operations, in their order. Returns the servers that could not be removed yet.
+/// Carries out all operations, in their order. Returns the servers that could not be removed yet: those that drain first, and
+/// those that still have connections.
 pub(crate) async fn apply(
     worker: &Worker,
     operations: &[Operation],
     cx: &Context,
+    drain: Duration,
 ) -> Result<Vec<Leftover>, Refused> {
     let (mut leftovers, mut together): (Vec<Leftover>, Option<Request>) = (Vec::new(), None);
     for operation in operations {
@@ -87,8 +96,11 @@ pub(crate) async fn apply(
             }
             Change::Remove(server) => {
                 flush(worker, &mut together).await?;
-                let leftover = Leftover { backend: backend.to_owned(), server: name(server).to_owned() };
-                tell(worker, &state(&leftover.backend, &leftover.server, "maint")?).await?;
+                let drains_until = (!drain.is_zero()).then(|| Instant::now() + drain);
+                let (backend, server) = (backend.to_owned(), name(server).to_owned());
+                let word = if drains_until.is_some() { "drain" } else { "maint" };
+                tell(worker, &state(&backend, &server, word)?).await?;
+                let mut leftover = Leftover { backend, server, drains_until };
                 if !leftover.remove(worker).await? {
                     leftovers.push(leftover);
                 }
@@ -217,8 +229,18 @@ fn add(backend: &str, server: &Object, cx: &Context) -> Result<Vec<Request>, Ref
 }
 
 impl Leftover {
-    /// Removes it from the running HAProxy, if nothing uses it any more. Returns whether it is gone.
-    pub async fn remove(&self, worker: &Worker) -> Result<bool, Refused> {
+    /// Removes it from the running HAProxy, if it need not drain any more and nothing uses it. Returns whether it is gone.
+    pub async fn remove(&mut self, worker: &Worker) -> Result<bool, Refused> {
+        if let Some(until) = self.drains_until {
+            if Instant::now() < until {
+                return Ok(false);
+            }
+            match tell(worker, &state(&self.backend, &self.server, "maint")?).await {
+                Err(Refused::Command { why, .. }) if why.contains("No such") => return Ok(true),
+                told => told?,
+            }
+            self.drains_until = None;
+        }
         let path = format!("{}/{}", self.backend, self.server);
         match worker.tell(&Request::new("del server").word(&path)?).await? {
             Told::Done(_) => Ok(true),

@@ -3,13 +3,16 @@
 //! ```text
 //!  Worker ── ask, tell ──▶ the worker's own socket, or its master's
 //!    ├─ servers: `show servers state`
+//!    ├─ lists: entries of maps and ACLs, replaced as a whole
 //!    └─ apply: operations of a comparison ──▶ commands ──▶ done, or the first refusal
 //! ```
 
 pub(crate) mod apply;
+mod lists;
 mod servers;
 mod worker;
 
 pub use apply::{Leftover, Refused};
+pub use lists::{ListEntry, ListKind, LoadedList};
 pub use servers::{AdminState, ServerState, ServersError};
 pub use worker::{Told, Worker};

@@ -109,10 +109,10 @@ impl Worker {
         }
         let table = Table::read_words(&answer)?;
         let servers = table.select(COLUMNS)?.map(|values| {
-            let [_, backend, _, name, ..] = values;
+            let [_, backend, _, name, ..] = &values;
             ServerState {
-                backend: backend.to_owned(),
-                name: name.to_owned(),
+                backend: backend.as_ref().into(),
+                name: name.as_ref().into(),
                 values: values.join(" ").into(),
             }
         });

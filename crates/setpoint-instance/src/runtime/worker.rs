@@ -18,7 +18,12 @@ pub struct Worker {
     graded: bool,
     /// Whether payloads get through whole.
     takes_payloads: bool,
+    /// The size of a buffer, into which a command has to fit.
+    buffer: usize,
 }
+
+/// The size of a buffer unless `tune.bufsize` says something else.
+const BUFFER: usize = 16 << 10;
 
 /// What came of a command that changes something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,24 +38,25 @@ impl Worker {
     /// Finds out how a worker is reached: by the first socket of its configuration that lets everything, else through its
     /// master.
     pub fn of(configuration: &Document, master: &Socket, version: Version) -> Self {
-        match own_socket(configuration) {
+        let worker = match own_socket(configuration) {
             Some(path) => Self::at(path),
             None => Self::behind(master, version),
-        }
+        };
+        Self { buffer: buffer(configuration), ..worker }
     }
 
     /// A worker with a socket of its own.
     pub fn at(path: PathBuf) -> Self {
-        Self { socket: Socket::new(path).with_severity(), graded: true, takes_payloads: true }
+        Self { socket: Socket::new(path).with_severity(), graded: true, takes_payloads: true, buffer: BUFFER }
     }
 
     /// A worker that is reached through its master.
     pub fn behind(master: &Socket, version: Version) -> Self {
         let socket = Socket::of_worker_behind(master);
         if version > Version::V2_6 {
-            Self { socket: socket.with_severity(), graded: true, takes_payloads: true }
+            Self { socket: socket.with_severity(), graded: true, takes_payloads: true, buffer: BUFFER }
         } else {
-            Self { socket, graded: false, takes_payloads: false }
+            Self { socket, graded: false, takes_payloads: false, buffer: BUFFER }
         }
     }
 
@@ -62,6 +68,11 @@ impl Worker {
     /// Returns whether commands with a payload get to it whole: a master of 2.6 passes them on in pieces.
     pub fn takes_payloads(&self) -> bool {
         self.takes_payloads
+    }
+
+    /// The size of a buffer, into which a command with its payload has to fit.
+    pub fn buffer(&self) -> usize {
+        self.buffer
     }
 
     /// Asks for something that is shown.
@@ -116,23 +127,34 @@ fn is_good_news(line: &str) -> bool {
     NEWS.iter().any(|news| line.contains(news))
 }
 
+/// The lines of all `global` sections, as words.
+fn global_lines(configuration: &Document) -> impl Iterator<Item = Vec<String>> {
+    let sections = configuration.sections().iter().filter(|section| section.kind() == SectionKind::Global);
+    sections.flat_map(|section| {
+        let words =
+            section.lines().map(|line| line.words().map(|word| word.to_str_lossy().into_owned()).collect());
+        words.collect::<Vec<Vec<String>>>()
+    })
+}
+
 /// The first socket in a file that lets everything, among the sockets of the configuration.
 fn own_socket(configuration: &Document) -> Option<PathBuf> {
-    let sections = configuration.sections().iter().filter(|section| section.kind() == SectionKind::Global);
-    for section in sections {
-        for line in section.lines() {
-            let words: Vec<String> = line.words().map(|word| word.to_str_lossy().into_owned()).collect();
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            if let ["stats", "socket", path, rest @ ..] = words.as_slice() {
-                let is_admin = rest.windows(2).any(|pair| pair == ["level", "admin"]);
-                let path = path.strip_prefix("unix@").unwrap_or(path);
-                if is_admin && path.starts_with('/') {
-                    return Some(PathBuf::from(path));
-                }
-            }
-        }
-    }
-    None
+    global_lines(configuration).find_map(|words| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let ["stats", "socket", path, rest @ ..] = words.as_slice() else { return None };
+        let is_admin = rest.windows(2).any(|pair| pair == ["level", "admin"]);
+        let path = path.strip_prefix("unix@").unwrap_or(path);
+        (is_admin && path.starts_with('/')).then(|| PathBuf::from(path))
+    })
+}
+
+/// The size of a buffer that a configuration asks for; the last one counts.
+fn buffer(configuration: &Document) -> usize {
+    let sizes = global_lines(configuration).filter_map(|words| match words.as_slice() {
+        [word, size, ..] if word == "tune.bufsize" => size.parse().ok(),
+        _ => None,
+    });
+    sizes.last().unwrap_or(BUFFER).max(1 << 10)
 }
 
 #[cfg(test)]
@@ -146,6 +168,13 @@ mod tests {
         assert_eq!(find(text), Some("/run/a.sock".into()));
         assert_eq!(find("global\n  stats socket ipv4@127.0.0.1:99 level admin\n"), None);
         assert_eq!(find("backend b\n  stats socket /run/a.sock level admin\n"), None);
+    }
+
+    #[test]
+    fn the_size_of_a_buffer_is_found_in_the_configuration() {
+        let find = |text: &str| buffer(&Document::parse(text.as_bytes()));
+        assert_eq!(find("global\n  tune.bufsize 32768\nglobal\n  tune.bufsize 8192\n"), 8_192);
+        assert_eq!(find("backend b\n  tune.bufsize 32768\n"), BUFFER);
     }
 
     #[test]

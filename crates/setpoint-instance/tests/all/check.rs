@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use setpoint_files::Draft;
 use setpoint_instance::check::{Check, CheckError};
-use setpoint_instance::file::Draft;
 use setpoint_testutils::{Version, need};
 
 use crate::world::{WITHIN, World};
@@ -64,4 +64,16 @@ async fn what_takes_too_long_is_ended_and_what_is_killed_is_no_verdict() {
     assert!(matches!(program("kill -9 $$").run().await, Err(CheckError::Killed { .. })));
     let endless = program("head -c 50000000 /dev/zero; exit 1").run().await.unwrap();
     assert!(!endless.accepted && endless.messages.len() <= 2 << 20);
+}
+
+#[tokio::test]
+async fn what_a_master_tells_itself_is_not_told_to_a_check() {
+    for version in Version::ALL {
+        let world = need!(World::new(version));
+        let mut check = check(&world, None);
+        let of_a_master = ["HAPROXY_MWORKER_WAIT_ONLY", "HAPROXY_MWORKER_REEXEC", "HAPROXY_STARTUPLOGS_FD"];
+        check.environment = Some(of_a_master.map(|name| (name.into(), "1".into())).to_vec());
+        let verdict = check.run().await.unwrap();
+        assert!(verdict.accepted, "{version:?}: {}", verdict.messages);
+    }
 }

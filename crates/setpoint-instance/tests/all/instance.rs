@@ -32,7 +32,7 @@ impl World {
         fs::write(self.file(), text).unwrap();
     }
 
-    fn settings(&self, version: Version) -> Settings {
+    pub(crate) fn settings(&self, version: Version) -> Settings {
         Settings {
             master_socket: self.folder.path().join("master.sock"),
             reload_delay: Duration::from_millis(50),
@@ -49,7 +49,7 @@ impl World {
 
 /// A HAProxy and an instance around it, which does what is due.
 pub(crate) struct Running {
-    world: World,
+    pub(crate) world: World,
     haproxy: Launched,
     pub(crate) instance: Instance,
     task: tokio::task::JoinHandle<()>,
@@ -59,16 +59,43 @@ impl Running {
     pub(crate) async fn start(version: Version) -> Result<Self, setpoint_testutils::Missing> {
         let world = World::new(version)?;
         world.write_backend();
+        let settings = world.settings(version);
+        Ok(Self::start_on(world, settings).await)
+    }
+
+    /// Starts HAProxy on what is written, and an instance with settings.
+    pub(crate) async fn start_on(world: World, settings: Settings) -> Self {
         let haproxy = world.launch().start().await.unwrap();
-        let instance = Instance::open(world.settings(version)).unwrap();
+        Self::around(world, settings, haproxy)
+    }
+
+    /// An instance around a HAProxy that runs.
+    fn around(world: World, settings: Settings, haproxy: Launched) -> Self {
+        let instance = Instance::open(settings).unwrap();
         let task = tokio::spawn({
             let instance = instance.clone();
             async move { instance.run().await }
         });
-        Ok(Self { world, haproxy, instance, task })
+        Self { world, haproxy, instance, task }
     }
 
-    async fn worker(&self) -> u32 {
+    /// Ends the instance as a kill would, and starts another one around the same HAProxy.
+    pub(crate) async fn again(self, settings: Settings) -> Self {
+        let Self { world, haproxy, instance, task } = self;
+        task.abort();
+        let _ = task.await;
+        drop(instance);
+        Self::around(world, settings, haproxy)
+    }
+
+    /// Ends what does what is due, and leaves the instance.
+    pub(crate) async fn without_tasks(mut self) -> Self {
+        self.task.abort();
+        let _ = std::mem::replace(&mut self.task, tokio::spawn(async {})).await;
+        self
+    }
+
+    pub(crate) async fn worker(&self) -> u32 {
         processes(&self.world.master()).await.unwrap().serving().unwrap().pid
     }
 
@@ -82,7 +109,7 @@ impl Running {
     }
 }
 
-fn web() -> SectionKey {
+pub(crate) fn web() -> SectionKey {
     SectionKey::named(SectionKind::Backend, "web")
 }
 
@@ -98,7 +125,7 @@ fn replace(name: &str, json: Json) -> impl FnOnce(&mut Configuration) -> Result<
     }
 }
 
-fn weight(weight: u32) -> impl FnOnce(&mut Configuration) -> Result<(), EditError> {
+pub(crate) fn weight(weight: u32) -> impl FnOnce(&mut Configuration) -> Result<(), EditError> {
     replace(
         "s1",
         json!({ "name": "s1", "address": "127.0.0.1", "port": 9, "weight": weight, "metadata": { "comment": "old" } }),
@@ -114,7 +141,11 @@ fn backend(json: Json) -> impl FnOnce(&mut Configuration) -> Result<(), EditErro
     }
 }
 
-async fn change(
+pub(crate) fn backend_with(name: &str) -> impl FnOnce(&mut Configuration) -> Result<(), EditError> {
+    backend(json!({ "name": name }))
+}
+
+pub(crate) async fn change(
     instance: &Instance,
     work: impl FnOnce(&mut Configuration) -> Result<(), EditError>,
 ) -> Result<Committed, CommitError> {
@@ -128,7 +159,7 @@ async fn a_weight_is_told_at_runtime_and_the_rest_of_the_file_stays_byte_for_byt
         let running = need!(Running::start(version).await);
         let before = (running.worker().await, running.world.read());
         let done = change(&running.instance, weight(20)).await.unwrap();
-        assert_eq!(done, Committed { version: 2, applied: Applied::Runtime }, "{version:?}");
+        assert_eq!(done, Committed { version: 2, applied: Applied::Runtime, reason: None }, "{version:?}");
         let servers = running.instance.worker().servers(Some("web")).await.unwrap().unwrap();
         assert_eq!(servers[0].weight(), 20, "{version:?}");
         let expected = format!("# _version=2\n{}", before.1.replace("weight 10", "weight 20"));
@@ -216,6 +247,9 @@ async fn a_failed_reload_restores_the_last_good_text_and_says_so() {
         assert!(matches!(error, CommitError::Reload(_)), "{version:?}: {error}");
         assert_eq!(running.world.read(), format!("# _version=3\n{good}"), "{version:?}");
         assert_eq!(running.instance.version(), 3, "{version:?}");
+        // What was refused may be somebody's work of a day.
+        let refused = running.instance.settings().folder.join("refused/2.cfg");
+        assert_eq!(fs::read_to_string(refused).unwrap(), format!("# _version=2\n{text}"), "{version:?}");
         // A worker that fails may have taken a connection before it ended.
         let url = running.world.port.http();
         let answer = wait::until("an answer", WITHIN, async || http::get(&url).await).await;
@@ -261,6 +295,46 @@ async fn what_an_operator_set_at_runtime_survives_a_reload() {
 }
 
 #[tokio::test]
+async fn what_an_operator_set_in_a_listen_section_survives_a_reload() {
+    for version in Version::ALL {
+        let world = need!(World::new(version));
+        let port = setpoint_testutils::Port::lease();
+        let listen = format!("listen shop\n  bind {}\n  server s1 127.0.0.1:9 weight 10\n", port.address());
+        fs::write(world.file(), format!("{}{listen}", world.text("one"))).unwrap();
+        let settings = world.settings(version);
+        let running = Running::start_on(world, settings).await;
+        let worker = running.instance.worker();
+        for (command, word) in [("weight", "3"), ("state", "drain")] {
+            let request = setpoint_instance::cli::Request::new("set server shop/s1");
+            worker.tell(&request.word(command).unwrap().word(word).unwrap()).await.unwrap();
+        }
+        let differences = running.instance.differences().await;
+        assert_eq!(differences, ["server shop/s1 has weight 3 and not 10"], "{version:?}");
+        running.instance.reload().await.unwrap();
+        let states = worker.servers(Some("shop")).await.unwrap().unwrap();
+        let state = (states[0].weight(), states[0].admin_state().word());
+        assert_eq!(state, (3, "drain"), "{version:?}");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_reload_that_waited_when_the_program_ended_is_made_by_the_next_one_under_its_name() {
+    let running = need!(Running::start(Version::V3_4).await);
+    let settings =
+        Settings { reload_delay: Duration::from_hours(1), ..running.world.settings(Version::V3_4) };
+    let running = running.again(settings.clone()).await;
+    let done = change(&running.instance, backend(json!({ "name": "b" }))).await.unwrap();
+    let Applied::Ordered(id) = done.applied else { panic!("{done:?}") };
+    let running = running.again(settings).await;
+    running.settled().await;
+    assert_eq!(running.instance.reload_by_id(&id).map(|reload| reload.status), Some(ReloadStatus::Succeeded));
+    let done = change(&running.instance, backend(json!({ "name": "c" }))).await.unwrap();
+    assert!(matches!(&done.applied, Applied::Ordered(next) if *next != id), "{done:?}");
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn a_second_process_is_told_who_has_the_configuration() {
     let world = need!(World::new(Version::V3_4));
     let first = Instance::open(world.settings(Version::V3_4)).unwrap();
@@ -275,15 +349,33 @@ async fn a_change_while_nobody_looked_is_another_version() {
     let running = need!(Running::start(Version::V3_4).await);
     change(&running.instance, weight(20)).await.unwrap();
     running.settled().await;
-    let (settings, Running { world, haproxy, instance, task }) =
-        (running.world.settings(Version::V3_4), running);
+    let settings = running.world.settings(Version::V3_4);
+    let running = running.again(settings.clone()).await;
+    assert_eq!(running.instance.version(), 2);
+    let Running { world, haproxy, instance, task } = running;
     task.abort();
     let _ = task.await;
     drop(instance);
-    let same = Instance::open(settings.clone()).unwrap();
-    assert_eq!(same.version(), 2);
-    drop(same);
     fs::write(world.file(), format!("{}# by hand\n", world.read())).unwrap();
     assert_eq!(Instance::open(settings).unwrap().version(), 3);
     haproxy.stop(Duration::ZERO).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_transaction_from_before_versions_are_counted_anew_is_outdated() {
+    let running = need!(Running::start(Version::V3_4).await);
+    for weight_of in [20, 30] {
+        change(&running.instance, weight(weight_of)).await.unwrap();
+    }
+    let old = running.instance.begin(3).unwrap();
+    let text = running.world.read();
+    running.instance.push(text.as_bytes(), None, ReloadChoice::Delayed).await.unwrap();
+    for weight_of in [40, 50] {
+        change(&running.instance, weight(weight_of)).await.unwrap();
+    }
+    assert_eq!(running.instance.version(), 3);
+    let error = running.instance.commit(&old.id, ReloadChoice::Delayed).await.unwrap_err();
+    assert!(matches!(error, CommitError::Ended { .. }), "{error}");
+    assert!(running.world.read().contains("weight 50"));
+    running.stop().await;
 }

@@ -3,9 +3,14 @@
 
 mod adopt;
 mod check;
+mod full;
+mod good;
 mod instance;
 mod journal;
 mod launch;
+mod leftovers;
+mod lists;
+mod load;
 mod mounts;
 mod reload;
 mod sequences;

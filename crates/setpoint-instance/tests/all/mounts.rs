@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use setpoint_instance::file::{Draft, WriteError};
+use setpoint_files::{Draft, WriteError};
 use setpoint_testutils::{need, part};
 
 #[test]

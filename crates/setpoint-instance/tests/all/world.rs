@@ -2,17 +2,17 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use setpoint_instance::cli::Socket;
 use setpoint_instance::process::Launch;
 use setpoint_testutils::{Missing, Port, Version, Workdir};
 
-/// How long HAProxy may take on a machine that is busy.
-pub(crate) const WITHIN: Duration = Duration::from_mins(2);
+pub(crate) use setpoint_testutils::wait::LIMIT as WITHIN;
 
 pub(crate) struct World {
     pub(crate) folder: Workdir,
+    /// Where the configuration stands: the folder, or one in it.
+    pub(crate) place: PathBuf,
     pub(crate) port: Port,
     pub(crate) program: PathBuf,
 }
@@ -20,13 +20,14 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(version: Version) -> Result<Self, Missing> {
         let program = version.program()?;
-        let world = Self { folder: Workdir::new("instance"), port: Port::lease(), program };
+        let folder = Workdir::new("instance");
+        let world = Self { place: folder.path().to_owned(), folder, port: Port::lease(), program };
         world.write("one");
         Ok(world)
     }
 
     pub(crate) fn file(&self) -> PathBuf {
-        self.folder.path().join("haproxy.cfg")
+        self.place.join("haproxy.cfg")
     }
 
     /// A configuration that answers every request with a word.

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
 use setpoint_engine::{
-    Configurator, CurrentGraph, DefaultRegistry, Engine, Journal, OpCx, OpError, Operation, Record, Selection,
+    Configurator, CurrentGraph, DefaultRegistry, Engine, Journal, OpCx, OpError, Operation, Presence,
+    Reapply, Record, Selection,
 };
 use setpoint_graph::{Graph, Item, ItemHandle, ItemRef, ItemTypes, Kind, Name, SubgraphPath};
-use setpoint_state::{Outcome, Run, StateDir, StateError, Writer};
+use setpoint_state::{OperationDetails, Run, RunDetails, RunDrift, RunOutcome, StateDir, StateError, Writer};
 use tempfile::TempDir;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,7 +72,7 @@ fn run(number: u64) -> Run {
         command: "apply".into(),
         started,
         ended,
-        outcome: Outcome::Done,
+        outcome: RunOutcome::Done,
         drift: Vec::new(),
         entries: Vec::new(),
     }
@@ -82,7 +84,7 @@ async fn reconcile(writer: &Writer, graph: CurrentGraph, parts: &[Part]) -> Curr
     for part in parts {
         intended.put_item(part.clone()).unwrap();
     }
-    writer.begin("apply", Timestamp::UNIX_EPOCH, Vec::new());
+    writer.begin("apply", Timestamp::UNIX_EPOCH, Vec::new(), RunDetails::default());
     let engine = Engine::new(DefaultRegistry::new().with(Parts)).with_journal(writer.journal());
     let mut current = Some(graph);
     engine.reconcile(&mut current, Some(&intended), &Selection::all()).await.unwrap();
@@ -117,7 +119,7 @@ async fn what_was_saved_is_there_again() {
     let snapshot = state.read().unwrap().unwrap();
     assert_eq!((snapshot.set.as_str(), snapshot.unfinished), ("machine", false));
     assert_eq!(names(&snapshot.graph), ["a=1", "b=13", "c=3"]);
-    let trouble = snapshot.graph.state(&reference("b")).unwrap().trouble().unwrap();
+    let trouble = snapshot.graph.state(&reference("b")).unwrap().last_failure().unwrap();
     assert_eq!(trouble.error.to_string(), "bad luck");
     let is_adopted = |name| snapshot.graph.state(&reference(name)).unwrap().ownership().is_adopted();
     assert_eq!((is_adopted("a"), is_adopted("c")), (false, true));
@@ -213,18 +215,48 @@ async fn a_run_whose_process_ended_is_taken_over_by_the_next_writer() {
     assert!(graph.state(&reference("c")).unwrap().is_unknown());
     assert!(graph.state(&reference("b")).unwrap().ownership().is_adopted());
     // Until it is saved, the journal is what tells: another process that ends here loses nothing either.
-    assert!(writer.has_taken_over());
+    assert!(writer.has_unsaved_runs());
     drop(writer);
     let (writer, graph) = lock(&state);
     assert!(graph.state(&reference("c")).unwrap().is_unknown());
-    assert_eq!(writer.begin("apply", Timestamp::UNIX_EPOCH, Vec::new()), 2);
+    assert_eq!(writer.begin("apply", Timestamp::UNIX_EPOCH, Vec::new(), RunDetails::default()), 2);
     writer.save(&graph, Some(run(2))).unwrap();
     let lost = state.run(1).unwrap().value.unwrap();
-    assert_eq!((lost.outcome, lost.command.as_str(), lost.entries.len()), (Outcome::Lost, "apply", 3));
+    assert_eq!((lost.outcome, lost.command.as_str(), lost.entries.len()), (RunOutcome::Lost, "apply", 3));
     assert!(lost.entries[0].ended.is_some() && lost.entries[2].ended.is_none());
     assert!(!state.path().join("journal").exists());
     // It was saved: the same is there without the journal.
     assert_eq!(names(&state.read().unwrap().unwrap().graph), ["a=1", "b=3", "c=3"]);
+}
+
+#[tokio::test]
+async fn the_history_has_the_reasons_of_a_run_that_its_process_did_not_live_to_finish() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let drift = RunDrift { kind: "part".into(), name: "b".into(), gone: true, changes: Vec::new() };
+    {
+        let (writer, graph) = lock(&state);
+        let operations = vec![OperationDetails {
+            operation: Operation::Create,
+            item: reference("a"),
+            reason: "it is intended and not there".into(),
+            changes: vec!["value: 1".into()],
+        }];
+        let details = RunDetails { operations, drift: vec![drift.clone()] };
+        writer.begin("apply", Timestamp::UNIX_EPOCH, Vec::new(), details);
+        let mut intended = Graph::new("machine");
+        intended.put_item(part("a", 1)).unwrap();
+        intended.put_item(part("unplanned", 1)).unwrap();
+        let engine = Engine::new(DefaultRegistry::new().with(Parts)).with_journal(writer.journal());
+        engine.reconcile(&mut Some(graph), Some(&intended), &Selection::all()).await.unwrap();
+    }
+    let (writer, graph) = lock(&state);
+    writer.save(&graph, None).unwrap();
+    let lost = state.run(1).unwrap().value.unwrap();
+    assert_eq!((lost.outcome, &lost.drift[..]), (RunOutcome::Lost, &[drift][..]));
+    let reasons: Vec<_> = lost.entries.iter().map(|entry| (&*entry.name, entry.reason.as_deref())).collect();
+    assert_eq!(reasons, [("a", Some("it is intended and not there")), ("unplanned", None)]);
+    assert_eq!(lost.entries[0].changes, ["value: 1"]);
 }
 
 #[tokio::test]
@@ -436,6 +468,47 @@ async fn what_the_first_format_knew_of_adoptions_is_known() {
 }
 
 #[tokio::test]
+async fn what_the_second_format_knew_of_an_item_that_is_to_be_applied_again_is_known() {
+    const ITEMS: redb::TableDefinition<'_, (&str, &str), &[u8]> = redb::TableDefinition::new("items");
+    const META: redb::TableDefinition<'_, &str, &str> = redb::TableDefinition::new("meta");
+    let read = async |presence: &str, fields: &[&str]| {
+        let (_dir, state) = damaged(|path| {
+            let db = redb::Database::open(path).unwrap();
+            let txn = db.begin_write().unwrap();
+            let mut items = txn.open_table(ITEMS).unwrap();
+            let stored = items.get(("part", "a")).unwrap().unwrap().value().to_vec();
+            let mut stored: serde_json::Value = serde_json::from_slice(&stored).unwrap();
+            stored["state"]["presence"] = presence.into();
+            for field in fields {
+                stored["state"][field] = true.into();
+            }
+            items.insert(("part", "a"), stored.to_string().as_bytes()).unwrap();
+            drop(items);
+            txn.open_table(META).unwrap().insert("format", "2").unwrap();
+            txn.commit().unwrap();
+        })
+        .await;
+        let known = || {
+            let graph = state.read().unwrap().unwrap().graph;
+            let state = graph.state(&reference("a")).unwrap();
+            (state.presence(), state.reapply())
+        };
+        let before = known();
+        let (writer, graph) = lock(&state);
+        writer.save(&graph, None).unwrap();
+        drop(writer);
+        assert_eq!(known(), before, "also when it was written anew");
+        before
+    };
+    assert_eq!(read("present", &[]).await, (Presence::Present, Reapply::NotNeeded));
+    assert_eq!(read("present", &["tainted"]).await, (Presence::Tainted, Reapply::NotNeeded));
+    assert_eq!(read("present", &["again"]).await, (Presence::Present, Reapply::AnotherItemChanged));
+    assert_eq!(read("absent", &["again"]).await, (Presence::Absent, Reapply::RecreationInterrupted));
+    let both = read("present", &["tainted", "again"]).await;
+    assert_eq!(both, (Presence::Tainted, Reapply::AnotherItemChanged));
+}
+
+#[tokio::test]
 async fn what_a_run_protects_is_protected_although_its_process_ended() {
     let dir = TempDir::new().unwrap();
     let state = state_in(&dir);
@@ -447,7 +520,7 @@ async fn what_a_run_protects_is_protected_although_its_process_ended() {
         graph.state_at_mut(slot).unwrap().protect(true);
         writer.save(&graph, None).unwrap();
         let protection = vec![(reference("old"), true), (reference("new"), true), (reference("free"), false)];
-        writer.begin("apply", Timestamp::UNIX_EPOCH, protection);
+        writer.begin("apply", Timestamp::UNIX_EPOCH, protection, RunDetails::default());
         let mut intended = Graph::new("machine");
         for item in [part("old", 2), part("free", 1), part("new", 1)] {
             intended.put_item(item).unwrap();

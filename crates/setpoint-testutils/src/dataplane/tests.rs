@@ -60,7 +60,7 @@ async fn the_reload_command_reloads(version: Version) {
     let reloaded =
         Command::new("/bin/sh").arg("reload.sh").current_dir(folder.path()).status().unwrap().success();
     assert!(reloaded);
-    wait::until("a reload", wait::READY, async || (haproxy.reloads().await == 1).then_some(())).await;
+    wait::until("a reload", wait::LIMIT, async || (haproxy.reloads().await == 1).then_some(())).await;
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn one_that_ends_at_once_is_not_waited_for() {
     let folder = Workdir::new("stand-in");
     let program = stand_in(&folder, "echo configuration error: no such key >&2; exit 1");
     let dataplane = Dataplane::launched(program, need!(haproxy(NEWEST).await));
-    let words = last_words(dataplane, wait::READY).await;
+    let words = last_words(dataplane, wait::LIMIT).await;
     assert!(words.contains("it ended: exit status: 1"), "{words}");
     assert!(words.ends_with("configuration error: no such key\n"), "{words}");
 }

@@ -38,7 +38,7 @@ async fn start_other() -> Other {
     let ready = tokio::task::spawn_blocking(move || {
         output.lines().map_while(Result::ok).any(|line| line.starts_with("ready"))
     });
-    assert!(tokio::time::timeout(wait::READY, ready).await.unwrap().unwrap(), "it does not start");
+    assert!(tokio::time::timeout(wait::LIMIT, ready).await.unwrap().unwrap(), "it does not start");
 
     let register = std::env::temp_dir().join(format!("setpoint-guard-{}", process.id()));
     let entries: Vec<_> = std::fs::read_dir(&register).unwrap().map(|entry| entry.unwrap()).collect();
@@ -74,7 +74,7 @@ async fn everything_is_gone(mut other: Other) {
         process_is_gone(id).await;
     }
     for path in other.left_behind {
-        wait::until("a folder to be gone", wait::READY, async || (!path.exists()).then_some(())).await;
+        wait::until("a folder to be gone", wait::LIMIT, async || (!path.exists()).then_some(())).await;
     }
 }
 

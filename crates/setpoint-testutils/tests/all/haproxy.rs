@@ -21,11 +21,11 @@ async fn serves_and_reloads(version: Version) {
     assert_eq!(workers.len(), 1);
 
     let load = Load::start(&haproxy.url(), 4);
-    wait::until("requests at the first backend", wait::READY, async || (first.requests() > 50).then_some(()))
+    wait::until("requests at the first backend", wait::LIMIT, async || (first.requests() > 50).then_some(()))
         .await;
     let address = haproxy.address().to_string();
     haproxy.reload(&to_backend(&address, &second)).await.unwrap();
-    wait::until("requests at the second backend", wait::READY, async || {
+    wait::until("requests at the second backend", wait::LIMIT, async || {
         (second.requests() > 50).then_some(())
     })
     .await;

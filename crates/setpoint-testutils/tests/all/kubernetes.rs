@@ -67,7 +67,7 @@ async fn keeps_a_custom_resource_over_a_restart_and_is_gone_afterwards() {
     let resource = define_widgets(&client).await;
     let widgets: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);
     let create = PostParams::default();
-    wait::until("widgets to be served", wait::READY, async || {
+    wait::until("widgets to be served", wait::LIMIT, async || {
         widgets.create(&create, &widget("one", 3)).await.ok()
     })
     .await;
@@ -78,7 +78,7 @@ async fn keeps_a_custom_resource_over_a_restart_and_is_gone_afterwards() {
     let client = kubernetes.client().await;
     let widgets: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);
     let found =
-        wait::until("widgets to be served", wait::READY, async || widgets.get("one").await.ok()).await;
+        wait::until("widgets to be served", wait::LIMIT, async || widgets.get("one").await.ok()).await;
     assert_eq!(found.data["spec"]["size"], 3);
 
     let version = kubernetes.kubectl().args(["version", "--output=json"]).output().unwrap();
@@ -112,7 +112,7 @@ async fn collects_an_owned_object_and_a_deleted_namespace() {
     maps.create(&create, &config_map("other")).await.unwrap();
 
     maps.delete("owner", &DeleteParams::default()).await.unwrap();
-    wait::until("the owned object to be collected", wait::READY, async || {
+    wait::until("the owned object to be collected", wait::LIMIT, async || {
         maps.get_opt("owned").await.unwrap().is_none().then_some(())
     })
     .await;
@@ -120,7 +120,7 @@ async fn collects_an_owned_object_and_a_deleted_namespace() {
 
     let namespaces: Api<Namespace> = Api::all(client);
     namespaces.delete(namespace.name(), &DeleteParams::default()).await.unwrap();
-    wait::until("the namespace to be collected", wait::READY, async || {
+    wait::until("the namespace to be collected", wait::LIMIT, async || {
         namespaces.get_opt(namespace.name()).await.unwrap().is_none().then_some(())
     })
     .await;
@@ -211,7 +211,7 @@ async fn asks_a_webhook_before_it_admits_an_object() {
 
     let maps: Api<ConfigMap> = Api::namespaced(client, namespace.name());
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-    let refused = wait::until("the webhook to be asked", wait::READY, async || {
+    let refused = wait::until("the webhook to be asked", wait::LIMIT, async || {
         maps.create(&dry_run, &config_map("refused")).await.err()
     })
     .await;

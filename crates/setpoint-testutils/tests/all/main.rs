@@ -20,5 +20,5 @@ async fn process_is_gone(id: u32) {
         let state = stat.rsplit(')').next().unwrap_or_default().trim_start().to_owned();
         !(state.is_empty() || state.starts_with('Z'))
     };
-    wait::until("a process to be gone", wait::READY, async || (!running()).then_some(())).await;
+    wait::until("a process to be gone", wait::LIMIT, async || (!running()).then_some(())).await;
 }

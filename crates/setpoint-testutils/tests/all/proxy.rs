@@ -42,7 +42,7 @@ async fn a_proxy_passes_cuts_delays_limits_and_corrupts() {
 async fn a_cut_ends_connections_that_are_under_way() {
     let backend = Backend::start("slow").await;
     let proxy = Proxy::start(backend.address()).await;
-    proxy.delay(Duration::from_secs(20));
+    proxy.delay(Duration::from_mins(10));
     let url = format!("http://{}", proxy.address());
     let started = Instant::now();
     let cut = async {
@@ -51,5 +51,5 @@ async fn a_cut_ends_connections_that_are_under_way() {
     };
     let (answer, ()) = tokio::join!(http::get(&url), cut);
     assert_eq!(answer, None);
-    assert!(started.elapsed() < Duration::from_secs(10));
+    assert!(started.elapsed() < Duration::from_mins(5));
 }

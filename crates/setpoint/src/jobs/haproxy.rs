@@ -3,6 +3,8 @@
 mod args;
 mod check;
 mod coverage;
+#[cfg(all(feature = "dataplane", feature = "host"))]
+pub(crate) mod demo;
 mod diff;
 mod error;
 mod fmt;

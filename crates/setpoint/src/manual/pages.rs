@@ -153,6 +153,15 @@ pub(super) const PAGES: &[Page] = &[
         files: STATE_FILES,
     },
     Page {
+        command: "state kept",
+        examples: &[
+            Example("List what is kept of files that were taken over:", "setpoint state kept"),
+            Example("Print one of them:", "setpoint state kept 3fa94c0b12d7e688.earlier-1"),
+        ],
+        exit: FOUND,
+        files: STATE_FILES,
+    },
+    Page {
         command: "state unprotect",
         examples: &[Example(
             "Let a file go that was protected, and is not declared any more:",
@@ -426,6 +435,15 @@ pub(super) const PAGES: &[Page] = &[
             FAILED,
             Exit(64, "The command line is wrong, or the directory holds something."),
         ],
+        files: &[File("$TMPDIR, /tmp", "Where it makes its directory, which it removes at the end.")],
+    },
+    Page {
+        command: "demo haproxy",
+        examples: &[
+            Example("Change servers under traffic, and count requests and reloads:", "setpoint demo haproxy"),
+            Example("With another HAProxy:", "setpoint demo haproxy --haproxy /opt/haproxy/sbin/haproxy"),
+        ],
+        exit: DONE,
         files: &[File("$TMPDIR, /tmp", "Where it makes its directory, which it removes at the end.")],
     },
 ];

@@ -133,7 +133,7 @@ fn the_first_signal_finishes_what_runs_and_starts_nothing_more() {
 #[test]
 fn the_second_signal_cancels_what_runs() {
     let sandbox =
-        Sandbox::new("commands:\n  slow: {apply: \"touch begun; sleep 60\", check: \"test -e never\"}\n");
+        Sandbox::new("commands:\n  slow: {apply: \"touch begun; sleep 900\", check: \"test -e never\"}\n");
     let mut apply = sandbox.start(&["apply", "--yes"]);
     eventually("the command runs", || sandbox.path("begun").exists());
     let start = Instant::now();
@@ -141,5 +141,5 @@ fn the_second_signal_cancels_what_runs() {
     apply.until("Once more cancels it");
     apply.signal(Signal::SIGINT);
     assert_eq!(apply.wait(), 1);
-    assert!(start.elapsed() < Duration::from_secs(20), "it did not wait for the command");
+    assert!(start.elapsed() < Duration::from_mins(5), "it did not wait for the command");
 }

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::sandbox::Sandbox;
+use serde_json::Value;
+
+use crate::sandbox::{Sandbox, eventually};
 
 #[test]
 fn a_command_whose_repetition_failed_is_applied_by_the_next_command() {
@@ -33,6 +35,54 @@ commands:
     assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
     sandbox.ok(&["destroy", "--yes"]);
     assert!(!sandbox.path("loaded").exists(), "it was not taken for someone else's");
+}
+
+#[test]
+fn a_command_is_applied_again_when_a_process_that_redo_on_names_was_restarted() {
+    let with = |seconds: &str| {
+        format!(
+            "processes: {{p: {{command: [sleep, '{seconds}']}}}}
+commands: {{c: {{check: test -e applied, apply: 'echo once >> applied', redo_on: [process.p]}}}}
+"
+        )
+    };
+    let sandbox = Sandbox::new(&with("600"));
+    let times = || sandbox.read("applied").lines().count();
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(times(), 1);
+    sandbox.declare(&with("601"));
+    let plan = sandbox.ok(&["plan"]);
+    assert!(plan.contains("it is applied again when process/p is changed"), "{plan}");
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(times(), 2, "it was restarted to run another command");
+    let shown: Value = serde_json::from_str(&sandbox.ok(&["state", "show", "process.p", "--json"])).unwrap();
+    let pid = i32::try_from(shown["pid"].as_i64().unwrap()).unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).unwrap();
+    eventually("it has ended", || sandbox.ok(&["plan"]).contains("process/p"));
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(times(), 3, "it was started again after its end");
+    assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
+    sandbox.ok(&["destroy", "--yes"]);
+}
+
+#[test]
+fn a_command_is_applied_again_when_what_redo_on_names_had_drifted() {
+    let sandbox = Sandbox::new(
+        "files: {f: {content: ours}}
+commands: {c: {check: test -e applied, apply: 'echo once >> applied', redo_on: [file.f]}}
+",
+    );
+    let times = || sandbox.read("applied").lines().count();
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.write("f", "theirs");
+    let plan = sandbox.ok(&["plan"]);
+    assert!(plan.contains("command/c"), "{plan}");
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!((sandbox.read("f"), times()), ("ours".to_owned(), 2), "it was changed by someone else");
+    fs::remove_file(sandbox.path("f")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!((sandbox.read("f"), times()), ("ours".to_owned(), 3), "it was deleted by someone else");
+    assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
 }
 
 #[test]

@@ -96,8 +96,9 @@ fn what_can_not_be_read_is_listed_with_its_error() {
 
 #[test]
 fn an_operation_that_was_cut_off_is_unknown() {
-    let sandbox =
-        Sandbox::new("commands: {c: {apply: 'touch begun; while ! test -e quick; do sleep 0.1; done'}}\n");
+    let sandbox = Sandbox::new(
+        "commands: {c: {apply: 'touch begun; while test -e begun && ! test -e quick; do sleep 0.1; done'}}\n",
+    );
     let mut applying = sandbox.start(&["apply", "--yes"]);
     eventually("it has begun", || sandbox.path("begun").exists());
     applying.signal(Signal::SIGKILL);

@@ -286,6 +286,27 @@ fn fmt_keeps_bytes_that_are_no_utf_8() {
 }
 
 #[test]
+fn fmt_keeps_the_owner_of_a_file() {
+    use std::os::unix::fs::MetadataExt;
+    let sandbox = sandbox();
+    let (path, other) = (sandbox.path("current.cfg"), sandbox.path("other.cfg"));
+    // Who is not root can give nothing away.
+    let _ = std::os::unix::fs::chown(&path, Some(1234), Some(1234));
+    let owner = |path: &std::path::Path| {
+        let found = std::fs::metadata(path).unwrap();
+        (found.uid(), found.gid(), found.nlink())
+    };
+    let before = owner(&path);
+    sandbox.ok(&["haproxy", "fmt", "current.cfg"]);
+    assert_eq!(owner(&path), before);
+    sandbox.write("current.cfg", CURRENT);
+    std::fs::hard_link(&path, &other).unwrap();
+    let before = owner(&path);
+    sandbox.ok(&["haproxy", "fmt", "current.cfg"]);
+    assert_eq!((owner(&path), sandbox.read("other.cfg")), (before, sandbox.read("current.cfg")));
+}
+
+#[test]
 fn fmt_puts_a_whole_new_file_in_the_place_of_the_old_one() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let sandbox = sandbox();

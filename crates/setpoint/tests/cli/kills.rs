@@ -1,8 +1,10 @@
 //! The command is killed at random instants, with every kind of item and much that is not Setpoint's. Whatever it was doing,
-//! the next run goes on from there: nothing is lost, doubled or left behind, and nothing is deleted that was there before.
+//! the next run goes on from there: nothing is lost, doubled or left behind, and nothing is deleted that was there before. Somebody
+//! writes files meanwhile, and finds each of them again: where it was written, or beside the state.
 //!
 //! All tests run a sample; `cargo xtask soak host` runs thousands. `SETPOINT_KILLS` says how many, `SETPOINT_SEED` which.
 
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -10,6 +12,9 @@ use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::Stdio;
 use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
 use crate::sandbox::{Sandbox, eventually};
 
@@ -77,19 +82,42 @@ impl Declared {
 struct World {
     sandbox: Sandbox,
     id: String,
+    /// What somebody wrote and nobody but Setpoint replaced, with where.
+    edits: RefCell<Vec<(String, String)>>,
+    /// Where the two that are taken over and change places are.
+    pair: Cell<Pair>,
+}
+
+/// Two things that are taken over and change places: only together, as one that moves does not take over what is there.
+#[derive(Clone, Copy, Default)]
+struct Pair {
+    is_swapped: bool,
+    /// Both were taken over.
+    is_whole: bool,
 }
 
 /// What a killed run was just starting holds its lock for a moment, until it is another program.
 const APPLY: [&str; 4] = ["apply", "--yes", "--lock-timeout", "30s"];
 
 /// What is there before Setpoint, and has to be in the end.
-const THEIRS: [(&str, &str); 5] = [
+const THEIRS: [(&str, &str); 7] = [
     ("marks/held", "theirs"),
     ("shared/mine", "theirs"),
     ("theirs/a0", "first\n"),
     ("theirs/a1", "second\n"),
     ("theirs/a2", "third\n"),
+    ("theirs/x", "of x\n"),
+    ("theirs/y", "of y\n"),
 ];
+
+/// Links of somebody else, with what they point to.
+const THEIR_LINKS: [(&str, &str); 3] = [("theirs/link", "theirs"), ("theirs/lx", "x"), ("theirs/ly", "y")];
+
+/// What somebody writes now and then.
+const EDITED: [&str; 2] = ["theirs/e0", "theirs/e1"];
+
+/// A file that is declared now and then. Somebody writes one there when there is none.
+const SOLO: &str = "solo";
 
 impl World {
     fn new() -> Self {
@@ -100,10 +128,16 @@ impl World {
         for (path, content) in THEIRS {
             sandbox.write(path, content);
         }
-        symlink("theirs", sandbox.path("theirs/link")).unwrap();
+        for (path, target) in THEIR_LINKS {
+            symlink(target, sandbox.path(path)).unwrap();
+        }
+        let edits = EDITED.map(|path| (path.to_owned(), format!("{path}, at first\n")));
+        for (path, content) in &edits {
+            sandbox.write(path, content);
+        }
         fs::set_permissions(sandbox.path("theirs/a0"), fs::Permissions::from_mode(0o604)).unwrap();
         let id = sandbox.root().file_name().unwrap().to_string_lossy().into_owned();
-        Self { sandbox, id }
+        Self { sandbox, id, edits: RefCell::new(edits.into()), pair: Cell::default() }
     }
 
     /// What is there when nothing is declared.
@@ -112,13 +146,15 @@ impl World {
         for (path, content) in THEIRS {
             declared.file(path, content);
         }
-        declared.links.insert("theirs/link".to_owned(), "theirs".to_owned());
+        let links = THEIR_LINKS.map(|(path, target)| (path.to_owned(), target.to_owned()));
+        declared.links.extend(links);
+        declared.others.extend(EDITED.map(str::to_owned));
         declared.modes.insert("theirs/a0".to_owned(), 0o604);
         declared
     }
 
     /// Directories that move, files that move between them and lie in undeclared ones, links, files and a directory that are
-    /// taken over, one with other permissions, a file that is called differently each time and one that is protected now and
+    /// taken over, one with other permissions, files and links that take each other's places, a file that is called differently each time and one that is protected now and
     /// then, commands that take a moment and fail if they were applied already, one that follows a file, and processes with logs.
     fn declare(&self, random: &mut Random, round: u64) -> Declared {
         let mut declared = Self::nothing();
@@ -175,6 +211,35 @@ impl World {
             let target = format!("ours{}", random.below(2));
             add("symlinks", format!("theirs: {{path: theirs/link, target: {target}, adopt: true}}"));
             declared.links.insert("theirs/link".to_owned(), target);
+        }
+        let Pair { is_swapped, is_whole } = self.pair.get();
+        let takes_over = random.one_in(2);
+        let changes_places = takes_over && is_whole && random.one_in(2);
+        let is_swapped = is_swapped != changes_places;
+        self.pair.set(Pair { is_swapped, is_whole: is_whole && takes_over && !changes_places });
+        let takes_over = takes_over.then_some(("theirs", ", adopt: true", is_swapped));
+        let own = Some(("top", "", random.one_in(2)));
+        for (around, adopt, is_swapped) in [own, takes_over].into_iter().flatten() {
+            let (first, second) = if is_swapped { ("y", "x") } else { ("x", "y") };
+            for (name, place) in [("s0", first), ("s1", second)] {
+                let item = format!("{around}-{name}");
+                add("files", format!("{item}: {{path: {around}/{place}, content: {item}{adopt}}}"));
+                add("symlinks", format!("{item}: {{path: {around}/l{place}, target: {item}{adopt}}}"));
+                declared.file(&format!("{around}/{place}"), &item);
+                declared.links.insert(format!("{around}/l{place}"), item);
+            }
+        }
+        for (name, path) in EDITED.iter().enumerate() {
+            if random.one_in(2) {
+                let content = format!("ours {}\n", random.below(3));
+                add("files", format!("e{name}: {{path: {path}, content: {content:?}, adopt: true}}"));
+                declared.file(path, &content);
+            }
+        }
+        if random.one_in(2) {
+            let content = format!("solo {}\n", random.below(2));
+            add("files", format!("solo: {{path: {SOLO}, content: {content:?}}}"));
+            declared.file(SOLO, &content);
         }
         add("files", format!("n{}: {{path: top/named, content: named}}", random.below(3)));
         declared.file("top/named", "named");
@@ -246,6 +311,46 @@ impl World {
         was_at_work
     }
 
+    /// Somebody writes a file that may be taken over at this moment: in its place, or as editors do.
+    fn edit(&self, random: &mut Random, round: u64) {
+        let path = *random.pick(&EDITED);
+        let content = format!("{path}, edited in round {round}\n");
+        let found = fs::read_to_string(self.sandbox.path(path)).unwrap();
+        let mut edits = self.edits.borrow_mut();
+        // What they replace themselves is gone.
+        edits.retain(|edit| *edit != (path.to_owned(), found.clone()));
+        edits.push((path.to_owned(), content.clone()));
+        if random.one_in(2) {
+            self.sandbox.write(path, &content);
+        } else {
+            self.sandbox.write("theirs/.new", &content);
+            fs::rename(self.sandbox.path("theirs/.new"), self.sandbox.path(path)).unwrap();
+        }
+    }
+
+    /// Whether all that somebody wrote is where they wrote it, or kept beside the state.
+    fn check_edits(&self, when: &str) {
+        let kept = fs::read_dir(self.sandbox.path(".setpoint/run/kept")).into_iter().flatten().flatten();
+        let kept: String = kept.map(|entry| fs::read_to_string(entry.path()).unwrap()).collect();
+        for (path, content) in self.edits.borrow().iter() {
+            let is_there = fs::read_to_string(self.sandbox.path(path)).is_ok_and(|found| found == *content);
+            assert!(is_there || kept.contains(&STANDARD.encode(content)), "{when}: {content:?} is lost");
+        }
+    }
+
+    /// Somebody writes a file where none is, and Setpoint may have had one: it stays whatever is declared.
+    fn write_where_nothing_is(&self, declared: &Declared, when: &str) {
+        if self.sandbox.path(SOLO).exists() {
+            return;
+        }
+        self.sandbox.write(SOLO, "somebody's");
+        let ran = self.sandbox.run(&APPLY);
+        let said = format!("{when}: {}{}\n{}", ran.out(), ran.err(), declared.text);
+        assert_eq!(ran.code(), i32::from(declared.contents.contains_key(SOLO)), "{said}");
+        assert_eq!(self.sandbox.read(SOLO), "somebody's", "{said}");
+        fs::remove_file(self.sandbox.path(SOLO)).unwrap();
+    }
+
     /// Whether what a run has made that was told to protect it is protected.
     fn check_protection(&self, declared: &Declared, when: &str) {
         let made = fs::read_to_string(self.sandbox.path(KEPT)).ok();
@@ -287,6 +392,7 @@ impl World {
             let found = fs::metadata(self.sandbox.path(path)).unwrap().mode() & 0o7777;
             assert_eq!(found, *mode, "{when}: {path} has {found:o}\n{}", declared.text);
         }
+        self.check_edits(when);
         let running =
             declared.processes.iter().map(|(name, version)| format!("{}/{name}/{version}", self.id));
         let running: Vec<String> = running.collect();
@@ -297,6 +403,9 @@ impl World {
         let ran = self.sandbox.run(&APPLY);
         assert_eq!(ran.code(), 0, "{when}: {}{}\n{}", ran.out(), ran.err(), declared.text);
         self.check(declared, &format!("{when}\n{}", ran.out()));
+        if declared.text.contains("theirs-s0") {
+            self.pair.set(Pair { is_whole: true, ..self.pair.get() });
+        }
         assert_eq!(self.sandbox.ok(&["plan"]), "site: nothing to do.\n", "{when}\n{}", declared.text);
     }
 }
@@ -332,6 +441,13 @@ fn kill_again_and_again(seed: u64, kills: u64) {
         let most = *random.pick(&[40_000, 80_000, 200_000]);
         killed += u64::from(world.kill(args, Duration::from_micros(random.below(most))));
         world.check_protection(&declared, &when);
+        if random.one_in(3) {
+            world.edit(&mut random, round);
+        }
+        if random.one_in(6) {
+            world.write_where_nothing_is(&declared, &when);
+        }
+        world.check_edits(&when);
         // Not every time: several cut-off runs may follow each other.
         if random.one_in(3) {
             world.apply(&declared, &when);
@@ -343,6 +459,10 @@ fn kill_again_and_again(seed: u64, kills: u64) {
     world.sandbox.ok(&["state", "unprotect", "file.kept"]);
     world.sandbox.ok(&["destroy", "--yes"]);
     world.check(&World::nothing(), "everything was destroyed");
+    for path in EDITED {
+        let found = world.sandbox.read(path);
+        assert!(found.starts_with(path), "seed {seed}: {path} holds {found:?}, which nobody wrote there");
+    }
     let done = format!(
         "soak host: {killed} runs killed, seed {seed}: nothing lost, nothing deleted that was not ours\n"
     );

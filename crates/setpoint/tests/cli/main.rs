@@ -21,6 +21,7 @@ mod demo;
 mod full;
 #[cfg(feature = "haproxy")]
 mod haproxy;
+mod history;
 mod jobs;
 #[cfg(feature = "host")]
 mod kills;
@@ -46,10 +47,14 @@ mod refused;
 mod release;
 #[cfg(feature = "host")]
 mod replaced;
+#[cfg(feature = "host")]
+mod reports;
 #[cfg_attr(not(feature = "host"), expect(dead_code, reason = "the other jobs need less of it"))]
 mod sandbox;
 #[cfg(feature = "host")]
 mod service;
+#[cfg(feature = "host")]
+mod theirs;
 #[cfg(feature = "host")]
 mod transcript;
 #[cfg(feature = "host")]

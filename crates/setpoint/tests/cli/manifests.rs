@@ -134,7 +134,7 @@ fn values_that_are_missing_empty_or_many_are_named_where_they_are_used() {
         ("prot", "there is no value `prot`"),
         ("app", "the value `app` is not a single one"),
         ("token", "the value `token` is empty"),
-        ("app.nome", "did you mean `name`?"),
+        ("app.nome", "did you mean `app.name`?"),
     ] {
         let manifest = format!(
             "values: {{port: 1, app: {{name: x}}, token: }}\nfiles:\n  f: {{path: 'x${{values.{value}}}', content: y}}\n"
@@ -227,9 +227,9 @@ fn a_log_that_a_process_made_goes_with_it_and_one_that_was_there_stays() {
     sandbox.ok(&["apply", "--yes"]);
     assert!(sandbox.tree().is_empty(), "{:?}", sandbox.tree());
     sandbox.write("web.log", "mine\n");
-    sandbox.declare(&manifest("one", "web.log"));
+    sandbox.declare(&manifest("one", "web.log, adopt: true"));
     sandbox.ok(&["apply", "--yes"]);
-    sandbox.declare(&manifest("two", "web.log"));
+    sandbox.declare(&manifest("two", "web.log, adopt: true"));
     sandbox.ok(&["apply", "--yes"]);
     eventually("both have written", || sandbox.read("web.log") == "mine\none\ntwo\n");
     sandbox.ok(&["destroy", "--yes"]);

@@ -362,3 +362,83 @@ fn watch_goes_on_with_what_stood_before_where_moves_are_refused() {
     watching.signal(Signal::SIGTERM);
     assert_eq!(watching.wait(), 0);
 }
+
+#[test]
+fn what_is_to_come_to_the_place_of_an_original_is_refused_unless_it_takes_that_over() {
+    let with = |motd: &str, conf: &str, adopt: &str| {
+        format!(
+            "files:\n  motd: {{path: {motd}, content: M, adopt: true}}\n  conf: {{path: {conf}, content: C{adopt}}}\n"
+        )
+    };
+    let sandbox = Sandbox::new(&with("motd", "conf", ""));
+    sandbox.write("motd", "theirs");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&with("m2", "motd", ""));
+    let refused = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(refused.code(), 1);
+    let why = "file/conf is to be motd, where what was there before Setpoint goes back, as file/motd leaves";
+    assert!(refused.err().contains(why) && refused.err().contains("adopt: true"), "{}", refused.err());
+    assert_eq!((sandbox.read("motd"), sandbox.read("conf")), ("M".to_owned(), "C".to_owned()));
+    sandbox.declare(&with("m2", "motd", ", adopt: true"));
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!((sandbox.read("m2"), sandbox.read("motd")), ("M".to_owned(), "C".to_owned()));
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!((sandbox.tree(), sandbox.read("motd")), (vec!["motd".to_owned()], "theirs".to_owned()));
+}
+
+#[test]
+fn what_is_in_the_way_of_a_creation_is_said_each_time() {
+    let sandbox = Sandbox::new("files: {a: {content: ours}}\n");
+    sandbox.write("a", "theirs");
+    for _ in 0..2 {
+        let plan = sandbox.ok(&["plan"]);
+        assert!(plan.contains("file/a can't be created: a is there already"), "{plan}");
+        assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
+    }
+}
+
+#[test]
+fn what_is_to_come_into_a_directory_that_another_one_has_to_leave_first_is_refused() {
+    let with = |a: &str, b: &str, c: &str| {
+        format!("directories: {{a: {{path: {a}}}, b: {{path: {b}}}, c: {{path: {c}}}}}\n")
+    };
+    for (first, second) in [(["q", "r", "p"], ["r", "q/i", "q"]), (["q", "p", "x"], ["p", "p/i", "x"])] {
+        let sandbox = Sandbox::new(&with(first[0], first[1], first[2]));
+        sandbox.ok(&["apply", "--yes"]);
+        for (at, name) in first.iter().zip(["a", "b", "c"]) {
+            sandbox.write(&format!("{at}/{name}"), name);
+        }
+        let before = sandbox.tree();
+        sandbox.declare(&with(second[0], second[1], second[2]));
+        let refused = sandbox.run(&["apply", "--yes"]);
+        assert_eq!(refused.code(), 1, "{}", refused.out());
+        assert!(refused.err().contains("directory/b is to be"), "{}", refused.err());
+        assert!(refused.err().contains("comes there when"), "{}", refused.err());
+        assert_eq!(sandbox.tree(), before);
+    }
+}
+
+#[test]
+fn what_is_set_aside_is_found_under_the_new_name_of_its_item() {
+    let with = |f: &str, g: &str, places: [&str; 2], more: &str| {
+        let [first, second] = places;
+        format!(
+            "files:\n  {f}: {{path: {first}, content: F{more}}}\n  {g}: {{path: {second}, content: G{more}}}\n"
+        )
+    };
+    let sandbox = Sandbox::new(&with("f", "g", ["one", "two"], ""));
+    sandbox.ok(&["apply", "--yes"]);
+    // One makes room for the other, and can't be made.
+    sandbox.declare(&with("f", "g", ["two", "one"], ", owner: nobody-is-called-so"));
+    assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
+    assert!(sandbox.tree().iter().any(|path| path.starts_with(".setpoint-aside-")), "{:?}", sandbox.tree());
+    for (from, to) in [("file.f", "file.x"), ("file.g", "file.y")] {
+        sandbox.ok(&["state", "mv", from, to]);
+    }
+    sandbox.declare(&with("x", "y", ["two", "one"], ""));
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.tree(), ["one", "two"]);
+    assert_eq!((sandbox.read("two"), sandbox.read("one")), ("F".to_owned(), "G".to_owned()));
+    sandbox.ok(&["destroy", "--yes"]);
+    assert!(sandbox.tree().is_empty(), "{:?}", sandbox.tree());
+}

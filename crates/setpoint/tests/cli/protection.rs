@@ -80,3 +80,20 @@ fn protection_goes_along_with_a_new_name() {
     assert!(refused.err().contains("protected by `prevent_destroy`: file/h"), "{}", refused.err());
     assert_eq!(sandbox.read("f"), "x");
 }
+
+#[test]
+fn what_is_protected_may_change_places_and_may_not_be_made_anew_on_demand() {
+    let with = |f: &str, g: &str| {
+        format!(
+            "files:\n  f: {{path: {f}, content: F, prevent_destroy: true}}\n  g: {{path: {g}, content: G, prevent_destroy: true}}\n"
+        )
+    };
+    let sandbox = Sandbox::new(&with("one", "two"));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&with("two", "one"));
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!((sandbox.read("two"), sandbox.read("one")), ("F".to_owned(), "G".to_owned()));
+    let refused = sandbox.run(&["apply", "--yes", "--replace", "file.f"]);
+    assert_eq!(refused.code(), 1);
+    assert!(refused.err().contains("protected"), "{}", refused.err());
+}

@@ -160,15 +160,15 @@ fn a_value_that_is_a_list_or_a_map_is_set_to_one_or_refused() {
         "values: {l: [1, 2], m: {a: 1}}\nfiles: {f: {template: '{% for x in l %}<{{ x }}>{% endfor %}{{ m.a }}'}}\n",
     );
     for (wrong, why) in [
-        ("l=[1,", "the value `l` is a list, and `[1,` is none"),
-        ("l=3", "the value `l` is a list, and `3` is none"),
+        ("l=[1,", "the value `l` is a list, and `[1,` is no YAML"),
+        ("l=3", "the value `l` is a list, and `3` is a number"),
         ("l={\"a\": 1}", "is a list"),
-        ("m=[1]", "the value `m` is a map, and `[1]` is none"),
+        ("m=[1]", "the value `m` is a map, and `[1]` is a list"),
     ] {
         let refused = sandbox.run(&["apply", "--yes", "--var", wrong]);
         assert_eq!(refused.code(), 64, "{wrong}: {}", refused.out());
         assert!(refused.err().contains(why), "{wrong}: {}", refused.err());
     }
-    sandbox.ok(&["apply", "--yes", "--var", "l=[3, \"x\"]", "--var", "m={\"a\": 5}"]);
+    sandbox.ok(&["apply", "--yes", "--var", "l=[3, x]", "--var", "m={\"a\": 5}"]);
     assert_eq!(sandbox.read("f"), "<3><x>5");
 }

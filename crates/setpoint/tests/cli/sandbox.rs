@@ -6,6 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use setpoint_testutils::wait::LIMIT;
 use tempfile::TempDir;
 
 pub(crate) struct Sandbox {
@@ -156,7 +157,7 @@ pub(crate) struct Started {
 impl Started {
     /// Waits until the command has printed something.
     pub(crate) fn until(&self, wanted: &str) {
-        let end = Instant::now() + Duration::from_secs(30);
+        let end = Instant::now() + LIMIT;
         while !self.log().contains(wanted) {
             assert!(Instant::now() < end, "it never printed {wanted:?}:\n{}", self.log());
             std::thread::sleep(Duration::from_millis(5));
@@ -186,9 +187,9 @@ impl Drop for Started {
 
 /// Waits until something holds.
 pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + LIMIT;
     while !holds() {
-        assert!(Instant::now() < end, "not within 30 s: {what}");
+        assert!(Instant::now() < end, "not within {LIMIT:?}: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -12,7 +12,7 @@ use crate::sandbox::{Ended, Sandbox};
 /// The messages to systemd, up to one that contains a text.
 fn messages_until(socket: &UnixDatagram, wanted: &str) -> Vec<String> {
     let mut messages: Vec<String> = Vec::new();
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + setpoint_testutils::wait::LIMIT;
     let mut buffer = [0; 4096];
     while !messages.iter().any(|message| message.contains(wanted)) {
         assert!(Instant::now() < end, "no message has {wanted:?}: {messages:?}");

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -17,8 +16,7 @@ use setpoint_composite::structure::{prefix, transform};
 use setpoint_testutils::kubernetes::{History, TestNamespace};
 use setpoint_testutils::{Consul, Kubernetes, Missing, Port, Process, Workdir, wait};
 
-/// How long anything may take that must happen.
-pub(crate) const LIMIT: Duration = Duration::from_mins(1);
+pub(crate) use setpoint_testutils::wait::LIMIT;
 /// The name of the ConfigMap.
 pub(crate) const NAME: &str = "composite-structure";
 /// What must never go back in it.

@@ -5,12 +5,13 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use setpoint_testutils::{Missing, Port, Version, Workdir, http, need, wait};
 
-const LIMIT: Duration = Duration::from_mins(1);
+use setpoint_testutils::wait::LIMIT;
 
 /// A folder with a configuration, and what serves it.
 struct World {
@@ -21,15 +22,16 @@ struct World {
 
 /// One that serves. What it started outlives it.
 struct Serving {
-    child: Child,
+    child: Option<Child>,
     url: String,
     password: String,
+    /// What it says.
+    log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }
 
@@ -56,30 +58,19 @@ impl World {
         self.folder.path().join(".haproxy.cfg.setpoint").join(name)
     }
 
-    /// Starts the command, and waits until it says where it serves.
+    /// Starts the command as most do, and waits until it says where it serves.
     fn serve(&self) -> Serving {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_setpoint"))
-            .args(["haproxy", "serve", "--listen", "127.0.0.1:0", "--reload-delay", "0.02"])
-            .arg("--haproxy")
-            .arg(&self.program)
-            .arg("--config")
-            .arg(self.file())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut said = Vec::new();
-        let url = loop {
-            let Some(Ok(line)) = lines.next() else { panic!("it ended:\n{}", said.join("\n")) };
-            if let Some((_, url)) = line.split_once("is served on ") {
-                break url.to_owned();
-            }
-            said.push(line);
-        };
-        // Somebody has to read what it says, so that it is never held up.
-        std::thread::spawn(move || lines.for_each(drop));
-        let password = fs::read_to_string(self.own("password")).unwrap().trim().to_owned();
-        Serving { child, url, password }
+        self.serve_with(|command| command.args(["--reload-delay", "0.02"]))
+    }
+
+    /// Starts the command with more arguments.
+    fn serve_with(&self, more: impl FnOnce(&mut Command) -> &mut Command) -> Serving {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_setpoint"));
+        command.args(["haproxy", "serve", "--listen", "127.0.0.1:0", "--haproxy"]);
+        command.arg(&self.program).arg("--config").arg(self.file());
+        let mut serving = Serving::start(more(&mut command));
+        fs::read_to_string(self.own("password")).unwrap().trim().clone_into(&mut serving.password);
+        serving
     }
 
     /// Ends the HAProxy that was started.
@@ -99,6 +90,46 @@ impl World {
 }
 
 impl Serving {
+    /// Starts a command, and waits until it says where it serves.
+    fn start(command: &mut Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut said = Vec::new();
+        let url = loop {
+            let Some(Ok(line)) = lines.next() else { panic!("it ended:\n{}", said.join("\n")) };
+            if let Some((_, url)) = line.split_once("is served on ") {
+                break url.to_owned();
+            }
+            said.push(line);
+        };
+        // Somebody has to read what it says, so that it is never held up.
+        let log = Arc::new(Mutex::new(said));
+        let written = Arc::clone(&log);
+        std::thread::spawn(move || {
+            lines.map_while(Result::ok).for_each(|line| written.lock().unwrap().push(line));
+        });
+        Self { child: Some(child), url, password: String::new(), log }
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    /// Ends it as systemd does, and waits until it has ended by itself.
+    fn terminate(mut self) -> Option<i32> {
+        let mut child = self.child.take().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM).unwrap();
+        child.wait().unwrap().code()
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
     async fn ask(&self, method: &str, path: &str, body: Option<&Json>) -> Option<(u16, Json)> {
         let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
         let request = http::client().request(method, format!("{}/services/haproxy/{path}", self.url));
@@ -156,7 +187,7 @@ async fn a_second_one_is_told_who_has_the_configuration() {
         .unwrap();
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert_eq!(second.status.code(), Some(1), "{said}");
-    assert!(said.contains(&format!("process {} (setpoint)", serving.child.id())), "{said}");
+    assert!(said.contains(&format!("process {} (setpoint)", serving.pid())), "{said}");
     drop(serving);
     world.end().await;
 }
@@ -209,8 +240,7 @@ async fn killed_at_random_instants_the_old_or_the_new_configuration_is_there_and
             () = changes => {}
             () = tokio::time::sleep(after) => {}
         }
-        serving.child.kill().unwrap();
-        serving.child.wait().unwrap();
+        serving.kill();
     }
     let serving = world.serve();
     assert!(serving.version().await >= version);
@@ -218,4 +248,237 @@ async fn killed_at_random_instants_the_old_or_the_new_configuration_is_there_and
     assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
     drop(serving);
     world.end().await;
+}
+
+#[tokio::test]
+async fn a_settings_file_of_the_original_is_read_as_it_is() {
+    let world = need!(World::new(Version::V3_4));
+    let (maps, settings) = (world.folder.path().join("m"), world.folder.path().join("dataplaneapi.yml"));
+    let text = format!(
+        "config_version: 2\nname: famous\ndataplaneapi:\n  scheme: [http]\n  host: 127.0.0.1\n  port: 0\n  \
+         user:\n  - {{name: alice, insecure: true, password: wonderland}}\n  resources: {{maps_dir: {}}}\n\
+         haproxy:\n  config_file: {}\n  haproxy_bin: {}\n  reload: {{reload_delay: 1, restart_cmd: none}}\n",
+        maps.display(),
+        world.file().display(),
+        world.program.display()
+    );
+    fs::write(&settings, text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_setpoint"));
+    let serving = Serving::start(command.args(["haproxy", "serve", "-f"]).arg(&settings));
+    let said = serving.log.lock().unwrap().join("\n");
+    for name in ["name", "haproxy.reload.restart_cmd"] {
+        assert!(said.contains(&format!("dataplaneapi.yml: {name} has no meaning here")), "{said}");
+    }
+    let url = format!("{}/services/haproxy/storage/maps", serving.url);
+    let form = reqwest::multipart::Form::new();
+    let form = form.part("file_upload", reqwest::multipart::Part::text("a b\n").file_name("a.map"));
+    let made = http::client().post(url).basic_auth("alice", Some("wonderland")).multipart(form).send().await;
+    assert_eq!(made.unwrap().status(), 201);
+    assert_eq!(fs::read_to_string(maps.join("a.map")).unwrap(), "a b\n");
+    // Passwords are nobody's business.
+    assert!(!serving.log.lock().unwrap().join("\n").contains("wonderland"));
+    drop(serving);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn settings_that_can_not_be_used_are_refused_with_their_place() {
+    let folder = Workdir::new("settings");
+    let path = folder.path().join("settings.yaml");
+    let refused = |text: &str| {
+        fs::write(&path, text).unwrap();
+        let ran = Command::new(env!("CARGO_BIN_EXE_setpoint"))
+            .args(["haproxy", "serve", "--settings"])
+            .arg(&path)
+            .output()
+            .unwrap();
+        assert_eq!(ran.status.code(), Some(1), "{text}");
+        String::from_utf8_lossy(&ran.stderr).into_owned()
+    };
+    for (text, said) in [
+        ("config: [a.cfg]\nreload-dely: 1\n", "reload-dely"),
+        ("config: [a.cfg\n", "settings.yaml"),
+        ("config: a.cfg\nreload-dely: 1\n", "settings.yaml:2:1"),
+        ("strict: true\n", "--config"),
+        ("config: [a.cfg]\ntls-listen: 127.0.0.1:0\n", "tls-certificate"),
+        ("config: 5\n", "a path or a list of paths"),
+        ("config: [a.cfg]\ndialect: '9.9'\n", "9.9"),
+        ("dataplaneapi: {port: many}\n", "dataplaneapi.port"),
+    ] {
+        let error = refused(text);
+        assert!(error.contains(said), "{text}: {error}");
+        assert!(!error.contains("<input>"), "{text}: {error}");
+    }
+}
+
+/// Runs the command where it ends at once, and returns what it says.
+fn refused(arguments: &[&std::ffi::OsStr]) -> String {
+    let ran = Command::new(env!("CARGO_BIN_EXE_setpoint"))
+        .args(["haproxy", "serve", "--listen", "127.0.0.1:0"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert_eq!(ran.status.code(), Some(1), "{said}");
+    said
+}
+
+#[tokio::test]
+async fn a_configuration_that_haproxy_refuses_is_named_at_the_start_with_its_lines() {
+    for version in [Version::V2_6, Version::V3_4] {
+        let world = need!(World::new(version));
+        let (good, file) = (fs::read_to_string(world.file()).unwrap(), world.file());
+        let broken = format!("{good}  nonsense here\n");
+        fs::write(&file, &broken).unwrap();
+        let arguments =
+            ["--haproxy".as_ref(), world.program.as_os_str(), "--config".as_ref(), file.as_os_str()];
+        let said = refused(&arguments);
+        let place = format!("{}:{}: unknown keyword 'nonsense'", file.display(), broken.lines().count());
+        for part in ["HAProxy refuses the configuration", &place, "setpoint haproxy check"] {
+            assert!(said.contains(part), "{version:?}: {part} in {said}");
+        }
+        // One that runs already is used all the same, with a warning.
+        fs::write(&file, &good).unwrap();
+        drop(world.serve());
+        fs::write(&file, &broken).unwrap();
+        let serving = world.serve();
+        let said = serving.log.lock().unwrap().join("\n");
+        assert!(said.contains(&place) && said.contains("no change can be made"), "{version:?}: {said}");
+        assert_eq!(http::get(&world.port.http()).await.as_deref(), Some("served"), "{version:?}");
+        drop(serving);
+        world.end().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_named_wrongly_is_refused_with_what_to_do() {
+    let world = need!(World::new(Version::V3_4));
+    let (program, file) = (world.program.as_os_str(), world.file());
+    let with = |more: [&str; 2]| {
+        let own = ["--haproxy".as_ref(), program, "--config".as_ref(), file.as_os_str()];
+        refused(&own.into_iter().chain(more.map(std::ffi::OsStr::new)).collect::<Vec<_>>())
+    };
+    let own = file.to_str().unwrap();
+    let said = with(["--maps", own]);
+    assert!(said.contains("maps: ") && said.contains("is no folder"), "{said}");
+    let said = with(["--tls-key", own]);
+    assert!(said.contains("tls-key: a key is given") && said.contains("tls-listen"), "{said}");
+    let said = with(["--client-ca", own]);
+    assert!(said.contains("client-ca: an authority of clients is given"), "{said}");
+    // A program that may not be run is there.
+    let arguments = ["--config".as_ref(), file.as_os_str(), "--haproxy".as_ref(), file.as_os_str()];
+    let said = refused(&arguments);
+    assert!(said.contains("Permission denied") && said.contains("chmod"), "{said}");
+    assert!(!said.contains("install"), "{said}");
+    // A socket of a worker is no master's.
+    drop(world.serve());
+    let socket = world.folder.path().join("run.sock");
+    let said = with(["--master-socket", socket.to_str().unwrap()]);
+    assert!(said.contains("is no master") && said.contains("stats socket"), "{said}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn names_of_reloads_are_not_given_twice_over_restarts() {
+    let world = need!(World::new(Version::V3_4));
+    let mut names: Vec<String> = Vec::new();
+    for number in 1..4_u64 {
+        let mut serving = world.serve_with(|command| command.args(["--reload-delay", "3600"]));
+        let url = format!("{}/services/haproxy/configuration/backends?version={number}", serving.url);
+        let answer = http::client()
+            .post(url)
+            .basic_auth("admin", Some(&serving.password))
+            .header("content-type", "application/json")
+            .body(json!({ "name": format!("b{number}") }).to_string())
+            .send()
+            .await
+            .unwrap();
+        let id = answer.headers()["reload-id"].to_str().unwrap().to_owned();
+        let status = async |id: &str| {
+            let (status, reload) = serving.ask("GET", &format!("reloads/{id}"), None).await.unwrap();
+            (status, reload["status"].as_str().unwrap_or_default().to_owned())
+        };
+        // What waited when the one before was killed has been made.
+        for before in &names {
+            assert_ne!(*before, id);
+            let ended = async || (status(before).await == (200, "succeeded".to_owned())).then_some(());
+            wait::until("the earlier reload", LIMIT, ended).await;
+        }
+        names.push(id);
+        serving.kill();
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_waits_for_a_reload_is_reloaded_before_the_end_and_systemd_is_told() {
+    let world = need!(World::new(Version::V3_4));
+    let notified = world.folder.path().join("notify");
+    let socket = std::os::unix::net::UnixDatagram::bind(&notified).unwrap();
+    let serving =
+        world.serve_with(|command| command.args(["--reload-delay", "3600"]).env("NOTIFY_SOCKET", &notified));
+    let mut buffer = [0; 500];
+    let length = socket.recv(&mut buffer).unwrap();
+    assert!(String::from_utf8_lossy(&buffer[..length]).starts_with("READY=1\nSTATUS=serving "));
+    let new = json!({ "name": "b" });
+    assert_eq!(serving.ask("POST", "configuration/backends?version=1", Some(&new)).await.unwrap().0, 202);
+    let reloads = async || {
+        let master = setpoint_instance::cli::Socket::new(world.own("master.sock"));
+        setpoint_instance::reload::processes(&master).await.unwrap().master.reloads
+    };
+    assert_eq!(reloads().await, 0);
+    let log = Arc::clone(&serving.log);
+    assert_eq!(serving.terminate(), Some(0));
+    let log = log.lock().unwrap().join("\n");
+    let audit = log.lines().find(|line| line.contains("audit")).unwrap();
+    for word in ["admin", "POST", "configuration/backends", "version=1", "202", "+ backend b"] {
+        assert!(audit.contains(word), "{word} in {audit}");
+    }
+    assert!(log.contains("HAProxy has reloaded"), "{log}");
+    let serving = world.serve();
+    assert_eq!(serving.version().await, 2);
+    drop(serving);
+    world.end().await;
+}
+
+#[test]
+fn the_demo_changes_servers_under_traffic_and_counts_one_reload() {
+    for version in [Version::V2_6, Version::V3_4] {
+        let program = need!(version.program());
+        let demo = |arguments: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_setpoint"));
+            let ran = command
+                .args(["demo", "haproxy", "--haproxy"])
+                .arg(&program)
+                .args(arguments)
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+            assert!(ran.status.success(), "{version:?}: {said}");
+            String::from_utf8(ran.stdout).unwrap()
+        };
+        let said = demo(&["--json"]);
+        let lines: Vec<Json> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let statuses: Vec<u64> = lines[..6]
+            .iter()
+            .flat_map(|step| step["calls"].as_array().unwrap())
+            .map(|call| call["status"].as_u64().unwrap())
+            .collect();
+        assert_eq!(statuses, [201, 200, 204, 201, 202, 202, 202, 400], "{version:?}: {said}");
+        assert!(
+            lines[3]["served"]["s2"].is_null() || lines[4]["served"]["s2"].is_null(),
+            "{version:?}: {said}"
+        );
+        assert!(lines[5]["served"]["s3"].as_u64() > lines[5]["served"]["s1"].as_u64(), "{version:?}: {said}");
+        assert_eq!(lines[6]["failed"], 0, "{version:?}: {said}");
+        assert_eq!(lines[6]["reloads"], 1, "{version:?}: {said}");
+    }
+    let said = demo_text(&need!(Version::V3_4.program()));
+    assert!(said.contains("== 5. Change what can't be told") && said.contains("X-Demo yes"), "{said}");
+}
+
+fn demo_text(program: &std::path::Path) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_setpoint"));
+    let ran = command.args(["demo", "haproxy", "--haproxy"]).arg(program).output().unwrap();
+    String::from_utf8(ran.stdout).unwrap()
 }

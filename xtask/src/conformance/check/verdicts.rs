@@ -27,9 +27,15 @@ pub(super) struct Verdict {
 impl Verdict {
     /// What HAProxy refuses of the text, and not for what this machine lacks: a file, a user, the name of a host.
     pub(super) fn of_text(&self) -> Vec<&Alert> {
+        self.of_text_and_build().filter(|alert| !alert.is_of_build()).collect()
+    }
+
+    /// What HAProxy refuses of the text, or for a feature that it is built without.
+    pub(super) fn of_text_and_build(&self) -> impl Iterator<Item = &Alert> {
         let lacks_lua = self.alerts.iter().any(|alert| alert.message.contains("error in Lua file"));
-        let follows = |alert: &Alert| lacks_lua && OF_LUA.iter().any(|what| alert.message.contains(what));
-        self.alerts.iter().filter(|alert| !alert.is_of_machine() && !follows(alert)).collect()
+        let follows =
+            move |alert: &Alert| lacks_lua && OF_LUA.iter().any(|what| alert.message.contains(what));
+        self.alerts.iter().filter(move |alert| !alert.is_of_machine() && !follows(alert))
     }
 }
 
@@ -41,8 +47,11 @@ pub(super) struct Alert {
     pub(super) message: String,
 }
 
-/// What HAProxy says where not the text is wrong, but the machine or the build of HAProxy lacks something.
-const OF_MACHINE: [&str; 27] = [
+/// What HAProxy says where its build lacks something.
+const OF_BUILD: [&str; 3] = ["built without", "not compiled in", "unknown keyword 'wurfl-"];
+
+/// What HAProxy says where not the text is wrong, but the machine lacks something.
+const OF_MACHINE: [&str; 25] = [
     "No such file or directory",
     "unable to load",
     "unable to stat",
@@ -66,8 +75,6 @@ const OF_MACHINE: [&str; 27] = [
     "too many fatal errors",
     "cannot raise FD limit",
     "error in Lua file",
-    "built without",
-    "not compiled in",
     "no certificate or crl found",
     "error encountered while processing 'namespace'",
 ];
@@ -84,6 +91,11 @@ impl Alert {
     /// Whether it says nothing about the text: a file or a user is missing, or it sums up what was said before.
     fn is_of_machine(&self) -> bool {
         OF_MACHINE.iter().any(|what| self.message.contains(what)) || self.is_of_name()
+    }
+
+    /// Whether it is about a feature that HAProxy is built without.
+    fn is_of_build(&self) -> bool {
+        OF_BUILD.iter().any(|what| self.message.contains(what))
     }
 
     /// Whether it is about the name of a host, which this machine can't resolve.

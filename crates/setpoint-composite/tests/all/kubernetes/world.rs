@@ -22,8 +22,7 @@ use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// How long anything may take that must happen.
-pub(crate) const LIMIT: Duration = Duration::from_mins(2);
+pub(crate) use setpoint_testutils::wait::LIMIT;
 /// The name of the ConfigMap.
 pub(crate) const NAME: &str = "composite-structure";
 /// What must never go back in it: an earlier state of Consul, or an earlier leader, would be a stale write.

@@ -157,7 +157,7 @@ fn words(verb: &str, how: &str, output: &str) -> String {
 
 impl Configurator<Command> for Commands {
     async fn create(&self, cx: &OpCx, new: &Command) -> Result<(), OpError> {
-        if !cx.again() && self.check(cx, new).await? == Checked::Holds {
+        if !cx.must_reapply() && self.check(cx, new).await? == Checked::Holds {
             // Nobody but the system itself brought it about: it is not ours to undo.
             return cx.adopt().await;
         }
@@ -166,7 +166,7 @@ impl Configurator<Command> for Commands {
 
     async fn modify(&self, cx: &OpCx, old: &Command, new: &Command) -> Result<(), OpError> {
         let same = old.apply == new.apply && old.env == new.env && old.cwd == new.cwd;
-        if !cx.again() && (same || self.check(cx, new).await? == Checked::Holds) {
+        if !cx.must_reapply() && (same || self.check(cx, new).await? == Checked::Holds) {
             return Ok(());
         }
         self.apply(cx, new).await
@@ -174,7 +174,7 @@ impl Configurator<Command> for Commands {
 
     async fn delete(&self, cx: &OpCx, old: &Command) -> Result<(), OpError> {
         // What is about to be applied again is still wanted.
-        if cx.returns() || cx.ownership().is_adopted() {
+        if cx.is_recreation() || cx.ownership().is_adopted() {
             return Ok(());
         }
         let Some(undo) = &old.undo else { return Ok(()) };
@@ -197,6 +197,7 @@ impl Configurator<Command> for Commands {
     }
 
     async fn read(&self, cx: &OpCx, item: &Command) -> Result<Observed<Command>, OpError> {
+        let _checking = self.host.0.checks.begin(cx.item());
         if cx.unfinished().is_some() {
             self.wait_for_orphan(cx, item).await?;
         }

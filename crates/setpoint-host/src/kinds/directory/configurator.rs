@@ -5,8 +5,8 @@ use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation};
 use setpoint_graph::ItemRef;
 
 use super::Directory;
-use crate::configure::kept::Original;
-use crate::configure::{Accounts, PlaceNote, takes_over_again};
+use crate::configure::kept::{self, Original};
+use crate::configure::{Accounts, Location, PlaceNote};
 use crate::fs::{Found, FsError, Kind, Temporary, untouched};
 use crate::host::Host;
 use crate::item::RootPath;
@@ -45,6 +45,23 @@ impl Directories {
         place.map(|place| place.path).map_err(|error| untouched(&error))
     }
 
+    /// Where the directory was set aside, if it was.
+    fn find_aside(&self, cx: &OpCx) -> Result<Option<RootPath>, OpError> {
+        self.host.find_aside(cx, Kind::Directory).map_err(|error| untouched(&error))
+    }
+
+    /// Returns whether the directory at a path is the one that the item was: it could not be set aside while it is made anew.
+    fn is_known(&self, cx: &OpCx, path: &RootPath) -> bool {
+        let found = self.host.0.root.directory(path.as_str());
+        PlaceNote::of(cx).directory().zip(found).is_some_and(|(known, found)| known.is(found))
+    }
+
+    /// Sets the directory aside, with all it holds. Returns whether it did.
+    async fn set_aside(&self, cx: &OpCx, place: RootPath) -> Result<bool, OpError> {
+        let place = Location { path: place, within: None };
+        self.host.set_aside(cx, &place, Kind::Directory).await.map_err(|error| untouched(&error))
+    }
+
     /// Keeps the permissions of the directory at a path for the item that takes it over.
     pub(crate) fn keep_original(&self, item: &ItemRef, path: &RootPath) -> Result<(), OpError> {
         let found = self.host.0.root.stat(path).map_err(|error| untouched(&error))?;
@@ -62,13 +79,47 @@ impl Directories {
         let access = self.accounts.found(&item.access, &found);
         Ok(Some(Directory { path: path.clone(), access, ..item.clone() }))
     }
+
+    /// Gives a directory that was there before its permissions back.
+    async fn release(&self, cx: &OpCx, old: &Directory, place: &RootPath) -> Result<(), OpError> {
+        let (root, originals) = (&self.host.0.root, &self.host.0.kept);
+        let is_there = root.stat(place).map_err(|error| untouched(&error))?.is_some();
+        match originals.get(cx.item())? {
+            Some(Original::Directory { mode, uid, gid }) => {
+                if is_there {
+                    let set = root.set_access(place, Kind::Directory, Some(mode), Some(uid), Some(gid));
+                    set.map_err(|error| untouched(&error))?;
+                }
+                self.host.let_go(cx, place).await
+            }
+            _ if is_there && !old.access.is_unmanaged() => {
+                Err(kept::missing(place, &originals.path(cx.item()), cx.item()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why a directory that a run which was cut off has set aside stays there.
+fn stays_aside(place: &RootPath, was: &RootPath, why: &FsError, item: &ItemRef) -> OpError {
+    let (kind, name) = (item.kind(), item.name());
+    let why = match why {
+        FsError::Exists { .. } => format!("something else is at {was} by now"),
+        why => why.to_string(),
+    };
+    OpError::untouched(format!(
+        "what it holds is in {place}, where a run that was cut off has set it aside, and can't go back: {why}; move {place} to \
+         where you want it, and say `setpoint state rm {kind}.{name}`"
+    ))
 }
 
 impl Configurator<Directory> for Directories {
     async fn create(&self, cx: &OpCx, new: &Directory) -> Result<(), OpError> {
-        if let Some(aside) = self.host.find_aside(cx.item()).map_err(|error| untouched(&error))? {
-            let back = self.host.bring_back(cx, &aside, &new.path).await;
-            back.map_err(|error| untouched(&error))?;
+        if let Some(aside) = self.find_aside(cx)? {
+            if !self.host.bring_back(cx, &aside, &new.path, Kind::Directory).await? {
+                let (from, to) = (aside.to_string(), new.path.to_string());
+                return Err(untouched(&FsError::OtherFileSystem { from, to }));
+            }
             return self.set_access(new).map_err(|error| OpError::new(error.to_string()));
         }
         match self.make(cx, new).await {
@@ -79,14 +130,15 @@ impl Configurator<Directory> for Directories {
             }),
             // A link that leads to a directory is as good as one for what is to be inside.
             Err(FsError::Exists { adoptable, .. })
-                if (new.adopt || takes_over_again(cx)) && adoptable
+                if (new.adopt || self.is_known(cx, &new.path)) && adoptable
                     || new.implicit && self.host.is_directory(&new.path) =>
             {
                 if !self.host.is_kept(cx) && !new.access.is_unmanaged() {
                     self.keep_original(cx.item(), &new.path)?;
                 }
+                // First which one it is: of one that is adopted and can't be found nobody could let go.
+                self.host.know(cx, &new.path, Kind::Directory, None).await?;
                 cx.adopt().await?;
-                self.host.know(cx, &new.path, Kind::Directory).await?;
                 self.set_access(new).map_err(|error| untouched(&error))
             }
             Err(error) => Err(untouched(&error)),
@@ -118,41 +170,48 @@ impl Configurator<Directory> for Directories {
     }
 
     async fn delete(&self, cx: &OpCx, old: &Directory) -> Result<(), OpError> {
-        let place = match self.host.place_of(cx, &old.path, Kind::Directory) {
+        if PlaceNote::of(cx).released.is_some() {
+            return Ok(());
+        }
+        let root = &self.host.0.root;
+        let mut place = match self.host.place_of(cx, &old.path, Kind::Directory) {
             // Nobody declared it, and the one that was made is gone.
             Err(FsError::Replaced { .. }) if old.implicit => return Ok(()),
             place => place.map_err(|error| untouched(&error))?.path,
         };
-        if let Some(aside) = self.host.find_aside(cx.item()).map_err(|error| untouched(&error))? {
+        let is_put_back = Host::is_aside(&place) && !cx.is_recreation();
+        if is_put_back {
             // A run that was cut off has set it aside.
-            if cx.returns() {
-                return Ok(());
+            let was = PlaceNote::of(cx).aside.map_or_else(|| old.path.clone(), |aside| aside.from);
+            match root.rename(&place, None, &was, Kind::Directory) {
+                // One that is empty and ours is removed from there.
+                Err(_)
+                    if !cx.ownership().is_adopted()
+                        && root.remove_directory(&place, None, &self.ours).is_ok() =>
+                {
+                    return Ok(());
+                }
+                Err(error) => return Err(stays_aside(&place, &was, &error, cx.item())),
+                Ok(()) => place = was,
             }
-            self.host.put_back(&aside, &place).map_err(|error| untouched(&error))?;
         }
         if cx.ownership().is_adopted() {
-            if cx.returns() {
+            if cx.is_recreation() {
                 // It may come back in another place, and what is in it comes along. Where it can't be moved, it stays.
-                let _ = self.host.set_aside(cx.item(), &place);
-                return Ok(());
+                return self.set_aside(cx, place).await.map(drop);
             }
-            let originals = &self.host.0.kept;
-            if let Some(Original::Directory { mode, uid, gid }) = originals.get(cx.item())? {
-                let root = &self.host.0.root;
-                root.set_access(&place, Kind::Directory, Some(mode), Some(uid), Some(gid))
-                    .map_err(|error| untouched(&error))?;
-                originals.remove(cx.item());
-            }
-            return Ok(());
+            return self.release(cx, old, &place).await;
         }
         let this = PlaceNote::of(cx).directory();
-        match self.host.0.root.remove_directory(&place, this, &self.ours) {
+        match root.remove_directory(&place, this, &self.ours) {
             // What nobody declared comes back with it.
-            Err(error @ FsError::NotEmpty { .. }) if cx.returns() => {
-                self.host.set_aside(cx.item(), &place).map_err(|_| untouched(&error))
+            Err(error @ FsError::NotEmpty { .. }) if cx.is_recreation() => {
+                if self.set_aside(cx, place).await? { Ok(()) } else { Err(untouched(&error)) }
             }
             // Nobody declared it: it belongs to whoever put there what else is in it.
             Err(FsError::NotEmpty { .. }) if old.implicit => cx.adopt().await,
+            // It is there again.
+            removed if is_put_back => removed.map_err(|error| OpError::new(error.to_string())),
             removed => removed.map_err(|error| untouched(&error)),
         }
     }
@@ -160,17 +219,22 @@ impl Configurator<Directory> for Directories {
     async fn read(&self, cx: &OpCx, item: &Directory) -> Result<Observed<Directory>, OpError> {
         // Only what was there before may be a link: one that we made was replaced by it.
         let follow = item.implicit && cx.ownership().is_adopted();
-        if cx.unfinished() == Some(Operation::Delete) {
-            // It is still what it was, wherever it was set aside.
-            let aside = self.host.find_aside(cx.item()).map_err(|error| untouched(&error))?;
-            if aside.is_some() {
-                return Ok(Observed::Present(item.clone()));
-            }
+        if let Some(path) = self.find_aside(cx)? {
+            // It is there, and not where it was: what it is to become is still to be made of it.
+            let is_to_come = cx.unfinished() == Some(Operation::Create);
+            let aside = || Observed::Present(Directory { path, ..item.clone() });
+            return Ok(if is_to_come { Observed::Absent } else { aside() });
         }
         match self.host.place_of(cx, &item.path, Kind::Directory) {
             // Nobody declared it: whichever directory is there will do for what is to be inside, and it is not ours.
             Err(FsError::Replaced { .. }) if item.implicit => Ok(Observed::Absent),
-            _ => self.host.look(cx, &item.path, Kind::Directory, |path| self.read_at(item, path, follow)),
+            _ => {
+                let read = |path: &RootPath| self.read_at(item, path, follow);
+                let is_as = |found: &Directory, original: Option<&Original>| {
+                    original.is_some() || found.access == item.access
+                };
+                self.host.look(cx, &item.path, Kind::Directory, read, is_as)
+            }
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Regular files on the host.
 
-use setpoint_engine::{Configurator, Observed, OpCx, OpError};
+use setpoint_engine::{Configurator, Observed, OpCx, OpError, Ownership};
 
 use setpoint_graph::ItemRef;
 
 use super::File;
 use crate::configure::kept::{self, Original};
-use crate::configure::{Accounts, Location, PlaceNote, takes_over_again};
+use crate::configure::{Accounts, Location, PlaceNote};
 use crate::fs::{FsError, Kind, Number, Root, Temporary, Whole, Write, Written, untouched};
 use crate::host::Host;
 use crate::item::{Content, Mode, RootPath};
@@ -41,6 +41,24 @@ impl Files {
         self.finish(cx, written).await
     }
 
+    /// Writes the file where it was set aside, and brings it to its path.
+    async fn bring_back(&self, cx: &OpCx, aside: &RootPath, new: &File) -> Result<(), OpError> {
+        let temporary = Temporary::name_of(&self.prefix, cx.item());
+        if !new.log {
+            let write = self
+                .write(new, None, &temporary)
+                .and_then(|write| self.host.0.root.write_over(&Write { path: aside, ..write }).map(drop));
+            write.map_err(|error| untouched(&error))?;
+        }
+        if self.host.bring_back(cx, aside, &new.path, Kind::File).await? {
+            return Ok(());
+        }
+        self.write_new(cx, new).await.map_err(|error| untouched(&error))?;
+        // What is left is found by the next attempt.
+        let removed = self.host.0.root.remove(aside, None, Kind::File);
+        removed.map_err(|error| OpError::new(error.to_string()))
+    }
+
     fn write<'a>(
         &self,
         new: &'a File,
@@ -70,6 +88,16 @@ impl Files {
         }
     }
 
+    /// Takes over the file that is at the path of an item.
+    async fn take_over(&self, cx: &OpCx, new: &File) -> Result<(), OpError> {
+        self.keep(cx, new)?;
+        cx.adopt().await?;
+        self.host.know(cx, &new.path, Kind::File, Some(new.content.sha256())).await?;
+        // Somebody may have written while that was noted.
+        self.keep_drift(cx, &new.path)?;
+        self.write_over(cx, new).await.map_err(|error| untouched(&error))
+    }
+
     /// Keeps what is about to be replaced. One that was taken over before was kept then, also where the state has forgotten
     /// that, if what is there is what Setpoint itself wrote. Anything else is someone's new work: the file that was taken over
     /// was gone meanwhile.
@@ -88,24 +116,32 @@ impl Files {
         Ok(was == new.path && found.is_some_and(|(_, content)| content == new.content))
     }
 
+    /// Keeps the file at a path of an item whose original is not kept. What Setpoint wrote is none: the original is lost, and
+    /// who lets go of the item is told so.
+    fn keep_unwritten(&self, cx: &OpCx, path: &RootPath) -> Result<(), OpError> {
+        let there = self.host.0.root.read(path).map_err(|error| untouched(&error))?;
+        if there.is_some_and(|(_, content)| Host::has_written(cx, &content.sha256())) {
+            return Ok(());
+        }
+        self.keep_original(cx.item(), path)
+    }
+
     /// Keeps the file at a path for the item that takes it over.
     pub(crate) fn keep_original(&self, item: &ItemRef, path: &RootPath) -> Result<(), OpError> {
         let read = self.host.0.root.read_bytes(path, kept::LARGEST);
         let Some(Whole { found, bytes }) = read.map_err(|error| untouched(&error))? else { return Ok(()) };
         let bytes = bytes.ok_or_else(|| kept::too_large(path))?;
-        let within = self.host.0.root.lasting_holder(path);
-        self.host.0.kept.put(item, &Original::file(path, within, &bytes, found))
+        self.host.0.kept.put(item, &Original::file(path, &bytes, found))
     }
 
     /// Puts back what was there before, if anything of it was changed.
     async fn put_back(&self, cx: &OpCx, place: &Location) -> Result<(), OpError> {
         let originals = &self.host.0.kept;
-        let Some(Original::File { content, mode, uid, gid, path: was, within: was_in }) =
-            originals.get(cx.item())?
-        else {
-            return Ok(());
+        let Some(Original::File { content, mode, uid, gid, .. }) = originals.get(cx.item())? else {
+            return Err(kept::missing(&place.path, &originals.path(cx.item()), cx.item()));
         };
         let content = Content::from(Original::bytes(&content)?);
+        self.keep_change(cx, &place.path, &content)?;
         let temporary = Temporary::name_of(&self.prefix, cx.item());
         let (mode, uid, gid) = (Some(mode), Some(uid), Some(gid));
         let Location { path, within } = place;
@@ -119,25 +155,35 @@ impl Files {
             default_mode: 0o600,
             temporary: &temporary,
         };
-        let home = self.host.home(path, was.as_ref(), was_in);
-        self.write_back(cx, &write, &home).await.map_err(|error| untouched(&error))?;
-        originals.remove(cx.item());
-        Ok(())
+        let written = async { self.finish(cx, self.host.0.root.write_over(&write)?).await };
+        written.await.map_err(|error| untouched(&error))?;
+        self.host.let_go(cx, path).await
     }
 
-    /// Writes what was there before. Where it was moved since, it goes back to where it was, and replaces nothing else there.
-    async fn write_back(&self, cx: &OpCx, write: &Write<'_>, was: &RootPath) -> Result<(), FsError> {
+    /// Keeps what somebody wrote in the place of an item that was taken over: what is there now, whatever was read before.
+    fn keep_drift(&self, cx: &OpCx, path: &RootPath) -> Result<(), OpError> {
+        let there = self.host.0.root.read(path).map_err(|error| untouched(&error))?;
+        // Most often it is what Setpoint wrote.
+        if there.is_none_or(|(_, content)| Host::has_written(cx, &content.sha256())) {
+            return Ok(());
+        }
+        let Some(Original::File { content, .. }) = self.host.0.kept.get(cx.item())? else { return Ok(()) };
+        let original = Content::from(Original::bytes(&content)?);
+        self.keep_change(cx, path, &original)
+    }
+
+    /// Keeps what is there if somebody wrote it: it is neither Setpoint's work nor the original.
+    fn keep_change(&self, cx: &OpCx, path: &RootPath, original: &Content) -> Result<(), OpError> {
         let root = &self.host.0.root;
-        if was == write.path {
-            return self.finish(cx, root.write_over(write)?).await;
+        let read = root.read_bytes(path, kept::LARGEST).map_err(|error| untouched(&error))?;
+        let Some(Whole { found, bytes }) = read else { return Ok(()) };
+        let bytes = bytes.ok_or_else(|| kept::too_large(path))?;
+        let holds = Content::from(bytes.as_slice());
+        if holds == *original {
+            return Ok(());
         }
-        // A run that was cut off may have come as far as this.
-        let is_back = root.read(was)?.is_some_and(|(_, content)| content == *write.content);
-        if !is_back {
-            let back = Write { path: was, within: None, ..*write };
-            self.finish(cx, root.write_new(&back)?).await?;
-        }
-        root.remove(write.path, write.within, Kind::File)
+        let change = Original::file(path, &bytes, found);
+        self.host.keep_change(cx, path, &holds.sha256(), &change)
     }
 
     /// Where a file is now.
@@ -175,25 +221,42 @@ impl Files {
 
 impl Configurator<File> for Files {
     async fn create(&self, cx: &OpCx, new: &File) -> Result<(), OpError> {
+        let failed = |error: FsError| untouched(&error);
+        let root = &self.host.0.root;
+        if let Some(aside) = self.host.find_aside(cx, Kind::File).map_err(failed)? {
+            if !new.adopt || root.stat(&new.path).map_err(failed)?.is_none() {
+                return self.bring_back(cx, &aside, new).await;
+            }
+            // What is there is taken over, and the one that was made here is not needed.
+            root.remove(&aside, None, Kind::File).map_err(failed)?;
+        }
+        if let Some(was) = self.host.original_elsewhere(cx, &new.path)? {
+            if self.host.can_go_back(cx, &was)? {
+                self.put_back(cx, &Location { path: was, within: None }).await?;
+            } else {
+                self.host.retire_original(cx, was).await?;
+            }
+        }
+        self.host.begin_anew(cx).await?;
+        let takes_over = new.adopt || self.host.is_released(cx, &new.path);
+        if !new.log {
+            self.host.will_write(cx, new.content.sha256()).await?;
+        }
         match self.write_new(cx, new).await {
             // What was logged before goes on.
-            Err(FsError::Exists { adoptable: true, .. }) if new.log => {
+            Err(FsError::Exists { adoptable: true, .. }) if new.log && takes_over => {
                 cx.adopt().await?;
-                self.host.know(cx, &new.path, Kind::File).await
+                self.host.know(cx, &new.path, Kind::File, None).await
             }
-            Err(FsError::Exists { adoptable: true, .. }) if new.adopt || takes_over_again(cx) => {
-                self.keep(cx, new)?;
-                cx.adopt().await?;
-                self.host.know(cx, &new.path, Kind::File).await?;
-                self.write_over(cx, new).await.map_err(|error| untouched(&error))
-            }
+            Err(FsError::Exists { adoptable: true, .. }) if takes_over => self.take_over(cx, new).await,
             written => written.map_err(|error| untouched(&error)),
         }
     }
 
     async fn modify(&self, cx: &OpCx, old: &File, new: &File) -> Result<(), OpError> {
+        self.host.forget_made(cx).await?;
         if self.host.must_keep(cx) && !new.log {
-            self.keep_original(cx.item(), &self.place(cx, old)?.path)?;
+            self.keep_unwritten(cx, &self.place(cx, old)?.path)?;
         }
         let moves = old.path != new.path;
         let there =
@@ -203,6 +266,10 @@ impl Configurator<File> for Files {
             if moves { OpError::new(error.to_string()) } else { untouched(&error) }
         };
         if old.content != new.content || !there {
+            self.host.will_write(cx, new.content.sha256()).await?;
+            if cx.ownership().is_adopted() && !new.log {
+                self.keep_drift(cx, &new.path)?;
+            }
             self.write_over(cx, new).await.map_err(failed)?;
         } else if old.access != new.access {
             self.place(cx, new)?;
@@ -215,18 +282,49 @@ impl Configurator<File> for Files {
         Ok(())
     }
 
+    /// What was taken over stays in its place: there the original is put back, and elsewhere the file is made anew. So is one
+    /// that may take over what is where it is to be.
+    fn needs_recreate(&self, ownership: Ownership, old: &File, new: &File) -> bool {
+        old.path != new.path && (ownership.is_adopted() || new.adopt)
+    }
+
     async fn delete(&self, cx: &OpCx, old: &File) -> Result<(), OpError> {
+        if PlaceNote::of(cx).released.is_some() {
+            return Ok(());
+        }
         let root: &Root = &self.host.0.root;
         let temporary = Temporary::name_of(&self.prefix, cx.item());
         let place = self.place(cx, old)?;
         root.remove_temporary(&place.path, &temporary).map_err(|error| untouched(&error))?;
         if cx.ownership().is_adopted() {
-            return self.put_back(cx, &place).await;
+            // What a log holds was never replaced.
+            return if old.log {
+                self.host.let_go(cx, &place.path).await
+            } else {
+                self.put_back(cx, &place).await
+            };
+        }
+        let is_as_made =
+            || Ok(old.log || root.read(&place.path)?.is_none_or(|(_, content)| content == old.content));
+        if self.host.is_somebodys(cx, &place.path, is_as_made)? {
+            return Ok(());
+        }
+        if cx.is_recreation()
+            && self.host.set_aside(cx, &place, Kind::File).await.map_err(|error| untouched(&error))?
+        {
+            return Ok(());
         }
         root.remove(&place.path, place.within, Kind::File).map_err(|error| untouched(&error))
     }
 
     async fn read(&self, cx: &OpCx, item: &File) -> Result<Observed<File>, OpError> {
-        self.host.look(cx, &item.path, Kind::File, |path| self.read_at(item, path))
+        let is_as = |found: &File, original: Option<&Original>| match original {
+            None => item.log || found.content == item.content,
+            Some(Original::File { content, .. }) => {
+                Original::bytes(content).is_ok_and(|bytes| Content::from(bytes) == found.content)
+            }
+            Some(_) => false,
+        };
+        self.host.look(cx, &item.path, Kind::File, |path| self.read_at(item, path), is_as)
     }
 }

@@ -148,6 +148,11 @@ impl HostKind for File {
         Some(Place { path, kind, access, adopt: self.adopt })
     }
 
+    fn is_as_it_was(&self, host: &Host) -> bool {
+        let read = host.0.root.read(&self.path);
+        read.is_ok_and(|read| read.is_some_and(|(_, content)| self.log || content == self.content))
+    }
+
     fn keep_original(&self, host: &Host) -> Result<(), OpError> {
         let item = ItemRef::of::<Self>(self.name.clone());
         Files::new(host).keep_original(&item, &self.path)

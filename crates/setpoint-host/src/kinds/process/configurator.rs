@@ -7,7 +7,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::Pid;
-use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation};
+use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation, Ownership};
 
 use super::Process;
 use crate::configure::LastingNote;
@@ -17,7 +17,6 @@ use crate::process::{Alive, NOT_INHERITED, Probe, Started, TAG, Tag, last_lines_
 
 /// How long a new process is observed: one that ends within this time has failed.
 const WATCHED: Duration = Duration::from_millis(100);
-const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Starts, ends and finds processes.
 #[derive(Debug)]
@@ -94,10 +93,11 @@ impl Processes {
                 Some(probe) => probe.wait(cx.cancellation()).await,
             }
         };
+        let pid = process.pid.as_raw_nonzero().get().unsigned_abs();
         let settled = async { tokio::join!(tokio::time::sleep(WATCHED), ready).1 };
         let in_time = tokio::select! {
             biased;
-            status = self.end_of(process) => {
+            status = self.host.0.children.end_of(pid, || process.is_alive()) => {
                 let when = if item.ready.is_some() { "before it was ready" } else { "at once" };
                 return Err(self.ended(item, when, status, log_from.unwrap_or(0)));
             }
@@ -119,17 +119,6 @@ impl Processes {
             return String::new();
         }
         after_colon(&last_lines_since(&self.host.log_of(item), log_from))
-    }
-
-    /// Waits for the end of a process. Gives its exit status if it is a child of this program.
-    async fn end_of(&self, process: Alive) -> Option<ExitStatus> {
-        loop {
-            let status = self.host.0.children.ended(process.pid.as_raw_nonzero().get().unsigned_abs());
-            if status.is_some() || !process.is_alive() {
-                return status;
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
     }
 
     /// The error of a process that ended too early. What it may have started itself is ended by the clean-up.
@@ -231,7 +220,7 @@ impl Configurator<Process> for Processes {
         }
     }
 
-    fn needs_recreate(&self, old: &Process, new: &Process) -> bool {
+    fn needs_recreate(&self, _: Ownership, old: &Process, new: &Process) -> bool {
         old.runs_other.is_some() || old.digest() != new.digest()
     }
 

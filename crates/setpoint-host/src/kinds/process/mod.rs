@@ -12,7 +12,9 @@ use sha2::{Digest, Sha256};
 
 use super::{HostKind, Nature};
 use crate::host::Host;
-use crate::item::{Because, Need, Ready, RootPath, Run, StopSignal, Tie, Wait, environment, hex, need};
+use crate::item::{
+    Because, Need, Readiness, Ready, RootPath, Run, StopSignal, Tie, Wait, environment, hex, need,
+};
 use crate::manifest::{Build, Section, Type, field, fields};
 
 pub use configurator::Processes;
@@ -106,6 +108,10 @@ impl Item for Process {
 
     fn dependencies(&self, deps: &mut Deps) {
         need::derive(&self.needs, deps);
+        // Another one of the set that listens there has to end first.
+        if let Some(Ready { condition: Readiness::Port(address), .. }) = &self.ready {
+            deps.claims(format!("port {address}"));
+        }
     }
 
     fn attributes(&self, attributes: &mut Attributes) {
@@ -150,6 +156,7 @@ impl HostKind for Process {
                 Type::Text,
                 "The file its output is added to, below the root; by default one beside the state.",
             ),
+            field("adopt", Type::Boolean, "Adds to a log that is already there, and leaves it in the end."),
             field(
                 "ready",
                 Type::Ready,
@@ -158,7 +165,7 @@ impl HostKind for Process {
             field("stop_signal", Type::Signal, "The signal that asks it to end; by default TERM."),
             field(
                 "stop_timeout",
-                Type::Wait,
+                Type::Grace,
                 "How long it may take to end before it is killed; by default 10s.",
             ),
             field(

@@ -116,6 +116,10 @@ impl HostKind for Symlink {
         Some(Place { path, kind, access, adopt: self.adopt })
     }
 
+    fn is_as_it_was(&self, host: &Host) -> bool {
+        host.0.root.read_link(&self.path).is_ok_and(|target| target.as_ref() == Some(&self.target))
+    }
+
     fn keep_original(&self, host: &Host) -> Result<(), OpError> {
         let item = ItemRef::of::<Self>(self.name.clone());
         Symlinks::new(host).keep_original(&item, &self.path)

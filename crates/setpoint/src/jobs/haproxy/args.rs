@@ -18,7 +18,7 @@ pub(crate) struct HaproxyArgs {
 pub(crate) enum HaproxyCommand {
     /// Writes configurations in one style, and never changes what they mean.
     Fmt(HaproxyFmtArgs),
-    /// Says all that is wrong with configurations: text, names that nothing bears, what a version does not know.
+    /// Reports all errors: syntax, undefined names, what a version does not support
     Check(HaproxyCheckArgs),
     /// Shows the operations that lead from one configuration to another, and which need a reload.
     Diff(HaproxyDiffArgs),
@@ -26,7 +26,7 @@ pub(crate) enum HaproxyCommand {
     Coverage(HaproxyCoverageArgs),
     /// Serves the Dataplane API of a HAProxy on this machine.
     #[cfg(feature = "dataplane")]
-    Serve(super::serve::ServeArgs),
+    Serve(Box<super::serve::ServeArgs>),
 }
 
 /// Arguments of `setpoint haproxy fmt`.

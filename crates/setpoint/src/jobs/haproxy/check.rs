@@ -48,7 +48,7 @@ pub(crate) fn run(args: &HaproxyCheckArgs, report: Report) -> Result<u8, CliErro
     for ((path, document), mut found) in
         args.files.iter().zip(&documents).zip(check_together(&together, &checks))
     {
-        found.extend(missing_files(document, path));
+        found.extend(missing_files(document, path, &checks));
         found.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
         let count = |severity| found.iter().filter(|diagnostic| diagnostic.severity == severity).count();
         let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
@@ -117,10 +117,10 @@ fn counted(sections: usize, errors: usize, warnings: usize) -> String {
 }
 
 /// Maps and pattern files that are not there. Where HAProxy runs they may be, so this is a warning.
-fn missing_files(document: &Document, path: &Path) -> Vec<Diagnostic> {
+fn missing_files(document: &Document, path: &Path, checks: &Checks) -> Vec<Diagnostic> {
     let beside = path.parent().unwrap_or(Path::new(""));
     let mut missing = Vec::new();
-    for file in files(document) {
+    for file in files(document, checks) {
         if Path::new(&file.path).exists() || beside.join(&file.path).exists() {
             continue;
         }

@@ -27,6 +27,28 @@ pub(super) enum Error {
     /// Two configurations can't be compared.
     #[error(transparent)]
     Compare(#[from] setpoint_haproxy::compare::CompareError),
+    /// The program of HAProxy can't be started.
+    #[cfg(feature = "dataplane")]
+    #[error("can't start {}: {source}", .program.display())]
+    Program {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// HAProxy refuses the configuration that it should run.
+    #[cfg(feature = "dataplane")]
+    #[error("HAProxy refuses the configuration {files}:\n{alerts}")]
+    Refused {
+        /// The files.
+        files: String,
+        /// What it has against them.
+        alerts: String,
+    },
+    /// What is named as the socket of a master is another one.
+    #[cfg(feature = "dataplane")]
+    #[error("master-socket: {0}")]
+    Master(setpoint_instance::reload::ReloadError),
     /// The program of HAProxy does not say which version it is.
     #[cfg(feature = "dataplane")]
     #[error("{} does not say which version of HAProxy it is: {why}", .program.display())]
@@ -52,23 +74,52 @@ pub(super) enum Error {
     #[cfg(feature = "dataplane")]
     #[error(transparent)]
     Dialect(#[from] setpoint_dataplane_api::UnknownDialect),
-    /// The API can't be served.
+    /// An address can't be served on.
     #[cfg(feature = "dataplane")]
-    #[error("can't serve the API on {address}: {source}")]
-    Serve {
-        /// Where.
-        address: std::net::SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
-    /// A configuration can't be written.
-    #[error("can't write {}: {source}", .path.display())]
-    Write {
+    #[error(transparent)]
+    Listen(#[from] setpoint_dataplane_api::ListenError),
+    /// Nobody said which configuration.
+    #[cfg(feature = "dataplane")]
+    #[error("no configuration is named")]
+    NoConfiguration,
+    /// A file of settings can't be used.
+    #[cfg(feature = "dataplane")]
+    #[error("can't use the settings of {}: {why}", .path.display())]
+    Settings {
         /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// A setting can't be used.
+    #[cfg(feature = "dataplane")]
+    #[error("{name}: {why}")]
+    Setting {
+        /// Its name.
+        name: &'static str,
+        /// Why not.
+        why: String,
+    },
+    /// A version is none.
+    #[cfg(feature = "dataplane")]
+    #[error(transparent)]
+    UnknownVersion(setpoint_haproxy::model::UnknownVersion),
+    /// The demo can't go on.
+    #[cfg(all(feature = "dataplane", feature = "host"))]
+    #[error("the demo can't go on: {0}")]
+    Demo(#[source] io::Error),
+    /// A file or a folder that goes with a configuration can't be made.
+    #[cfg(feature = "dataplane")]
+    #[error("can't write {}: {source}", .path.display())]
+    Make {
+        /// What.
         path: PathBuf,
         /// Why.
         source: io::Error,
     },
+    /// A configuration can't be written.
+    #[error(transparent)]
+    Write(setpoint_files::WriteError),
 }
 
 reported_as!(Error: setpoint_haproxy::compare::CompareError);
@@ -77,6 +128,7 @@ reported_as!(
     Error:
     setpoint_instance::instance::OpenError,
     setpoint_instance::process::LaunchError,
+    setpoint_dataplane_api::ListenError,
     setpoint_dataplane_api::UsersError,
     setpoint_dataplane_api::UnknownDialect
 );
@@ -85,11 +137,25 @@ impl Reportable for Error {
     fn kind(&self) -> &'static str {
         match self {
             Self::Configuration { .. } | Self::Broken { .. } | Self::Compare(_) => "configuration",
-            Self::Write { .. } => "failed",
+            Self::Write(_) => "failed",
             #[cfg(feature = "dataplane")]
-            Self::Version { .. } | Self::Open(_) | Self::Launch(_) | Self::Serve { .. } => "failed",
+            Self::Program { .. }
+            | Self::Version { .. }
+            | Self::Open(_)
+            | Self::Launch(_)
+            | Self::Listen(_)
+            | Self::Make { .. } => "failed",
+            #[cfg(all(feature = "dataplane", feature = "host"))]
+            Self::Demo(_) => "failed",
             #[cfg(feature = "dataplane")]
-            Self::Users(_) | Self::Dialect(_) => "configuration",
+            Self::Users(_)
+            | Self::Refused { .. }
+            | Self::Master(_)
+            | Self::Dialect(_)
+            | Self::NoConfiguration
+            | Self::Settings { .. }
+            | Self::Setting { .. }
+            | Self::UnknownVersion(_) => "configuration",
         }
     }
 
@@ -99,15 +165,43 @@ impl Reportable for Error {
             Self::Compare(_) => {
                 Some("name the current file first, then the desired one; neither may be empty")
             }
-            Self::Configuration { .. } | Self::Write { .. } => None,
+            Self::Configuration { .. } | Self::Write(_) => None,
             #[cfg(feature = "dataplane")]
             Self::Open(setpoint_instance::instance::OpenError::Lock(_)) => {
                 Some("only one process may have a configuration in hand: end the other one first")
             }
+            #[cfg(all(feature = "dataplane", feature = "host"))]
+            Self::Demo(_) => None,
             #[cfg(feature = "dataplane")]
-            Self::Version { .. } => Some("name the program of HAProxy with --haproxy"),
+            Self::Program { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Some("install HAProxy (`apt install haproxy`), or name its program with --haproxy")
+            }
             #[cfg(feature = "dataplane")]
-            Self::Open(_) | Self::Launch(_) | Self::Users(_) | Self::Dialect(_) | Self::Serve { .. } => None,
+            Self::Program { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some("let this user run it (`chmod +x`), or name another program with --haproxy")
+            }
+            #[cfg(feature = "dataplane")]
+            Self::Program { .. } | Self::Version { .. } => Some("name the program of HAProxy with --haproxy"),
+            #[cfg(feature = "dataplane")]
+            Self::Refused { .. } => Some(
+                "mend that and start again; `setpoint haproxy check FILE` shows all that is wrong with a file",
+            ),
+            #[cfg(feature = "dataplane")]
+            Self::Master(_) => Some(
+                "name the socket that HAProxy was started with (`haproxy -W -S SOCKET`), not a `stats socket`",
+            ),
+            #[cfg(feature = "dataplane")]
+            Self::NoConfiguration => Some("name its files with --config, or in a file of --settings"),
+            #[cfg(feature = "dataplane")]
+            Self::Open(_)
+            | Self::Launch(_)
+            | Self::Users(_)
+            | Self::Dialect(_)
+            | Self::Listen(_)
+            | Self::Make { .. }
+            | Self::Settings { .. }
+            | Self::Setting { .. }
+            | Self::UnknownVersion(_) => None,
         }
     }
 }

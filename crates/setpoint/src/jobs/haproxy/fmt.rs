@@ -1,8 +1,6 @@
 //! `setpoint haproxy fmt`: writes configurations in one style.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 use setpoint_haproxy::text::{Document, Problem, Severity};
@@ -63,7 +61,7 @@ fn one(path: &Path, args: &HaproxyFmtArgs, report: Report) -> Result<bool, CliEr
         return Ok(changed);
     }
     if changed && !args.check {
-        replace(path, &formatted).map_err(|source| Error::Write { path: path.to_owned(), source })?;
+        setpoint_files::replace(path, &formatted).map_err(Error::Write)?;
     }
     if args.json {
         print_json(&Formatted { file: &file, changed, refused: None })?;
@@ -72,26 +70,6 @@ fn one(path: &Path, args: &HaproxyFmtArgs, report: Report) -> Result<bool, CliEr
         print(&format!("{file}: {what}\n"))?;
     }
     Ok(changed)
-}
-
-/// Writes a file so that whoever reads it finds the old one or the new one, never a part. A link stays one.
-fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let path = fs::canonicalize(path)?;
-    let permissions = fs::metadata(&path)?.permissions();
-    let mut file_name = path.file_name().unwrap_or_default().to_owned();
-    file_name.push(format!(".{}.new", std::process::id()));
-    let new: PathBuf = path.with_file_name(file_name);
-    let written = File::create_new(&new).and_then(|mut file| {
-        file.write_all(content)?;
-        file.set_permissions(permissions)?;
-        file.sync_all()
-    });
-    let replaced = written.and_then(|()| fs::rename(&new, &path));
-    if replaced.is_err() {
-        // What is left of it is of no use to anyone; the first error says why.
-        let _ = fs::remove_file(&new);
-    }
-    replaced
 }
 
 /// What can't be read is not touched. A line feed that is missing at the end is no reason: it is added.

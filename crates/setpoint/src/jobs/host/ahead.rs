@@ -15,8 +15,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use setpoint_engine::{Engine, Reading, Selection, ToRead};
-use setpoint_graph::Item;
-use setpoint_host::{Directory, File, Host, HostOptions, Symlink, probable_root, registry};
+use setpoint_host::{Host, HostOptions, path_of, probable_root, registry};
 use setpoint_state::{Snapshot, StateDir};
 
 use super::args::SetArgs;
@@ -24,7 +23,7 @@ use super::set::{Set, state_of};
 use crate::error::CliError;
 use crate::service::runtime;
 
-/// So many items are looked at before another thread is asked for.
+/// How many items one thread looks at before another one is asked for.
 const TOGETHER: usize = 64;
 
 /// What was seen before anyone knew what is wanted.
@@ -86,8 +85,8 @@ impl Looking {
         host.recall(&known.graph);
         let engine = Engine::new(registry(&host)).with_concurrency(1);
         let mut items = engine.readable(&known.graph, &Selection::all());
-        // Commands are not run before it is known that the manifests are right.
-        items.retain(|item| [Directory::KIND, File::KIND, Symlink::KIND].contains(item.item().kind()));
+        // Only what has a place is looked at: commands are not run before it is known that the manifests are right.
+        items.retain(|item| path_of(item.item()).is_some());
         Some(Self { root, engine, items, next: AtomicUsize::new(0), seen: Mutex::default() })
     }
 

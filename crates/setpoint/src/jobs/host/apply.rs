@@ -6,12 +6,12 @@ use std::sync::Arc;
 use serde::Serialize;
 use setpoint_engine::{CurrentGraph, Engine, Interruption, Refreshed, Selection};
 use setpoint_graph::Graph;
-use setpoint_host::{Host, SetAside};
+use setpoint_host::Host;
 use setpoint_state::{Run, Writer};
 
 use super::args::ApplyArgs;
 use super::confirm::confirm;
-use super::details::RunDetails;
+use super::details::run_details;
 use super::error::Error;
 use super::planfile::PlanFile;
 use super::preview::{self, Preview};
@@ -73,6 +73,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
     let (writer, mut current) = set.lock("apply", args.write.lock)?;
     let writer = Arc::new(writer);
     let host = set.host(&current)?;
+    progress::name_slow_checks(&host, report);
     clean_up(&host, &writer, &mut current, Some(set.intended()), report)?;
     let renamed = set.adjust(&host, &mut current)?;
     if let Some(kept) = &kept {
@@ -97,7 +98,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
     let Scope { selection, intended } = set::scope(&args.write.change.target, set.intended(), &current)?;
     set::check_known(&args.replace, set.intended(), &current)?;
     let runtime = runtime()?;
-    let refreshed = if args.write.change.refresh || args.refresh_only || writer.has_taken_over() {
+    let refreshed = if args.write.change.refresh || args.refresh_only || writer.has_unsaved_runs() {
         runtime.block_on(engine.refresh(&mut current, &to_refresh(&writer, &selection)))
     } else {
         Refreshed::default()
@@ -126,7 +127,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
 
 /// What is to be read: after a run that was cut off, nobody knows where anything is.
 pub(crate) fn to_refresh(writer: &Writer, selection: &Selection) -> Selection {
-    if writer.has_taken_over() { Selection::all() } else { selection.clone() }
+    if writer.has_unsaved_runs() { Selection::all() } else { selection.clone() }
 }
 
 /// Removes what a run that was cut off left lying about.
@@ -138,22 +139,22 @@ pub(crate) fn clean_up(
     report: Report,
 ) -> Result<(), CliError> {
     set::report_damage(writer.damaged(), report);
-    let removed = host.sweep(writer.in_flight()).map_err(|error| Error::Sweep(error.to_string()))?;
+    let removed = host.sweep(writer.interrupted_items()).map_err(|error| Error::Sweep(error.to_string()))?;
     for path in removed {
         report.detail(|| format!("removed {}, which a run that was cut off had left", path.display()));
     }
-    let aside = host.put_back_set_aside(current, intended);
-    for SetAside { item, place, was, put_back } in aside.map_err(|error| Error::Sweep(error.to_string()))? {
-        if put_back {
-            report.info(&format!("{was} is back in its place: a run that was cut off had set it aside"));
-        } else {
-            let place = place.display();
-            report.warn(&format!(
-                "what was in {was}, which was {item}, is in {place}: move it to where you want it"
-            ));
-        }
+    host.recognise_set_aside(current, intended);
+    for item in host.recognise_returned(current) {
+        report.info(&format!("{item} was gone, and is back in its place: it is looked after again"));
     }
     Ok(())
+}
+
+/// Says what was found of files that are not Setpoint's work.
+pub(crate) fn report_notices(host: &Host, report: Report) {
+    for notice in host.take_notices() {
+        report.warn(&notice.to_string());
+    }
 }
 
 /// Refuses a plan that was kept and is not what would be planned for these manifests.
@@ -254,7 +255,9 @@ impl Made {
                 return Err(Error::Journal(why).into());
             }
             let (why, command) = (error.to_string(), done.run.command.clone());
-            return Err(Error::Incomplete { why, command }.into());
+            let failed =
+                error.failures.into_iter().map(|failure| (failure.item, failure.operation)).collect();
+            return Err(Error::Incomplete { why, command, failed }.into());
         }
         self.preview.result()
     }
@@ -264,18 +267,21 @@ impl PendingChange<'_> {
     /// Shows what is going to be done, asks, does it, and shows what came of it.
     pub(crate) fn make(self, mut current: CurrentGraph, refreshed: &Refreshed) -> Result<Made, CliError> {
         let Self { engine, host, set, intended, selection, .. } = &self;
+        report_notices(host, self.report);
         let mut preview =
             preview::preview(engine, host, &set.manifest, &current, *intended, selection, refreshed)?;
         preview.renamed.clone_from(&self.renamed);
         preview.unreadable.clone_from(&self.unreadable);
-        if !self.json {
+        if self.json {
+            preview.warnings.extend(set.foreign());
+        } else {
             print(&super::print::preview(&preview, &current, *intended))?;
         }
         if preview.plan.is_empty() {
             let protects = protect::remember(&set.manifest, &mut current);
             // What was found on the host is worth remembering all the same.
             let news = protects || !preview.drift.is_empty() || !self.renamed.is_empty();
-            if news || self.writer.has_taken_over() {
+            if news || self.writer.has_unsaved_runs() {
                 host.settle(&mut current);
                 rename::save(&self.writer, &current, &self.renamed)?;
             }
@@ -292,14 +298,16 @@ impl PendingChange<'_> {
             // A run that is cut off is taken over from here.
             rename::save(&self.writer, &current, &self.renamed)?;
         }
-        let done = self.carry_out(current, &preview)?;
+        let mut current = Some(current);
+        let done = self.carry_out(&mut current, &preview)?;
+        report_notices(host, self.report);
         if !self.json {
             print(&format!("\n{}", run::summary(&done)))?;
         }
         Ok(Made { preview, done: Some(done) })
     }
 
-    fn carry_out(&self, current: CurrentGraph, preview: &Preview) -> Result<Done, CliError> {
+    fn carry_out(&self, current: &mut Option<CurrentGraph>, preview: &Preview) -> Result<Done, CliError> {
         let mut engine = self.engine.clone();
         progress::show_output(&self.host, self.report);
         if !self.json {
@@ -307,9 +315,9 @@ impl PendingChange<'_> {
             engine = engine.with_hooks(Progress::new(preview.plan.operations.len()));
         }
         let Preview { plan, drift, taken_over, .. } = preview;
-        let details = RunDetails::new(plan, drift, taken_over, &current, self.intended);
+        let known = current.get_or_insert_with(|| CurrentGraph::new(self.set.name()));
+        let details = run_details(plan, drift, taken_over, known, self.intended);
         let runtime = runtime()?;
-        let mut current = Some(current);
         let running = Running {
             command: self.command,
             engine,
@@ -320,6 +328,6 @@ impl PendingChange<'_> {
             unreadable: self.unreadable.len(),
             report: self.report,
         };
-        runtime.block_on(running.carry_out(&mut current, self.intended, &self.selection))
+        runtime.block_on(running.carry_out(current, self.intended, &self.selection))
     }
 }

@@ -213,6 +213,16 @@ pub(crate) enum StateCommand {
         #[arg(long)]
         show_secrets: bool,
     },
+    /// Lists what is kept of files that Setpoint took over: what was there before, and what somebody wrote there since.
+    Kept {
+        /// Prints what is kept under this name, as it was: `setpoint state kept NAME > FILE`.
+        name: Option<String>,
+        #[command(flatten)]
+        set: PlaceArgs,
+        /// Prints one JSON object a line.
+        #[arg(long, conflicts_with = "name")]
+        json: bool,
+    },
     /// Forgets items; they stay on the host as they are.
     Rm {
         /// The items, written `kind.name`.
@@ -315,13 +325,25 @@ pub(crate) struct SchemaArgs {
 
 /// Arguments of `setpoint demo`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct DemoArgs {
+    #[cfg(feature = "dataplane")]
+    #[command(subcommand)]
+    pub(crate) job: Option<DemoJob>,
     /// Works in this directory, which must be new or empty, and leaves the files there at the end.
     #[arg(long, value_name = "DIR")]
     pub(crate) keep: Option<PathBuf>,
     /// Prints one JSON object for each step instead of text.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What else can be shown.
+#[cfg(feature = "dataplane")]
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum DemoJob {
+    /// Shows the Dataplane API at work on a HAProxy: servers change under traffic, and reloads are counted
+    Haproxy(crate::jobs::haproxy::demo::DemoArgs),
 }
 
 /// Reads `kind.name`, or `kind/name` as plans print it.

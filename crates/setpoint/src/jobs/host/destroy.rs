@@ -8,6 +8,7 @@ use setpoint_graph::Graph;
 
 use super::apply::{Made, PendingChange, clean_up, to_refresh};
 use super::args::WriteArgs;
+use super::progress;
 use super::set::{self, Set};
 use super::unreadable::{self, Readable};
 use crate::error::CliError;
@@ -25,13 +26,14 @@ pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError
     let (writer, mut current) = set.lock("destroy", args.lock)?;
     let writer = Arc::new(writer);
     let host = set.host(&current)?;
+    progress::name_slow_checks(&host, report);
     let stays = (!args.change.target.is_empty()).then(|| set.intended());
     clean_up(&host, &writer, &mut current, stays, report)?;
     let engine = set::engine(&host, &args.change, &[]);
     set::check_known(&args.change.target, &Graph::new(set.name()), &current)?;
     let gone = set::dependents(&current, &args.change.target);
     let selection = if gone.is_empty() { Selection::all() } else { Selection::items(gone.iter().cloned()) };
-    let refreshed = if args.change.refresh || writer.has_taken_over() {
+    let refreshed = if args.change.refresh || writer.has_unsaved_runs() {
         runtime()?.block_on(engine.refresh(&mut current, &to_refresh(&writer, &selection)))
     } else {
         Refreshed::default()

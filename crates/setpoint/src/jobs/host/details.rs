@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use setpoint_engine::{CurrentGraph, Operation};
 use setpoint_graph::{Graph, ItemHandle, ItemRef};
 use setpoint_plan::{Action, Plan};
-use setpoint_state::{RunDrift, RunEntry};
+use setpoint_state::{OperationDetails, RunDetails, RunDrift};
 
 use super::changes::{Difference, changes, more_lines};
 use super::preview::{DriftView, operation_changes};
@@ -15,56 +15,37 @@ const MOST_ITEMS: usize = 1000;
 const MOST_LINES: usize = 40;
 const LONGEST_LINE: usize = 200;
 
-/// What is to be remembered of a run.
-#[derive(Debug, Default)]
-pub(crate) struct RunDetails {
-    operations: BTreeMap<(ItemRef, Operation), (String, Vec<String>)>,
-    pub(crate) drift: Vec<RunDrift>,
-}
-
-impl RunDetails {
-    /// The details of a plan that is about to be carried out. `taken_over` is what is there in the place of items.
-    pub(crate) fn new(
-        plan: &Plan,
-        drift: &[DriftView],
-        taken_over: &BTreeMap<ItemRef, ItemHandle>,
-        current: &CurrentGraph,
-        intended: Option<&Graph>,
-    ) -> Self {
-        let operations = plan.operations.iter().take(MOST_ITEMS).filter_map(|planned| {
-            let item = ItemRef::new(planned.kind.as_str(), planned.name.as_str());
-            let operation = match planned.action {
-                Action::Create => Operation::Create,
-                Action::Modify => Operation::Modify,
-                Action::Delete => Operation::Delete,
-                Action::Recreate => return None,
-            };
-            let new = intended.and_then(|graph| graph.item(&item));
-            let changes = match taken_over.get(&item) {
-                Some(there) => changes(Some(there), new),
-                None if planned.temporary => operation_changes(Action::Recreate, current.item(&item), new),
-                None => operation_changes(planned.action, current.item(&item), new),
-            };
-            Some(((item, operation), (planned.reason.clone(), lines(&changes))))
-        });
-        let drift = drift.iter().take(MOST_ITEMS).map(|drift| RunDrift {
-            kind: drift.kind.clone(),
-            name: drift.name.clone(),
-            gone: drift.gone,
-            changes: lines(&drift.changes),
-        });
-        Self { operations: operations.collect(), drift: drift.collect() }
-    }
-
-    /// Adds to an operation why it was done, and what it changed.
-    pub(crate) fn complete(&self, mut entry: RunEntry) -> RunEntry {
-        let item = ItemRef::new(entry.kind.as_str(), entry.name.as_str());
-        if let Some((reason, changes)) = self.operations.get(&(item, entry.operation)) {
-            entry.reason = Some(reason.clone());
-            entry.changes.clone_from(changes);
-        }
-        entry
-    }
+/// Returns the details of a plan that is about to be carried out. `taken_over` is what is there in the place of items.
+pub(crate) fn run_details(
+    plan: &Plan,
+    drift: &[DriftView],
+    taken_over: &BTreeMap<ItemRef, ItemHandle>,
+    current: &CurrentGraph,
+    intended: Option<&Graph>,
+) -> RunDetails {
+    let operations = plan.operations.iter().take(MOST_ITEMS).filter_map(|planned| {
+        let item = ItemRef::new(planned.kind.as_str(), planned.name.as_str());
+        let operation = match planned.action {
+            Action::Create => Operation::Create,
+            Action::Modify => Operation::Modify,
+            Action::Delete => Operation::Delete,
+            Action::Recreate => return None,
+        };
+        let new = intended.and_then(|graph| graph.item(&item));
+        let changes = match taken_over.get(&item) {
+            Some(there) => changes(Some(there), new),
+            None if planned.temporary => operation_changes(Action::Recreate, current.item(&item), new),
+            None => operation_changes(planned.action, current.item(&item), new),
+        };
+        Some(OperationDetails { operation, item, reason: planned.reason.clone(), changes: lines(&changes) })
+    });
+    let drift = drift.iter().take(MOST_ITEMS).map(|drift| RunDrift {
+        kind: drift.kind.clone(),
+        name: drift.name.clone(),
+        gone: drift.gone,
+        changes: lines(&drift.changes),
+    });
+    RunDetails { operations: operations.collect(), drift: drift.collect() }
 }
 
 /// The lines that people read, as far as they are kept.

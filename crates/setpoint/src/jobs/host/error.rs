@@ -4,9 +4,9 @@ use std::io;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use setpoint_engine::{EngineError, ReconcileError};
-use setpoint_graph::{GraphError, ItemRef};
-use setpoint_host::{Diagnostic, HostError, Origin};
+use setpoint_engine::{EngineError, Operation, ReconcileError};
+use setpoint_graph::{GraphError, Item as _, ItemRef};
+use setpoint_host::{Diagnostic, Directory, HostError, Origin};
 use setpoint_state::StateError;
 
 use super::moves::Tangle;
@@ -27,7 +27,7 @@ pub(super) enum Error {
     /// The host could not be read or cleaned.
     #[error("can't clean up after a run that was cut off: {0}")]
     Sweep(String),
-    /// An item was named that nobody knows.
+    /// No item has the name that was given.
     #[error("{item} is neither declared nor remembered{meant}", item = .0, meant = meant(.1.as_ref()))]
     NoSuchItem(ItemRef, Option<ItemRef>),
     /// An item is not remembered.
@@ -87,15 +87,20 @@ pub(super) enum Error {
         /// What is remembered in its place.
         other: ItemRef,
     },
-    /// The plan deletes what must not be.
-    #[error("the plan deletes what is protected by `prevent_destroy`: {}", listed(.0))]
-    Protected(Vec<ItemRef>),
+    /// The plan deletes what must not be: each item, and whether the manifests declare it.
+    #[error("the plan deletes what is protected by `prevent_destroy`: {}", listed(.0.iter().map(|(item, _)| item)))]
+    Protected(Vec<(ItemRef, bool)>),
     /// Moves that can't be made at once.
     #[error("this can't be done at once: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Tangled(Vec<Tangle>),
     /// Manifests that declare nothing of what is there.
-    #[error("the manifests declare nothing any more, and there {}", were(*.0))]
-    NothingLeft(usize),
+    #[error("{}, and there {}", nothing_of(*.declared), were(*.there))]
+    NothingLeft {
+        /// How many items they declare.
+        declared: usize,
+        /// How many items are there.
+        there: usize,
+    },
     /// A file that declared something, and does not any more.
     #[error("{} is no manifest of Setpoint any more, and what it declared would be deleted", .0.display())]
     Emptied(PathBuf),
@@ -135,6 +140,12 @@ pub(super) enum Error {
         /// Why.
         source: io::Error,
     },
+    /// What is kept can't be read.
+    #[error("what is kept can't be read: {0}")]
+    KeptList(io::Error),
+    /// Nothing is kept under a name.
+    #[error("nothing is kept as {0}")]
+    NotKept(String),
     /// Nobody can be asked.
     #[error("there is no terminal to ask on, and nothing was changed")]
     NobodyToAsk,
@@ -166,13 +177,15 @@ pub(super) enum Error {
     /// Nothing was ever done.
     #[error("there was no run yet")]
     NoRun,
-    /// A run did not do all that was planned; what went wrong was said already.
+    /// A run did not do all that was planned; the errors have been reported.
     #[error("not all was done: {why}")]
     Incomplete {
         /// Why.
         why: String,
         /// The command that made the run.
         command: String,
+        /// What failed.
+        failed: Vec<(ItemRef, Operation)>,
     },
     /// What is about to be done could not be noted, so that it was not.
     #[error("not all was done: the journal could not be written: {0}")]
@@ -205,9 +218,9 @@ pub(super) enum Error {
         /// Why.
         why: String,
     },
-    /// The part that is there to break something did not manage to.
-    #[error("can't change {what} behind the engine's back: {source}")]
-    Sabotage {
+    /// The demonstration could not make the change that it shows the repair of.
+    #[error("the demonstration can't change {what}: {source}")]
+    DemoChange {
         /// What was to be changed.
         what: String,
         /// Why not.
@@ -242,7 +255,7 @@ impl Reportable for Error {
             | Self::NameTaken { .. }
             | Self::OtherKind { .. } => "item",
             Self::Protected(_) | Self::ProtectedByManifest { .. } => "protected",
-            Self::NothingLeft(_) => "nothing-left",
+            Self::NothingLeft { .. } => "nothing-left",
             Self::Tangled(_) => "moves",
             Self::OtherRoot { .. }
             | Self::ReplacedRoot(_)
@@ -290,18 +303,19 @@ impl Reportable for Error {
                 "let one of them be deleted, or forgotten with `setpoint state rm ITEM`, which leaves it on the host",
             ),
             Self::Unreadable(_) => Some("mend what keeps them from being read, and run it again"),
-            Self::Protected(_) => Some(
-                "if they may go, declare them without `prevent_destroy` for once, or say `setpoint state unprotect ITEM`",
-            ),
             Self::Tangled(_) => Some(
                 "nothing was changed; do it in two steps: first the directories with all that is in them, then the rest; declare what is behind a link by the directory that it is in",
             ),
             Self::ProtectedByManifest { .. } => {
                 Some("take `prevent_destroy` away there: a declaration without it ends the protection")
             }
-            Self::NothingLeft(_) => {
+            Self::NothingLeft { declared: 0, .. } => {
                 Some("say `--allow-empty` if all of it is to be deleted, or use `setpoint destroy`")
             }
+            Self::NothingLeft { .. } => Some(
+                "say `--allow-empty` if what is there is to be deleted; what only has another name now is renamed with `setpoint state mv OLD NEW` while no `watch` runs",
+            ),
+            Self::Emptied(_) => Some("say `--allow-empty` if what it declared is to be deleted"),
             Self::OtherRoot { .. } => Some(
                 "nothing was changed; say `setpoint destroy` with the old root first, or move everything by hand and say `setpoint state relocate`",
             ),
@@ -318,27 +332,30 @@ impl Reportable for Error {
             Self::NobodyToAsk => Some("say `--yes` to go on without being asked"),
             Self::Stale(_) => Some("make a new one with `setpoint plan --out FILE`"),
             Self::NoSuchRun(_) => Some("`setpoint history` lists the runs"),
-            Self::Incomplete { command, .. } if command == "destroy" => Some(
-                "`setpoint explain ITEM` says why an item is as it is; mend what failed and run `setpoint destroy` again",
-            ),
-            Self::Incomplete { .. } => Some(
-                "`setpoint explain ITEM` says why an item is as it is; mend what failed and run `setpoint apply` again",
-            ),
             Self::PlanFile { .. } => {
                 Some("a plan is what `setpoint plan --out FILE` wrote; manifests are named with `-f FILE`")
             }
             Self::PlanNotKept { .. } => {
                 Some("name a file that is not there yet, in a directory that is and that you may write to")
             }
+            Self::NotKept(_) => Some("`setpoint state kept` lists the names of what is kept"),
             Self::NotEmpty(_) => Some("name a directory that does not exist yet, or an empty one"),
             Self::Directory { .. } => Some("name a directory that you may write to"),
             Self::Temporary(_) => {
                 Some("set TMPDIR to a directory that you may write to, or use `--keep DIR`")
             }
             Self::Cleanup(_) => Some("something else uses it; remove it by hand"),
-            Self::Read { .. } | Self::Sabotage { .. } | Self::Reconcile(_) => {
+            Self::Read { .. } | Self::DemoChange { .. } | Self::Reconcile(_) => {
                 Some("something else may be at work in the same directory; run it again")
             }
+            _ => None,
+        }
+    }
+
+    fn named_hint(&self) -> Option<String> {
+        match self {
+            Self::Incomplete { command, failed, .. } => Some(mend(command, failed)),
+            Self::Protected(items) => Some(unprotect(items)),
             _ => None,
         }
     }
@@ -350,6 +367,7 @@ impl Reportable for Error {
             | Self::NoSuchItem(..)
             | Self::NotRemembered(..)
             | Self::NotDeclared(..)
+            | Self::NotKept(_)
             | Self::NoSuchRun(_) => crate::error::USAGE,
             // The manifests are fine: a value was set that they do not have.
             Self::Manifest(wrong) if wrong.iter().all(|wrong| wrong.origin == Origin::Variable) => {
@@ -411,7 +429,58 @@ pub(super) fn nearest<'a>(item: &ItemRef, known: impl IntoIterator<Item = &'a It
 }
 
 fn meant(item: Option<&ItemRef>) -> String {
-    item.map_or_else(String::new, |item| format!("; did you mean {}.{}?", item.kind(), item.name()))
+    item.map_or_else(String::new, |item| format!("; did you mean {}?", written(item)))
+}
+
+/// An item as a command line and a manifest have it.
+fn written(item: &ItemRef) -> String {
+    format!("{}.{}", item.kind(), item.name())
+}
+
+/// What to do after a run that did not do all.
+fn mend(command: &str, failed: &[(ItemRef, Operation)]) -> String {
+    let item = failed.first().map_or_else(|| String::from("ITEM"), |(item, _)| written(item));
+    let again = if command == "destroy" { command } else { "apply" };
+    let kept = failed
+        .iter()
+        .filter(|(item, operation)| *operation == Operation::Delete && *item.kind() == Directory::KIND);
+    let kept: Vec<String> = kept.map(|(item, _)| written(item)).collect();
+    let stays = if kept.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "; a directory that is to stay with what it holds is forgotten with `setpoint state rm {}`",
+            kept.join(" ")
+        )
+    };
+    format!(
+        "`setpoint explain {item}` says why an item is as it is; mend what failed and run `setpoint {again}` again{stays}"
+    )
+}
+
+/// How protected items can go: each by its declaration, or, without one, in the state.
+fn unprotect(items: &[(ItemRef, bool)]) -> String {
+    let (declared, remembered): (Vec<_>, Vec<_>) = items.iter().partition(|(_, is_declared)| *is_declared);
+    let names = |items: Vec<&(ItemRef, bool)>| {
+        items.into_iter().map(|(item, _)| written(item)).collect::<Vec<_>>().join(" ")
+    };
+    let mut ways = Vec::new();
+    if !declared.is_empty() {
+        ways.push(format!("declare {} without `prevent_destroy` first", names(declared)));
+    }
+    if !remembered.is_empty() {
+        ways.push(format!("say `setpoint state unprotect {}`", names(remembered)));
+    }
+    format!("if they may go, {}", ways.join(", and "))
+}
+
+/// What manifests declare of what is there.
+fn nothing_of(declared: usize) -> &'static str {
+    if declared == 0 {
+        "the manifests declare nothing any more"
+    } else {
+        "the manifests declare nothing of what is there"
+    }
 }
 
 fn were(items: usize) -> String {
@@ -422,8 +491,8 @@ fn running(items: &[ItemRef]) -> String {
     format!("{} {} running", listed(items), if items.len() == 1 { "is" } else { "are" })
 }
 
-fn listed(items: &[ItemRef]) -> String {
-    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+fn listed<'a>(items: impl IntoIterator<Item = &'a ItemRef>) -> String {
+    items.into_iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Diagnostics one after the other, and how many there are.

@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 use setpoint_engine::{ConditionKind, CurrentGraph, Engine, Explanation, Operation, Selection, condition};
 use setpoint_graph::{Graph, ItemHandle, ItemRef};
-use setpoint_host::{Directory, Started, registry};
+use setpoint_host::{Because, Command, Directory, Process, RootPath, Started, path_of, registry};
 
 use super::args::ExplainArgs;
+use super::progress;
 use super::set::{self, Set, is_adopted};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
@@ -49,7 +50,7 @@ struct Needed {
     item: String,
     /// Why.
     reason: String,
-    /// How that stands; none if nobody knows it.
+    /// How that stands; none if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     condition: Option<String>,
     /// The verb of a sentence that says so.
@@ -63,6 +64,9 @@ struct LastChange {
     run: u64,
     command: String,
     operation: Operation,
+    /// Whether it was there before: it was then adopted, or released.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    adopted: bool,
     at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -77,6 +81,7 @@ pub(crate) fn run(args: &ExplainArgs, report: Report) -> Result<u8, CliError> {
     let mut set = Set::load(&args.set)?;
     let mut snapshot = set.read_state(report)?;
     let host = set.host(&snapshot.graph)?;
+    progress::name_slow_checks(&host, report);
     set.adjust(&host, &mut snapshot.graph)?;
     let engine = Engine::new(registry(&host));
     let item = &args.item;
@@ -84,9 +89,13 @@ pub(crate) fn run(args: &ExplainArgs, report: Report) -> Result<u8, CliError> {
     let of_declared = set::requirements(set.intended(), [item]);
     let only = Selection::items(of_declared.into_iter().chain(set::requirements(&snapshot.graph, [item])));
     let refreshed = runtime()?.block_on(engine.refresh(&mut snapshot.graph, &only));
-    let explanation = engine
+    let mut explanation = engine
         .explain(&snapshot.graph, set.intended(), item, Timestamp::now())
         .ok_or_else(|| set::no_such_item(item, set.intended(), &snapshot.graph))?;
+    let is_watched = set.state.holder().is_some_and(|holder| holder.is_command("watch"));
+    if !is_watched {
+        explanation = explanation.retried_by("setpoint apply");
+    }
     let declared = set.manifest.declared(item);
     let declared_in = declared.map(|declared| format!("{}:{}", declared.file.display(), declared.line));
     let adopted = is_adopted(&snapshot.graph, item);
@@ -143,11 +152,13 @@ pub(crate) fn run(args: &ExplainArgs, report: Report) -> Result<u8, CliError> {
     if !needed_by.is_empty() {
         let _ = writeln!(text, "  is needed by {}", needed_by.join(", "));
     }
-    if let Some(LastChange { run, command, operation, at, reason, error }) = &last_change {
+    if let Some(LastChange { run, command, operation, adopted, at, reason, error }) = &last_change {
         let what = match (error, operation) {
             (Some(_), Operation::Create) => "its creation failed in",
             (Some(_), Operation::Modify) => "its modification failed in",
             (Some(_), Operation::Delete) => "its deletion failed in",
+            (None, Operation::Create) if *adopted => "it was adopted by",
+            (None, Operation::Delete) if *adopted => "it was released by",
             (None, Operation::Create) => "it was created by",
             (None, Operation::Modify) => "it was modified by",
             (None, Operation::Delete) => "it was deleted by",
@@ -162,16 +173,31 @@ pub(crate) fn run(args: &ExplainArgs, report: Report) -> Result<u8, CliError> {
 /// What an item needs, as it is declared, or else as it is.
 fn needs(current: &CurrentGraph, intended: &Graph, item: &ItemRef) -> Vec<Needed> {
     let Some(value) = intended.item(item).or_else(|| current.item(item)) else { return Vec::new() };
+    let target_path = |target| intended.item(target).or_else(|| current.item(target)).and_then(path_of);
     let how = |target| condition(current, intended, target).map(|condition| condition.kind);
     let needed = value.dependencies().iter().flat_map(|dependency| {
         dependency.targets().iter().map(|target| Needed {
             item: target.to_string(),
-            reason: dependency.description().to_owned(),
+            reason: reason(value, dependency.description(), target_path(target)).to_owned(),
             condition: how(target).map(|kind| kind.to_string()),
             verb: how(target).map_or("is", ConditionKind::verb),
         })
     });
     needed.collect()
+}
+
+/// Why an item needs another: what is inside of a directory is a process's log, and not the process.
+fn reason<'a>(item: &ItemHandle, why: &'a str, needed: Option<&RootPath>) -> &'a str {
+    let cwd = match (item.get::<Process>(), item.get::<Command>()) {
+        (Some(process), _) => process.cwd.as_ref(),
+        (_, Some(command)) => command.cwd.as_ref(),
+        _ => return why,
+    };
+    match why == Because::Inside.words() {
+        true if cwd.is_some() && cwd == needed => "it runs in it",
+        true => "its log is inside of it",
+        false => why,
+    }
 }
 
 /// What needs an item.
@@ -198,6 +224,7 @@ fn last_change(set: &Set, item: &ItemRef) -> Result<Option<LastChange>, CliError
             run: run.number,
             command: run.command.clone(),
             operation: entry.operation,
+            adopted: entry.adopted,
             at: entry.ended.unwrap_or(entry.started),
             reason: entry.reason.clone(),
             error: entry.error.clone(),

@@ -57,8 +57,12 @@ pub(crate) fn show(args: &ShowArgs, report: Report) -> Result<u8, CliError> {
         text.push_str("  Operations:\n");
     }
     for entry in &run.entries {
-        let reason = entry.reason.as_ref().map_or_else(String::new, |reason| format!("  {reason}"));
-        let _ = writeln!(text, "  {}{reason}", line(entry));
+        let _ = match (&entry.reason, &entry.error) {
+            (None, _) => writeln!(text, "  {}", line(entry)),
+            (Some(reason), None) => writeln!(text, "  {}  {reason}", line(entry)),
+            // What went wrong is one sentence, why it was done at all is another.
+            (Some(reason), Some(_)) => writeln!(text, "  {}\n      reason: {reason}", line(entry)),
+        };
         for line in &entry.changes {
             let _ = writeln!(text, "      {line}");
         }
@@ -86,7 +90,7 @@ pub(crate) fn operations(count: usize) -> String {
 }
 
 fn line(entry: &RunEntry) -> String {
-    let RunEntry { operation, kind, name, ended, error, .. } = entry;
+    let RunEntry { operation, kind, name, adopted, ended, error, .. } = entry;
     let sign = match operation {
         _ if error.is_some() => '!',
         Operation::Create => '+',
@@ -95,7 +99,11 @@ fn line(entry: &RunEntry) -> String {
     };
     match (error, ended) {
         (Some(error), _) => format!("{sign} {kind}/{name} failed to {operation}: {error}"),
+        (None, Some(_)) if *adopted && *operation == Operation::Delete => {
+            format!("{sign} {kind}/{name} released")
+        }
+        (None, Some(_)) if *adopted => format!("{sign} {kind}/{name} adopted"),
         (None, Some(_)) => format!("{sign} {kind}/{name}"),
-        (None, None) => format!("{sign} {kind}/{name}, of which nobody knows how it ended"),
+        (None, None) => format!("{sign} {kind}/{name}, interrupted: its outcome is unknown"),
     }
 }

@@ -11,10 +11,10 @@ use std::fmt;
 
 use setpoint_engine::CurrentGraph;
 use setpoint_graph::{Graph, ItemRef};
-use setpoint_host::{Directory, Symlink, path_of};
+use setpoint_host::{Directory, File, Symlink, path_of};
 
 use super::error::Error;
-use super::set::is_there;
+use super::set::{is_adopted, is_there};
 use crate::error::CliError;
 
 /// Why a move is refused.
@@ -24,6 +24,10 @@ pub(crate) enum Tangle {
     Inside { item: ItemRef, directory: ItemRef, carried: String, declared: String },
     /// Something is to come to where a directory that moves brings something else.
     Taken { item: ItemRef, place: String, other: ItemRef, directory: ItemRef },
+    /// Something is to come to where what was there before Setpoint goes back, as the item that took it over leaves.
+    Original { item: ItemRef, place: String, other: ItemRef },
+    /// Something is to come into a directory that is another one until that has left.
+    Into { item: ItemRef, place: String, directory: ItemRef, other: ItemRef },
     /// What is reached through a link is somewhere else when the link points elsewhere.
     Behind { item: ItemRef, link: ItemRef },
 }
@@ -38,6 +42,15 @@ impl fmt::Display for Tangle {
             Self::Taken { item, place, other, directory } => write!(
                 formatter,
                 "{item} is to be {place}, and {other} would come there with {directory}, which moves"
+            ),
+            Self::Original { item, place, other } => write!(
+                formatter,
+                "{item} is to be {place}, where what was there before Setpoint goes back, as {other} leaves: say `adopt: true` of \
+                 {item} to take it over"
+            ),
+            Self::Into { item, place, directory, other } => write!(
+                formatter,
+                "{item} is to be {place}, inside of {directory}, which comes there when {other} has left"
             ),
             Self::Behind { item, link } => {
                 write!(formatter, "{item} is reached through {link}, which is to point elsewhere")
@@ -54,6 +67,7 @@ struct Move<'a> {
 
 /// Refuses moves of which one would be mistaken for another.
 pub(crate) fn check(current: &CurrentGraph, intended: &Graph) -> Result<(), CliError> {
+    let mut tangles = taken_by_originals(current, intended);
     let mut moves: BTreeMap<&str, Move<'_>> = BTreeMap::new();
     let mut links: BTreeMap<&str, &ItemRef> = BTreeMap::new();
     for node in current.items().filter(|node| is_there(current, node.reference())) {
@@ -68,10 +82,9 @@ pub(crate) fn check(current: &CurrentGraph, intended: &Graph) -> Result<(), CliE
             links.insert(old.path.as_str(), item);
         }
     }
-    if moves.is_empty() && links.is_empty() {
+    if moves.is_empty() && links.is_empty() && tangles.is_empty() {
         return Ok(());
     }
-    let mut tangles: Vec<Tangle> = Vec::new();
     // What directories that move bring along, and where to.
     let mut brought: BTreeMap<String, (&ItemRef, &ItemRef)> = BTreeMap::new();
     for node in current.items().filter(|node| is_there(current, node.reference())) {
@@ -80,6 +93,10 @@ pub(crate) fn check(current: &CurrentGraph, intended: &Graph) -> Result<(), CliE
             brought.insert(carried, (item, directory));
         }
         if let Some(new) = intended.item(item).and_then(path_of) {
+            // Files and links wait for the directory that they are to be in.
+            if node.item().get::<Directory>().is_some() {
+                tangles.extend(into_another(item, old.as_str(), new.as_str(), &moves));
+            }
             tangles.extend(tangle(item, old.as_str(), new.as_str(), &moves, &links));
         }
     }
@@ -91,6 +108,48 @@ pub(crate) fn check(current: &CurrentGraph, intended: &Graph) -> Result<(), CliE
         }
     }
     if tangles.is_empty() { Ok(()) } else { Err(Error::Tangled(tangles).into()) }
+}
+
+/// What is to come to where an original goes back, and does not take that over.
+fn taken_by_originals(current: &CurrentGraph, intended: &Graph) -> Vec<Tangle> {
+    let mut originals: BTreeMap<&str, &ItemRef> = BTreeMap::new();
+    for node in current.items().filter(|node| is_adopted(current, node.reference())) {
+        let (item, Some(path)) = (node.reference(), path_of(node.item())) else { continue };
+        let stays = intended.item(item).and_then(path_of) == Some(path);
+        if !stays && node.item().get::<Directory>().is_none() {
+            originals.insert(path.as_str(), item);
+        }
+    }
+    let tangles = intended.items().filter(|_| !originals.is_empty()).filter_map(|node| {
+        let (item, path) = (node.reference(), path_of(node.item())?);
+        let &other = originals.get(path.as_str())?;
+        let adopts = node.item().get::<File>().map(|file| file.adopt);
+        let adopts = adopts.or_else(|| node.item().get::<Symlink>().map(|link| link.adopt));
+        let is_same = other.kind() == item.kind() && adopts == Some(true);
+        let tangle =
+            || Tangle::Original { item: item.clone(), place: path.to_string(), other: other.clone() };
+        (other != item && !is_same).then(tangle)
+    });
+    tangles.collect()
+}
+
+/// What keeps a directory from being moved into one that comes to where another one still is.
+fn into_another(item: &ItemRef, old: &str, new: &str, moves: &BTreeMap<&str, Move<'_>>) -> Option<Tangle> {
+    if old == new {
+        return None;
+    }
+    around(new).find_map(|(place, _)| {
+        // Another directory is there now, and leaves.
+        let leaving = moves.get(place)?;
+        let (from, coming) = moves.iter().find(|(_, one)| one.to == place)?;
+        let comes_along = old.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));
+        (!comes_along && coming.item != leaving.item).then(|| Tangle::Into {
+            item: item.clone(),
+            place: new.to_owned(),
+            directory: coming.item.clone(),
+            other: leaving.item.clone(),
+        })
+    })
 }
 
 /// What keeps one item from being moved together with what is around it.

@@ -3,10 +3,12 @@
 use setpoint_engine::Refreshed;
 
 use super::ahead;
+use super::apply;
 use super::args::PlanArgs;
 use super::planfile::PlanFile;
 use super::preview::{self, Preview};
 use super::print::counted;
+use super::progress;
 use super::set::{self, Scope};
 use super::unreadable::{self, Readable};
 use crate::error::CliError;
@@ -25,6 +27,8 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
         report.warn("a run is under way, or was cut off: the plan is of what it has done so far");
     }
     let host = set.host(&snapshot.graph)?;
+    progress::name_slow_checks(&host, report);
+    host.recognise_returned(&mut snapshot.graph);
     if args.out.is_some() {
         set.take_digest()?;
     }
@@ -39,6 +43,7 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
         Refreshed::default()
     };
     report.detail(|| format!("{} read", counted(refreshed.read)));
+    apply::report_notices(&host, report);
     let current = &snapshot.graph;
     let Readable { selection, intended, unreadable } =
         unreadable::leave(&engine, current, Some(intended), selection, &refreshed)?;
@@ -51,6 +56,7 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
         PlanFile::new(&set, snapshot.serial, args, &preview)?.write(path)?;
     }
     if args.json {
+        preview.warnings.extend(set.foreign());
         print_json(&preview)?;
     } else {
         print(&super::print::preview(&preview, current, intended))?;

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::Serialize;
 use setpoint_engine::{CurrentGraph, Drifted, Engine, Observed, Refreshed, Selection, ToRead};
-use setpoint_graph::{Graph, ItemHandle, ItemRef};
+use setpoint_graph::{Graph, Item as _, ItemHandle, ItemRef};
 use setpoint_host::{Command, Existing, Host, Manifest, RootPath, path_of};
 use setpoint_plan::{Action, AttributeChange, Plan, ReasonCode};
 
 use super::changes::{Difference, changes};
 use super::error::Error;
 use super::rename::Renamed;
-use super::set::is_adopted;
+use super::set::{is_adopted, is_there};
 use super::unreadable::Unreadable;
 use super::{moves, protect};
 use crate::error::CliError;
@@ -93,8 +93,8 @@ pub(crate) fn preview(
 ) -> Result<Preview, CliError> {
     let mut plan = engine.plan(Some(current), intended, selection, Timestamp::now())?;
     // What is ours is moved or deleted before something else comes to its place, or that is refused.
-    let ours: BTreeSet<&str> =
-        current.items().filter_map(|node| path_of(node.item()).map(RootPath::as_str)).collect();
+    let ours = current.items().filter(|node| is_there(current, node.reference()));
+    let ours: BTreeSet<&str> = ours.filter_map(|node| path_of(node.item()).map(RootPath::as_str)).collect();
     let is_foreign = |existing: &Existing| !ours.contains(existing.path.as_str());
     complete(&mut plan, current, intended);
     let (mut warnings, mut taken_over) = (Vec::new(), Vec::new());
@@ -137,6 +137,7 @@ pub(crate) fn preview(
             there.insert(reading.was.reference().clone(), found);
         }
     }
+    plan.recount();
     let is_touched = |item: &ItemRef| {
         plan.operations.iter().any(|operation| {
             operation.action != Action::Delete
@@ -145,6 +146,9 @@ pub(crate) fn preview(
     };
     for (item, account) in manifest.unknown_accounts().into_iter().filter(|(item, _)| is_touched(item)) {
         warnings.push(format!("{item} can't be made as declared: {account} on this host"));
+    }
+    if manifest.is_empty() && intended.is_some() && *selection == Selection::All && !plan.is_empty() {
+        warnings.push(String::from("the manifests declare nothing: everything goes"));
     }
     protect::check(manifest, current, &plan)?;
     if let Some(intended) = intended {
@@ -162,13 +166,22 @@ pub(crate) fn complete(plan: &mut Plan, current: &CurrentGraph, intended: Option
         let new = intended.and_then(|graph| graph.item(&item));
         let changes = operation_changes(operation.action, current.item(&item), new);
         operation.detail = changes.iter().map(Difference::data).collect();
-        if operation.action == Action::Delete
-            && !operation.temporary
-            && let Some(fate) = fate(current, &item)
-        {
-            operation.reason = format!("{}; {fate}", operation.reason);
+        let is_deletion = operation.action == Action::Delete && !operation.temporary;
+        let effect = match is_deletion {
+            true => deletion_effect(current, &item),
+            false if operation.temporary && *item.kind() == Command::KIND => {
+                Some("it is applied again, and nothing is undone")
+            }
+            false => None,
+        };
+        if let Some(effect) = effect {
+            operation.reason = format!("{}; {effect}", operation.reason);
+        }
+        if is_deletion && is_adopted(current, &item) {
+            operation.code = Some(ReasonCode::Released);
         }
     }
+    plan.recount();
 }
 
 /// What an operation changes about its item.
@@ -192,12 +205,13 @@ fn deletion(old: Option<&ItemHandle>) -> Vec<Difference> {
 }
 
 /// What a deletion does beside making Setpoint forget the item, where that is not what one would expect.
-fn fate(current: &CurrentGraph, item: &ItemRef) -> Option<&'static str> {
+fn deletion_effect(current: &CurrentGraph, item: &ItemRef) -> Option<&'static str> {
     if is_adopted(current, item) {
         return Some("it was there before Setpoint, and stays");
     }
     let command = current.item(item).and_then(|item| item.get::<Command>());
-    command.and_then(|command| command.undo.as_ref()).map(|_| "its `undo` is run")
+    let undo = &command?.undo;
+    Some(if undo.is_some() { "its `undo` is run" } else { "it has no `undo`, and what it did stays" })
 }
 
 fn in_the_way(item: &ItemRef, existing: &Existing) -> String {

@@ -6,12 +6,11 @@ use std::fmt::Write;
 use anstyle::{AnsiColor, Style};
 use setpoint_engine::CurrentGraph;
 use setpoint_graph::{Graph, ItemHandle, ItemRef};
-use setpoint_plan::{Action, Plan, PlannedOperation, Standing};
+use setpoint_plan::{Action, PlannedOperation, Standing};
 
 use super::changes::changes;
 use super::preview::{DriftView, Preview, operation_changes};
 use super::rename::Renamed;
-use super::set::is_adopted;
 use super::unreadable::Unreadable;
 
 const BOLD: Style = Style::new().bold();
@@ -96,23 +95,7 @@ fn write_preview(
     if !warnings.is_empty() {
         writeln!(text)?;
     }
-    writeln!(text, "{}: {}.", plan.subject, summary(plan, current))
-}
-
-/// How many there are of each: what was there before is released, and not deleted.
-pub(crate) fn summary(plan: &Plan, current: &CurrentGraph) -> String {
-    let released = plan.operations.iter().filter(|operation| {
-        operation.action == Action::Delete
-            && !operation.temporary
-            && is_adopted(current, &ItemRef::new(operation.kind.as_str(), operation.name.as_str()))
-    });
-    let (released, mut counts) = (released.count(), plan.summary());
-    counts.delete = counts.delete.saturating_sub(released);
-    match (released, counts.is_unchanged() && counts.left == 0) {
-        (0, _) => counts.to_string(),
-        (released, true) => format!("{released} to release"),
-        (released, false) => format!("{counts}, {released} to release"),
-    }
+    writeln!(text, "{}: {}.", plan.subject, plan.summary())
 }
 
 fn write_drift(text: &mut String, drift: &DriftView) -> std::fmt::Result {

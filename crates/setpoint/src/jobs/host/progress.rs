@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use setpoint_engine::{Hooks, LogEntry, OpError, Operation};
 use setpoint_graph::{Item, ItemHandle, ItemRef};
-use setpoint_host::{Command, Host};
+use setpoint_host::{CheckEvent, Command, Host};
 
 use super::run::line;
 use crate::report::{Report, print};
@@ -52,9 +52,32 @@ struct Operations {
     is_over: bool,
 }
 
+/// What runs for an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    Operation(Operation),
+    /// The check of a command, while the host is looked at.
+    Check,
+}
+
+impl Work {
+    /// The word that the manifest has for it, or the operation.
+    fn word(self, item: &ItemRef) -> &'static str {
+        let is_command = *item.kind() == Command::KIND;
+        match self {
+            Self::Check => "check",
+            Self::Operation(Operation::Create | Operation::Modify) if is_command => "apply",
+            Self::Operation(Operation::Delete) if is_command => "undo",
+            Self::Operation(Operation::Create) => "create",
+            Self::Operation(Operation::Modify) => "modify",
+            Self::Operation(Operation::Delete) => "delete",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Started {
-    operation: Operation,
+    work: Work,
     at: Instant,
     /// How often it was named as still running.
     reminders: u32,
@@ -80,14 +103,14 @@ impl Running {
     }
 
     /// Says what still runs until the run is over.
-    fn remind(&self, say: impl Fn(&ItemRef, Operation, Duration)) {
+    fn remind(&self, say: impl Fn(&ItemRef, Work, Duration)) {
         let mut operations = self.lock();
         while !operations.is_over {
             let now = Instant::now();
             for (item, started) in &mut operations.by_item {
                 if let Some(elapsed) = started.due(now) {
                     started.reminders += 1;
-                    say(item, started.operation, elapsed);
+                    say(item, started.work, elapsed);
                 }
             }
             let waited = self.ended.wait_timeout(operations, LOOK_EVERY);
@@ -96,21 +119,26 @@ impl Running {
     }
 }
 
-/// The words for an operation that still runs.
-pub(crate) fn still_running(item: &ItemRef, operation: Operation, elapsed: Duration) -> String {
-    let operation = match operation {
-        Operation::Create | Operation::Modify if *item.kind() == Command::KIND => "apply".to_owned(),
-        Operation::Delete if *item.kind() == Command::KIND => "undo".to_owned(),
-        operation => operation.to_string(),
-    };
-    format!("… {item}: {operation} has been running for {} s", elapsed.as_secs())
+/// The words for something that still runs.
+pub(crate) fn still_running(item: &ItemRef, work: Work, elapsed: Duration) -> String {
+    let what = work.word(item);
+    format!("… {item}: {what} has been running for {} s", elapsed.as_secs())
+}
+
+/// Says which checks of commands still run while the host is looked at.
+pub(crate) fn name_slow_checks(host: &Host, report: Report) {
+    let reminder = Reminder::new(move |item, work, elapsed| report.info(&still_running(item, work, elapsed)));
+    host.on_check(move |item, event| match event {
+        CheckEvent::Begins => reminder.begin(Work::Check, item),
+        CheckEvent::Ended => reminder.end(item),
+    });
 }
 
 impl Progress {
     pub(crate) fn new(total: usize) -> Arc<Self> {
-        let reminder = Reminder::new(|item, operation, elapsed| {
+        let reminder = Reminder::new(|item, work, elapsed| {
             // A line that can't be written stops nothing.
-            let _ = print(&format!("  {}\n", still_running(item, operation, elapsed)));
+            let _ = print(&format!("  {}\n", still_running(item, work, elapsed)));
         });
         Arc::new(Self { total, done: AtomicUsize::new(0), reminder })
     }
@@ -118,7 +146,7 @@ impl Progress {
 
 impl Reminder {
     /// Lets someone say of each operation that runs for long how long that has been.
-    pub(crate) fn new(say: impl Fn(&ItemRef, Operation, Duration) + Send + 'static) -> Self {
+    pub(crate) fn new(say: impl Fn(&ItemRef, Work, Duration) + Send + 'static) -> Self {
         let running = Arc::new(Running::default());
         let reminded = Arc::clone(&running);
         // Without a thread for it, no operation is named.
@@ -126,13 +154,13 @@ impl Reminder {
         Self { running, thread }
     }
 
-    /// An operation begins.
-    pub(crate) fn begin(&self, operation: Operation, item: &ItemRef) {
-        let started = Started { operation, at: Instant::now(), reminders: 0 };
+    /// Something begins.
+    pub(crate) fn begin(&self, work: Work, item: &ItemRef) {
+        let started = Started { work, at: Instant::now(), reminders: 0 };
         self.running.lock().by_item.insert(item.clone(), started);
     }
 
-    /// An operation has ended.
+    /// It has ended.
     pub(crate) fn end(&self, item: &ItemRef) {
         self.running.lock().by_item.remove(item);
     }
@@ -151,7 +179,7 @@ impl Drop for Reminder {
 
 impl Hooks for Progress {
     fn before(&self, operation: Operation, item: &ItemHandle) -> Result<(), OpError> {
-        self.reminder.begin(operation, item.reference());
+        self.reminder.begin(Work::Operation(operation), item.reference());
         Ok(())
     }
 
@@ -182,7 +210,7 @@ mod tests {
     #[test]
     fn of_what_runs_for_long_it_is_said_less_and_less_often() {
         let at = Instant::now();
-        let mut started = Started { operation: Operation::Create, at, reminders: 0 };
+        let mut started = Started { work: Work::Check, at, reminders: 0 };
         let mut reminded = Vec::new();
         for second in 0..=240 {
             if let Some(elapsed) = started.due(at + Duration::from_secs(second)) {
@@ -197,6 +225,8 @@ mod tests {
     fn what_still_runs_is_named_as_the_manifest_names_it() {
         let item = |kind: &str| ItemRef::new(kind, "migrate");
         let took = Duration::from_millis(2100);
+        let still_running =
+            |item: &ItemRef, operation, took| still_running(item, Work::Operation(operation), took);
         assert_eq!(
             still_running(&item("command"), Operation::Modify, took),
             "… command/migrate: apply has been running for 2 s"

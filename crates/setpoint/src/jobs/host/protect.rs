@@ -1,9 +1,9 @@
-//! What may not be deleted: said by `prevent_destroy`, and remembered when the line that said so is gone.
+//! Protection from deletion: declared by `prevent_destroy`, and kept when the declaration is gone.
 
 use setpoint_engine::{CurrentGraph, ItemState};
 use setpoint_graph::ItemRef;
 use setpoint_host::{Manifest, is_activity};
-use setpoint_plan::{Action, Plan};
+use setpoint_plan::{Action, Plan, PlannedOperation, ReasonCode};
 
 use super::error::Error;
 use crate::error::CliError;
@@ -30,20 +30,19 @@ pub(crate) fn remember(manifest: &Manifest, current: &mut CurrentGraph) -> bool 
     changed
 }
 
-/// Whether anything is protected at all.
-pub(crate) fn any(manifest: &Manifest, current: &CurrentGraph) -> bool {
-    manifest.all_declared().any(|(_, declared)| declared.prevent_destroy)
-        || current.items().any(|node| node.state().is_some_and(ItemState::is_protected))
-}
-
 /// Refuses a plan as a whole that deletes what is protected.
 pub(crate) fn check(manifest: &Manifest, current: &CurrentGraph, plan: &Plan) -> Result<(), CliError> {
     let deletes = plan.operations.iter().filter(|operation| operation.action == Action::Delete);
-    // A restart takes nothing away.
-    let lasting = deletes.filter(|operation| !(operation.temporary && is_activity(&operation.kind)));
-    let protected: Vec<ItemRef> = lasting
+    // A restart takes nothing away, and what makes room comes back with what nobody declared of it. Who wants it made anew from
+    // nothing is refused.
+    let comes_back = |operation: &PlannedOperation| {
+        operation.temporary && (is_activity(&operation.kind) || operation.code != Some(ReasonCode::Requested))
+    };
+    let lasting = deletes.filter(|operation| !comes_back(operation));
+    let protected: Vec<(ItemRef, bool)> = lasting
         .map(|operation| ItemRef::new(operation.kind.as_str(), operation.name.as_str()))
         .filter(|item| is_protected(manifest, current, item))
+        .map(|item| (item.clone(), manifest.declared(&item).is_some()))
         .collect();
     if protected.is_empty() { Ok(()) } else { Err(Error::Protected(protected).into()) }
 }

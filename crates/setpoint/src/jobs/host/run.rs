@@ -8,10 +8,9 @@ use serde::Serialize;
 use setpoint_engine::{CurrentGraph, Engine, Failure, Interruption, LogEntry, Operation, Selection, Status};
 use setpoint_graph::{Graph, Item as _};
 use setpoint_host::{Command, Host, Manifest};
-use setpoint_state::{Outcome, Run, RunEntry, Writer};
+use setpoint_state::{Run, RunDetails, RunEntry, RunOutcome, Writer};
 use tokio_util::sync::CancellationToken;
 
-use super::details::RunDetails;
 use super::protect;
 use crate::error::CliError;
 use crate::report::Report;
@@ -77,7 +76,7 @@ impl Running<'_> {
         }
         let started = Timestamp::now();
         let protection = current.as_ref().map(|current| protect::changes(manifest, current));
-        let number = writer.begin(command, started, protection.unwrap_or_default());
+        let number = writer.begin(command, started, protection.unwrap_or_default(), details.clone());
         let (drain, cancel) = (CancellationToken::new(), CancellationToken::new());
         let engine = engine.with_journal(writer.journal()).draining_on(drain.clone());
         let signals = Signals::new()?;
@@ -86,17 +85,19 @@ impl Running<'_> {
         listener.abort();
         let status = status?;
         let outcome = match status.interruption() {
-            Some(Interruption::Cancelled) => Outcome::Cancelled,
-            _ if status.result().is_ok() && unreadable == 0 => Outcome::Done,
-            _ => Outcome::Failed,
+            Some(Interruption::Cancelled) => RunOutcome::Cancelled,
+            _ if status.result().is_ok() && unreadable == 0 => RunOutcome::Done,
+            _ => RunOutcome::Failed,
         };
+        let mut entries: Vec<RunEntry> = status.log().iter().map(RunEntry::from).collect();
+        details.complete(&mut entries);
         let run = Run {
             number,
             command: command.to_owned(),
             started,
             ended: Timestamp::now(),
             outcome,
-            entries: status.log().iter().map(|entry| details.complete(RunEntry::from(entry))).collect(),
+            entries,
             drift: details.drift,
         };
         if let Some(current) = current {
@@ -104,7 +105,7 @@ impl Running<'_> {
             let protects = protect::remember(manifest, current);
             if !run.entries.is_empty() {
                 writer.save(current, Some(run.clone()))?;
-            } else if protects || writer.has_taken_over() {
+            } else if protects || writer.has_unsaved_runs() {
                 // What the lost run had done is known now.
                 writer.save(current, None)?;
             }
@@ -117,7 +118,7 @@ impl Running<'_> {
 /// taken over from there. Where nobody knows yet how an operation ended, the journal stays.
 fn checkpoint(host: &Host, writer: &Writer, current: &mut CurrentGraph) -> Result<(), CliError> {
     let is_known = current.items().all(|node| node.state().is_none_or(|state| !state.is_unknown()));
-    if writer.has_taken_over() && is_known {
+    if writer.has_unsaved_runs() && is_known {
         host.settle(current);
         writer.save(current, None)?;
     }
@@ -144,6 +145,7 @@ pub(crate) fn line(entry: &LogEntry) -> String {
     match (entry.error(), entry.operation()) {
         (Some(error), operation) => format!("  ! {item} failed to {operation}{took}: {error}\n"),
         (None, Operation::Create) if entry.is_anew() => format!("  + {item} made anew{took}\n"),
+        (None, Operation::Create) if entry.is_adoption() => format!("  + {item} adopted{took}\n"),
         (None, Operation::Create) => format!("  + {item} created{took}\n"),
         (None, Operation::Modify) => format!("  ~ {item} modified{took}\n"),
         // Nothing is undone of a command that is about to be applied again.
@@ -151,7 +153,7 @@ pub(crate) fn line(entry: &LogEntry) -> String {
             format!("  - {item} will be re-applied{took}\n")
         }
         (None, Operation::Delete) if entry.is_anew() => format!("  - {item} removed for re-creation{took}\n"),
-        (None, Operation::Delete) if entry.ownership().is_adopted() => format!("  - {item} released{took}\n"),
+        (None, Operation::Delete) if entry.is_release() => format!("  - {item} released{took}\n"),
         (None, Operation::Delete) => format!("  - {item} deleted{took}\n"),
     }
 }
@@ -161,15 +163,16 @@ pub(crate) fn summary(done: &Done) -> String {
     let entries = done.status.log();
     let word = |entry: &LogEntry| match entry.operation() {
         Operation::Create if entry.is_anew() => "made anew",
+        Operation::Create if entry.is_adoption() => "adopted",
         Operation::Create => "created",
         Operation::Modify => "modified",
         // What came of it is counted when it is back.
         Operation::Delete if entry.is_anew() => "",
-        Operation::Delete if entry.ownership().is_adopted() => "released",
+        Operation::Delete if entry.is_release() => "released",
         Operation::Delete => "deleted",
     };
     let mut parts: Vec<String> = Vec::new();
-    for counted in ["created", "modified", "made anew", "deleted", "released"] {
+    for counted in ["created", "adopted", "modified", "made anew", "deleted", "released"] {
         let count = entries.iter().filter(|entry| entry.error().is_none() && word(entry) == counted).count();
         if count > 0 {
             parts.push(format!("{count} {counted}"));
@@ -184,7 +187,7 @@ pub(crate) fn summary(done: &Done) -> String {
     }
     let took = time(done.run.took());
     let mut text = format!("Run {}: {} in {took}.\n", done.run.number, parts.join(", "));
-    if done.run.outcome == Outcome::Cancelled {
+    if done.run.outcome == RunOutcome::Cancelled {
         text.push_str("It was stopped before all was done; run it again to go on.\n");
     }
     match done.status.pending() {

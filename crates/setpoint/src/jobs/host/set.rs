@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use setpoint_engine::{CurrentGraph, Engine, Presence, Selection};
+use setpoint_engine::{CurrentGraph, Engine, Selection};
 use setpoint_graph::{Edge, Graph, ItemRef, ItemTypes, SlotId, State};
 use setpoint_host::{Diagnostic, Directory, Host, HostOptions, Manifest, item_types, registry};
 use setpoint_state::{Snapshot, StateDir, Writer};
@@ -62,9 +62,12 @@ impl Set {
 
     /// Says which YAML files beside the manifests are none.
     pub(crate) fn report_foreign(&self, report: Report) {
-        for file in self.manifest.foreign() {
-            report.warn(&format!("{} is no manifest of Setpoint, and is passed over", file.display()));
-        }
+        self.foreign().for_each(|warning| report.warn(&warning));
+    }
+
+    /// Which YAML files beside the manifests are none, in words.
+    pub(crate) fn foreign(&self) -> impl Iterator<Item = String> {
+        passed_over(&self.manifest)
     }
 
     /// What is known, also beside another command that writes. Says so where it is not the last state.
@@ -128,6 +131,12 @@ impl Set {
     }
 }
 
+/// Which YAML files beside manifests are none, in words.
+pub(crate) fn passed_over(manifest: &Manifest) -> impl Iterator<Item = String> {
+    let files = manifest.foreign().iter();
+    files.map(|file| format!("{} is no manifest of Setpoint, and is passed over", file.display()))
+}
+
 /// Adds the directories that have to be made for what is declared inside of them, and those that were made for that.
 pub(crate) fn add_parents(manifest: &mut Manifest, host: &Host, current: &CurrentGraph) {
     let remembered: BTreeSet<&str> = current
@@ -184,7 +193,7 @@ pub(crate) fn check_known(
     unknown.map_or(Ok(()), |unknown| Err(no_such_item(unknown, intended, current)))
 }
 
-/// What is wrong with an item that nobody knows.
+/// Returns the error for a name that no item has.
 pub(crate) fn no_such_item(item: &ItemRef, intended: &Graph, current: &CurrentGraph) -> CliError {
     let declared: Vec<ItemRef> = intended.items().map(|node| node.reference().clone()).collect();
     let known = current.items().map(|node| node.reference().clone()).chain(declared);
@@ -235,7 +244,7 @@ pub(crate) fn scope<'a>(
 /// Returns whether an item is known to be there.
 pub(crate) fn is_there(current: &CurrentGraph, item: &ItemRef) -> bool {
     let state = current.state(item);
-    current.contains(item) && state.is_none_or(|state| state.presence() == Presence::Present)
+    current.contains(item) && state.is_none_or(|state| state.presence().exists())
 }
 
 /// Items with all that they need, directly or not.

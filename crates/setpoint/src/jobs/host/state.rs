@@ -1,6 +1,7 @@
 //! `setpoint state`: shows and mends what Setpoint remembers.
 
 mod accept;
+mod kept;
 
 use std::fmt::Write;
 
@@ -36,6 +37,7 @@ pub(crate) fn run(command: &StateCommand, report: Report) -> Result<u8, CliError
     match command {
         StateCommand::List { set, json } => list(set, *json, report),
         StateCommand::Show { item, set, json, show_secrets } => show(item, set, *json, *show_secrets, report),
+        StateCommand::Kept { name, set, json } => kept::run(name.as_deref(), set, *json),
         StateCommand::Rm { items, set, lock } => remove(items, set, *lock),
         StateCommand::Mv { from, to, set, lock } => rename(from, to, set, *lock),
         StateCommand::Unprotect { items, set, lock } => unprotect(items, set, *lock),
@@ -56,7 +58,7 @@ fn list(args: &PlaceArgs, json: bool, report: Report) -> Result<u8, CliError> {
             name: item.name().as_str(),
             presence: node.state().map(ItemState::presence),
             adopted: is_adopted(&snapshot.graph, item),
-            error: node.state().and_then(ItemState::trouble).map(|trouble| trouble.error.to_string()),
+            error: node.state().and_then(ItemState::last_failure).map(|trouble| trouble.error.to_string()),
         };
         if json {
             print_json(&listed)?;
@@ -79,10 +81,10 @@ fn remarks(node: &Node<'_, ItemState>, adopted: bool) -> String {
     if node.state().is_some_and(ItemState::is_unknown) {
         remarks.push("its last operation was cut off".to_owned());
     }
-    if let Some(trouble) = node.state().and_then(ItemState::trouble) {
+    if let Some(trouble) = node.state().and_then(ItemState::last_failure) {
         remarks.push(format!("{} failed: {}", trouble.operation, trouble.error));
     }
-    if node.state().is_some_and(ItemState::is_to_be_repeated) {
+    if node.state().is_some_and(|state| state.reapply().is_needed()) {
         remarks.push("to be applied again".to_owned());
     }
     if node.state().is_some_and(ItemState::is_protected) {

@@ -6,8 +6,8 @@ use setpoint_host::Diagnostic;
 use super::args::{PlaceArgs, ValidateArgs};
 use super::error::{DiagnosticView, Error};
 use super::print::counted;
-use super::set::apart_from_state;
-use crate::error::CliError;
+use super::set::{apart_from_state, passed_over};
+use crate::error::{CliError, Reportable as _};
 use crate::report::{Report, print, print_json};
 
 #[derive(Debug, Serialize)]
@@ -28,9 +28,7 @@ pub(crate) fn run(args: &ValidateArgs, report: Report) -> Result<u8, CliError> {
             for (item, account) in manifest.unknown_accounts() {
                 report.warn(&format!("{item}: {account} on this host"));
             }
-            for file in manifest.foreign() {
-                report.warn(&format!("{} is no manifest of Setpoint, and is passed over", file.display()));
-            }
+            passed_over(&manifest).for_each(|warning| report.warn(&warning));
             let (set, items) = (manifest.name().as_str(), manifest.len());
             if args.json {
                 print_json(&Verdict { valid: true, set: Some(set), items: Some(items), errors: Vec::new() })?;
@@ -39,15 +37,15 @@ pub(crate) fn run(args: &ValidateArgs, report: Report) -> Result<u8, CliError> {
             }
             Ok(0)
         }
-        Err(errors) => refuse(&errors, args.json),
+        Err(errors) => refuse(errors, args.json),
     }
 }
 
-fn refuse(errors: &[Diagnostic], json: bool) -> Result<u8, CliError> {
-    if !json {
-        return Err(Error::Manifest(errors.to_vec()).into());
+fn refuse(errors: Vec<Diagnostic>, json: bool) -> Result<u8, CliError> {
+    if json {
+        let errors = errors.iter().map(DiagnosticView::from).collect();
+        print_json(&Verdict { valid: false, set: None, items: None, errors })?;
     }
-    let errors = errors.iter().map(DiagnosticView::from).collect();
-    print_json(&Verdict { valid: false, set: None, items: None, errors })?;
-    Ok(1)
+    let error = Error::Manifest(errors);
+    if json { Ok(error.exit_code()) } else { Err(error.into()) }
 }

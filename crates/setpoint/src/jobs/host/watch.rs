@@ -11,7 +11,6 @@
 
 mod events;
 mod follow;
-mod systemd;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -26,7 +25,7 @@ use setpoint_plan::Plan;
 use setpoint_state::Writer;
 
 use super::args::{SetArgs, WatchArgs};
-use super::details::RunDetails;
+use super::details::run_details;
 use super::error::Error;
 use super::history::operations;
 use super::preview::{self, DriftView};
@@ -37,10 +36,10 @@ use super::set::{Set, add_parents, load_manifest, report_damage};
 use super::{moves, protect};
 use crate::error::CliError;
 use crate::report::Report;
+use crate::service::systemd::Systemd;
 use crate::service::{Signals, runtime};
 use events::{EventWriter, OperationEvents};
 use follow::{Changed, Follower};
-use systemd::Systemd;
 
 pub(crate) fn run(args: &WatchArgs, report: Report) -> Result<u8, CliError> {
     let set = Set::load(&args.set)?;
@@ -54,7 +53,7 @@ pub(crate) fn run(args: &WatchArgs, report: Report) -> Result<u8, CliError> {
     })
 }
 
-/// After something that may pass, such as a full disk, it is tried again after so long, and twice as long each time.
+/// The first pause after an error that may pass, such as a full disk; each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
@@ -211,6 +210,7 @@ impl WatchLoop {
             rename::save(&self.writer, current, &renamed)?;
         }
         let refreshed = self.engine.refresh(current, &selection).await;
+        super::apply::report_notices(&self.host, self.report);
         report_unreadable(self.events, &mut self.unreadable, &refreshed, &selection)?;
         // What is not asked for here ends once more for whoever waits for the next end.
         ended.extend(self.ends.take(|item| refreshed.drifted.iter().any(|drifted| drifted.item == *item)));
@@ -223,12 +223,10 @@ impl WatchLoop {
         }
         let (intended, all) = (Some(self.set.intended()), Selection::all());
         let intended_count = self.set.manifest.len();
-        let mut details = RunDetails::default();
-        let is_protected = protect::any(&self.set.manifest, current);
-        if is_protected || changed.manifests || !refreshed.drifted.is_empty() {
-            let plan = self.engine.plan(Some(current), intended, &all, Timestamp::now())?;
-            let drift: Vec<DriftView> = refreshed.drifted.iter().map(DriftView::from).collect();
-            details = RunDetails::new(&plan, &drift, &BTreeMap::new(), current, intended);
+        let plan = self.engine.plan(Some(current), intended, &all, Timestamp::now())?;
+        let drift: Vec<DriftView> = refreshed.drifted.iter().map(DriftView::from).collect();
+        let details = run_details(&plan, &drift, &BTreeMap::new(), current, intended);
+        if !plan.is_empty() {
             let checked = protect::check(&self.set.manifest, current, &plan)
                 .and_then(|()| moves::check(current, self.set.intended()));
             if let Err(error) = checked {
@@ -240,8 +238,8 @@ impl WatchLoop {
                 }
                 return Ok(None);
             }
-            self.refused.clear();
         }
+        self.refused.clear();
         let running = Running {
             command: "watch",
             engine: self.engine.clone(),
@@ -253,6 +251,7 @@ impl WatchLoop {
             report: self.report,
         };
         let done = running.carry_out(&mut self.current, intended, &all).await?;
+        super::apply::report_notices(&self.host, self.report);
         if let Some(Interruption::Journal(why)) = done.status.interruption() {
             return Err(Error::Journal(why.clone()).into());
         }
@@ -278,7 +277,7 @@ impl WatchLoop {
         let mut there = current.items().filter(|node| !node.item().external()).peekable();
         there.peek()?;
         let left = there.any(|node| manifest.declared(node.reference()).is_some());
-        (!left).then(|| Error::NothingLeft(current.len()).into())
+        (!left).then(|| Error::NothingLeft { declared: manifest.len(), there: current.len() }.into())
     }
 
     /// A file that is there, declared something, and does not any more: it is being written, or was damaged.

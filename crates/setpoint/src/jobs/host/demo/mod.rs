@@ -32,6 +32,10 @@ const COMMAND: Style = anstyle::AnsiColor::Cyan.on_default();
 
 /// Runs the demo.
 pub(crate) fn run(args: &DemoArgs, report: Report) -> Result<(), CliError> {
+    #[cfg(feature = "dataplane")]
+    if let Some(crate::jobs::host::args::DemoJob::Haproxy(args)) = &args.job {
+        return crate::jobs::haproxy::demo::run(args);
+    }
     let Some(dir) = &args.keep else {
         let temporary =
             tempfile::Builder::new().prefix("setpoint-demo-").tempdir().map_err(Error::Temporary)?;
@@ -106,7 +110,7 @@ impl Demo {
         )?;
 
         let (gone, changed, line) = ("public/main.css", "notes/todo.txt", "call the plumber");
-        let failed = |what: &'static str| move |source| Error::Sabotage { what: what.to_owned(), source };
+        let failed = |what: &'static str| move |source| Error::DemoChange { what: what.to_owned(), source };
         fs::remove_file(self.dir.join(gone)).map_err(failed(gone))?;
         fs::write(self.dir.join(changed), format!("{line}\n")).map_err(failed(changed))?;
         self.apply(

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use setpoint_engine::{CurrentGraph, Engine, ItemState, Presence, Refreshed, Selection};
+use setpoint_engine::{CurrentGraph, Engine, ItemState, Observed, Refreshed, Selection};
 use setpoint_graph::{ItemRef, Node};
 use setpoint_host::{Host, Process, path_of, registry};
 
@@ -55,16 +55,11 @@ pub(super) fn relocate(partly: bool, args: &SetArgs, lock: LockArgs) -> Result<u
         print(&format!("{}: everything is in {} already.\n", set.name(), set.manifest.root().display()))?;
         return Ok(0);
     }
-    let is_running = |node: &Node<'_, ItemState>| {
-        let state = node.state().map(ItemState::presence);
-        node.item().get::<Process>().is_some() && state == Some(Presence::Present)
-    };
-    let running: Vec<ItemRef> =
-        graph.items().filter(is_running).map(|node| node.reference().clone()).collect();
+    let host = set.host(&graph)?;
+    let running = running(&host, &graph)?;
     if !running.is_empty() {
         return Err(Error::Running(running).into());
     }
-    let host = set.host(&graph)?;
     let all = with_inside(&graph, &[]);
     let Accepted { refreshed, .. } = take_over_places(&host, &mut graph, &all)?;
     let unreadable = refreshed.unreadable.iter().map(|(item, _)| item);
@@ -83,6 +78,17 @@ pub(super) fn relocate(partly: bool, args: &SetArgs, lock: LockArgs) -> Result<u
         )?;
     }
     Ok(0)
+}
+
+/// The processes that really run: the state may be a copy of one whose processes have ended since.
+fn running(host: &Host, graph: &CurrentGraph) -> Result<Vec<ItemRef>, CliError> {
+    let processes = graph.items().filter(|node| node.item().get::<Process>().is_some());
+    let processes = Selection::items(processes.map(|node| node.reference().clone()));
+    let engine = Engine::new(registry(host));
+    let readings = runtime()?.block_on(engine.read_items(engine.readable(graph, &processes)));
+    // One that can't be looked for may run.
+    let running = readings.into_iter().filter(|reading| !matches!(reading.observed, Ok(Observed::Absent)));
+    Ok(running.map(|reading| reading.was.reference().clone()).collect())
 }
 
 /// Items that are there with all that is inside of them; all that are there where none is named.

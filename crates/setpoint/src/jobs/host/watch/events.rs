@@ -15,7 +15,7 @@ use setpoint_state::RunEntry;
 use crate::error::{CliError, ErrorData};
 use crate::jobs::host::preview::DriftView;
 use crate::jobs::host::print::counted;
-use crate::jobs::host::progress::{Reminder, still_running};
+use crate::jobs::host::progress::{Reminder, Work, still_running};
 use crate::report::{print, print_json};
 
 /// Writes of each operation when it has ended, and while it runs for long.
@@ -27,9 +27,11 @@ pub(super) struct OperationEvents {
 
 impl OperationEvents {
     pub(super) fn new(events: EventWriter) -> Arc<Self> {
-        let reminder = Reminder::new(move |item, operation, elapsed| {
-            // A line that can't be written stops no operation.
-            let _ = events.running(item, operation, elapsed);
+        let reminder = Reminder::new(move |item, work, elapsed| {
+            if let Work::Operation(operation) = work {
+                // A line that can't be written stops no operation.
+                let _ = events.running(item, operation, elapsed);
+            }
         });
         Arc::new(Self { events, reminder })
     }
@@ -37,7 +39,7 @@ impl OperationEvents {
 
 impl Hooks for OperationEvents {
     fn before(&self, operation: Operation, item: &ItemHandle) -> Result<(), OpError> {
-        self.reminder.begin(operation, item.reference());
+        self.reminder.begin(Work::Operation(operation), item.reference());
         Ok(())
     }
 
@@ -65,6 +67,8 @@ enum Event<'a> {
     },
     Wrong {
         message: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hint: Option<&'a str>,
         #[serde(skip_serializing_if = "<[_]>::is_empty")]
         diagnostics: &'a [serde_json::Value],
     },
@@ -128,8 +132,11 @@ impl EventWriter {
 
     pub(super) fn wrong(self, error: &CliError) -> Result<(), CliError> {
         let ErrorData { message, diagnostics } = &error.data();
-        self.write(Event::Wrong { message, diagnostics }, || {
-            format!("{error}\nthe last good manifests stand until this is mended")
+        let hint = error.hint();
+        let hint = hint.as_deref();
+        self.write(Event::Wrong { message, hint, diagnostics }, || {
+            let hint = hint.map_or_else(String::new, |hint| format!("\nhint: {hint}"));
+            format!("{error}{hint}\nthe last good manifests stand until this is mended")
         })
     }
 
@@ -188,7 +195,7 @@ impl EventWriter {
     fn running(self, item: &ItemRef, operation: Operation, elapsed: Duration) -> Result<(), CliError> {
         let (kind, name, seconds) = (item.kind().as_str(), item.name().as_str(), elapsed.as_secs());
         self.write(Event::Running { kind, name, operation, seconds }, || {
-            still_running(item, operation, elapsed)
+            still_running(item, Work::Operation(operation), elapsed)
         })
     }
 

@@ -17,9 +17,9 @@ use crate::report::Report;
 /// Events come in bursts: those that follow within this time are looked at together.
 const BURST: Duration = Duration::from_millis(3);
 
-/// A manifest that is being saved is empty, or half there, for a moment: it is read when it was left alone for so long.
+/// A manifest that is being saved is empty, or half there, for a moment: it is read once it has not changed for this long.
 const QUIET: Duration = Duration::from_millis(200);
-/// One that is written all the while is read in the end.
+/// A manifest that is written without a pause is read after this long.
 const AT_MOST: Duration = Duration::from_secs(5);
 
 /// The time in which a manifest has to be left alone before it is read.
@@ -68,13 +68,13 @@ impl Changed {
     }
 }
 
-/// What was seen and not told yet.
+/// What was seen and not reported yet.
 #[derive(Debug)]
 struct Seen {
     changed: Changed,
-    /// When what changed, but for manifests, is told.
+    /// When changes are reported, other than those of manifests.
     burst: Option<Instant>,
-    /// When a change of manifests is told.
+    /// When a change of manifests is reported.
     quiet: Option<QuietPeriod>,
 }
 
@@ -83,7 +83,7 @@ impl Seen {
         Self { changed: Changed::nothing(), burst: None, quiet: None }
     }
 
-    /// When it is told; none while there is nothing.
+    /// When it is reported; none while there is nothing.
     fn due(&self) -> Option<Instant> {
         self.quiet.as_ref().map(QuietPeriod::end).or(self.burst)
     }
@@ -181,7 +181,7 @@ impl Follower {
         }
     }
 
-    /// Waits until something that matters may have changed. What was seen is told by the next call where this one is dropped.
+    /// Waits until something that matters may have changed. Where this call is dropped, the next one reports what was seen.
     pub(super) async fn next(&mut self, manifest: &Manifest) -> Changed {
         loop {
             let event = match self.seen.due() {
@@ -294,7 +294,7 @@ fn place(item: &ItemHandle, root: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// After how long a manifest is read that is written every 100 ms, for so long.
+    /// How long it takes until a manifest is read that is written every 100 ms for some time.
     fn read_after(written_for: Duration) -> Duration {
         let began = Instant::now();
         let mut quiet = QuietPeriod::from(began);

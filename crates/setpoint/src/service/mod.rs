@@ -1,5 +1,7 @@
 //! What commands share that wait for something: a runtime, and the signals that end it.
 
+pub(crate) mod systemd;
+
 use std::io;
 
 use tokio::runtime::{Builder, Runtime};

@@ -7,6 +7,18 @@
 //! A draft stands in the folder of the file that it replaces, so that HAProxy can check it with paths that are relative to
 //! that folder. A link stays a link: what it points to is replaced. A file that is a mount of its own, as of a container,
 //! can't be renamed over; [`Draft::prepare`] says so before anything is written.
+//!
+//! [`replace`] writes such a file where it is, and one that has several names (hard links): a new file would leave the other
+//! names with the old content.
+//!
+//! ```
+//! let folder = std::env::temp_dir();
+//! let file = folder.join(format!("setpoint-files-{}", std::process::id()));
+//! setpoint_files::replace(&file, b"new")?;
+//! assert_eq!(std::fs::read(&file)?, b"new");
+//! # std::fs::remove_file(&file)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -97,7 +109,7 @@ impl Draft {
     }
 
     /// Returns whether it takes a place, links followed.
-    pub(crate) fn place_is(&self, place: &Path) -> bool {
+    pub fn place_is(&self, place: &Path) -> bool {
         self.place == place
     }
 
@@ -109,7 +121,7 @@ impl Draft {
     }
 
     /// Leaves it where it is, to be placed by who knows of it.
-    pub(crate) fn keep(mut self) {
+    pub fn keep(mut self) {
         self.placed = true;
     }
 }
@@ -123,13 +135,36 @@ impl Drop for Draft {
     }
 }
 
+/// Replaces a file. Whoever reads it finds the old one or the new one, never a part; only a file that has several names, or is
+/// a mount of its own, is written where it is.
+///
+/// # Errors
+///
+/// The step that failed, and the file that it was about.
+pub fn replace(file: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    let place = target(file).map_err(step("find", file))?;
+    let stays = match fs::metadata(&place) {
+        Ok(old) => old.nlink() > 1 || is_mount(&place).map_err(step("look at", &place))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(step("look at", &place)(error)),
+    };
+    if !stays {
+        return Draft::prepare(&place, bytes)?.place();
+    }
+    let at = |what| step(what, &place);
+    let mut held = File::options().write(true).open(&place).map_err(at("open"))?;
+    held.write_all(bytes).map_err(at("write"))?;
+    held.set_len(u64::try_from(bytes.len()).unwrap_or(u64::MAX)).map_err(at("write"))?;
+    held.sync_all().map_err(at("write to disk"))
+}
+
 /// Makes sure that a rename or a removal in the folder of a file is on disk.
-pub(crate) fn sync_folder(file: &Path) -> io::Result<()> {
+pub fn sync_folder(file: &Path) -> io::Result<()> {
     File::open(file.parent().unwrap_or(Path::new("/")))?.sync_all()
 }
 
 /// The file that is written when a path is: links are followed, also to where nothing is yet.
-pub(crate) fn target(file: &Path) -> io::Result<PathBuf> {
+pub fn target(file: &Path) -> io::Result<PathBuf> {
     let mut path = std::path::absolute(file)?;
     // As many links as the kernel follows.
     for _ in 0..40 {
@@ -152,7 +187,7 @@ fn beside(place: &Path) -> PathBuf {
 }
 
 /// Returns whether something is mounted at a path.
-pub(crate) fn is_mount(path: &Path) -> io::Result<bool> {
+pub fn is_mount(path: &Path) -> io::Result<bool> {
     let status = statx(CWD, path, AtFlags::empty(), StatxFlags::empty())?;
     Ok(status.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
@@ -192,7 +227,8 @@ mod tests {
         fs::write(&file, "old").unwrap();
         let draft = Draft::prepare(&file, b"new").unwrap();
         assert_eq!(fs::read_to_string(draft.path()).unwrap(), "new");
-        assert_eq!(crate::process::in_folder(folder.path()).unwrap(), std::slice::from_ref(&file));
+        let name = draft.path().file_name().unwrap().to_str().unwrap().to_owned();
+        assert!(name.starts_with('.'), "HAProxy reads {name} with its folder");
         drop(draft);
         assert_eq!(
             (names(folder.path()), fs::read_to_string(&file).unwrap()),
@@ -209,5 +245,27 @@ mod tests {
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o600);
         symlink("loop", folder.path().join("loop")).unwrap();
         assert!(Draft::prepare(&folder.path().join("loop"), b"new").is_err());
+    }
+
+    #[test]
+    fn owner_mode_and_all_names_of_a_file_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+        fs::write(&one, "a long old text").unwrap();
+        fs::set_permissions(&one, Permissions::from_mode(0o640)).unwrap();
+        // Who is not root can give nothing away.
+        let _ = std::os::unix::fs::chown(&one, Some(1234), Some(1234));
+        let status = |path: &Path| {
+            let found = fs::metadata(path).unwrap();
+            (found.uid(), found.gid(), found.mode(), found.nlink())
+        };
+        let before = status(&one);
+        replace(&one, b"new").unwrap();
+        assert_eq!((status(&one), fs::read(&one).unwrap()), (before, b"new".to_vec()));
+        fs::hard_link(&one, &two).unwrap();
+        let before = status(&two);
+        replace(&one, b"short").unwrap();
+        assert_eq!((status(&two), fs::read(&two).unwrap()), (before, b"short".to_vec()));
+        assert_eq!(names(folder.path()), ["one", "two"]);
     }
 }

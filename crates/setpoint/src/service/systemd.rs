@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 /// A connection to systemd; does nothing where there is none.
 #[derive(Debug)]
-pub(super) struct Systemd {
+pub(crate) struct Systemd {
     socket: Option<Arc<Socket>>,
     /// How often systemd wants to hear that all is well.
     watchdog: Option<Duration>,
@@ -29,7 +29,7 @@ struct Socket {
 
 impl Systemd {
     /// The systemd that started this program, if one did.
-    pub(super) fn from_environment() -> Self {
+    pub(crate) fn from_environment() -> Self {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let socket = variable("NOTIFY_SOCKET").and_then(|path| Socket::open(&path).ok());
         let number = |name: &str| variable(name)?.to_str()?.parse::<u64>().ok();
@@ -44,7 +44,7 @@ impl Systemd {
     }
 
     /// Says that a pass has been made, and what came of it.
-    pub(super) fn passed(&mut self, status: &str) {
+    pub(crate) fn passed(&mut self, status: &str) {
         let mut message = String::new();
         if !std::mem::replace(&mut self.ready, true) {
             message.push_str("READY=1\n");
@@ -53,12 +53,13 @@ impl Systemd {
     }
 
     /// Says what is going on.
-    pub(super) fn status(&mut self, status: &str) {
+    #[cfg(feature = "host")]
+    pub(crate) fn status(&mut self, status: &str) {
         self.notify(String::new(), status);
     }
 
     /// Says that the service ends.
-    pub(super) fn stopping(&mut self) {
+    pub(crate) fn stopping(&mut self) {
         self.notify("STOPPING=1\n".to_owned(), "stopping");
     }
 
@@ -77,7 +78,7 @@ impl Systemd {
 
     /// Says that all is well for as long as the returned value lives, twice as often as is asked for. A program that
     /// hangs does not say it.
-    pub(super) fn keep_alive(&self) -> Option<KeepAlive> {
+    pub(crate) fn keep_alive(&self) -> Option<KeepAlive> {
         let (socket, interval) = (Arc::clone(self.socket.as_ref()?), self.watchdog? / 2);
         Some(KeepAlive(tokio::spawn(async move {
             loop {
@@ -90,7 +91,7 @@ impl Systemd {
 
 /// Says that all is well until it is dropped.
 #[derive(Debug)]
-pub(super) struct KeepAlive(JoinHandle<()>);
+pub(crate) struct KeepAlive(JoinHandle<()>);
 
 impl Drop for KeepAlive {
     fn drop(&mut self) {

@@ -5,14 +5,14 @@ use rustc_hash::FxHashSet;
 use setpoint_graph::{Graph, ItemRef, SlotId, Touched};
 use setpoint_plan::Standing;
 
-use super::Pass;
+use super::ExecutedPlan;
 use crate::execute::StepOutcome;
 use crate::plan::{NONE, Outcome, StepKind};
 use crate::state::{CurrentGraph, Waiting};
-use crate::status::{Failure, Running};
+use crate::status::{Failure, RunningOperation};
 
 /// What a pass came to.
-pub(super) struct Verdict {
+pub(super) struct PassResult {
     /// All steps were done.
     pub(super) finished: bool,
     /// Something that was claimed may have become free.
@@ -20,17 +20,17 @@ pub(super) struct Verdict {
 }
 
 /// Updates what the current graph remembers.
-pub(super) fn settle_ledger(
+pub(super) fn update_planning_state(
     current: &mut CurrentGraph,
     intended: &Graph,
-    pass: &Pass,
+    pass: &ExecutedPlan,
     outcomes: &[StepOutcome],
     now: Timestamp,
-) -> Verdict {
+) -> PassResult {
     let plan = &pass.blueprint;
-    let mut ledger = std::mem::take(current.shared_mut());
-    let mut verdict = Verdict { finished: true, released: false };
-    let quiet = ledger.dirty.is_empty() && ledger.waiting.is_empty() && ledger.open.is_empty();
+    let mut planning = std::mem::take(current.shared_mut());
+    let mut result = PassResult { finished: true, released: false };
+    let quiet = planning.dirty.is_empty() && planning.waiting.is_empty() && planning.open.is_empty();
     let name = |id: u32| -> Option<&ItemRef> {
         let subject = &plan.subjects[id as usize];
         match subject.int() {
@@ -44,21 +44,21 @@ pub(super) fn settle_ledger(
             let item = name(id).or_else(|| current.reference_at(subject.cur.slot()?));
             if let Some(item) = item {
                 let item = item.clone();
-                ledger.dirty.remove(&item);
+                planning.dirty.remove(&item);
                 if subject.is_present() || !subject.is_intended() || subject.is_satisfied() {
-                    ledger.waiting.remove(&item);
+                    planning.waiting.remove(&item);
                 }
             }
         }
-        ledger.open.retain(|item| current.state(item).is_some_and(crate::ItemState::is_open));
-        ledger.waiting.retain(|item, _| intended.contains(item));
-        ledger.dirty.retain(|item| intended.contains(item) || current.contains(item));
+        planning.open.retain(|item| current.state(item).is_some_and(crate::ItemState::is_open));
+        planning.waiting.retain(|item, _| intended.contains(item));
+        planning.dirty.retain(|item| intended.contains(item) || current.contains(item));
     }
     for (step, outcome) in plan.schedule.steps.iter().zip(outcomes) {
         if *outcome == StepOutcome::Done {
             continue;
         }
-        verdict.finished = false;
+        result.finished = false;
         let subject = &plan.subjects[step.subject as usize];
         let cur = subject.cur.slot();
         let Some(item) = name(step.subject).or_else(|| current.reference_at(cur?)).cloned() else { continue };
@@ -67,21 +67,21 @@ pub(super) fn settle_ledger(
             continue;
         }
         if current.state(&item).is_some_and(crate::ItemState::is_open) {
-            ledger.open.insert(item.clone());
+            planning.open.insert(item.clone());
         }
-        ledger.dirty.insert(item);
+        planning.dirty.insert(item);
     }
     for (item, standing) in &pass.left {
         if current.state(item).is_some_and(crate::ItemState::is_open) {
-            ledger.open.insert(item.clone());
+            planning.open.insert(item.clone());
         }
         match standing {
             None => {
-                ledger.dirty.insert(item.clone());
+                planning.dirty.insert(item.clone());
             }
             Some(standing) => {
                 let standing = *standing;
-                ledger
+                planning
                     .waiting
                     .entry(item.clone())
                     .and_modify(|waiting| waiting.standing = standing)
@@ -100,20 +100,20 @@ pub(super) fn settle_ledger(
         {
             // Its intended value may have all it needs, or what it claims may have become free by this very
             // plan: it is looked at once more.
-            ledger.dirty.insert(item.clone());
-            verdict.released |= subject.in_scope && (subject.claimed_by != NONE || subject.not_due);
+            planning.dirty.insert(item.clone());
+            result.released |= subject.in_scope && (subject.claimed_by != NONE || subject.not_due);
             let standing = Standing::Pending;
-            ledger.waiting.entry(item.clone()).or_insert(Waiting { since: now, standing });
+            planning.waiting.entry(item.clone()).or_insert(Waiting { since: now, standing });
         }
     }
     // Whoever was kept from a claim by an item that this plan deletes looks again as well.
-    verdict.released |= pass.active.iter().map(|&id| &plan.subjects[id as usize]).any(|subject| {
+    result.released |= pass.active.iter().map(|&id| &plan.subjects[id as usize]).any(|subject| {
         let holder = plan.subjects.get(subject.claimed_by as usize);
         subject.outcome == Outcome::Keep
             && holder.is_some_and(|holder| holder.outcome == Outcome::Delete && holder.remains())
     });
-    *current.shared_mut() = ledger;
-    verdict
+    *current.shared_mut() = planning;
+    result
 }
 
 /// Finds all items that each run must look at: those touched since the last run, which may have been dropped
@@ -148,10 +148,10 @@ fn busy_items(current: &CurrentGraph) -> Vec<ItemRef> {
     busy
 }
 
-pub(super) fn running(current: &CurrentGraph) -> Vec<Running> {
+pub(super) fn running(current: &CurrentGraph) -> Vec<RunningOperation> {
     let running = |item: &ItemRef| {
         let background = current.state(item)?.live()?.clone();
-        Some(Running { background, path: current.path_of(item).unwrap_or_default() })
+        Some(RunningOperation { background, path: current.path_of(item).unwrap_or_default() })
     };
     busy_items(current).iter().filter_map(running).collect()
 }
@@ -159,13 +159,13 @@ pub(super) fn running(current: &CurrentGraph) -> Vec<Running> {
 pub(super) fn failures(current: &CurrentGraph) -> Vec<Failure> {
     let open = current.shared().open.iter();
     let failed = open.filter_map(|item| {
-        let trouble = current.state(item)?.trouble.as_ref()?;
+        let failure = current.state(item)?.last_failure.as_ref()?;
         Some(Failure {
             item: item.clone(),
-            operation: trouble.operation,
-            error: trouble.error.clone(),
-            attempts: trouble.attempts,
-            due: trouble.due,
+            operation: failure.operation,
+            error: failure.error.clone(),
+            attempts: failure.attempts,
+            due: failure.due,
         })
     });
     let mut failures: Vec<Failure> = failed.collect();

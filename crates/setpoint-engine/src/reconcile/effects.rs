@@ -13,7 +13,7 @@ use crate::plan::{Blueprint, NONE, Outcome, Planner, StepKind};
 use crate::state::CurrentGraph;
 
 /// What a plan says besides its steps, in terms that do not borrow the graphs.
-pub(super) struct Notes {
+pub(super) struct PlanEffects {
     moves: Vec<(ItemRef, SubgraphPath)>,
     forget: Vec<ItemRef>,
     cancel: Vec<Arc<Background>>,
@@ -23,9 +23,9 @@ pub(super) struct Notes {
     pub(super) active: Vec<u32>,
 }
 
-impl Notes {
+impl PlanEffects {
     pub(super) fn take(planner: &Planner<'_>) -> Self {
-        let mut notes = Self {
+        let mut effects = Self {
             moves: Vec::new(),
             forget: Vec::new(),
             cancel: Vec::new(),
@@ -34,36 +34,37 @@ impl Notes {
             left: Vec::new(),
             active: planner.active().to_vec(),
         };
-        for &id in &notes.active {
+        for &id in &effects.active {
             let this = planner.subject(id);
             let item = planner.reference(id);
             let state = this.cur().and_then(|slot| planner.cur.state_at(slot));
             if this.remains() && matches!(this.outcome, Outcome::Keep | Outcome::Modify) {
-                notes.moves.extend(planner.moves_to(id).map(|path| (item.clone(), path)));
+                effects.moves.extend(planner.moves_to(id).map(|path| (item.clone(), path)));
             }
             if state.is_some_and(|state| state.externally_modified) {
-                notes.acknowledged.push(item.clone());
+                effects.acknowledged.push(item.clone());
             }
             if this.outcome == Outcome::Keep
                 && this.is_present()
-                && this.takes_intent
-                && state.is_some_and(|s| s.trouble.is_some())
+                && this.takes_intent()
+                && state.is_some_and(|s| s.last_failure.is_some())
                 // What was asked for in this very run, and failed, is not overcome by nobody asking for it again.
                 && !planner.inputs.failed.contains(item)
             {
                 // It is as intended after all: the intent came back to it, or it was found so.
-                notes.overcome.push(item.clone());
+                effects.overcome.push(item.clone());
             }
             // Only the failure to create it is remembered, and it is not to be created now.
-            let again = state.is_some_and(|state| state.again);
+            let lasts = state.is_some_and(|state| state.reapply.is_needed() || state.awaits_release());
             let needless =
                 !this.is_intended() && this.in_scope || this.is_candidate() && !this.is_satisfied();
-            let needless = needless && this.outcome == Outcome::Keep && !this.remains() && !this.external;
-            if this.is_known() && needless && again && this.is_intended() {
-                // That it is to be made anew stays.
-                notes.overcome.push(item.clone());
+            let needless =
+                needless && this.outcome == Outcome::Keep && !this.remains() && !this.is_external();
+            if this.is_known() && needless && lasts && this.is_intended() {
+                // That it is to be made anew stays, and that something was there before it.
+                effects.overcome.push(item.clone());
             } else if this.is_known() && (this.is_vanished() || needless) {
-                notes.forget.push(item.clone());
+                effects.forget.push(item.clone());
             }
             if this.outcome != Outcome::Keep {
                 continue;
@@ -76,33 +77,33 @@ impl Notes {
                 let elsewhere =
                     elsewhere.is_some_and(|(cur, int)| !planner.cur.same_place(cur, planner.int, int));
                 if differs || elsewhere || this.is_lost() || this.remains() && !this.is_present() {
-                    notes.left.push((item.clone(), None));
+                    effects.left.push((item.clone(), None));
                 }
             } else if this.invalid {
                 // A change elsewhere can make it valid: it is looked at each time.
-                notes.left.push((item.clone(), None));
-                notes.left.push((item.clone(), Some(Standing::Invalid)));
+                effects.left.push((item.clone(), None));
+                effects.left.push((item.clone(), Some(Standing::Invalid)));
             } else if this.claimed_by != NONE {
-                notes.left.push((item.clone(), None));
+                effects.left.push((item.clone(), None));
                 if !this.is_present() {
-                    notes.left.push((item.clone(), Some(Standing::Pending)));
+                    effects.left.push((item.clone(), Some(Standing::Pending)));
                 }
-            } else if this.external {
+            } else if this.is_external() {
                 if this.is_intended() && !this.is_present() {
-                    notes.left.push((item.clone(), Some(Standing::External)));
+                    effects.left.push((item.clone(), Some(Standing::External)));
                 }
-            } else if this.busy || this.not_due || this.is_lost() && this.is_satisfied() {
+            } else if this.is_busy() || this.not_due || this.is_lost() && this.is_satisfied() {
                 // What is to hold it up from now on may never come.
-                notes.left.push((item.clone(), None));
+                effects.left.push((item.clone(), None));
             } else if this.is_stuck() {
-                notes.left.push((item.clone(), Some(Standing::Pending)));
+                effects.left.push((item.clone(), Some(Standing::Pending)));
             }
         }
         for &id in &planner.obsolete {
             let state = planner.subject(id).cur().and_then(|slot| planner.cur.state_at(slot));
-            notes.cancel.extend(state.and_then(|state| state.live()).cloned());
+            effects.cancel.extend(state.and_then(|state| state.live()).cloned());
         }
-        notes
+        effects
     }
 
     pub(super) fn apply(&self, current: &mut CurrentGraph, intended: &Graph, journals: bool, now: Timestamp) {
@@ -111,10 +112,10 @@ impl Notes {
         }
         for item in &self.forget {
             if current.del_item(item).is_ok() {
-                let ledger = current.shared_mut();
-                ledger.open.remove(item);
+                let planning = current.shared_mut();
+                planning.open.remove(item);
                 if journals {
-                    ledger.unwritten.push(Record::Gone { item: item.clone(), at: now });
+                    planning.unwritten.push(Record::Gone { item: item.clone(), at: now });
                 }
             }
         }
@@ -139,7 +140,7 @@ impl Notes {
         for item in &self.overcome {
             if let Some(slot) = current.node_of(item).map(|node| node.slot())
                 && let Some(state) = current.state_at_mut(slot)
-                && state.trouble.take().is_some()
+                && state.last_failure.take().is_some()
             {
                 state.since = now;
             }

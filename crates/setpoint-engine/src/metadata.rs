@@ -31,7 +31,7 @@ impl Ownership {
 
 /// What is remembered of an item beside its value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Remembered {
+pub struct ItemMetadata {
     /// Whose it is.
     #[serde(default, skip_serializing_if = "Ownership::is_owned")]
     pub ownership: Ownership,
@@ -43,10 +43,10 @@ pub struct Remembered {
 /// What is remembered of an item while it is worked on, shared by the operation and the item's state: so that nothing
 /// is lost where a run is dropped half-way.
 #[derive(Debug, Default)]
-pub(crate) struct Memory(Mutex<Remembered>);
+pub(crate) struct SharedMetadata(Mutex<ItemMetadata>);
 
-impl Memory {
-    pub(crate) fn get(&self) -> Remembered {
+impl SharedMetadata {
+    pub(crate) fn get(&self) -> ItemMetadata {
         self.lock().clone()
     }
 
@@ -58,6 +58,10 @@ impl Memory {
         self.lock().ownership = Ownership::Adopted;
     }
 
+    pub(crate) fn own(&self) {
+        self.lock().ownership = Ownership::Owned;
+    }
+
     pub(crate) fn note(&self, note: Value) {
         self.lock().note = Some(note);
     }
@@ -66,74 +70,74 @@ impl Memory {
         self.lock().note.as_ref().and_then(|note| T::deserialize(note).ok())
     }
 
-    pub(crate) fn set(&self, remembered: Remembered) {
-        *self.lock() = remembered;
+    pub(crate) fn set(&self, metadata: ItemMetadata) {
+        *self.lock() = metadata;
     }
 
     pub(crate) fn forget_note(&self) {
         self.lock().note = None;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Remembered> {
+    fn lock(&self) -> MutexGuard<'_, ItemMetadata> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A memory where there is something to remember, which is rare.
+/// The metadata of an item, where there are any, which is rare.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(Option<Arc<Memory>>);
+pub(crate) struct OptionalMetadata(Option<Arc<SharedMetadata>>);
 
-impl Kept {
-    /// The memory itself, for an operation.
-    pub(crate) fn share(&mut self) -> Arc<Memory> {
+impl OptionalMetadata {
+    /// Returns the shared metadata, for an operation.
+    pub(crate) fn share(&mut self) -> Arc<SharedMetadata> {
         Arc::clone(self.0.get_or_insert_default())
     }
 
-    /// The memory itself, where there is one.
-    pub(crate) fn existing(&self) -> Option<Arc<Memory>> {
+    /// Returns the shared metadata, where there are any.
+    pub(crate) fn existing(&self) -> Option<Arc<SharedMetadata>> {
         self.0.clone()
     }
 
-    pub(crate) fn get(&self) -> Remembered {
-        self.0.as_ref().map(|memory| memory.get()).unwrap_or_default()
+    pub(crate) fn get(&self) -> ItemMetadata {
+        self.0.as_ref().map(|metadata| metadata.get()).unwrap_or_default()
     }
 
     pub(crate) fn ownership(&self) -> Ownership {
-        self.0.as_ref().map(|memory| memory.ownership()).unwrap_or_default()
+        self.0.as_ref().map(|metadata| metadata.ownership()).unwrap_or_default()
     }
 
     pub(crate) fn noted<T: DeserializeOwned>(&self) -> Option<T> {
-        self.0.as_ref().and_then(|memory| memory.noted())
+        self.0.as_ref().and_then(|metadata| metadata.noted())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.as_ref().is_none_or(|memory| memory.get() == Remembered::default())
+        self.0.as_ref().is_none_or(|metadata| metadata.get() == ItemMetadata::default())
     }
 
-    /// Lets go of a memory in which nothing is.
+    /// Drops metadata that say nothing.
     pub(crate) fn trim(&mut self) {
         if self.is_empty() {
             self.0 = None;
         }
     }
 
-    pub(crate) fn set(&mut self, remembered: Remembered) {
+    pub(crate) fn set(&mut self, metadata: ItemMetadata) {
         match &self.0 {
-            Some(memory) => memory.set(remembered),
-            None if remembered == Remembered::default() => {}
-            None => self.0 = Some(Arc::new(Memory(Mutex::new(remembered)))),
+            Some(shared) => shared.set(metadata),
+            None if metadata == ItemMetadata::default() => {}
+            None => self.0 = Some(Arc::new(SharedMetadata(Mutex::new(metadata)))),
         }
     }
 
     pub(crate) fn forget_note(&mut self) {
-        if let Some(memory) = &self.0 {
-            memory.forget_note();
+        if let Some(metadata) = &self.0 {
+            metadata.forget_note();
         }
         self.trim();
     }
 }
 
-impl Clone for Kept {
+impl Clone for OptionalMetadata {
     /// A copied graph remembers by itself.
     fn clone(&self) -> Self {
         let mut copy = Self(None);
@@ -142,16 +146,16 @@ impl Clone for Kept {
     }
 }
 
-impl Serialize for Kept {
+impl Serialize for OptionalMetadata {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.get().serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Kept {
+impl<'de> Deserialize<'de> for OptionalMetadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut kept = Self(None);
-        kept.set(Remembered::deserialize(deserializer)?);
+        kept.set(ItemMetadata::deserialize(deserializer)?);
         Ok(kept)
     }
 }

@@ -1,0 +1,227 @@
+//! Lists of certificates in the storage: their entries, and what a running HAProxy is told of them.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value as Json, json};
+use setpoint_instance::cli::Request as CliRequest;
+use setpoint_instance::runtime::{Told, Worker};
+
+use crate::Api;
+use crate::answer::{Answer, Problem};
+use crate::request::Request;
+use crate::storage::Effect;
+use crate::table::{Stored, Verb};
+
+impl Api {
+    /// The lines of a list of certificates.
+    pub(crate) async fn crt_list_entries(
+        &self,
+        verb: Verb,
+        name: &str,
+        request: &Request,
+    ) -> Result<Answer, Problem> {
+        let text = String::from_utf8_lossy(&self.storage.folder(Stored::CrtList).read(name)?).into_owned();
+        match verb {
+            Verb::List => Ok(Answer::json(200, text.lines().filter_map(entry).collect())),
+            Verb::Create => {
+                let body = request.json()?;
+                let Some(line) = line_of(&body) else {
+                    return Err(Problem::new(422, "file in body is required"));
+                };
+                let joint = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+                let new = format!("{text}{joint}{line}\n");
+                Ok(match self.change_crt_list(name, new.as_bytes(), request).await? {
+                    Effect::Ordered(id) => Answer::json(202, body).with("reload-id", id),
+                    Effect::Done => Answer::json(201, body),
+                })
+            }
+            _ => {
+                let certificate = request.required("certificate")?;
+                let number = request.number("line_number")?.and_then(|number| usize::try_from(number).ok());
+                let is_it = |(at, line): &(usize, &str)| {
+                    number.is_none_or(|number| number == at + 1)
+                        && line.split_ascii_whitespace().next() == Some(certificate)
+                };
+                let Some((at, _)) = text.lines().enumerate().find(is_it) else {
+                    return Err(Problem::new(
+                        404,
+                        format!("missing object: entry {certificate} does not exist"),
+                    ));
+                };
+                let kept = text.lines().enumerate().filter(|(line, _)| *line != at);
+                let kept: Vec<&str> = kept.map(|(_, line)| line).collect();
+                let end = if kept.is_empty() { "" } else { "\n" };
+                let new = format!("{}{end}", kept.join("\n"));
+                Ok(match self.change_crt_list(name, new.as_bytes(), request).await? {
+                    Effect::Ordered(id) => Answer::empty(202).with("reload-id", id),
+                    Effect::Done => Answer::empty(204),
+                })
+            }
+        }
+    }
+
+    /// Writes a list that HAProxy accepts, and tells HAProxy. A list that HAProxy has not loaded needs no reload.
+    async fn change_crt_list(&self, name: &str, new: &[u8], request: &Request) -> Result<Effect, Problem> {
+        let folder = self.storage.folder(Stored::CrtList);
+        let (path, before) = self.replace_accepted(Stored::CrtList, folder, name, new).await?;
+        if request.flag("force_reload")? || request.flag("skip_reload")? {
+            return self.effect(request, true).await;
+        }
+        if !self.uses_crt_list(&path).await || self.set_crt_list(&path, &before, new).await {
+            return Ok(Effect::Done);
+        }
+        self.effect(request, true).await
+    }
+
+    /// Returns whether the running HAProxy has loaded a list; also if that is not known.
+    async fn uses_crt_list(&self, path: &Path) -> bool {
+        let settings = self.instance.settings();
+        !matches!(loaded(&self.instance.worker(), path, &settings.working_directory).await, Ok(None))
+    }
+
+    /// Tells the running HAProxy the entries that come and go. Returns whether it has them now. It can't be told of other changes
+    /// than these: of another order, or of another first entry, which serves those who name no host.
+    pub(crate) async fn set_crt_list(&self, path: &Path, old: &[u8], new: &[u8]) -> bool {
+        let worker = self.instance.worker();
+        let folder = &self.instance.settings().working_directory;
+        let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
+        let Some((gone, come)) = changes(&old, &new) else { return false };
+        let Ok(Some(list)) = loaded(&worker, path, folder).await else { return false };
+        for line in gone {
+            let Ok(delete) =
+                CliRequest::new("del ssl crt-list").word(&list).and_then(|it| it.word(file(line)))
+            else {
+                return false;
+            };
+            if !matches!(worker.tell(&delete).await, Ok(Told::Done(_))) {
+                return false;
+            }
+        }
+        for line in come {
+            if !self.load_certificate(&worker, file(line)).await {
+                return false;
+            }
+            let add = CliRequest::new("add ssl crt-list").word(&list);
+            let Ok(add) = add.and_then(|add| add.payload(&format!("{line}\n"))) else { return false };
+            match worker.tell(&add).await {
+                Ok(Told::Done(answer)) if answer.contains("Success") => {}
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Makes the running HAProxy know a certificate that a list is going to name.
+    async fn load_certificate(&self, worker: &Worker, file: &str) -> bool {
+        let path = PathBuf::from(file);
+        let word = |command: &'static str| CliRequest::new(command).word(file);
+        let (Ok(show), Ok(new)) = (word("show ssl cert"), word("new ssl cert")) else { return false };
+        match worker.ask(&show).await {
+            Ok(Told::Done(answer)) if answer.contains("Filename:") => return true,
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+        let Ok(bytes) = std::fs::read(&path) else { return false };
+        matches!(worker.tell(&new).await, Ok(Told::Done(_))) && self.set_ssl_file("cert", &path, &bytes).await
+    }
+}
+
+/// The name by which HAProxy has loaded a list; none if it has not.
+async fn loaded(
+    worker: &Worker,
+    path: &Path,
+    working_directory: &Path,
+) -> Result<Option<String>, setpoint_instance::cli::SocketError> {
+    let Told::Done(answer) = worker.ask(&CliRequest::new("show ssl crt-list")).await? else {
+        return Ok(None);
+    };
+    let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+    let wanted = real(path.to_owned());
+    let mut lists = answer.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    Ok(lists.find(|list| real(working_directory.join(list)) == wanted).map(str::to_owned))
+}
+
+/// The file that an entry names.
+fn file(line: &str) -> &str {
+    line.split_ascii_whitespace().next().unwrap_or_default()
+}
+
+/// The entries of a list as they are compared.
+fn entries(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+}
+
+/// The entries that go, and those that come; none if that is not all that changes.
+fn changes<'t>(old: &'t str, new: &'t str) -> Option<(Vec<&'t str>, Vec<&'t str>)> {
+    let (old, new) = (entries(old), entries(new));
+    let stays = |line: &&str| new.contains(line);
+    let gone: Vec<&str> = old.iter().copied().filter(|line| !stays(line)).collect();
+    let kept: Vec<&str> = old.iter().copied().filter(stays).collect();
+    // What comes is added at the end.
+    let come = new.strip_prefix(kept.as_slice())?.to_vec();
+    let is_first = old.first().is_none_or(|first| new.first() == Some(first));
+    // An entry is named by its file.
+    let is_single = |line: &&str| old.iter().filter(|other| file(other) == file(line)).count() == 1;
+    (is_first && gone.iter().all(is_single)).then_some((gone, come))
+}
+
+/// A line of a list: a file, options in brackets, and names.
+pub(crate) fn entry(line: &str) -> Option<Json> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with('#') {
+        return None;
+    }
+    let (file, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    let (options, names) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((options, names)) => (options.trim(), names),
+        None => ("", rest),
+    };
+    let names: Vec<&str> = names.split_ascii_whitespace().collect();
+    let mut json = json!({ "file": file });
+    if let Some(properties) = json.as_object_mut() {
+        if !options.is_empty() {
+            properties.insert("ssl_bind_config".to_owned(), Json::from(options));
+        }
+        if !names.is_empty() {
+            properties.insert("sni_filter".to_owned(), Json::from(names));
+        }
+    }
+    Some(json)
+}
+
+/// The line of an entry.
+pub(crate) fn line_of(json: &Json) -> Option<String> {
+    let mut line = json.get("file")?.as_str().filter(|file| !file.is_empty())?.to_owned();
+    if let Some(options) =
+        json.get("ssl_bind_config").and_then(Json::as_str).filter(|options| !options.is_empty())
+    {
+        line = format!("{line} [{options}]");
+    }
+    for name in json.get("sni_filter").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str)
+    {
+        line = format!("{line} {name}");
+    }
+    (!line.contains(['\n', '\r'])).then_some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_that_come_at_the_end_and_entries_that_go_can_be_told() {
+        let of = |old: &'static str, new: &'static str| changes(old, new);
+        assert_eq!(of("a\nb x\n", "a\n# why\nb x\nc y\n"), Some((vec![], vec!["c y"])));
+        assert_eq!(of("a\nb x\nc\n", "a\nc\n"), Some((vec!["b x"], vec![])));
+        assert_eq!(of("a\nb x\n", "a\nb y\n"), Some((vec!["b x"], vec!["b y"])));
+    }
+
+    #[test]
+    fn another_order_another_first_entry_and_a_file_of_several_entries_come_with_a_reload() {
+        assert_eq!(changes("a\nb\n", "b\n"), None);
+        assert_eq!(changes("a\nb\nc\n", "a\nc\nb\n"), None);
+        assert_eq!(changes("a\nb\n", "a\nc\nb\n"), None);
+        assert_eq!(changes("a\nb x\nb y\n", "a\nb x\n"), None);
+    }
+}

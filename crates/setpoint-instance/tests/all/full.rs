@@ -1,0 +1,78 @@
+//! A disk without room for a configuration.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use setpoint_instance::instance::{Applied, Settings};
+use setpoint_testutils::{Version, need, part};
+
+use crate::instance::{Running, backend_with, change, weight};
+use crate::world::World;
+
+/// A small file system.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(at: PathBuf) -> Self {
+        fs::create_dir(&at).unwrap();
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"]).arg(&at).output();
+        assert!(mounted.unwrap().status.success());
+        Self(at)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// Fills a file system, in smaller and smaller pieces.
+fn fill(path: &Path) {
+    let mut filler = fs::File::create(path).unwrap();
+    for size in [4096, 1] {
+        while filler.write_all(&vec![0; size]).is_ok() {}
+    }
+}
+
+#[tokio::test]
+async fn on_a_full_disk_nothing_changes_and_afterwards_changes_are_made_again() {
+    need!(part::root("a file system of a given size"));
+    let mut world = need!(World::new(Version::V3_4));
+    let small = Mounted::new(world.folder.path().join("small"));
+    world.place = small.0.clone();
+    let text = format!("{}backend web\n  server s1 127.0.0.1:9 weight 10\n", world.text("one"));
+    fs::write(world.file(), &text).unwrap();
+    let settings: Settings = world.settings(Version::V3_4);
+    let running = Running::start_on(world, settings).await;
+    let held = async || {
+        let servers = running.instance.worker().servers(Some("web")).await.unwrap().unwrap();
+        let file = fs::read_to_string(running.world.file()).unwrap();
+        (file, servers[0].weight(), running.instance.version())
+    };
+    change(&running.instance, weight(20)).await.unwrap();
+    let before = held().await;
+    assert_eq!((before.1, before.2), (20, 2));
+
+    fill(&small.0.join("filler"));
+    let error = change(&running.instance, weight(30)).await.unwrap_err().to_string();
+    assert!(error.contains("No space left"), "{error}");
+    assert_eq!(held().await, before);
+    let error = change(&running.instance, backend_with("b")).await.unwrap_err().to_string();
+    assert!(error.contains("No space left"), "{error}");
+    assert_eq!(held().await, before);
+
+    fs::remove_file(small.0.join("filler")).unwrap();
+    let done = change(&running.instance, weight(30)).await.unwrap();
+    assert_eq!((done.applied, done.version), (Applied::Runtime, 3));
+    let after = held().await;
+    assert_eq!((after.1, after.2), (30, 3));
+    let drafts = fs::read_dir(&small.0).unwrap().map(|entry| entry.unwrap().file_name());
+    let drafts: Vec<_> = drafts.filter(|name| name.to_string_lossy().starts_with(".haproxy.cfg.")).collect();
+    assert_eq!(drafts, [".haproxy.cfg.setpoint"]);
+    running.stop().await;
+    drop(small);
+}

@@ -1,0 +1,306 @@
+//! `setpoint haproxy serve`: the Dataplane API of a HAProxy on this machine.
+
+mod original;
+mod settings;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use setpoint_dataplane_api::{Address, Api, Dialect, Listener, Storage, Users};
+use setpoint_haproxy::model::{Context, Version};
+use setpoint_haproxy::text::Document;
+use setpoint_instance::cli::Socket;
+use setpoint_instance::instance::{Instance, Settings as InstanceSettings};
+use setpoint_instance::process::{CommandLine, Identity, Launch};
+use setpoint_instance::reload::{Method, ReloadError, processes};
+
+pub(crate) use self::settings::ServeArgs;
+use self::settings::Settings;
+use super::error::Error;
+use crate::error::CliError;
+use crate::report::{LogFormat, Report};
+use crate::service::systemd::Systemd;
+use crate::service::{Signals, runtime};
+
+/// How long HAProxy may take to start.
+const START_WITHIN: Duration = Duration::from_mins(1);
+
+pub(crate) fn run(args: &ServeArgs, report: Report) -> Result<u8, CliError> {
+    log_to_stderr(report);
+    let settings = args.resolve(report)?;
+    runtime()?.block_on(serve(&settings, report))
+}
+
+async fn serve(given: &Settings, report: Report) -> Result<u8, CliError> {
+    let version = given.dialect()?;
+    let dialect = Dialect::new(version).map_err(Error::from)?;
+    let addresses = given.addresses()?;
+    let instance = instance_settings(given, version)?;
+    let first = instance.files.first().cloned().unwrap_or_default();
+    // All that can be wrong is known before HAProxy is started.
+    let [maps, certificates, general] = given.folders(first.parent().unwrap_or(Path::new("/")))?;
+    let users = users(given, &instance, report)?;
+    let mut listeners = Vec::new();
+    for address in addresses {
+        warn_of_strangers(&address, report);
+        listeners.push(Listener::bind(address).await.map_err(Error::from)?);
+    }
+    let (instance, found) = adopt(given, instance, report).await?;
+    let instance = Instance::open(instance).map_err(Error::from)?;
+    start_if_needed(&instance, found, report).await?;
+    for file in instance.in_place() {
+        report.warn(&format!(
+            "{} is a mount of its own: it is written in place, from a journal",
+            file.display()
+        ));
+    }
+    for listener in &listeners {
+        report.info(&format!(
+            "the Dataplane API {version} of {} is served on {}",
+            first.display(),
+            listener.url()
+        ));
+    }
+    allow_many_files();
+    let api = Arc::new(Api::new(
+        instance.clone(),
+        dialect,
+        users,
+        Storage::new(maps, certificates, general),
+        given.options(),
+    ));
+    let (mut signals, mut systemd) = (Signals::new()?, Systemd::from_environment());
+    systemd.passed(&format!("serving {}", first.display()));
+    let _alive = systemd.keep_alive();
+    let stop = async move {
+        signals.next().await;
+        systemd.stopping();
+    };
+    tokio::select! {
+        () = setpoint_dataplane_api::serve(listeners, api, stop) => {}
+        () = instance.run() => {}
+    }
+    // What waits for a reload does not wait for the next start.
+    instance.finish().await;
+    Ok(0)
+}
+
+/// What the instance is told about itself.
+fn instance_settings(given: &Settings, version: Version) -> Result<InstanceSettings, Error> {
+    let program = given.haproxy.clone().unwrap_or_else(|| PathBuf::from("/usr/sbin/haproxy"));
+    let haproxy = version_of(&program)?;
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    let files: Vec<PathBuf> = given.config.iter().map(absolute).collect();
+    let first = files.first().cloned().unwrap_or_default();
+    let default = InstanceSettings::new(program, first, haproxy);
+    let settings = InstanceSettings {
+        files,
+        reload_delay: given.reload_delay()?,
+        drain: given.drain()?,
+        context: Context::new(version).with_haproxy(haproxy),
+        master_socket: given.master_socket.as_ref().map_or(default.master_socket, absolute),
+        reload: given.reload_command.as_ref().map_or(default.reload, |command| {
+            Method::Command(command.split_ascii_whitespace().map(Into::into).collect())
+        }),
+        open_transactions: given.open_transactions.unwrap_or(default.open_transactions),
+        backups: given.backups.unwrap_or(default.backups),
+        backups_folder: given.backups_dir.as_ref().map_or(default.backups_folder, absolute),
+        ..default
+    };
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.folder);
+    made.map_err(|source| Error::Make { path: settings.folder.clone(), source })?;
+    Ok(settings)
+}
+
+/// Passwords that go over a network in plain are everybody's.
+fn warn_of_strangers(address: &Address, report: Report) {
+    if let Address::Tcp(address) = address
+        && !address.ip().is_loopback()
+    {
+        report.warn(&format!(
+            "passwords can be read on the way to {address}: serve it with --tls-listen and --tls-certificate"
+        ));
+    }
+}
+
+/// Lets this process open as many files as the system allows it to: each connection is one.
+fn allow_many_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // With fewer, connections wait.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// Finds out which version a program of HAProxy is.
+pub(super) fn version_of(program: &Path) -> Result<Version, Error> {
+    let output = std::process::Command::new(program)
+        .arg("-v")
+        .output()
+        .map_err(|source| Error::Program { program: program.to_owned(), source })?;
+    let failed = |why: String| Error::Version { program: program.to_owned(), why };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let word = text.split_ascii_whitespace().skip_while(|word| *word != "version").nth(1);
+    let word = word.ok_or_else(|| failed(format!("it printed {text:?}")))?;
+    word.parse().map_err(|error: setpoint_haproxy::model::UnknownVersion| failed(error.to_string()))
+}
+
+/// What is known of a HAProxy before it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// It runs.
+    Running,
+    /// It does not, and somebody else sees to it.
+    Elsewhere,
+    /// It does not, and is to be started here.
+    Missing,
+}
+
+/// Looks for the HAProxy that runs. What is known of it then is part of the settings.
+async fn adopt(
+    given: &Settings,
+    mut settings: InstanceSettings,
+    report: Report,
+) -> Result<(InstanceSettings, Found), Error> {
+    let master = Socket::new(&settings.master_socket);
+    let found = match processes(&master).await {
+        Ok(found) => {
+            report.info(&format!("HAProxy runs as process {} and is used as it is", found.master.pid));
+            let line = Identity::of(found.master.pid).and_then(Identity::command_line);
+            if let Some(CommandLine { working_directory, environment, .. }) = line {
+                settings.working_directory = working_directory;
+                settings.environment = Some(environment);
+            }
+            Found::Running
+        }
+        Err(error @ ReloadError::NoMaster { .. }) if given.master_socket.is_some() => {
+            return Err(Error::Master(error));
+        }
+        Err(_) if given.master_socket.is_some() => {
+            report.warn(&format!(
+                "no HAProxy answers on {}: changes are written, and take effect when it does",
+                settings.master_socket.display()
+            ));
+            Found::Elsewhere
+        }
+        Err(_) => Found::Missing,
+    };
+    Ok((settings, found))
+}
+
+/// Asks HAProxy about the configuration, and starts it unless it runs.
+async fn start_if_needed(instance: &Instance, found: Found, report: Report) -> Result<(), Error> {
+    let settings = instance.settings();
+    if let Err(messages) = instance.verify().await {
+        let files =
+            settings.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
+        let refused = Error::Refused { files, alerts: alerts(&messages) };
+        if found == Found::Missing {
+            return Err(refused);
+        }
+        report.warn(&format!("{refused}\nno change can be made until that is mended in the file, or by a push of the whole text"));
+    }
+    if found != Found::Missing {
+        return Ok(());
+    }
+    let launch = Launch {
+        program: settings.program.clone(),
+        configuration: settings.files.clone(),
+        working_directory: settings.working_directory.clone(),
+        environment: Vec::new(),
+        master_socket: settings.master_socket.clone(),
+        log: settings.folder.join("haproxy.log"),
+        within: START_WITHIN,
+    };
+    let launched = launch.start().await?;
+    report.info(&format!(
+        "HAProxy is started as process {}; it goes on when this ends",
+        launched.identity().pid()
+    ));
+    Ok(())
+}
+
+/// What HAProxy has against a configuration, a line for each error: `file:line: what`, where it names a line.
+fn alerts(messages: &str) -> String {
+    const SHOWN: usize = 20;
+    let alerts = messages.lines().filter_map(|line| {
+        let (_, text) = line.strip_prefix("[ALERT]")?.split_once(" : ")?;
+        let text = text.strip_prefix("config : ").unwrap_or(text);
+        let placed = text.strip_prefix("parsing [").and_then(|text| text.split_once("] : "));
+        Some(placed.map_or_else(|| text.to_owned(), |(place, text)| format!("{place}: {text}")))
+    });
+    let alerts: Vec<String> = alerts.take(SHOWN).map(|line| format!("  {line}")).collect();
+    if alerts.is_empty() { format!("  {}", messages.trim()) } else { alerts.join("\n") }
+}
+
+/// Who may use the API: the users that are named, or one whose password is made here.
+fn users(given: &Settings, settings: &InstanceSettings, report: Report) -> Result<Users, CliError> {
+    let list = given.userlist.as_deref();
+    if let Some(file) = &given.users {
+        return Ok(Users::of(&super::read(file, report)?, list).map_err(Error::from)?);
+    }
+    if !given.user.is_empty() {
+        let users = given.user.iter().map(|user| (user.name.as_str(), user.password.as_str(), user.insecure));
+        return Ok(Users::named(users).map_err(Error::from)?);
+    }
+    if list.is_some() {
+        let read = |file: &PathBuf| super::read(file, report);
+        let texts = settings.files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let sections = texts.iter().flat_map(|text| text.sections().iter().cloned()).collect();
+        return Ok(Users::of(&Document::from_sections(sections), list).map_err(Error::from)?);
+    }
+    let path = settings.folder.join("password");
+    let password = match fs::read_to_string(&path) {
+        Ok(password) if !password.trim().is_empty() => password.trim().to_owned(),
+        _ => {
+            let password: String = (0..32).map(|_| fastrand::alphanumeric()).collect();
+            let written = fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&path);
+            let written = written.and_then(|mut file| writeln!(file, "{password}"));
+            written.map_err(|source| Error::Make { path: path.clone(), source })?;
+            password
+        }
+    };
+    report.info(&format!("user admin may use the API; the password is in {}", path.display()));
+    Ok(Users::named([("admin", password.as_str(), true)]).map_err(Error::from)?)
+}
+
+fn log_to_stderr(report: Report) {
+    use tracing_subscriber::Layer;
+    use tracing_subscriber::filter::{LevelFilter, Targets};
+    use tracing_subscriber::layer::SubscriberExt;
+    use tracing_subscriber::util::SubscriberInitExt;
+    let level = if report.verbosity == 0 { LevelFilter::INFO } else { LevelFilter::DEBUG };
+    let targets = Targets::new().with_default(LevelFilter::WARN).with_targets([
+        ("setpoint", level),
+        ("setpoint_instance", level),
+        ("setpoint_dataplane_api", level),
+        ("audit", level),
+    ]);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let layer = match report.format {
+        LogFormat::Text => lines.with_ansi(false).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    };
+    // Another that was set before is as good.
+    let _ = tracing_subscriber::registry().with(layer.with_filter(targets)).try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_haproxy_has_against_a_configuration_is_shown_by_file_and_line() {
+        let messages = "[NOTICE]   (7) : haproxy version is 3.4.7\n\
+            [ALERT]    (7) : config : parsing [/etc/h.cfg:3] : unknown keyword 'x' in 'global' section\n\
+            [ALERT]    (7) : config : Error(s) found in configuration file : /etc/h.cfg\n";
+        assert_eq!(
+            alerts(messages),
+            "  /etc/h.cfg:3: unknown keyword 'x' in 'global' section\n  Error(s) found in configuration file : /etc/h.cfg"
+        );
+        assert_eq!(alerts("it was too late\n"), "  it was too late");
+    }
+}
