@@ -103,7 +103,9 @@ impl Alive {
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
         let state = *fields.first()?;
-        if matches!(state, "Z" | "X" | "x") {
+        let threads: u64 = fields.get(17)?.parse().ok()?;
+        // The state is that of the first thread: while others run, the process does, with its files and ports.
+        if matches!(state, "Z" | "X" | "x") && threads <= 1 {
             return None;
         }
         let group = Pid::from_raw(fields.get(2)?.parse().ok()?)?;
@@ -216,6 +218,12 @@ impl Tag {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::process::{PidfdFlags, pidfd_open};
+
     use super::*;
 
     #[test]
@@ -236,11 +244,41 @@ mod tests {
     #[test]
     fn a_session_outside_the_namespace_is_nobodys() {
         let pid = Pid::from_raw(7).unwrap();
-        let stat = |session| format!("7 (a) b) S 1 7 {session} 0{} 99 0", " 0".repeat(14));
+        let stat = |session| format!("7 (a) b) S 1 7 {session} 0{} 1 0 99 0", " 0".repeat(12));
         let alive = Alive::parse(pid, &stat(0)).unwrap();
         assert_eq!((alive.group, alive.leads_session, alive.start), (pid, false, 99));
         assert!(Alive::parse(pid, &stat(7)).unwrap().leads_session);
         assert!(!Alive::parse(pid, &stat(8)).unwrap().leads_session);
+    }
+
+    #[test]
+    fn a_process_whose_first_thread_has_ended_is_alive_until_the_others_have_ended_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let (source, program) = (directory.path().join("p.c"), directory.path().join("p"));
+        let text = "#include <pthread.h>
+#include <unistd.h>
+static void *other(void *p) { char c; read(0, &c, 1); return p; }
+int main(void) { pthread_t t; pthread_create(&t, 0, other, 0); pthread_exit(0); }
+";
+        fs::write(&source, text).unwrap();
+        let compiled = Command::new("cc").arg("-pthread").arg(&source).arg("-o").arg(&program).status();
+        assert!(compiled.unwrap().success());
+        let mut child = Command::new(&program).stdin(Stdio::piped()).spawn().unwrap();
+        let pid = Pid::from_raw(child.id().cast_signed()).unwrap();
+        let state = || {
+            let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+            let (_, rest) = stat.rsplit_once(") ").unwrap();
+            rest.chars().next()
+        };
+        while state() != Some('Z') {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        assert!(Alive::look(pid).is_some(), "the other thread waits for a line");
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).unwrap();
+        drop(child.stdin.take());
+        poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], None).unwrap();
+        assert_eq!(Alive::look(pid), None, "it has ended, and nobody has collected its end");
+        child.wait().unwrap();
     }
 
     #[test]

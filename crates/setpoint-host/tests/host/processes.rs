@@ -26,7 +26,10 @@ pub(crate) fn pids(world: &World, count: usize) -> Vec<Pid> {
 /// a container may not.
 pub(crate) fn is_alive(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X', 'x']))
+    let Some((_, rest)) = stat.rsplit_once(") ") else { return false };
+    // The state is that of the first thread only.
+    let threads = rest.split(' ').nth(17).unwrap().parse::<u64>().unwrap();
+    !rest.starts_with(['Z', 'X', 'x']) || threads > 1
 }
 
 /// Waits for something that happens soon.

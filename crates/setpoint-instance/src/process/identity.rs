@@ -36,7 +36,9 @@ impl Identity {
         // The name before the last bracket may hold anything.
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<_> = rest.split_ascii_whitespace().collect();
-        if matches!(*fields.first()?, "Z" | "X" | "x") {
+        let threads: u64 = fields.get(17)?.parse().ok()?;
+        // The state is that of the first thread: while others run, the process does, with its sockets.
+        if matches!(*fields.first()?, "Z" | "X" | "x") && threads <= 1 {
             return None;
         }
         Some(Self { pid, start: fields.get(19)?.parse().ok()? })
