@@ -27,11 +27,12 @@
     clippy::print_stderr,
     reason = "test support: what goes wrong fails the test, and logs are shown"
 )]
-#![cfg_attr(feature = "start", expect(clippy::panic, reason = "what goes wrong fails the test"))]
+#![expect(clippy::panic, reason = "what goes wrong fails the test")]
 
 pub mod graphviz;
 pub mod manifest;
 pub mod part;
+pub mod ports;
 pub mod skips;
 
 #[cfg(feature = "start")]
@@ -61,8 +62,6 @@ pub mod load;
 #[cfg(feature = "start")]
 pub mod network;
 #[cfg(feature = "start")]
-pub mod ports;
-#[cfg(feature = "start")]
 pub mod process;
 #[cfg(feature = "start")]
 pub mod proxy;
@@ -74,6 +73,7 @@ pub mod wireguard;
 pub mod workdir;
 
 pub use part::Missing;
+pub use ports::Port;
 
 #[cfg(feature = "start")]
 pub use {
@@ -86,7 +86,6 @@ pub use {
     kubernetes::Kubernetes,
     load::Load,
     network::NetworkNamespace,
-    ports::Port,
     process::Process,
     proxy::Proxy,
     wireguard::WireGuard,

@@ -6,6 +6,7 @@
 //! ```
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -35,6 +36,12 @@ pub(crate) struct Binary {
     pub(crate) target: String,
     /// Where it is.
     pub(crate) path: PathBuf,
+}
+
+impl fmt::Display for Binary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.package, self.target)
+    }
 }
 
 /// One line of what cargo prints for programs.

@@ -163,6 +163,8 @@ fn open_at(path: &Path, at: &mut u64) -> std::io::Result<File> {
 mod tests {
     use std::net::TcpListener;
 
+    use setpoint_testutils::Port;
+
     use super::*;
 
     #[test]
@@ -190,8 +192,9 @@ mod tests {
 
     #[test]
     fn a_port_is_ready_while_something_listens() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address: Address = listener.local_addr().unwrap().to_string().parse().unwrap();
+        let port = Port::lease();
+        let listener = TcpListener::bind(port.address()).unwrap();
+        let address: Address = port.address().to_string().parse().unwrap();
         assert!(accepts(&address));
         drop(listener);
         assert!(!accepts(&address));

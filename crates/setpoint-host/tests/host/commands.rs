@@ -22,9 +22,9 @@ fn the_configurator_of_commands_keeps_every_promise_that_can_be_checked() {
         env: [("TEXT".to_owned(), "x".to_owned())].into(),
         sensitive: false,
         cwd: None,
-        check_timeout: Wait::from_millis(5000),
-        apply_timeout: Wait::from_millis(5000),
-        undo_timeout: Wait::from_millis(5000),
+        check_timeout: Wait::from_millis(60_000),
+        apply_timeout: Wait::from_millis(60_000),
+        undo_timeout: Wait::from_millis(60_000),
         needs: Vec::new(),
     };
     let samples = [sample("echo $TEXT > marker"), sample("touch marker")];

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use setpoint_host::{Process, Readiness};
+use setpoint_testutils::Port;
 
 use crate::processes::{is_alive, pids, soon};
 use crate::world::{ALL, World, runtime};
@@ -78,11 +79,11 @@ fn what_comes_after_a_process_waits_for_a_line_of_its_log() {
 fn what_comes_after_a_process_waits_until_its_port_accepts_connections() {
     for host in ["", "localhost:"] {
         let mut world = World::new();
-        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let free = Port::lease();
         let mut listener = None;
-        let yaml = declared("true", &format!("{{port: '{host}{}'}}", free.port()));
+        let yaml = declared("true", &format!("{{port: '{host}{}'}}", free.number()));
         let log = apply_and_let(&mut world, &yaml, |root| {
-            listener = Some(TcpListener::bind(free).unwrap());
+            listener = Some(TcpListener::bind(free.address()).unwrap());
             fs::write(root.join("go"), "").unwrap();
         });
         assert_eq!(log, ["create file/p:log", "create process/p", "create file/after"]);
@@ -138,12 +139,8 @@ fn a_process_that_takes_the_port_of_another_begins_when_that_has_ended() {
         while Instant::now() < until && listener.accept().is_ok() {}
         return;
     }
-    let ports: Vec<u16> = (0..2)
-        .map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap())
-        .collect::<Vec<_>>()
-        .iter()
-        .map(|listener| listener.local_addr().unwrap().port())
-        .collect();
+    let leases = [Port::lease(), Port::lease()];
+    let ports = leases.each_ref().map(Port::number);
     let this = std::env::current_exe().unwrap();
     let this = this.display();
     let test = "ready::a_process_that_takes_the_port_of_another_begins_when_that_has_ended";
