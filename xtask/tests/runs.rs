@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -217,11 +217,11 @@ fn an_interrupted_run_prints_its_closing_line_and_leaves_nothing_behind() {
     let workspace = Workspace::new(RIGHT, slow);
     let mut child =
         workspace.test(&["takes_long"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("running 1 test") {
-        line.clear();
-        assert_ne!(output.read_line(&mut line).unwrap(), 0, "it ended before its test began");
+    let mut output = child.stdout.take().unwrap();
+    // What a binary prints beside others is shown when it has ended: the test itself says that it runs.
+    while !workspace.path("wrong/began").exists() {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before its test began");
+        std::thread::sleep(std::time::Duration::from_millis(20));
     }
     assert!(fs::read_dir(workspace.path("scratch")).unwrap().count() > 0);
     let ended = Command::new("sh").args(["-c", &format!("kill -TERM {}", child.id())]).status().unwrap();
