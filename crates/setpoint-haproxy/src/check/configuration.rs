@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 
 use super::Checks;
 use super::condition::{self, Truth};
+use crate::table::facts::facts;
+use crate::table::resources::EnvironmentChange;
 use crate::text::{Diagnostic, Directive, Document, Line, Problem, SectionKind, Word};
 
 /// A line that HAProxy reads.
@@ -202,18 +204,19 @@ impl<'d> Reader<'_, 'd> {
         let is_global = self.configuration.parts.last().is_some_and(|part| part.kind == SectionKind::Global);
         let Some((keyword, words)) = line.words.split_first().filter(|_| is_global) else { return };
         let names: Vec<String> = words.iter().map(|word| word.to_str_lossy().into_owned()).collect();
-        match &*keyword.to_str_lossy() {
-            "setenv" => match (names.as_slice(), words) {
+        match facts().environment(&keyword.to_str_lossy()) {
+            Some(EnvironmentChange::Sets) => match (names.as_slice(), words) {
                 ([name, value], [_, word]) if line.certain && !word.variable => {
                     self.env.insert(name.clone(), value.clone());
                 }
                 _ => self.env.retain(|name, _| names.first() != Some(name)),
             },
+            // What has a value keeps it; what has none here may have one where HAProxy runs.
+            Some(EnvironmentChange::Presets) | None => {}
             // A name that is not known may be any.
-            "unsetenv" if line.is_open() => self.env.clear(),
-            "unsetenv" => self.env.retain(|name, _| !names.contains(name)),
-            "resetenv" => self.env.retain(|name, _| names.contains(name)),
-            _ => {}
+            Some(EnvironmentChange::Unsets) if line.is_open() => self.env.clear(),
+            Some(EnvironmentChange::Unsets) => self.env.retain(|name, _| !names.contains(name)),
+            Some(EnvironmentChange::Resets) => self.env.retain(|name, _| names.contains(name)),
         }
     }
 

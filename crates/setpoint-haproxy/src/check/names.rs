@@ -5,6 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::configuration::{Configuration, Part};
 use crate::table::Name;
 use crate::table::facts::{Given, facts};
+use crate::text::SectionKind;
 
 /// The names that a whole configuration gives.
 #[derive(Debug, Default)]
@@ -22,8 +23,13 @@ impl Names {
         for part in &configuration.parts {
             names.add(part);
         }
-        // HAProxy makes one by itself from /etc/resolv.conf.
-        names.given.entry(Name::Resolvers).or_default().insert("default".to_owned());
+        for section in SectionKind::all().map(|kind| facts().section(kind)) {
+            if let Some(predefined) = section.predefined {
+                for name in &section.names {
+                    names.given.entry(*name).or_default().insert(predefined.to_owned());
+                }
+            }
+        }
         names
     }
 

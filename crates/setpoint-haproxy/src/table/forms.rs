@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::accepted;
 use super::limits::Complaint;
 use super::samples::{SampleContext, criterion, expression, format, leading};
 use super::units::{read_number, read_size, read_time};
@@ -123,10 +124,6 @@ const FORMS: &[Form] = &[
     each("store", "names of what is stored, with commas", |word| {
         word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b',' | b'(' | b')'))
     }),
-    each("cpu-policy", "a policy", |word| CPU_POLICIES.contains(&word)),
-    each("facility", "a syslog facility", |word| FACILITIES.contains(&word)),
-    each("severity", "a level of syslog", |word| SEVERITIES.contains(&word)),
-    each("log-format", "a format of logs", |word| LOG_FORMATS.contains(&word)),
     each("http-version", "a version of HTTP", |word| !word.contains(['\r', '\n'])),
     each("factor", "0, or more than 100", |word| {
         read_number(word).is_some_and(|number| number == 0 || number > 100)
@@ -182,8 +179,10 @@ const FORMS: &[Form] = &[
     each("resolve-opts", "`allow-dup-ip`, `ignore-weight` and `prevent-dup-ip`, with commas", |word| {
         word.split(',').all(|option| matches!(option, "allow-dup-ip" | "ignore-weight" | "prevent-dup-ip"))
     }),
-    each("capabilities", "capabilities, with commas", |word| {
-        word.split(',').all(|capability| CAPABILITIES.contains(&capability))
+    all("capabilities", "capabilities, with commas", |words, scene| {
+        let is_known = |name: &&str| accepted().has_word("capability", name, scene.version);
+        let unknown = words.first()?.split(',').find(|name| !is_known(name))?;
+        Some(Complaint::one_of("a capability", unknown, &accepted().list("capability", scene.version)))
     }),
     each("challenge", "`http-01`, `dns-01` or `dns-persist-01`", |word| {
         ["http-01", "dns-01", "dns-persist-01"].iter().any(|known| word.eq_ignore_ascii_case(known))
@@ -207,40 +206,6 @@ const FORMS: &[Form] = &[
     }),
 ];
 
-/// What HAProxy can keep of root's rights.
-const CAPABILITIES: [&str; 4] = ["cap_net_raw", "cap_net_admin", "cap_net_bind_service", "cap_sys_admin"];
-
-/// What syslog calls the origins of messages.
-const FACILITIES: [&str; 24] = [
-    "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "auth2", "ftp", "ntp",
-    "audit", "alert", "cron2", "local0", "local1", "local2", "local3", "local4", "local5", "local6",
-    "local7",
-];
-
-/// What syslog calls the levels of messages.
-const SEVERITIES: [&str; 8] = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
-
-/// The formats in which HAProxy sends logs.
-const LOG_FORMATS: [&str; 9] =
-    ["local", "rfc3164", "rfc5424", "priority", "short", "timed", "iso", "raw", "unspec"];
-
-/// How HAProxy can distribute its threads.
-const CPU_POLICIES: [&str; 13] = [
-    "none",
-    "first-usable-node",
-    "group-by-ccx",
-    "group-by-2-ccx",
-    "group-by-3-ccx",
-    "group-by-4-ccx",
-    "group-by-cluster",
-    "group-by-2-clusters",
-    "group-by-3-clusters",
-    "group-by-4-clusters",
-    "performance",
-    "efficiency",
-    "resource",
-];
-
 /// Says that a word is one too many.
 fn too_many(word: &String) -> Complaint {
     Complaint { word: Some(word.clone()), ..Complaint::new(format!("`{word}` is one word too many")) }
@@ -248,17 +213,8 @@ fn too_many(word: &String) -> Complaint {
 
 /// Says that what a check expects is more than one word; options may follow it.
 fn one_pattern(words: &[String]) -> Option<Complaint> {
-    const OPTIONS: [&str; 8] = [
-        "comment",
-        "ok-status",
-        "error-status",
-        "tout-status",
-        "on-success",
-        "on-error",
-        "status-code",
-        "min-recv",
-    ];
-    words.get(1).filter(|word| !OPTIONS.contains(&word.as_str())).map(too_many)
+    let is_option = |word: &String| accepted().begins_option("check_option", word);
+    words.get(1).filter(|word| !is_option(word)).map(too_many)
 }
 
 /// Says what is wrong with options that hold for all lines of a kind; versions of TLS stand between them.

@@ -1,11 +1,15 @@
 //! What HAProxy accepts of a value beyond its type, so that what it would refuse is refused before it is written.
 //!
-//! A row says it in brackets after a type: `int[1..]` are numbers, `word[str|beg]` and `word[=none]` are words, and
-//! `word[octal]`, or just `octal`, is one of the [forms](super::forms). Values are held to it when they are written, and when a text is checked; they are
+//! A row says it in brackets after a type: `int[1..]` are numbers, `word[str|beg]` and `word[=none]` are words,
+//! `word[severity]`, or just `severity`, is one of the [lists of words](super::words), and `word[octal]`, or just `octal`,
+//! one of the [forms](super::forms). Values are held to it when they are written, and when a text is checked; they are
 //! read whatever they are.
+
+use rustc_hash::FxHashMap;
 
 use super::forms::{Fits, Form, form};
 use super::samples::SampleContext;
+use super::words::Words;
 use crate::keywords::{Place, in_place};
 use crate::model::spelling::{one_word, split, words};
 use crate::model::{Value, Version};
@@ -82,23 +86,28 @@ pub(crate) enum Limit {
     /// Numbers between these.
     Between(Bounds),
     /// One of these words.
-    Words(Vec<&'static str>),
+    Words(Words),
     /// What has a form.
     Form(&'static Form),
 }
 
 impl Limit {
-    /// Reads what stands in brackets after a type.
-    pub(crate) fn read(text: &'static str) -> Option<Self> {
+    /// Reads what stands in brackets after a type; lists of words are known by their names.
+    pub(super) fn read(text: &'static str, lists: &FxHashMap<&'static str, Words>) -> Option<Self> {
         if text.contains("..") {
             return Bounds::read(text).map(Self::Between);
         }
-        match (form(text), text.strip_prefix('=')) {
-            (Some(form), _) => Some(Self::Form(form)),
-            (None, Some(word)) => Some(Self::Words(vec![word])),
-            (None, None) if text.contains('|') => Some(Self::Words(text.split('|').collect())),
-            (None, None) => None,
+        match text.strip_prefix('=') {
+            Some(word) => Some(Self::Words(std::iter::once(word).collect())),
+            None if text.contains('|') => Some(Self::Words(text.split('|').collect())),
+            None => Self::named(text, lists),
         }
+    }
+
+    /// Finds a list of words or a form by its name.
+    pub(super) fn named(name: &str, lists: &FxHashMap<&'static str, Words>) -> Option<Self> {
+        let list = lists.get(name).cloned().map(Self::Words);
+        list.or_else(|| form(name).map(Self::Form))
     }
 
     /// Returns whether it is about sample expressions.
@@ -157,8 +166,8 @@ impl Limit {
         match self {
             Self::Between(_) => None,
             Self::Words(known) => {
-                let word = words.iter().find(|word| !known.contains(&word.as_str()))?;
-                Some(Complaint::one_of(path, word, known))
+                let word = words.iter().find(|word| !known.has(word, scene.version))?;
+                Some(Complaint::one_of(path, word, &known.of(scene.version)))
             }
             Self::Form(form) => match form.fits {
                 Fits::Word(fits) => {

@@ -2,9 +2,9 @@
 //!
 //! Names and types are those that HAProxy lists; only what it surely refuses is complained of.
 
-use super::Row;
 use super::calls::Call;
 use super::limits::Complaint;
+use super::{Row, accepted};
 use crate::keywords::{ALL_STAGES, Knowledge, Place, SampleType, knowledge_of, signature, stages_of};
 use crate::model::{Edition, ObjectKind, Version};
 
@@ -128,7 +128,7 @@ pub(super) fn format(words: &[String], scene: SampleContext) -> Option<Complaint
                 }
                 continue;
             }
-            if let Some(complaint) = alias(after) {
+            if let Some(complaint) = alias(after, scene.version) {
                 return Some(complaint);
             }
         }
@@ -136,20 +136,12 @@ pub(super) fn format(words: &[String], scene: SampleContext) -> Option<Complaint
     })
 }
 
-/// What formats can tell of a request, by the names that follow a `%`.
-const ALIASES: [&str; 66] = [
-    "o", "OG", "B", "CC", "CS", "H", "ID", "ST", "T", "Ta", "Tc", "Th", "Ti", "Tl", "Tq", "Tr", "TR", "Td",
-    "Ts", "Tt", "Tu", "Tw", "U", "ac", "b", "bc", "bi", "bp", "bq", "ci", "cp", "f", "fc", "fi", "fp", "ft",
-    "hr", "hrl", "hs", "hsl", "HM", "HP", "HPO", "HQ", "HU", "HV", "lc", "ms", "pid", "r", "rc", "rt", "s",
-    "sc", "si", "sp", "sq", "sslc", "sslv", "t", "tr", "trg", "trl", "ts", "tsc", "F",
-];
-
 /// Says what is wrong with what follows a `%` in a format, if something is.
-fn alias(text: &str) -> Option<Complaint> {
+fn alias(text: &str, version: Version) -> Option<Complaint> {
     let end = text.bytes().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(text.len());
     let name = text.get(..end).unwrap_or_default();
     let known = match text.bytes().next() {
-        Some(byte) if byte.is_ascii_alphabetic() => ALIASES.contains(&name),
+        Some(byte) if byte.is_ascii_alphabetic() => accepted().has_word("format-alias", name, version),
         // A lone `%` stands before nothing, a blank or a number.
         Some(byte) => byte != b' ' && !byte.is_ascii_digit(),
         None => false,
