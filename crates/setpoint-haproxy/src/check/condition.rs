@@ -200,7 +200,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the version at hand, of which the last number is not known, is at least another.
+    /// Returns whether the version at hand, of which the last number is not known, is at least another.
     fn is_at_least(&self, other: &str) -> Truth {
         let Some(version) = self.version else { return Truth::Unknown };
         let numbers = |text: &str| -> Vec<u32> {

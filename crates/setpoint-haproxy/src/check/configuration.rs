@@ -29,12 +29,12 @@ pub(super) struct CheckedLine<'d> {
 }
 
 impl CheckedLine<'_> {
-    /// Whether a variable that is not known decides what it says.
+    /// Returns whether a variable that is not known decides what it says.
     pub(super) fn is_open(&self) -> bool {
         self.words.iter().any(|word| word.variable)
     }
 
-    /// Says what is wrong with a word; it is a warning where HAProxy may not read the line.
+    /// Returns what is wrong with a word; it is a warning where HAProxy may not read the line.
     pub(super) fn diagnostic(
         &self,
         problem: Problem,
@@ -70,7 +70,7 @@ impl Part<'_> {
         (!is_from).then(|| name.to_str_lossy())
     }
 
-    /// Whether its name is made of an unknown variable.
+    /// Returns whether its name is made of an unknown variable.
     pub(super) fn has_unknown_name(&self) -> bool {
         let words = self.header.as_ref().map(|header| header.words.as_slice()).unwrap_or_default();
         self.kind.takes_name() && words.get(1).is_some_and(|word| word.variable)
@@ -83,7 +83,7 @@ impl Part<'_> {
         words.get(at + 2).filter(|_| self.kind.is_proxy() || self.kind == SectionKind::Defaults)
     }
 
-    /// Whether HAProxy surely reads its header.
+    /// Returns whether HAProxy surely reads its header.
     pub(super) fn is_certain(&self) -> bool {
         self.header.as_ref().is_none_or(|header| header.certain)
     }
@@ -108,7 +108,7 @@ impl<'d> Configuration<'d> {
         reader.configuration
     }
 
-    /// Whether HAProxy does not read a line of a file.
+    /// Returns whether HAProxy does not read a line of a file.
     pub(super) fn is_unread(&self, file: usize, line: u32) -> bool {
         let ranges = self.unread.get(file).map(Vec::as_slice).unwrap_or_default();
         let after = ranges.partition_point(|(first, _)| *first <= line);

@@ -144,12 +144,12 @@ impl<'v> Judge<'v> {
         let mut misfit: Option<Misfit> = None;
         for version in self.versions {
             for row in self.kinds.iter().flat_map(|kind| accepted().forms(*kind, first, second, *version)) {
-                let scene = SampleContext {
+                let sample_cx = SampleContext {
                     version: *version,
                     edition: Edition::Community,
                     stages: stages(row, self.section),
                 };
-                match accept(row, words, LineContext { scene, section: self.section, negated }) {
+                match accept(row, words, LineContext { sample_cx, section: self.section, negated }) {
                     Ok(matched) => return Some(Ok((row, matched))),
                     Err(other) => {
                         misfit = Some(match misfit.take() {
@@ -198,8 +198,8 @@ impl Checker<'_> {
             Some(Ok((row, matched, offset))) => {
                 let words = texts.get(offset..).unwrap_or_default();
                 let broken = row.attributes.rule.and_then(|_| {
-                    let standing = self.standing(row, offset > 0);
-                    self.judge.kinds.iter().find_map(|kind| broken_rule(words, *kind, standing))
+                    let line_cx = self.line_context(row, offset > 0);
+                    self.judge.kinds.iter().find_map(|kind| broken_rule(words, *kind, line_cx))
                 });
                 if let Some(complaint) = broken {
                     self.found.push(diagnostic(line, Misfit { at: 0, complaint: Some(complaint) }));
@@ -245,7 +245,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Says that a word is experimental, in versions in which it is.
+    /// Reports that a word is experimental, in versions in which it is.
     fn experimental(&mut self, versions: Option<Versions>, line: &CheckedLine<'_>, word: &Word<'_>) {
         let Some(versions) = versions.filter(|_| !self.is_experimental) else { return };
         // Of versions that don't know it, the range says nothing.
@@ -258,11 +258,11 @@ impl Checker<'_> {
         self.found.push(diagnostic.with_hint(Resource::Experimental.hint()));
     }
 
-    fn standing(&self, row: &Row, negated: bool) -> LineContext {
+    fn line_context(&self, row: &Row, negated: bool) -> LineContext {
         let version = self.judge.versions.first().copied().unwrap_or(Version::LATEST);
-        let scene =
+        let sample_cx =
             SampleContext { version, edition: Edition::Community, stages: stages(row, self.judge.section) };
-        LineContext { scene, section: self.judge.section, negated }
+        LineContext { sample_cx, section: self.judge.section, negated }
     }
 
     /// Looks at the ACLs of a condition.
@@ -316,7 +316,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a line may let HAProxy accept what is experimental from there on.
+/// Returns whether a line may let HAProxy accept what is experimental from there on.
 fn exposes_experimental(part: &Part<'_>, line: &CheckedLine<'_>) -> bool {
     let section = facts().section(part.kind);
     let exposes =
@@ -324,7 +324,7 @@ fn exposes_experimental(part: &Part<'_>, line: &CheckedLine<'_>) -> bool {
     part.kind == SectionKind::Global && line.words.first().is_some_and(exposes)
 }
 
-/// Says what HAProxy does not accept of a line.
+/// Returns what HAProxy does not accept of a line.
 fn diagnostic(line: &CheckedLine<'_>, misfit: Misfit) -> Diagnostic {
     let word = line.words.get(misfit.at);
     let last = line.words.last();

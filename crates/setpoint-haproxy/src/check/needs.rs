@@ -67,7 +67,7 @@ impl Provided {
     }
 }
 
-/// Something that a line requires, and what is to be said if nothing provides it.
+/// Something that a line requires, and what is reported if nothing provides it.
 #[derive(Debug)]
 struct Missing {
     file: usize,
@@ -148,7 +148,7 @@ impl Needs {
             let Provision { resource, .. } = *provision;
             let Some(word) = word.filter(|_| !of_line.contains(&resource)) else { continue };
             let message = resource.message(&word.to_str_lossy());
-            let diagnostic = say(line, word, message).with_hint(resource.hint());
+            let diagnostic = needs(line, word, message).with_hint(resource.hint());
             // HAProxy looks at peers where it is one of them, which its host's name decides.
             let may_be = is_unused && resource.is_of_servers() || part.kind == SectionKind::Peers;
             let diagnostic = if may_be { diagnostic.warning() } else { diagnostic };
@@ -181,7 +181,7 @@ impl Needs {
             let Some(resource) = option.attributes.references_require else { continue };
             for (_, at, name) in references.filter_map(|reference| value(reference.field)) {
                 let Some(word) = line.words.get(*at + offset) else { continue };
-                let diagnostic = say(line, word, resource.message(name)).with_hint(resource.hint());
+                let diagnostic = needs(line, word, resource.message(name)).with_hint(resource.hint());
                 self.tracking.push(Tracking { file: part.file, server: path(name), diagnostic });
             }
         }
@@ -197,7 +197,7 @@ impl Needs {
             let limits = row.attributes.less_than.iter().filter(|(limited, _)| limited == field);
             for (_, limit) in limits {
                 if let (Ok(number), Some(word)) = (text.parse(), line.words.get(*at)) {
-                    let diagnostic = say(line, word, String::new());
+                    let diagnostic = needs(line, word, String::new());
                     self.exceeding.push(Exceeding { file: part.file, number, limit, diagnostic });
                 }
             }
@@ -211,12 +211,12 @@ impl Needs {
         let first = *self.first_steps.entry(keyword).or_insert(Some(step));
         let word = line.words.get(row.keyword_count() - 1)?;
         (step == Step::Connects && first == Some(Step::Uses)).then(|| {
-            say(line, word, "where a step connects, the first one has to".to_owned())
+            needs(line, word, "where a step connects, the first one has to".to_owned())
                 .with_hint("put it before all that sends or expects")
         })
     }
 
-    /// Says what is missing, when all lines have been read.
+    /// Reports what is missing, when all lines have been read.
     pub(super) fn finish(self, version: Option<Version>, found: &mut [Vec<Diagnostic>]) {
         for Missing { file, resource, diagnostic } in self.missing {
             if let Some(found) = found.get_mut(file).filter(|_| !self.everywhere.has(resource)) {
@@ -272,7 +272,7 @@ fn is_overridden(option: &Entry, later: &[(&'static Entry, usize)]) -> bool {
     later.iter().any(|(other, _)| fields_of(&other.items).iter().any(|field| own.contains(field)))
 }
 
-/// Says what a word needs.
-fn say(line: &CheckedLine<'_>, word: &Word<'_>, message: String) -> Diagnostic {
+/// Reports what a word needs.
+fn needs(line: &CheckedLine<'_>, word: &Word<'_>, message: String) -> Diagnostic {
     line.diagnostic(Problem::Needs, (word.column, word.raw), message)
 }

@@ -291,7 +291,7 @@ pub(super) fn unused(configuration: &Configuration<'_>) -> FxHashSet<usize> {
     unused
 }
 
-/// Whether a text is a name as it stands, and not made at run time.
+/// Returns whether a text is a name as it stands, and not made at run time.
 fn is_plain(text: &str) -> bool {
     !text.contains(['%', '$']) && !text.is_empty()
 }
@@ -345,7 +345,7 @@ pub fn files(document: &Document, checks: &Checks) -> Vec<FileReference> {
     found
 }
 
-/// Whether a line has a word that may name a file: most have none.
+/// Returns whether a line has a word that may name a file: most have none.
 fn may_name_files(line: &CheckedLine<'_>) -> bool {
     line.words.iter().any(|word| word.is("-f") || memchr::memmem::find(&word.text, b"map").is_some())
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 
-use super::AsText;
+use super::as_text::AsText;
 use crate::model::{Object, ObjectKind, SectionModel, Value};
 use crate::table::directives;
 use crate::table::facts::{Base, Given, facts};
@@ -82,7 +82,7 @@ impl Bases {
         found
     }
 
-    /// Whether one line before all servers does not say the same.
+    /// Returns whether one line before all servers does not say the same.
     fn are_scattered(&self) -> bool {
         let count = self.lines.len();
         (count > 1 && self.add_up) || self.before.values().any(|before| *before < count)

@@ -101,7 +101,7 @@ impl RuntimeContext<'_> {
         refused.map_or(Runtime::Yes, Runtime::no)
     }
 
-    /// Whether servers of the section are those of a backend.
+    /// Returns whether servers of the section are those of a backend.
     fn is_backend(&self) -> bool {
         let object = self.new.or(self.old).and_then(|model| model.object.as_ref());
         object.is_some_and(|object| matches!(object.kind, ObjectKind::Backend | ObjectKind::Listen))
@@ -228,7 +228,7 @@ impl RuntimeContext<'_> {
         whole
     }
 
-    /// Whether the current configuration has a server with a check, by its name or `backend/name`.
+    /// Returns whether the current configuration has a server with a check, by its name or `backend/name`.
     fn is_there(&self, path: &str) -> bool {
         let own = self.backend.as_deref().unwrap_or_default();
         let (backend, server) = path.split_once('/').unwrap_or((own, path));
@@ -305,7 +305,7 @@ impl RuntimeContext<'_> {
         (!governed).then_some(default)
     }
 
-    /// Whether what takes a default away may be so, on either side. What holds for a `defaults` section is for those to say
+    /// Returns whether what takes a default away may be so, on either side. What holds for a `defaults` section is for those to say
     /// that it governs.
     fn may_hold(&self, kind: ObjectKind, unless: &Unless) -> bool {
         if unless.is_global {
@@ -321,12 +321,12 @@ impl RuntimeContext<'_> {
 /// The attribute that HAProxy has not to be told: the comment of a line.
 const COMMENT: &str = "metadata";
 
-/// Whether nothing but the comments of lines differ.
+/// Returns whether nothing but the comments of lines differ.
 fn only_a_comment(changes: &[AttributeChange]) -> bool {
     !changes.is_empty() && changes.iter().all(|change| change.attribute == COMMENT)
 }
 
-/// Whether the table says of a field of a server that `set server` changes it.
+/// Returns whether the table says of a field of a server that `set server` changes it.
 fn can_be_set(path: &str) -> bool {
     rule_of(path).is_some()
 }

@@ -53,7 +53,7 @@ fn subject(words: &[Vec<u8>]) -> &[Vec<u8>] {
     words.get(words.iter().take_while(is_prefix).count()..).unwrap_or_default()
 }
 
-/// Whether a line that the model does not cover says something of an attribute that changes: which of both lines holds then
+/// Returns whether a line that the model does not cover says something of an attribute that changes: which of both lines holds then
 /// is told by their places.
 pub(super) fn states_one_of(
     changes: &[AttributeChange],
@@ -77,7 +77,7 @@ pub(super) fn states_one_of(
     })
 }
 
-/// Whether a variable that is not known decides over a line.
+/// Returns whether a variable that is not known decides over a line.
 pub(super) fn has_variables(section: &Section, model: &SectionModel) -> bool {
     of(section, model).any(|line| line.words().any(|word| word.variable))
 }

@@ -227,7 +227,7 @@ static KEYWORDS: LazyLock<Keywords> = LazyLock::new(|| {
     Keywords { by_place, all, keyed }
 });
 
-/// Adds what is said of the arguments of fetches and converters beside what HAProxy lists.
+/// Adds what `arguments.txt` states of the arguments of fetches and converters beside what HAProxy lists.
 fn refine(by_place: &mut FxHashMap<Place, Vec<Entry>>) {
     let mut place = None;
     for line in include_str!("arguments.txt").lines().filter(|line| !line.starts_with('#')) {
@@ -344,7 +344,7 @@ pub fn in_place(place: Place, version: Version) -> impl Iterator<Item = &'static
     words.iter().filter(move |entry| entry.effective && known(&entry.versions)).map(|entry| entry.word)
 }
 
-/// Whether some section of some version has lines that begin with this word.
+/// Returns whether some section of some version has lines that begin with this word.
 pub fn is_keyword(word: &[u8]) -> bool {
     let prefix = matches!(word, b"no" | b"default");
     prefix || std::str::from_utf8(word).is_ok_and(|word| KEYWORDS.all.contains(word))

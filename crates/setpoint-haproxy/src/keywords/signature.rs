@@ -121,7 +121,7 @@ impl Signature {
         (self.gives, self.takes) = (SampleType::read(gives), SampleType::read(takes));
     }
 
-    /// Takes what is said of the words of an argument.
+    /// Takes what `arguments.txt` states of the arguments.
     pub(super) fn refine(&mut self, words: impl Iterator<Item = &'static str>) {
         for (position, (argument, word)) in self.arguments.iter_mut().zip(words).enumerate() {
             let mut word = word;

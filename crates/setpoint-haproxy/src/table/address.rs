@@ -94,7 +94,7 @@ pub(super) fn is_portless(text: &str) -> bool {
     text.starts_with('/') || Family::of(text).is_some_and(|family| !family.has_port)
 }
 
-/// Says what is wrong with an address, if something is; `ported` says that HAProxy wants a port.
+/// Returns what is wrong with an address, if something is; `ported` says that HAProxy wants a port.
 pub(super) fn complaint(text: &str, ported: bool, version: Version) -> Option<Complaint> {
     if text.contains('$') {
         return None;
@@ -137,6 +137,9 @@ fn one(text: &str, ported: bool) -> Option<Complaint> {
             Err(_) => return wrong(port, format!("`{port}` is no port")),
         }
     }
+    if ported && first.parse() == Ok(0_u32) {
+        return wrong(first, "a port can't be 0: HAProxy wants from 1 to 65535".to_owned());
+    }
     match (first.parse::<u32>(), last.parse::<u32>()) {
         (Ok(first), Ok(last)) if last < first => {
             wrong(port, format!("a range of ports can't go from {first} to {last}"))
@@ -176,10 +179,20 @@ mod tests {
         for text in fine {
             assert_eq!(complaint(text, true, Version::V2_6), None, "{text}");
         }
-        for text in ["127.0.0.1", "127.0.0.1:", "a:b", "a:70000", "a:9-8", "127.0.0.1:80,10.0.0.1"] {
+        for text in [
+            "127.0.0.1",
+            "127.0.0.1:",
+            "127.0.0.1:0",
+            "127.0.0.1:0-9",
+            "a:b",
+            "a:70000",
+            "a:9-8",
+            "127.0.0.1:80,10.0.0.1",
+        ] {
             assert!(complaint(text, true, Version::V3_4).is_some(), "{text}");
         }
         assert_eq!(complaint("host", false, Version::V3_4), None);
+        assert_eq!(complaint("127.0.0.1:0", false, Version::V3_4), None);
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) struct Attributes {
     pub(crate) repeat: Repeat,
     /// For a list whose first element the API shows a second time: the fields of an element, and of its double.
     pub(crate) mirror: Vec<(Field, Field)>,
-    /// What the API adds to what it is sent where nothing is said of a field, but of what it belongs to.
+    /// What the API adds to what it is sent where a field is not given, and what it belongs to is.
     pub(crate) implied: Option<(Field, Value)>,
     /// Where HAProxy can change it without a reload, if anywhere.
     pub(crate) runtime: Option<RuntimeRule>,
@@ -272,7 +272,7 @@ impl Compiler {
                 ("write", "") => read.direction = Direction::Write,
                 ("runtime", name) => {
                     read.runtime = RuntimeRule::by_name(name);
-                    self.expect(read.runtime.is_some(), line, "nothing is told so");
+                    self.expect(read.runtime.is_some(), line, "no value is changed at runtime so");
                 }
                 ("dynamic", values) => {
                     (read.dynamic, read.dynamic_no) = (Some(versions), Some(versions));
@@ -441,7 +441,7 @@ impl Compiler {
             .collect()
     }
 
-    /// Reads `value` or `path:value`: what a field holds where the row is written and nothing is said of it.
+    /// Reads `value` or `path:value`: what a field holds where the row is written without it.
     fn implied(&mut self, fields: &[Field], text: &'static str) -> Option<(Field, Value)> {
         let (path, text) = text.split_once(':').map_or((None, text), |(path, text)| (Some(path), text));
         let field = match path {

@@ -75,7 +75,7 @@ pub(crate) enum Type {
     Set,
     /// No word: a flag that is not set.
     Unset,
-    /// No word: this value, which need not be said.
+    /// No word: this value, which need not be written.
     Otherwise(&'static str),
     /// No word: `enabled`, or `disabled` with `no` before the line or `no-` before the option.
     Toggle,

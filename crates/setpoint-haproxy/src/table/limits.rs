@@ -30,7 +30,7 @@ impl Complaint {
         Self { why: why.into(), word: None, hint: None }
     }
 
-    /// Says that a word is none of those that are known.
+    /// Reports that a word is none of those that are known.
     pub(crate) fn one_of(path: &str, word: &str, known: &[&'static str]) -> Self {
         let list = known.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
         Self {
@@ -40,7 +40,7 @@ impl Complaint {
         }
     }
 
-    /// Says that a version does not know a word.
+    /// Reports that a version does not know a word.
     pub(crate) fn unknown(what: &str, word: &str, places: &[Place], version: Version) -> Self {
         let known = places.iter().flat_map(|place| in_place(*place, version));
         Self {
@@ -115,16 +115,16 @@ impl Limit {
         matches!(self, Self::Form(Form { name: "sample", .. }))
     }
 
-    /// Says what is wrong with the value of a field, if something is. `several` says that a text may be more than one word.
+    /// Returns what is wrong with the value of a field, if something is. `several` says that a text may be more than one word.
     pub(crate) fn complain(
         &self,
         path: &str,
         value: &Value,
         several: bool,
-        scene: SampleContext,
+        sample_cx: SampleContext,
     ) -> Option<Complaint> {
         match value {
-            Value::Int(number) => self.complain_of_number(path, *number, scene),
+            Value::Int(number) => self.complain_of_number(path, *number, sample_cx),
             Value::Text(text) => {
                 // What a variable stands for is not known.
                 if text.contains('$') {
@@ -132,19 +132,21 @@ impl Limit {
                 }
                 let spelled = if several { words(text) } else { one_word(text) };
                 let decoded = split(&spelled)?;
-                self.complain_of(path, &decoded, scene)
+                self.complain_of(path, &decoded, sample_cx)
             }
-            Value::List(values) => values.iter().find_map(|value| self.complain(path, value, several, scene)),
+            Value::List(values) => {
+                values.iter().find_map(|value| self.complain(path, value, several, sample_cx))
+            }
             Value::Bool(_) | Value::Object(_) | Value::Json(_) => None,
         }
     }
 
-    /// Says what is wrong with the number of a field, if something is.
+    /// Returns what is wrong with the number of a field, if something is.
     pub(crate) fn complain_of_number(
         &self,
         path: &str,
         number: i64,
-        scene: SampleContext,
+        sample_cx: SampleContext,
     ) -> Option<Complaint> {
         match self {
             Self::Between(bounds) if !bounds.contain(number) => {
@@ -152,22 +154,22 @@ impl Limit {
                 Some(Complaint { word: Some(number.to_string()), ..Complaint::new(why) })
             }
             Self::Between(_) => None,
-            _ => self.complain_of(path, &[number.to_string()], scene),
+            _ => self.complain_of(path, &[number.to_string()], sample_cx),
         }
     }
 
-    /// Says what is wrong with the words of a field, if something is.
+    /// Returns what is wrong with the words of a field, if something is.
     pub(crate) fn complain_of(
         &self,
         path: &str,
         words: &[String],
-        scene: SampleContext,
+        sample_cx: SampleContext,
     ) -> Option<Complaint> {
         match self {
             Self::Between(_) => None,
             Self::Words(known) => {
-                let word = words.iter().find(|word| !known.has(word, scene.version))?;
-                Some(Complaint::one_of(path, word, &known.of(scene.version)))
+                let word = words.iter().find(|word| !known.has(word, sample_cx.version))?;
+                Some(Complaint::one_of(path, word, &known.of(sample_cx.version)))
             }
             Self::Form(form) => match form.fits {
                 Fits::Word(fits) => {
@@ -175,7 +177,7 @@ impl Limit {
                     let why = format!("{path} can't be `{word}`: HAProxy wants {}", form.wants);
                     Some(Complaint { word: Some(word.clone()), ..Complaint::new(why) })
                 }
-                Fits::Words(complain) => complain(words, scene),
+                Fits::Words(complain) => complain(words, sample_cx),
             },
         }
     }

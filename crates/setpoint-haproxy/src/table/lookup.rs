@@ -111,7 +111,7 @@ impl Directives {
         self.fields.get(usize::from(field.0)).map_or("", |info| info.path)
     }
 
-    /// Says what a zero of this field means in JSON.
+    /// Returns what a zero of this field means in JSON.
     pub(crate) fn zero(&self, field: Field) -> Zero {
         self.fields.get(usize::from(field.0)).map_or(Zero::Dropped, |info| info.zero)
     }
@@ -300,7 +300,7 @@ impl Directives {
         found
     }
 
-    /// Says what a second line of a directive does to the first.
+    /// Returns what a second line of a directive does to the first.
     pub fn repetition(&self, directive: usize) -> Repetition {
         let row = self.rows.iter().find(|row| row.family == directive);
         match row.map(|row| (row.attributes.list.is_some(), row.attributes.repeat)) {

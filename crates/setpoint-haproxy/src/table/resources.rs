@@ -20,7 +20,7 @@ pub(crate) enum Resource {
     Experimental,
 }
 
-/// How a resource is called in rows, what is said where it is missing, and what helps. `{}` is the word that requires it.
+/// How a resource is called in rows, what is reported where it is missing, and what helps. `{}` is the word that requires it.
 const RESOURCES: [(Resource, &str, &str, &str); 5] = [
     (
         Resource::Lua,
@@ -60,7 +60,7 @@ impl Resource {
         matches!(self, Self::Verification | Self::HealthCheck)
     }
 
-    /// Returns what is said where it is missing, of the word that requires it.
+    /// Returns what is reported where it is missing, about the word that requires it.
     pub(crate) fn message(self, word: &str) -> String {
         let text = RESOURCES.iter().find(|row| row.0 == self).map_or("", |row| row.2);
         text.replace("{}", word)

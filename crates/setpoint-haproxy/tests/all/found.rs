@@ -82,6 +82,8 @@ fn words_that_have_no_place_in_a_line_are_found() {
     finds(
         "frontend f\n  bind 127.0.0.1:8080",
         &[
+            ("bind 127.0.0.1:0", "0"),
+            ("log-format %F", "%F"),
             ("monitor bogus", "bogus"),
             ("tcp-response content accept", "tcp-response"),
             ("http-request deny if { src 10.0.0.1", "{"),
