@@ -140,8 +140,8 @@ fn best(case: HaproxyCase, n: u32) -> Result<Sample> {
             .args(["--haproxy-case", &name, "--n", &n])
             .output()
             .context("can't run this program again")?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{name} with {n} backends failed: {}", said.trim());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{name} with {n} backends failed: {}", errors.trim());
         let sample: Sample =
             serde_json::from_slice(&output.stdout).with_context(|| format!("{name} printed no sample"))?;
         best = Some(best.map_or(sample, |best| Sample {
@@ -166,11 +166,11 @@ fn haproxy_seconds(text: &str) -> Result<Option<f64>> {
         let output =
             Command::new(&program).arg("-c").arg("-f").arg(&file).output().context("can't run haproxy")?;
         best = best.min(start.elapsed());
-        let said = String::from_utf8_lossy(&output.stderr);
+        let errors = String::from_utf8_lossy(&output.stderr);
         // Without a frontend it would not start, and says so.
         ensure!(
-            output.status.success() || said.contains("no listener") || output.status.code() == Some(2),
-            "{said}"
+            output.status.success() || errors.contains("no listener") || output.status.code() == Some(2),
+            "{errors}"
         );
     }
     Ok(Some(best.as_secs_f64()))

@@ -187,7 +187,7 @@ impl ModelCase {
         }
     }
 
-    /// Says whether HAProxy accepts what was written.
+    /// Returns whether HAProxy accepts what was written.
     pub fn is_accepted(&self) -> bool {
         self.haproxy_ok == Some(true) || self.haproxy_ok_other.is_some()
     }
@@ -218,7 +218,7 @@ impl ModelCase {
         })
     }
 
-    /// Says whether a section that was there already is changed, so that what is recorded are its new lines.
+    /// Returns whether a section that was there already is changed, so that what is recorded are its new lines.
     fn is_changed(&self, recorded: &[String]) -> bool {
         self.child.is_none() && recorded.first().is_none_or(|line| line.starts_with(' '))
     }
@@ -228,7 +228,7 @@ impl ModelCase {
         section_by_name(&self.section).map(section_keyword)
     }
 
-    /// Says whether the recorded text means what was sent, as the model reads it.
+    /// Returns whether the recorded text means what was sent, as the model reads it.
     fn reads_as_sent(&self, version: Version) -> bool {
         let (Some(section), Some(lines)) = (section_by_name(&self.section), &self.text) else { return false };
         let cx = Context::new(version);
@@ -313,7 +313,7 @@ fn without_base(lines: &[String], recorded: &[String]) -> Vec<String> {
     lines.iter().filter(|line| recorded.contains(line) || !BASE.contains(&line.trim())).cloned().collect()
 }
 
-/// Says whether lines are the same but for blanks: the original leaves some where a value is missing.
+/// Returns whether lines are the same but for blanks: the original leaves some where a value is missing.
 pub(crate) fn same_lines(ours: &[String], recorded: &[String]) -> bool {
     // Children with names come in an order that differs from run to run.
     let is_named = |words: &Vec<String>| words.first().is_some_and(|word| NAMED.contains(&word.as_str()));

@@ -60,7 +60,7 @@ pub struct Report {
     pub refused: BTreeMap<(Version, String), Refused>,
 }
 
-/// Says why a recording can't be replayed.
+/// Why a recording can't be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// A line is no case.

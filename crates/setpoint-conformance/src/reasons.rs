@@ -17,12 +17,12 @@ pub struct Reason {
     pub name: &'static str,
     /// What the original does, and why the model does not.
     pub why: &'static str,
-    /// Says whether a difference is of this kind.
+    /// Whether a difference is of this kind.
     applies: fn(&Difference) -> bool,
 }
 
 impl Reason {
-    /// Says whether this is the reason of a difference.
+    /// Returns whether this is the reason of a difference.
     pub fn explains(&self, difference: &Difference) -> bool {
         (self.applies)(difference)
     }
@@ -303,7 +303,7 @@ fn leaves(json: &Json, into: &mut Vec<String>) {
 }
 
 /// Counts what some JSON says that some lines say, too.
-fn said(json: &Json, lines: &[String]) -> usize {
+fn stated_count(json: &Json, lines: &[String]) -> usize {
     let mut all = Vec::new();
     leaves(json, &mut all);
     let decoded = |line: &String| split(line).map_or_else(|| line.clone(), |words| words.join(" "));
@@ -317,12 +317,12 @@ fn said(json: &Json, lines: &[String]) -> usize {
         .count()
 }
 
-/// Says whether our text says more of what was sent.
+/// Returns whether our text says more of what was sent.
 fn keeps_more(difference: &Difference) -> bool {
-    matches!(&difference.text, Some((theirs, Ok(ours))) if said(&difference.sent, ours) > said(&difference.sent, theirs))
+    matches!(&difference.text, Some((theirs, Ok(ours))) if stated_count(&difference.sent, ours) > stated_count(&difference.sent, theirs))
 }
 
-/// Says whether the original reads back what its text does not say, and the model no more than that.
+/// Returns whether the original reads back what its text does not say, and the model no more than that.
 fn is_unwritten(difference: &Difference) -> bool {
     let Some((theirs, ours)) = &difference.read else { return false };
     let count = |json: &Json| {
@@ -332,11 +332,11 @@ fn is_unwritten(difference: &Difference) -> bool {
     };
     difference.kind == crate::Kind::Model
         && !ours.is_null()
-        && said(theirs, &difference.recorded) < count(theirs)
+        && stated_count(theirs, &difference.recorded) < count(theirs)
         && contains(theirs, ours)
 }
 
-/// Says whether one JSON holds all that another does.
+/// Returns whether one JSON holds all that another does.
 fn contains(whole: &Json, part: &Json) -> bool {
     match (whole, part) {
         (Json::Object(whole), Json::Object(part)) => {
@@ -363,7 +363,7 @@ fn unquoted(json: &Json) -> Json {
     }
 }
 
-/// Says whether all that differs are times that one side takes for seconds and the other for milliseconds.
+/// Returns whether all that differs are times that one side takes for seconds and the other for milliseconds.
 fn is_in_seconds(difference: &Difference) -> bool {
     fn read(theirs: &Json, ours: &Json) -> bool {
         match (theirs, ours) {
@@ -400,7 +400,7 @@ fn is_in_seconds(difference: &Difference) -> bool {
     text && difference.read.as_ref().is_none_or(|(theirs, ours)| read(theirs, ours))
 }
 
-/// Says whether each line that the model keeps as text has a word that is nowhere in what the original reads.
+/// Returns whether each line that the model keeps as text has a word that is nowhere in what the original reads.
 fn drops_words(difference: &Difference) -> bool {
     let Some((theirs, ours)) = &difference.read else { return false };
     let (mut cut, mut others) = (0, 0);
@@ -416,7 +416,7 @@ fn drops_words(difference: &Difference) -> bool {
         && contains(theirs, ours)
 }
 
-/// Says whether HAProxy refuses the text, and all that the model keeps as text are lines that `check` blames, or of which the
+/// Returns whether HAProxy refuses the text, and all that the model keeps as text are lines that `check` blames, or of which the
 /// original drops a part.
 fn is_blamed(difference: &Difference) -> bool {
     let is_explained = |line: &String| difference.blamed.contains(line) || is_cut(difference, line);
@@ -425,13 +425,13 @@ fn is_blamed(difference: &Difference) -> bool {
         && difference.unmodelled.iter().all(is_explained)
 }
 
-/// Says whether something stands right after the parentheses of `usesrc hdr_ip(…)`.
+/// Returns whether something stands right after the parentheses of `usesrc hdr_ip(…)`.
 fn has_text_after_hdr_ip(line: &str) -> bool {
     let after = line.split_once("usesrc hdr_ip(").and_then(|(_, rest)| rest.split_once(')'));
     after.is_some_and(|(_, after)| after.starts_with(|c: char| !c.is_whitespace()))
 }
 
-/// Says whether a line has a word that is nowhere in what the original reads.
+/// Returns whether a line has a word that is nowhere in what the original reads.
 fn is_cut(difference: &Difference, line: &str) -> bool {
     let Some((theirs, _)) = &difference.read else { return false };
     let mut read = Vec::new();
@@ -443,7 +443,7 @@ fn is_cut(difference: &Difference, line: &str) -> bool {
     })
 }
 
-/// Says whether two sides say the same of everything that both say something of.
+/// Returns whether two sides say the same of everything that both say something of.
 fn agree_on_what_both_read(theirs: &Json, ours: &Json) -> bool {
     match (theirs, ours) {
         (Json::Object(theirs), Json::Object(ours)) => theirs
@@ -457,7 +457,7 @@ fn agree_on_what_both_read(theirs: &Json, ours: &Json) -> bool {
     }
 }
 
-/// Says whether both write the same but for words that forbid versions of TLS.
+/// Returns whether both write the same but for words that forbid versions of TLS.
 fn differs_in_tls_versions(difference: &Difference) -> bool {
     let Some((theirs, Ok(ours))) = &difference.text else { return false };
     let others = |lines: &[String]| {
@@ -470,14 +470,14 @@ fn differs_in_tls_versions(difference: &Difference) -> bool {
     others(theirs) == others(ours)
 }
 
-/// Says whether all that the original writes and the model does not are keywords without a value.
+/// Returns whether all that the original writes and the model does not are keywords without a value.
 fn has_bare_lines(difference: &Difference) -> bool {
     let Some((theirs, Ok(ours))) = &difference.text else { return false };
     let extra: Vec<&String> = theirs.iter().filter(|line| !ours.contains(line)).collect();
     extra.iter().all(|line| line.split_whitespace().count() == 1) && extra.len() + ours.len() == theirs.len()
 }
 
-/// Says whether some JSON holds something that says nothing.
+/// Returns whether some JSON holds something that says nothing.
 fn has_nothing(json: &Json) -> bool {
     let says_nothing = |json: &Json| match json {
         Json::String(text) => text.is_empty(),
@@ -493,7 +493,7 @@ fn has_nothing(json: &Json) -> bool {
     }
 }
 
-/// Says whether both write the same words, but for quotes that only one puts.
+/// Returns whether both write the same words, but for quotes that only one puts.
 fn is_quoted(difference: &Difference) -> bool {
     let Some((theirs, Ok(ours))) = &difference.text else { return false };
     let same = |(ours, theirs): (&String, &String)| {
@@ -506,7 +506,7 @@ fn is_quoted(difference: &Difference) -> bool {
     ours.len() == theirs.len() && ours.iter().zip(theirs).all(same)
 }
 
-/// Says whether what the original reads holds a text that is not the one word it should be.
+/// Returns whether what the original reads holds a text that is not the one word it should be.
 fn is_several_words(difference: &Difference) -> bool {
     let Some((theirs, ours)) = &difference.read else { return false };
     let mut found = false;

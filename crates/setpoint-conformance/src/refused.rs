@@ -260,7 +260,7 @@ impl Refused {
 }
 
 impl ModelCase {
-    /// Says what becomes of an object whose text HAProxy refuses; `None` for any other.
+    /// Returns what becomes of an object whose text HAProxy refuses; `None` for any other.
     pub fn verdict(&self, version: Version) -> Option<Verdict> {
         if self.haproxy_ok != Some(false) || self.is_accepted() || self.status >= 300 {
             return None;

@@ -217,8 +217,8 @@ impl Report {
                 count.refused += 1;
                 count.found += usize::from(first.is_some());
                 if show && first.is_none() {
-                    let said = alerts.first().map(|alert| alert.message.as_str()).unwrap_or_default();
-                    println!("missed, {version}: {}: {said}", subject.name);
+                    let message = alerts.first().map(|alert| alert.message.as_str()).unwrap_or_default();
+                    println!("missed, {version}: {}: {message}", subject.name);
                 }
             }
         }

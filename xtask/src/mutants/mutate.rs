@@ -106,12 +106,7 @@ impl<'r> Columns<'r> {
             let (versions, grammar) = rest.trim_start().split_once(' ').unwrap_or((rest, ""));
             (Some(first), versions, grammar)
         };
-        Self {
-            sections,
-            versions,
-            grammar: grammar.trim(),
-            attributes: attributes.split_whitespace().collect(),
-        }
+        Self { sections, versions, grammar: grammar.trim(), attributes: attributes_of(attributes) }
     }
 
     fn row(&self) -> String {
@@ -125,6 +120,16 @@ impl<'r> Columns<'r> {
         }
         format!("{}; {}", row, self.attributes.join(" "))
     }
+}
+
+/// Splits attributes at blanks; what is in double quotes stays together.
+fn attributes_of(text: &str) -> Vec<&str> {
+    let mut is_quoted = false;
+    let is_blank = |c: char| {
+        is_quoted ^= c == '"';
+        c == ' ' && !is_quoted
+    };
+    text.split(is_blank).filter(|attribute| !attribute.is_empty()).collect()
 }
 
 /// The first word of a row's grammar.
@@ -259,6 +264,13 @@ mod tests {
                 "d-b 3.2+ option x <x:toggle> ; default=disabled\n",
             ]
         );
+    }
+
+    #[test]
+    fn what_is_quoted_is_one_attribute() {
+        let row = "*        grace <grace:ms0> ; deprecated@2.3+=\"no longer works\" no\n";
+        let fewer = "* grace <grace:ms0> ; deprecated@2.3+=\"no longer works\"\n";
+        assert!(of(row).contains(&fewer.to_owned()), "{:?}", of(row));
     }
 
     #[test]

@@ -4,37 +4,14 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashSet;
 
-/// The ACLs that HAProxy defines by itself.
-const PREDEFINED: &[&str] = &[
-    "FALSE",
-    "HTTP",
-    "HTTP_1.0",
-    "HTTP_1.1",
-    "HTTP_2.0",
-    "HTTP_3.0",
-    "HTTP_CONTENT",
-    "HTTP_START",
-    "HTTP_URL_ABS",
-    "HTTP_URL_SLASH",
-    "HTTP_URL_STAR",
-    "LOCALHOST",
-    "METH_CONNECT",
-    "METH_DELETE",
-    "METH_GET",
-    "METH_HEAD",
-    "METH_OPTIONS",
-    "METH_POST",
-    "METH_PUT",
-    "METH_TRACE",
-    "RDP_COOKIE",
-    "REQ_CONTENT",
-    "TRUE",
-    "WAIT_END",
-];
+use crate::model::Version;
+use crate::table::accepted;
 
 /// The ACLs that a section has defined so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Acls {
+    /// The version that the configuration is for.
+    version: Version,
     names: FxHashSet<String>,
     /// Whether a name is made of a variable: then any may be there.
     open: bool,
@@ -52,13 +29,19 @@ pub(super) enum Element {
 }
 
 impl Acls {
+    /// Begins a section of a configuration for a version, or for any.
+    pub(super) fn new(version: Option<Version>) -> Self {
+        let version = version.unwrap_or(Version::LATEST);
+        Self { version, names: FxHashSet::default(), open: false }
+    }
+
     pub(super) fn define(&mut self, name: &str, is_open: bool) {
         self.open |= is_open;
         self.names.insert(name.to_owned());
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
-        self.open || PREDEFINED.contains(&name) || self.names.contains(name)
+        self.open || self.names.contains(name) || accepted().has_word("predefined-acl", name, self.version)
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &str> {

@@ -44,22 +44,22 @@ impl Truth {
     }
 }
 
-/// The predicates, and how many arguments each has.
-const PREDICATES: [(&str, usize); 14] = [
-    ("defined", 1),
-    ("feature", 1),
-    ("streq", 2),
-    ("strneq", 2),
-    ("strstr", 2),
-    ("version_atleast", 1),
-    ("version_before", 1),
-    ("openssl_version_atleast", 1),
-    ("openssl_version_before", 1),
-    ("ssllib_name_startswith", 1),
-    ("awslc_api_atleast", 1),
-    ("awslc_api_before", 1),
-    ("enabled", 1),
-    ("fips_mode", 0),
+/// The predicates, how many arguments each has, and the first version that knows it. They are a language of their own, which
+/// no line of a section knows.
+const PREDICATES: [(&str, usize, Version); 13] = [
+    ("defined", 1, Version::V2_6),
+    ("feature", 1, Version::V2_6),
+    ("streq", 2, Version::V2_6),
+    ("strneq", 2, Version::V2_6),
+    ("strstr", 2, Version::V2_7),
+    ("version_atleast", 1, Version::V2_6),
+    ("version_before", 1, Version::V2_6),
+    ("openssl_version_atleast", 1, Version::V2_6),
+    ("openssl_version_before", 1, Version::V2_6),
+    ("ssllib_name_startswith", 1, Version::V2_6),
+    ("awslc_api_atleast", 1, Version::V3_3),
+    ("awslc_api_before", 1, Version::V3_3),
+    ("enabled", 1, Version::V2_7),
 ];
 
 /// How deep parentheses may be.
@@ -163,18 +163,20 @@ impl Reader<'_> {
             self.rest = "";
             return Ok(Truth::Unknown);
         }
-        let Some((name, count)) = PREDICATES.into_iter().find(|(known, _)| *known == name) else {
+        let Some((name, count, since)) = PREDICATES.into_iter().find(|(known, ..)| *known == name) else {
             return Err(format!("`{name}` is no condition"));
         };
-        let (arguments, rest) = match rest.strip_prefix('(').and_then(|inside| inside.split_once(')')) {
-            Some((inside, rest)) => (inside, rest),
-            None if count == 0 => ("", rest),
-            None => return Err(format!("`{name}` needs its arguments in parentheses")),
+        if let Some(version) = self.version.filter(|version| *version < since) {
+            return Err(format!("HAProxy {version} knows no condition `{name}`; {since} does"));
+        }
+        let inside = rest.strip_prefix('(').and_then(|inside| inside.split_once(')'));
+        let Some((arguments, rest)) = inside else {
+            return Err(format!("`{name}` needs its arguments in parentheses"));
         };
         self.rest = rest;
         let arguments: Vec<&str> =
             arguments.split(',').map(|argument| argument.trim().trim_matches(['"', '\''])).collect();
-        if count > 0 && arguments.len() != count {
+        if arguments.len() != count {
             return Err(format!(
                 "`{name}` needs {count} {}",
                 if count == 1 { "argument" } else { "arguments" }
@@ -198,7 +200,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the version at hand, of which the last number is not known, is at least another.
+    /// Returns whether the version at hand, of which the last number is not known, is at least another.
     fn is_at_least(&self, other: &str) -> Truth {
         let Some(version) = self.version else { return Truth::Unknown };
         let numbers = |text: &str| -> Vec<u32> {
@@ -260,6 +262,7 @@ mod tests {
 
     #[test]
     fn what_haproxy_can_not_read_is_named() {
+        assert!(truth(".if strstr(abc,b)", Some(Version::V2_6)).is_err());
         for text in ["bogus(x)", "streq(a)", "(1", "1 2", "version_atleast"] {
             assert!(truth(&format!(".if {text}"), None).is_err(), "{text}");
         }

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 
 use super::Checks;
 use super::condition::{self, Truth};
+use crate::table::facts::facts;
+use crate::table::resources::EnvironmentChange;
 use crate::text::{Diagnostic, Directive, Document, Line, Problem, SectionKind, Word};
 
 /// A line that HAProxy reads.
@@ -27,12 +29,12 @@ pub(super) struct CheckedLine<'d> {
 }
 
 impl CheckedLine<'_> {
-    /// Whether a variable that is not known decides what it says.
+    /// Returns whether a variable that is not known decides what it says.
     pub(super) fn is_open(&self) -> bool {
         self.words.iter().any(|word| word.variable)
     }
 
-    /// Says what is wrong with a word; it is a warning where HAProxy may not read the line.
+    /// Returns what is wrong with a word; it is a warning where HAProxy may not read the line.
     pub(super) fn diagnostic(
         &self,
         problem: Problem,
@@ -68,7 +70,7 @@ impl Part<'_> {
         (!is_from).then(|| name.to_str_lossy())
     }
 
-    /// Whether its name is made of an unknown variable.
+    /// Returns whether its name is made of an unknown variable.
     pub(super) fn has_unknown_name(&self) -> bool {
         let words = self.header.as_ref().map(|header| header.words.as_slice()).unwrap_or_default();
         self.kind.takes_name() && words.get(1).is_some_and(|word| word.variable)
@@ -81,7 +83,7 @@ impl Part<'_> {
         words.get(at + 2).filter(|_| self.kind.is_proxy() || self.kind == SectionKind::Defaults)
     }
 
-    /// Whether HAProxy surely reads its header.
+    /// Returns whether HAProxy surely reads its header.
     pub(super) fn is_certain(&self) -> bool {
         self.header.as_ref().is_none_or(|header| header.certain)
     }
@@ -106,7 +108,7 @@ impl<'d> Configuration<'d> {
         reader.configuration
     }
 
-    /// Whether HAProxy does not read a line of a file.
+    /// Returns whether HAProxy does not read a line of a file.
     pub(super) fn is_unread(&self, file: usize, line: u32) -> bool {
         let ranges = self.unread.get(file).map(Vec::as_slice).unwrap_or_default();
         let after = ranges.partition_point(|(first, _)| *first <= line);
@@ -202,18 +204,19 @@ impl<'d> Reader<'_, 'd> {
         let is_global = self.configuration.parts.last().is_some_and(|part| part.kind == SectionKind::Global);
         let Some((keyword, words)) = line.words.split_first().filter(|_| is_global) else { return };
         let names: Vec<String> = words.iter().map(|word| word.to_str_lossy().into_owned()).collect();
-        match &*keyword.to_str_lossy() {
-            "setenv" => match (names.as_slice(), words) {
+        match facts().environment(&keyword.to_str_lossy()) {
+            Some(EnvironmentChange::Sets) => match (names.as_slice(), words) {
                 ([name, value], [_, word]) if line.certain && !word.variable => {
                     self.env.insert(name.clone(), value.clone());
                 }
                 _ => self.env.retain(|name, _| names.first() != Some(name)),
             },
+            // What has a value keeps it; what has none here may have one where HAProxy runs.
+            Some(EnvironmentChange::Presets) | None => {}
             // A name that is not known may be any.
-            "unsetenv" if line.is_open() => self.env.clear(),
-            "unsetenv" => self.env.retain(|name, _| !names.contains(name)),
-            "resetenv" => self.env.retain(|name, _| names.contains(name)),
-            _ => {}
+            Some(EnvironmentChange::Unsets) if line.is_open() => self.env.clear(),
+            Some(EnvironmentChange::Unsets) => self.env.retain(|name, _| !names.contains(name)),
+            Some(EnvironmentChange::Resets) => self.env.retain(|name, _| names.contains(name)),
         }
     }
 

@@ -62,7 +62,7 @@ fn each_line(document: &Document, cx: &Context, mut call: impl FnMut(SectionKind
     }
 }
 
-/// Whether some row of the schema describes a line in objects of some kinds.
+/// Returns whether some row of the schema describes a line in objects of some kinds.
 fn is_described(line: &CheckedLine<'_>, kinds: &[ObjectKind], version: Version) -> bool {
     if line.is_open() {
         return false;

@@ -9,6 +9,7 @@ use super::acls::{Acls, Element, elements};
 use super::configuration::{CheckedLine, Configuration, Part};
 use super::hints::Hints;
 use super::names::Names;
+use super::needs::{Needs, Place};
 use super::references::References;
 use crate::keywords::ASKED;
 use crate::model::{Edition, ObjectKind, Version};
@@ -16,6 +17,7 @@ use crate::table::accept::{LineContext, Match, Misfit, accept, broken_rule};
 use crate::table::facts::{Given, facts};
 use crate::table::grammar::{Item, Versions, first_word};
 use crate::table::limits::Complaint;
+use crate::table::resources::Resource;
 use crate::table::samples::{SampleContext, criterion, stages};
 use crate::table::{Name, Row, accepted};
 use crate::text::{Diagnostic, Problem, SectionKind, Severity, Word};
@@ -31,13 +33,17 @@ pub(super) fn check(
     let versions = versions(version);
     let unused = super::references::unused(configuration);
     let mut is_experimental = false;
+    let mut needs = Needs::default();
     let wrong = lines_with_errors(found);
     for (index, part) in configuration.parts.iter().enumerate() {
         let judge = Judge::new(part.kind, &versions);
         let section_facts = facts().section(part.kind);
         let (Some(found), Some(wrong)) = (found.get_mut(part.file), wrong.get(part.file)) else { continue };
         let references = References::new(&names, part, unused.contains(&index), version);
-        let mut checker = Checker { judge, is_experimental, acls: Acls::default(), references, hints, found };
+        let acls = Acls::new(version);
+        needs.begin();
+        let mut checker =
+            Checker { judge, is_experimental, acls, references, needs: &mut needs, hints, found };
         if let Some(header) = &part.header {
             if let Some(word) = header.words.first() {
                 checker.experimental(section_facts.experimental, header, word);
@@ -50,7 +56,9 @@ pub(super) fn check(
             checker.line(part, line, is_known_as_wrong);
         }
         is_experimental = checker.is_experimental;
+        needs.end(part);
     }
+    needs.finish(version, found);
 }
 
 /// The lines of each file in which an error was found.
@@ -136,12 +144,12 @@ impl<'v> Judge<'v> {
         let mut misfit: Option<Misfit> = None;
         for version in self.versions {
             for row in self.kinds.iter().flat_map(|kind| accepted().forms(*kind, first, second, *version)) {
-                let scene = SampleContext {
+                let sample_cx = SampleContext {
                     version: *version,
                     edition: Edition::Community,
                     stages: stages(row, self.section),
                 };
-                match accept(row, words, LineContext { scene, section: self.section, negated }) {
+                match accept(row, words, LineContext { sample_cx, section: self.section, negated }) {
                     Ok(matched) => return Some(Ok((row, matched))),
                     Err(other) => {
                         misfit = Some(match misfit.take() {
@@ -162,6 +170,7 @@ struct Checker<'c> {
     is_experimental: bool,
     acls: Acls,
     references: References<'c>,
+    needs: &'c mut Needs,
     hints: &'c mut Hints,
     found: &'c mut Vec<Diagnostic>,
 }
@@ -176,17 +185,21 @@ impl Checker<'_> {
             }
         }
         if line.is_open() || is_known_as_wrong {
+            self.needs.unread(part, line);
             return;
         }
         let texts = line.texts();
         match self.judge.line(&texts) {
-            None => {}
-            Some(Err(misfit)) => self.found.push(diagnostic(line, misfit)),
+            None => self.needs.unread(part, line),
+            Some(Err(misfit)) => {
+                self.found.push(diagnostic(line, misfit));
+                self.needs.unread(part, line);
+            }
             Some(Ok((row, matched, offset))) => {
                 let words = texts.get(offset..).unwrap_or_default();
                 let broken = row.attributes.rule.and_then(|_| {
-                    let standing = self.standing(row, offset > 0);
-                    self.judge.kinds.iter().find_map(|kind| broken_rule(words, *kind, standing))
+                    let line_cx = self.line_context(row, offset > 0);
+                    self.judge.kinds.iter().find_map(|kind| broken_rule(words, *kind, line_cx))
                 });
                 if let Some(complaint) = broken {
                     self.found.push(diagnostic(line, Misfit { at: 0, complaint: Some(complaint) }));
@@ -195,6 +208,8 @@ impl Checker<'_> {
                     self.condition(row, line, &texts, from + offset);
                 }
                 self.attributes(row, &matched, line, offset);
+                let at = Place { part, line, offset, is_unused: self.references.is_unused() };
+                self.found.extend(self.needs.line(row, &matched, at));
                 self.references.line(row, &matched, line, part, self.hints, self.found);
             }
         }
@@ -230,7 +245,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Says that a word is experimental, in versions in which it is.
+    /// Reports that a word is experimental, in versions in which it is.
     fn experimental(&mut self, versions: Option<Versions>, line: &CheckedLine<'_>, word: &Word<'_>) {
         let Some(versions) = versions.filter(|_| !self.is_experimental) else { return };
         // Of versions that don't know it, the range says nothing.
@@ -238,17 +253,16 @@ impl Checker<'_> {
         if knows.peek().is_none() || !knows.all(|version| versions.contains(*version)) {
             return;
         }
-        let message = format!("`{}` is experimental", word.to_str_lossy());
+        let message = Resource::Experimental.message(&word.to_str_lossy());
         let diagnostic = line.diagnostic(Problem::Needs, (word.column, word.raw), message);
-        self.found
-            .push(diagnostic.with_hint("a line `expose-experimental-directives` in `global` allows it"));
+        self.found.push(diagnostic.with_hint(Resource::Experimental.hint()));
     }
 
-    fn standing(&self, row: &Row, negated: bool) -> LineContext {
+    fn line_context(&self, row: &Row, negated: bool) -> LineContext {
         let version = self.judge.versions.first().copied().unwrap_or(Version::LATEST);
-        let scene =
+        let sample_cx =
             SampleContext { version, edition: Edition::Community, stages: stages(row, self.judge.section) };
-        LineContext { scene, section: self.judge.section, negated }
+        LineContext { sample_cx, section: self.judge.section, negated }
     }
 
     /// Looks at the ACLs of a condition.
@@ -302,13 +316,15 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a line may let HAProxy accept what is experimental from there on.
+/// Returns whether a line may let HAProxy accept what is experimental from there on.
 fn exposes_experimental(part: &Part<'_>, line: &CheckedLine<'_>) -> bool {
-    let exposes = |word: &Word<'_>| word.variable || word.is("expose-experimental-directives");
+    let section = facts().section(part.kind);
+    let exposes =
+        |word: &Word<'_>| word.variable || section.may_provide(&word.to_str_lossy(), Resource::Experimental);
     part.kind == SectionKind::Global && line.words.first().is_some_and(exposes)
 }
 
-/// Says what HAProxy does not accept of a line.
+/// Returns what HAProxy does not accept of a line.
 fn diagnostic(line: &CheckedLine<'_>, misfit: Misfit) -> Diagnostic {
     let word = line.words.get(misfit.at);
     let last = line.words.last();

@@ -80,7 +80,6 @@ pub fn check_together(documents: &[&Document], checks: &Checks) -> Vec<Vec<Diagn
     duplicates::check(&configuration, checks.version, &mut found);
     versions::check(&configuration, checks.version, &mut hints, &mut found);
     lines::check(&configuration, checks.version, &mut hints, &mut found);
-    needs::check(&configuration, &mut found);
     variables::check(&configuration, &mut found);
     for (document, found) in documents.iter().zip(&mut found) {
         found.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));

@@ -5,6 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::configuration::{Configuration, Part};
 use crate::table::Name;
 use crate::table::facts::{Given, facts};
+use crate::text::SectionKind;
 
 /// The names that a whole configuration gives.
 #[derive(Debug, Default)]
@@ -22,8 +23,13 @@ impl Names {
         for part in &configuration.parts {
             names.add(part);
         }
-        // HAProxy makes one by itself from /etc/resolv.conf.
-        names.given.entry(Name::Resolvers).or_default().insert("default".to_owned());
+        for section in SectionKind::all().map(|kind| facts().section(kind)) {
+            if let Some(predefined) = section.predefined {
+                for name in &section.names {
+                    names.given.entry(*name).or_default().insert(predefined.to_owned());
+                }
+            }
+        }
         names
     }
 
@@ -60,12 +66,12 @@ impl Names {
         }
     }
 
-    /// Whether something has a name.
+    /// Returns whether something has a name.
     pub(super) fn has(&self, kind: Name, name: &str) -> bool {
         self.open.contains(&kind) || self.given.get(&kind).is_some_and(|names| names.contains(name))
     }
 
-    /// Whether a server is there, as `backend/server`; one of a template may be.
+    /// Returns whether a server is there, as `backend/server`; one of a template may be.
     pub(super) fn has_server(&self, path: &str) -> bool {
         let proxy = path.split_once('/').map_or(path, |(proxy, _)| proxy);
         self.has(Name::Server, path) || self.templated.contains(proxy)
@@ -111,13 +117,13 @@ impl LocalNames {
         names
     }
 
-    /// Whether the section may give a name.
+    /// Returns whether the section may give a name.
     pub(super) fn may_have(&self, kind: Name, name: &str) -> bool {
         let is_open = self.is_open || self.open.contains(&kind);
         is_open || self.given.get(&kind).is_some_and(|names| names.contains(name))
     }
 
-    /// Whether the section may have a stick table.
+    /// Returns whether the section may have a stick table.
     pub(super) fn may_have_table(&self) -> bool {
         self.may_have(Name::Table, "")
     }

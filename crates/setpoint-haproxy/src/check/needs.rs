@@ -1,214 +1,278 @@
-//! What a line needs that other lines have to give: Lua that was loaded, enough counters, a certificate.
+//! What lines need that other lines have to give, as `provides=`, `requires=`, `less-than=` and `step` of rows tell.
+//!
+//! ```text
+//!  lines with their rows ──▶ what each section provides ─┐
+//!                        └─▶ what each line requires ────┴──▶ what is missing, when all lines have been read
+//! ```
 
-use super::configuration::{CheckedLine, Configuration, Part};
-use crate::keywords::{self, Arguments, Place};
-use crate::model::Version;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::configuration::{CheckedLine, Part};
+use crate::model::{Field, ObjectKind, Version};
+use crate::table::accept::Match;
+use crate::table::facts::facts;
+use crate::table::grammar::{Entry, first_word};
+use crate::table::resources::{Provision, Resource, Step};
+use crate::table::{Name, Repeat, Row, accepted, directives, fields_of};
 use crate::text::{Diagnostic, Problem, SectionKind, Word};
 
-/// How many counters there are where nobody says so.
-const COUNTERS: u32 = 3;
-
-/// What the whole configuration gives.
+/// What lines provide and require, collected line by line and section by section.
 #[derive(Debug, Default)]
-struct Given {
-    has_lua: bool,
-    counters: Option<u32>,
-    /// Whether no server has to show a certificate.
-    verifies_none: bool,
-    /// Whether some `default-server` of a `defaults` section says how servers are verified.
-    verifies_by_default: bool,
+pub(super) struct Needs {
+    everywhere: Provided,
+    own: Provided,
+    /// What lines of the section at hand require.
+    own_missing: Vec<Missing>,
+    missing: Vec<Missing>,
+    /// For each kind of health check of the section at hand, whether its first step connects; nothing where that can't be told.
+    first_steps: FxHashMap<&'static str, Option<Step>>,
+    /// The numbers that `global` sets; nothing where a number can't be told.
+    limits: FxHashMap<&'static str, Option<i64>>,
+    exceeding: Vec<Exceeding>,
+    /// The servers of all sections, as `backend/server`, each with whether it has a health check.
+    servers: FxHashMap<String, bool>,
+    tracking: Vec<Tracking>,
 }
 
-impl Given {
-    fn of(configuration: &Configuration<'_>) -> Self {
-        let mut given = Self::default();
-        for part in &configuration.parts {
-            match part.kind {
-                SectionKind::Global => {
-                    for line in &part.lines {
-                        given.global(line);
-                    }
-                }
-                SectionKind::Defaults => {
-                    given.verifies_by_default |= part.lines.iter().any(is_verifying_default);
-                }
-                _ => {}
-            }
-        }
-        given
-    }
-
-    fn global(&mut self, line: &CheckedLine<'_>) {
-        let Some(first) = line.words.first() else { return };
-        let second = line.words.get(1);
-        // What a variable stands for may be any of these.
-        self.has_lua |= first.variable || first.is("lua-load") || first.is("lua-load-per-thread");
-        self.verifies_none |=
-            first.is("ssl-server-verify") && second.is_some_and(|word| word.variable || word.is("none"));
-        if first.is("tune.stick-counters") {
-            self.counters = second.and_then(|word| word.to_str_lossy().parse().ok()).or(Some(u32::MAX));
-        }
-    }
+/// A line, and where it stands.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'p, 'd> {
+    pub(super) part: &'p Part<'d>,
+    pub(super) line: &'p CheckedLine<'d>,
+    /// How many words stand before it: `no` or `default`.
+    pub(super) offset: usize,
+    /// Whether HAProxy does not look at what the section needs: no proxy uses it, or it is disabled.
+    pub(super) is_unused: bool,
 }
 
-/// Whether a line is a `default-server` that says how servers are verified.
-fn is_verifying_default(line: &CheckedLine<'_>) -> bool {
-    line.words.first().is_some_and(|word| word.is("default-server")) && has_any(line, &["verify", "ca-file"])
+/// A reference to a server of which HAProxy wants something.
+#[derive(Debug)]
+struct Tracking {
+    file: usize,
+    server: String,
+    diagnostic: Diagnostic,
 }
 
-fn has_any(line: &CheckedLine<'_>, options: &[&str]) -> bool {
-    line.words.iter().skip(1).any(|word| word.variable || options.iter().any(|option| word.is(option)))
-}
-
-/// Looks for lines that lack what they need. Lines in which an error was found already are left out.
-pub(super) fn check(configuration: &Configuration<'_>, found: &mut [Vec<Diagnostic>]) {
-    let given = Given::of(configuration);
-    let wrong = super::lines::lines_with_errors(found);
-    for part in &configuration.parts {
-        let (Some(found), Some(wrong)) = (found.get_mut(part.file), wrong.get(part.file)) else { continue };
-        let own = Own::of(part);
-        let checker = Checker { given: &given, own, part };
-        let mut own_found = Vec::new();
-        for line in part.lines.iter().filter(|line| !line.is_open() && !wrong.contains(&line.number)) {
-            checker.line(line, &mut own_found);
-        }
-        for keyword in ["tcp-check", "http-check"] {
-            checker.steps(keyword, &mut own_found);
-        }
-        found.append(&mut own_found);
-    }
-}
-
-/// What a section gives to its own lines.
+/// What lines of some sections provide.
 #[derive(Debug, Default)]
-struct Own {
-    /// Whether a line that can't be read may give anything.
+struct Provided {
+    resources: FxHashSet<Resource>,
+    /// Whether a line that can't be read may provide anything.
     is_open: bool,
-    verifies_by_default: bool,
-    has_certificates: bool,
 }
 
-impl Own {
-    fn of(part: &Part<'_>) -> Self {
-        let mut own = Self::default();
-        for line in &part.lines {
-            let Some(first) = line.words.first() else { continue };
-            own.is_open |= first.variable;
-            own.has_certificates |= first.is("ssl-f-use");
-            own.verifies_by_default |= is_verifying_default(line);
-        }
-        own
+impl Provided {
+    fn has(&self, resource: Resource) -> bool {
+        self.is_open || self.resources.contains(&resource)
     }
 }
 
-struct Checker<'c> {
-    given: &'c Given,
-    own: Own,
-    part: &'c Part<'c>,
+/// Something that a line requires, and what is reported if nothing provides it.
+#[derive(Debug)]
+struct Missing {
+    file: usize,
+    resource: Resource,
+    diagnostic: Diagnostic,
 }
 
-impl Checker<'_> {
-    fn line(&self, line: &CheckedLine<'_>, found: &mut Vec<Diagnostic>) {
+/// A number that has to be less than one that `global` sets.
+#[derive(Debug)]
+struct Exceeding {
+    file: usize,
+    number: i64,
+    limit: &'static str,
+    diagnostic: Diagnostic,
+}
+
+impl Needs {
+    /// Begins a section.
+    pub(super) fn begin(&mut self) {
+        self.own = Provided::default();
+        self.first_steps.clear();
+    }
+
+    /// Ends a section: what it provides to itself is known.
+    pub(super) fn end(&mut self, part: &Part<'_>) {
+        let own = std::mem::take(&mut self.own);
+        if matches!(part.kind, SectionKind::Global | SectionKind::Defaults) {
+            self.everywhere.is_open |= own.is_open;
+            self.everywhere.resources.extend(&own.resources);
+        }
+        let missing = self.own_missing.drain(..).filter(|missing| !own.has(missing.resource));
+        self.missing.extend(missing);
+    }
+
+    /// Notes a line that could not be read as any row: it may provide what such lines do.
+    pub(super) fn unread(&mut self, part: &Part<'_>, line: &CheckedLine<'_>) {
         let Some(first) = line.words.first() else { return };
-        let text = first.to_str_lossy();
-        match &*text {
-            "http-request" | "http-response" | "http-after-response" => self.rule(line, 1, found),
-            "tcp-request" | "tcp-response" => self.rule(line, 2, found),
-            "server" | "server-template" => self.server(line, found),
-            "bind" => self.bind(line, found),
-            _ => {}
+        let keyword = first.to_str_lossy();
+        self.own.is_open |= first.variable;
+        self.own.resources.extend(facts().section(part.kind).provided_by(&keyword));
+        if let Some(limit) = facts().sets_limit(&keyword).filter(|_| part.kind == SectionKind::Global) {
+            self.limits.insert(limit, None);
+        }
+        if let Some(first_step) = facts().steps(&keyword) {
+            self.first_steps.entry(first_step).or_insert(None);
         }
     }
 
-    /// Looks at a rule, whose action is the word at `at`.
-    fn rule(&self, line: &CheckedLine<'_>, at: usize, found: &mut Vec<Diagnostic>) {
-        let Some(action) = line.words.get(at) else { return };
-        let name = action.to_str_lossy();
-        let next = line.words.get(at + 1);
-        if let Some(lua) = [Some(action), next.filter(|_| name == "use-service")]
-            .into_iter()
-            .flatten()
-            .find(|word| word.text.starts_with(b"lua.") && !self.given.has_lua)
-        {
-            let message = format!("nothing loads the Lua that registers `{}`", lua.to_str_lossy());
-            found.push(say(line, lua, message).with_hint("`lua-load FILE` in `global` does"));
+    /// Notes what a line provides and requires.
+    pub(super) fn line(
+        &mut self,
+        row: &'static Row,
+        matched: &Match<'_>,
+        place: Place<'_, '_>,
+    ) -> Option<Diagnostic> {
+        let Place { part, line, offset, is_unused } = place;
+        let is_default = row.attributes.repeat == Repeat::Merge;
+        let counts = |provision: &&Provision| holds(provision, matched);
+        let own = row.attributes.provides.iter().filter(counts).map(|provision| provision.resource);
+        self.own.resources.extend(own);
+        let options = matched.options.iter().flat_map(|(option, _)| &option.attributes.provides);
+        let of_line: FxHashSet<Resource> = options.map(|provision| provision.resource).collect();
+        self.servers(row, matched, place, &of_line);
+        if is_default {
+            self.own.resources.extend(&of_line);
         }
-        if let Some(number) = name.strip_prefix("track-sc").and_then(|number| number.parse::<u32>().ok()) {
-            let counters = self.given.counters.unwrap_or(COUNTERS);
-            if number >= counters {
-                let message = format!("there are {counters} counters, the first of which is `track-sc0`");
-                found.push(
-                    say(line, action, message).with_hint("`tune.stick-counters` in `global` makes more"),
-                );
+        let keyword = line.words.get(row.keyword_count() - 1 + offset).or(line.words.first());
+        let of_row = row.attributes.requires.iter().filter(counts);
+        let of_row = of_row.map(|provision| (provision, value_word(provision, matched, line).or(keyword)));
+        let of_options = matched.options.iter().enumerate().flat_map(|(at, (option, word))| {
+            let later = matched.options.get(at + 1..).unwrap_or_default();
+            let requires = option.attributes.requires.iter().filter(|_| !is_overridden(option, later));
+            requires.map(|provision| (provision, line.words.get(*word + offset)))
+        });
+        // What others start from is looked at where they do, and listeners of `global` are HAProxy's own.
+        let is_looked_at = !is_default && part.kind != SectionKind::Global;
+        for (provision, word) in of_row.chain(of_options).filter(|_| is_looked_at) {
+            let Provision { resource, .. } = *provision;
+            let Some(word) = word.filter(|_| !of_line.contains(&resource)) else { continue };
+            let message = resource.message(&word.to_str_lossy());
+            let diagnostic = needs(line, word, message).with_hint(resource.hint());
+            // HAProxy looks at peers where it is one of them, which its host's name decides.
+            let may_be = is_unused && resource.is_of_servers() || part.kind == SectionKind::Peers;
+            let diagnostic = if may_be { diagnostic.warning() } else { diagnostic };
+            self.own_missing.push(Missing { file: part.file, resource, diagnostic });
+        }
+        self.numbers(row, matched, part, line);
+        self.step(row, line)
+    }
+
+    /// Notes a server and whether it has a health check, and references to servers that have to have one.
+    fn servers(
+        &mut self,
+        row: &Row,
+        matched: &Match<'_>,
+        Place { part, line, offset, is_unused }: Place<'_, '_>,
+        of_line: &FxHashSet<Resource>,
+    ) {
+        let Some(section) = part.name() else { return };
+        let value = |field: Field| matched.values.iter().find(|(given, ..)| *given == field);
+        let path =
+            |name: &str| if name.contains('/') { name.to_owned() } else { format!("{section}/{name}") };
+        let mut names = row.attributes.names.iter().filter(|naming| naming.name == Name::Server);
+        if let Some((_, _, name)) = names.find_map(|naming| value(naming.field?)) {
+            let has_check = self.own.has(Resource::HealthCheck) || of_line.contains(&Resource::HealthCheck);
+            self.servers.insert(path(name), has_check);
+        }
+        let is_default = row.attributes.repeat == Repeat::Merge;
+        for (option, _) in matched.options.iter().filter(|_| !is_default && !is_unused) {
+            let references = option.attributes.references.iter();
+            let Some(resource) = option.attributes.references_require else { continue };
+            for (_, at, name) in references.filter_map(|reference| value(reference.field)) {
+                let Some(word) = line.words.get(*at + offset) else { continue };
+                let diagnostic = needs(line, word, resource.message(name)).with_hint(resource.hint());
+                self.tracking.push(Tracking { file: part.file, server: path(name), diagnostic });
             }
         }
     }
 
-    fn server(&self, line: &CheckedLine<'_>, found: &mut Vec<Diagnostic>) {
-        let verified =
-            self.given.verifies_none || self.given.verifies_by_default || self.own.verifies_by_default;
-        let is_proxy = self.part.kind.is_proxy();
-        let before = if line.words.first().is_some_and(|word| word.is("server")) { 3 } else { 4 };
-        let options = options(line, before);
-        let last = |on: &str, off: &str| {
-            let mut found = options.iter().copied().filter(|word| word.is(on) || word.is(off));
-            found.next_back().filter(|word| word.is(on))
-        };
-        let Some(word) = last("ssl", "no-ssl").or_else(|| last("check-ssl", "no-check-ssl")) else { return };
-        if is_proxy && !verified && !has_any(line, &["verify", "ca-file"]) {
-            let message = "the server's certificate is to be verified, and no `ca-file` says by which";
-            let hint = "write `ca-file FILE`, `ca-file @system-ca`, or `verify none` to trust every server";
-            found.push(say(line, word, message.to_owned()).with_hint(hint));
+    /// Notes the numbers that a line sets for others, and those that have to be less.
+    fn numbers(&mut self, row: &Row, matched: &Match<'_>, part: &Part<'_>, line: &CheckedLine<'_>) {
+        for (field, at, text) in &matched.values {
+            let path = accepted().field_path(*field);
+            if part.kind == SectionKind::Global && facts().is_limit(path) {
+                self.limits.insert(path, text.parse().ok());
+            }
+            let limits = row.attributes.less_than.iter().filter(|(limited, _)| limited == field);
+            for (_, limit) in limits {
+                if let (Ok(number), Some(word)) = (text.parse(), line.words.get(*at)) {
+                    let diagnostic = needs(line, word, String::new());
+                    self.exceeding.push(Exceeding { file: part.file, number, limit, diagnostic });
+                }
+            }
         }
     }
 
-    fn bind(&self, line: &CheckedLine<'_>, found: &mut Vec<Diagnostic>) {
-        let Some(ssl) = line.words.iter().skip(2).find(|word| word.is("ssl")) else { return };
-        let has_certificate =
-            has_any(line, &["crt", "crt-list", "default-crt", "generate-certificates", "strict-sni"]);
-        if self.part.kind.is_proxy() && !has_certificate && !self.own.has_certificates && !self.own.is_open {
-            found.push(say(line, ssl, "no certificate is given".to_owned()).with_hint("write `crt FILE`"));
-        }
+    /// Looks at a step of a health check: where one connects, the first has to.
+    fn step(&mut self, row: &Row, line: &CheckedLine<'_>) -> Option<Diagnostic> {
+        let step = row.attributes.step.filter(|_| line.certain)?;
+        let keyword = row.items.first().and_then(first_word)?;
+        let first = *self.first_steps.entry(keyword).or_insert(Some(step));
+        let word = line.words.get(row.keyword_count() - 1)?;
+        (step == Step::Connects && first == Some(Step::Uses)).then(|| {
+            needs(line, word, "where a step connects, the first one has to".to_owned())
+                .with_hint("put it before all that sends or expects")
+        })
     }
 
-    /// Looks at the steps of a health check: where one of them connects, the first has to.
-    fn steps(&self, keyword: &str, found: &mut Vec<Diagnostic>) {
-        let step = |line: &&CheckedLine<'_>| {
-            let is_step = |word: &Word<'_>| {
-                ["connect", "send", "expect"].iter().any(|step| word.text.starts_with(step.as_bytes()))
-                    && !word.is("send-state")
+    /// Reports what is missing, when all lines have been read.
+    pub(super) fn finish(self, version: Option<Version>, found: &mut [Vec<Diagnostic>]) {
+        for Missing { file, resource, diagnostic } in self.missing {
+            if let Some(found) = found.get_mut(file).filter(|_| !self.everywhere.has(resource)) {
+                found.push(diagnostic);
+            }
+        }
+        for Tracking { file, server, diagnostic } in self.tracking {
+            let is_unchecked = self.servers.get(&server) == Some(&false);
+            let is_missing = is_unchecked && !self.everywhere.has(Resource::HealthCheck);
+            if let Some(found) = found.get_mut(file).filter(|_| is_missing) {
+                found.push(diagnostic);
+            }
+        }
+        let version = version.unwrap_or(Version::LATEST);
+        for Exceeding { file, number, limit, diagnostic } in self.exceeding {
+            let Some(field) = directives().field(ObjectKind::Global, limit) else { continue };
+            let default = || directives().default(ObjectKind::Global, field, version)?.as_int();
+            let Some(most) = self.limits.get(limit).copied().unwrap_or_else(default) else { continue };
+            let Some(found) = found.get_mut(file).filter(|_| number >= most && !self.everywhere.is_open)
+            else {
+                continue;
             };
-            line.certain
-                && line.words.first().is_some_and(|word| word.is(keyword))
-                && line.words.get(1).is_some_and(is_step)
-        };
-        let connects = |line: &&CheckedLine<'_>| line.words.get(1).is_some_and(|word| word.is("connect"));
-        let mut steps = self.part.lines.iter().filter(step);
-        if steps.next().as_ref().is_none_or(connects) {
-            return;
-        }
-        if let Some((line, word)) = steps.find(connects).and_then(|line| Some((line, line.words.get(1)?))) {
-            let message = "where a step connects, the first one has to".to_owned();
-            found.push(say(line, word, message).with_hint("put it before all that sends or expects"));
+            let starts = directives().starts_of(ObjectKind::Global, field, version);
+            let keyword = starts.first().map(String::as_str).unwrap_or_default();
+            let message = format!("{number} is too large: it has to be less than {most}");
+            let hint = format!("a line `{keyword}` in `global` sets another limit");
+            found.push(Diagnostic { message, ..diagnostic }.with_hint(hint));
         }
     }
 }
 
-/// The options of a server, without what belongs to them; the first is the word at `before`.
-fn options<'l>(line: &'l CheckedLine<'_>, before: usize) -> Vec<&'l Word<'l>> {
-    let mut options = Vec::new();
-    let mut at = before;
-    while let Some(word) = line.words.get(at) {
-        options.push(word);
-        match keywords::option(Place::ServerOption, &word.to_str_lossy(), Version::LATEST).1 {
-            Arguments::Count(count) => at += 1 + count,
-            Arguments::Any => break,
-        }
-    }
-    options
+/// Returns whether a provision counts for a line.
+fn holds(provision: &Provision, matched: &Match<'_>) -> bool {
+    provision.when.is_none_or(|(field, start)| {
+        matched.values.iter().any(|(given, _, text)| *given == field && text.starts_with(start))
+    })
 }
 
-/// Says what a word needs.
-fn say(line: &CheckedLine<'_>, word: &Word<'_>, message: String) -> Diagnostic {
+/// Finds the word whose value decides over a provision.
+fn value_word<'l>(
+    provision: &Provision,
+    matched: &Match<'_>,
+    line: &'l CheckedLine<'_>,
+) -> Option<&'l Word<'l>> {
+    let (field, _) = provision.when?;
+    let (_, at, _) = matched.values.iter().find(|(given, ..)| *given == field)?;
+    line.words.get(*at)
+}
+
+/// Returns whether a later option of a line takes the place of one, as `no-ssl` takes that of `ssl`.
+fn is_overridden(option: &Entry, later: &[(&'static Entry, usize)]) -> bool {
+    let own = fields_of(&option.items);
+    later.iter().any(|(other, _)| fields_of(&other.items).iter().any(|field| own.contains(field)))
+}
+
+/// Reports what a word needs.
+fn needs(line: &CheckedLine<'_>, word: &Word<'_>, message: String) -> Diagnostic {
     line.diagnostic(Problem::Needs, (word.column, word.raw), message)
 }

@@ -17,11 +17,10 @@ use crate::table::accept::Match;
 use crate::table::calls::{calls, in_format};
 use crate::table::facts::facts;
 use crate::table::forms::Holds;
-use crate::table::{Name, Reference, Row};
+use crate::table::{Name, Reference, Repeat, Row};
 use crate::text::{Diagnostic, Document, Problem, SectionKind, Word};
 
 /// Looks up the names that the lines of one section use.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct References<'n> {
     names: &'n Names,
     local: LocalNames,
@@ -31,8 +30,8 @@ pub(super) struct References<'n> {
     /// Whether HAProxy looks up all the same what rules name.
     looks_at_rules: bool,
     has_servers: bool,
-    /// Whether `email-alert` has `from`, `to` and `mailers`.
-    sends_mail: bool,
+    /// The settings of the section without which HAProxy does not look up some names.
+    stated: Vec<&'static str>,
 }
 
 impl<'n> References<'n> {
@@ -41,21 +40,28 @@ impl<'n> References<'n> {
         let is_default = part.kind == SectionKind::Defaults;
         let looks_at_rules = is_default && version.is_some_and(Version::looks_at_unused_defaults);
         let section = facts().section(part.kind);
-        let begins =
-            |line: &CheckedLine<'_>, word: &str| line.words.first().is_some_and(|first| first.is(word));
         let is_server = |line: &CheckedLine<'_>| {
             let keyword = line.words.first().map(Word::to_str_lossy).unwrap_or_default();
             let named = section.named(&keyword);
             named.iter().any(|named| matches!(named.name, Name::Server | Name::ServerTemplate))
         };
         let has_servers = part.lines.iter().any(is_server);
-        let says = |what: &str| {
-            let is_second = |line: &CheckedLine<'_>| line.words.get(1).is_some_and(|word| word.is(what));
-            part.lines.iter().any(|line| begins(line, "email-alert") && is_second(line))
+        let is_stated = |starts: &[String]| {
+            let begins = |line: &CheckedLine<'_>, start: &String| {
+                let mut words = line.words.iter();
+                start.split(' ').all(|start| words.next().is_some_and(|word| word.is(start)))
+            };
+            part.lines.iter().any(|line| starts.iter().any(|start| begins(line, start)))
         };
-        let sends_mail = says("mailers") && says("from") && says("to");
+        let conditions = section.conditions.iter().filter(|(_, starts)| is_stated(starts));
+        let stated = conditions.map(|(path, _)| *path).collect();
         let local = LocalNames::of(part);
-        Self { names, local, own, is_unused, looks_at_rules, has_servers, sends_mail }
+        Self { names, local, own, is_unused, looks_at_rules, has_servers, stated }
+    }
+
+    /// Returns whether HAProxy does not look at what the section says.
+    pub(super) fn is_unused(&self) -> bool {
+        self.is_unused
     }
 
     /// Looks up the `defaults` that a section takes its values from.
@@ -67,7 +73,8 @@ impl<'n> References<'n> {
         found: &mut Vec<Diagnostic>,
     ) {
         if let Some(word) = part.from().filter(|word| !word.variable) {
-            found.extend(self.name(header, word, (Name::Defaults, false), &word.to_str_lossy(), hints));
+            let site = Site { line: header, is_idle: false, is_rule: false };
+            found.extend(self.name(site, word, (Name::Defaults, false), &word.to_str_lossy(), hints));
         }
     }
 
@@ -81,28 +88,40 @@ impl<'n> References<'n> {
         hints: &mut Hints,
         found: &mut Vec<Diagnostic>,
     ) {
+        let site = Site {
+            line,
+            // What others start from counts only where there are others.
+            is_idle: row.attributes.repeat == Repeat::Merge && !self.has_servers,
+            is_rule: row.attributes.stage.is_some(),
+        };
+        let is_looked_at = row.attributes.references_if.iter().all(|path| self.stated.contains(path));
         let options = matched.options.iter().flat_map(|(option, _)| &option.attributes.references);
         for reference in row.attributes.references.iter().chain(options) {
             for (_, at, text) in matched.values.iter().filter(|(given, ..)| *given == reference.field) {
                 if let Some(word) = line.words.get(*at).filter(|_| is_plain(text)) {
-                    self.reference(*reference, line, (word, text), part, hints, found);
+                    let may_dangle = reference.may_dangle || !is_looked_at;
+                    self.reference(
+                        site,
+                        Reference { may_dangle, ..*reference },
+                        (word, text),
+                        part,
+                        hints,
+                        found,
+                    );
                 }
             }
         }
-        if row.attributes.stick_table.is_some_and(|field| !matched.has(field)) {
-            let keyword = line.words.first().map(Word::to_str_lossy).unwrap_or_default();
-            let at = 1 + usize::from(keyword == "tcp-request");
-            if let Some(word) = line.words.get(at).or(line.words.first()) {
-                found.extend(self.own_table(line, word, &word.to_str_lossy(), part));
-            }
+        let is_own = row.attributes.stick_table.is_some_and(|field| !matched.has(field));
+        if let Some(word) = line.words.get(row.keyword_count() - 1).filter(|_| is_own) {
+            found.extend(self.own_table(line, word, &word.to_str_lossy(), part));
         }
-        self.expressions(matched, line, part, hints, found);
+        self.expressions(site, matched, part, hints, found);
     }
 
     fn reference(
         &self,
+        site: Site<'_, '_>,
         reference: Reference,
-        line: &CheckedLine<'_>,
         (word, text): (&Word<'_>, &str),
         part: &Part<'_>,
         hints: &mut Hints,
@@ -110,19 +129,14 @@ impl<'n> References<'n> {
     ) {
         let kind = reference.name;
         match kind {
-            Name::Server => found.extend(self.server(line, word, text, part)),
+            Name::Server => found.extend(self.server(site, word, text, part)),
             Name::Ring => {
                 if let Some(ring) = text.strip_prefix("ring@") {
-                    found.extend(self.name(line, word, (kind, reference.may_dangle), ring, hints));
+                    found.extend(self.name(site, word, (kind, reference.may_dangle), ring, hints));
                 }
             }
-            kind if kind.is_local() => found.extend(self.local(line, (word, text), kind)),
-            kind => {
-                // Where it does not know from and to whom, HAProxy sends no mail and looks for no mailers.
-                let is_unsent = kind == Name::Mailers && !self.sends_mail;
-                let may_dangle = reference.may_dangle || is_unsent;
-                found.extend(self.name(line, word, (kind, may_dangle), text, hints));
-            }
+            kind if kind.is_local() => found.extend(self.local(site.line, (word, text), kind)),
+            kind => found.extend(self.name(site, word, (kind, reference.may_dangle), text, hints)),
         }
     }
 
@@ -160,32 +174,27 @@ impl<'n> References<'n> {
         Some(diagnostic.with_hint("a line `stick-table …` makes one, `table NAME` names another's"))
     }
 
-    fn server(
-        &self,
-        line: &CheckedLine<'_>,
-        word: &Word<'_>,
-        name: &str,
-        part: &Part<'_>,
-    ) -> Option<Diagnostic> {
+    fn server(&self, site: Site<'_, '_>, word: &Word<'_>, name: &str, part: &Part<'_>) -> Option<Diagnostic> {
         let path = if name.contains('/') { name.to_owned() } else { format!("{}/{name}", self.own) };
-        let is_idle = !self.has_servers && line.words.first().is_some_and(|word| word.is("default-server"));
-        if part.kind == SectionKind::Defaults || is_idle || self.names.has_server(&path) {
+        if part.kind == SectionKind::Defaults || site.is_idle || self.names.has_server(&path) {
             return None;
         }
         let message = format!("no server is called `{name}`");
-        let diagnostic = line.diagnostic(Problem::UnknownReference, (word.column, name.as_bytes()), message);
+        let diagnostic =
+            site.line.diagnostic(Problem::UnknownReference, (word.column, name.as_bytes()), message);
         Some(if self.is_unused { diagnostic.warning() } else { diagnostic })
     }
 
     /// Looks up what the fetches and converters of a line name: `http_auth(list)`, `nbsrv(backend)`, `in_table(table)`.
     fn expressions(
         &self,
+        site: Site<'_, '_>,
         matched: &Match<'_>,
-        line: &CheckedLine<'_>,
         part: &Part<'_>,
         hints: &mut Hints,
         found: &mut Vec<Diagnostic>,
     ) {
+        let line = site.line;
         let texts = line.texts();
         let words = expressions(matched, &texts, 0).into_iter().flat_map(|(range, holds)| {
             let first_only = holds == Holds::Criterion;
@@ -202,9 +211,9 @@ impl<'n> References<'n> {
                     match given.get(position).filter(|name| !name.is_empty()) {
                         Some(name) if !is_plain(name) => {}
                         Some(name) if *kind == Name::Server => {
-                            found.extend(self.server(line, word, name, part));
+                            found.extend(self.server(site, word, name, part));
                         }
-                        Some(name) => found.extend(self.name(line, word, (*kind, false), name, hints)),
+                        Some(name) => found.extend(self.name(site, word, (*kind, false), name, hints)),
                         None if *kind == Name::Table && position < signature.least => {
                             found.extend(self.own_table(line, word, call.name, part));
                         }
@@ -217,7 +226,7 @@ impl<'n> References<'n> {
 
     fn name(
         &self,
-        line: &CheckedLine<'_>,
+        site: Site<'_, '_>,
         word: &Word<'_>,
         (kind, may_dangle): (Name, bool),
         name: &str,
@@ -228,16 +237,25 @@ impl<'n> References<'n> {
         }
         let message = format!("no {} is called `{name}`", kind.noun());
         let hint = hints.nearest(name, self.names.all(kind)).map(Into::into);
-        let diagnostic = line.diagnostic(Problem::UnknownReference, (word.column, name.as_bytes()), message);
-        // A `default-server` counts only where a server takes its values.
-        let is_idle = !self.has_servers && line.words.first().is_some_and(|word| word.is("default-server"));
-        let is_rule = line.words.first().is_some_and(|word| word.text.contains(&b'-'));
+        let at = (word.column, name.as_bytes());
+        let diagnostic = site.line.diagnostic(Problem::UnknownReference, at, message);
         let is_looked_at =
-            self.looks_at_rules && kind != Name::Cache && (is_rule || kind == Name::HttpErrors);
-        let tolerated = self.is_unused && !is_looked_at;
-        let diagnostic = if tolerated || is_idle || may_dangle { diagnostic.warning() } else { diagnostic };
+            self.looks_at_rules && kind != Name::Cache && (site.is_rule || kind == Name::HttpErrors);
+        let is_tolerated = self.is_unused && !is_looked_at;
+        let diagnostic =
+            if is_tolerated || site.is_idle || may_dangle { diagnostic.warning() } else { diagnostic };
         Some(Diagnostic { hint, ..diagnostic })
     }
+}
+
+/// The line that uses a name.
+#[derive(Clone, Copy)]
+struct Site<'l, 'd> {
+    line: &'l CheckedLine<'d>,
+    /// Whether nothing takes its values.
+    is_idle: bool,
+    /// Whether it is a rule, whose expressions HAProxy evaluates.
+    is_rule: bool,
 }
 
 /// The sections whose names HAProxy does not look up: `defaults` that no proxy uses, and proxies that are disabled.
@@ -259,11 +277,10 @@ pub(super) fn unused(configuration: &Configuration<'_>) -> FxHashSet<usize> {
             }
             kind if kind.is_proxy() => {
                 used.extend(taken);
-                let state = part.lines.iter().rev().filter(|line| line.certain).find_map(|line| {
-                    let word = line.words.first()?;
-                    (word.is("disabled") || word.is("enabled")).then(|| word.is("disabled"))
-                });
-                if state == Some(true) {
+                let section = facts().section(part.kind);
+                let mut certain = part.lines.iter().rev().filter(|line| line.certain);
+                let state = certain.find_map(|line| section.state(&line.words.first()?.to_str_lossy()));
+                if state == Some(false) {
                     unused.insert(index);
                 }
             }
@@ -274,7 +291,7 @@ pub(super) fn unused(configuration: &Configuration<'_>) -> FxHashSet<usize> {
     unused
 }
 
-/// Whether a text is a name as it stands, and not made at run time.
+/// Returns whether a text is a name as it stands, and not made at run time.
 fn is_plain(text: &str) -> bool {
     !text.contains(['%', '$']) && !text.is_empty()
 }
@@ -328,7 +345,7 @@ pub fn files(document: &Document, checks: &Checks) -> Vec<FileReference> {
     found
 }
 
-/// Whether a line has a word that may name a file: most have none.
+/// Returns whether a line has a word that may name a file: most have none.
 fn may_name_files(line: &CheckedLine<'_>) -> bool {
     line.words.iter().any(|word| word.is("-f") || memchr::memmem::find(&word.text, b"map").is_some())
 }
@@ -353,8 +370,8 @@ fn files_of(
         let Some(text) = texts.get(at) else { continue };
         let samples = if holds == Holds::Format { in_format(text) } else { vec![&**text] };
         for (call, signature) in samples.into_iter().flat_map(calls) {
-            let is_map = call.name == "map" || call.name.starts_with("map_");
-            if let Some(file) = call.arguments().first().filter(|_| is_map && signature.is_some()) {
+            let is_map = signature.is_some_and(|signature| signature.is_map);
+            if let Some(file) = call.arguments().first().filter(|_| is_map) {
                 add(FileKind::Map, file, at);
             }
         }

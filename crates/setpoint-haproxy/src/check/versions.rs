@@ -125,7 +125,7 @@ impl Checker<'_> {
         known.unwrap_or(Knowledge::Unknown)
     }
 
-    /// Says what is wrong with a word in its place.
+    /// Reports what is wrong with a word in its place.
     fn judge(&mut self, known: Knowledge, place: &(Place, String), line: &CheckedLine<'_>, word: &Word<'_>) {
         let text = word.to_str_lossy().into_owned();
         let newest = self.version.unwrap_or(Version::LATEST);

@@ -60,13 +60,13 @@ pub(super) fn applied(
 }
 
 fn apply(editor: &mut Editor<'_>, operation: &Operation) -> Result<(), EditError> {
-    let (key, governor) = (&operation.section, operation.governor.as_ref());
+    let (key, inherited) = (&operation.section, operation.inherited.as_ref());
     match (&operation.subject, operation.action) {
-        (Subject::Text { new: Some(new), .. }, Action::Create) => editor.create_text(key, new, governor),
-        (Subject::Text { new: Some(new), .. }, _) => editor.replace_text(key, new, governor),
+        (Subject::Text { new: Some(new), .. }, Action::Create) => editor.create_text(key, new, inherited),
+        (Subject::Text { new: Some(new), .. }, _) => editor.replace_text(key, new, inherited),
         (Subject::Section { new: Some(new), .. }, Action::Create) => {
             let section = SectionModel::of(key.kind, key.name.clone(), new.clone());
-            editor.create_governed(key, &section, governor)
+            editor.create_governed(key, &section, inherited)
         }
         (Subject::Section { new: Some(new), .. }, _) => editor.replace_settings(key, new),
         (Subject::Configuration { new, .. }, _) => {

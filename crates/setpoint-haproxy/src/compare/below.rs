@@ -6,6 +6,9 @@ use rustc_hash::FxHashSet;
 use super::operation::Operation;
 use super::sections::Side;
 use crate::edit::SectionKey;
+use crate::table::Name;
+use crate::table::facts::facts;
+use crate::table::resources::Resource;
 use crate::text::{Document, Section, SectionKind};
 
 /// The sections in which operations put a line above one that it needs, although what is desired does not.
@@ -32,9 +35,11 @@ pub(super) fn may_misplace(section: &Section) -> bool {
 }
 
 fn is_needed(section: &Section, keyword: &[u8]) -> bool {
+    let facts = facts().section(section.kind());
+    let keyword = String::from_utf8_lossy(keyword);
     match section.kind() {
-        SectionKind::Global => keyword == b"expose-experimental-directives",
-        _ => keyword == b"acl",
+        SectionKind::Global => facts.may_provide(&keyword, Resource::Experimental),
+        _ => facts.named(&keyword).iter().any(|named| named.name == Name::Acl),
     }
 }
 
@@ -53,7 +58,7 @@ fn too_early(section: &Section) -> FxHashSet<Vec<String>> {
         return early;
     }
     let acl = |words: &[String]| match words {
-        [keyword, name, ..] if keyword == "acl" => Some(name.clone()),
+        [keyword, name, ..] if is_needed(section, keyword.as_bytes()) => Some(name.clone()),
         _ => None,
     };
     let all: FxHashSet<String> = lines.iter().filter_map(|words| acl(words)).collect();

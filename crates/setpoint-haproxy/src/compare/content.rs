@@ -108,7 +108,7 @@ fn listed<'a>(kind: ObjectKind, old: &[&'a Object], new: &[&'a Object], changes:
     }
 }
 
-/// Whether names that must be unique in their section are not.
+/// Returns whether names that must be unique in their section are not.
 pub(super) fn repeats_a_name(model: &SectionModel) -> bool {
     let mut seen = rustc_hash::FxHashSet::default();
     model

@@ -27,6 +27,7 @@
 //! ```
 
 mod apply;
+mod as_text;
 mod below;
 mod content;
 pub(crate) mod lcs;
@@ -46,6 +47,7 @@ use setpoint_plan::{Action, AttributeChange, Plan, Runtime};
 use crate::model::{Context, Field, Object, ObjectKind, SectionModel, TextOnly, Value, section_model};
 use crate::table::facts::facts;
 use crate::text::{Document, Section, SectionKind};
+use as_text::{AsText, only_as_text, text_only, unlike_the_model};
 use content::ChildChange;
 use named::NamedServers;
 use sections::{Entry, InheritedDefaults, Side};
@@ -86,12 +88,12 @@ impl Diff {
         &self.summary
     }
 
-    /// Whether there is nothing to do.
+    /// Returns whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
 
-    /// Whether all of it can be told to a running HAProxy.
+    /// Returns whether all of it can be told to a running HAProxy.
     pub fn is_possible_at_runtime(&self) -> bool {
         self.operations.iter().all(|operation| operation.runtime.is_possible())
     }
@@ -221,43 +223,12 @@ fn whole(current: &Document, desired: &Document) -> Operation {
         action: Action::Modify,
         section: SectionKey::unnamed(SectionKind::Preamble),
         subject: Subject::Configuration { old: current.clone(), new: desired.clone() },
-        governor: None,
+        inherited: None,
         changes: content::lines(current.sections(), desired.sections()),
         reason: reason.to_owned(),
         runtime: Runtime::no(format!("text is pushed: {reason}")),
         effective: None,
         order: order(Action::Modify, 0, 0, None, 0),
-    }
-}
-
-/// Why a section is compared as text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AsText {
-    /// By itself.
-    Own(TextOnly),
-    Unmodelled,
-    DefaultServer,
-    Sequence,
-    ServerOrder,
-    InheritedDefaults,
-    Repeated,
-    SectionRepeated,
-    Anonymous,
-}
-
-impl AsText {
-    fn reason(self) -> &'static str {
-        match self {
-            Self::Own(why) => why.reason(),
-            Self::Unmodelled => "lines that the model does not cover differ",
-            Self::DefaultServer => "`default-server` lines differ in more than one place",
-            Self::Sequence => "lines whose order matters are in a different order",
-            Self::ServerOrder => "its servers are in a different order, which matters for this algorithm",
-            Self::InheritedDefaults => "another `defaults` section governs it by its place",
-            Self::Repeated => "a name in it is used more than once",
-            Self::SectionRepeated => "several sections share its kind and name",
-            Self::Anonymous => "a `defaults` section without a name comes or goes",
-        }
     }
 }
 
@@ -321,14 +292,14 @@ impl<'a> Comparison<'a> {
         if is_blank_preamble(entry.section) {
             return;
         }
-        let governor = self.new.governor(entry);
-        let placed = governor.key.clone().filter(|_| !governor.named);
+        let inherited = self.new.inherited(entry);
+        let placed = inherited.key.clone().filter(|_| !inherited.named);
         let model = section_model(entry.section, self.cx);
         let textual = self.text_only(&model, entry).or_else(|| unlike_the_model(entry.section, &model));
         let Some(new) = model.object.as_ref().filter(|_| textual.is_none()) else {
             return self.text(textual.unwrap_or(AsText::Own(TextOnly::NoModel)), None, Some(entry), placed);
         };
-        let surroundings = self.surroundings(None, Some((entry, &model)), &governor);
+        let surroundings = self.surroundings(None, Some((entry, &model)), &inherited);
         let runtime = surroundings.new_section(entry.key.kind, new);
         let changes = content::attributes(None, Some(new), &|_, _| None);
         let subject = Subject::Section { old: None, new: Some(new.clone()) };
@@ -345,7 +316,7 @@ impl<'a> Comparison<'a> {
     }
 
     fn update(&mut self, held: &Entry<'a>, wanted: &Entry<'a>) {
-        let (from, to) = (self.old.governor(held), self.new.governor(wanted));
+        let (from, to) = (self.old.inherited(held), self.new.inherited(wanted));
         let placed = to.key.clone().filter(|_| !to.named);
         let inherits_other_defaults = from.key != to.key && !to.named;
         if Arc::ptr_eq(held.section, wanted.section) || held.section.same_bytes(wanted.section) {
@@ -413,7 +384,7 @@ impl<'a> Comparison<'a> {
         why: AsText,
         old: Option<&Entry<'_>>,
         new: Option<&Entry<'_>>,
-        governor: Option<SectionKey>,
+        inherited: Option<SectionKey>,
     ) {
         let Some(entry) = new.or(old) else { return };
         let action = match (old, new) {
@@ -432,7 +403,7 @@ impl<'a> Comparison<'a> {
             action,
             section,
             subject,
-            governor,
+            inherited,
             changes,
             reason,
             runtime,
@@ -475,7 +446,7 @@ impl<'a> Comparison<'a> {
         entry: &Entry<'_>,
         subject: Subject,
         changes: Vec<AttributeChange>,
-        governor: Option<SectionKey>,
+        inherited: Option<SectionKey>,
         runtime: Runtime,
     ) {
         let order = match &subject {
@@ -494,7 +465,7 @@ impl<'a> Comparison<'a> {
             action,
             section,
             subject,
-            governor,
+            inherited,
             changes,
             reason,
             runtime,
@@ -507,7 +478,7 @@ impl<'a> Comparison<'a> {
         &self,
         old: Option<(&Entry<'_>, &'m SectionModel)>,
         new: Option<(&Entry<'_>, &'m SectionModel)>,
-        governor: &InheritedDefaults,
+        inherited: &InheritedDefaults,
     ) -> runtime::RuntimeContext<'m>
     where
         'a: 'm,
@@ -518,16 +489,16 @@ impl<'a> Comparison<'a> {
             backend,
             old: old.map(|(_, model)| model),
             new: new.map(|(_, model)| model),
-            defaults: self.defaults_of(governor),
+            defaults: self.defaults_of(inherited),
             documents: [self.old.document, self.new.document],
             named: self.named,
         }
     }
 
     /// The `defaults` that govern a section, nearest first.
-    fn defaults_of(&self, governor: &InheritedDefaults) -> Vec<Object> {
+    fn defaults_of(&self, inherited: &InheritedDefaults) -> Vec<Object> {
         let mut found = Vec::new();
-        let mut next = governor.key.clone();
+        let mut next = inherited.key.clone();
         // A cycle of `from` ends after as many steps as there are sections.
         let mut left = self.new.document.sections().len();
         while let Some(section) = next.take().and_then(|key| self.new.defaults(&key))
@@ -550,50 +521,9 @@ fn of<'e>(entry: &'e Entry<'_>) -> &'e [Arc<Section>] {
     std::slice::from_ref(entry.section)
 }
 
-/// Why a difference between two sections that have models is one of text all the same.
-fn only_as_text(
-    old: (&Entry<'_>, &SectionModel),
-    new: (&Entry<'_>, &SectionModel),
-    inherits_other_defaults: bool,
-) -> Option<AsText> {
-    if inherits_other_defaults {
-        return Some(AsText::InheritedDefaults);
-    }
-    if unmodelled::lines(old.0.section, old.1) != unmodelled::lines(new.0.section, new.1) {
-        return Some(AsText::Unmodelled);
-    }
-    if content::repeats_a_name(old.1) || content::repeats_a_name(new.1) {
-        let differ = old.1.children != new.1.children || old.1.object != new.1.object;
-        return differ.then_some(AsText::Repeated);
-    }
-    None
-}
-
-/// Whether nothing in it speaks to HAProxy: what stands before the first section mostly.
+/// Returns whether nothing in it speaks to HAProxy: what stands before the first section mostly.
 fn is_blank_preamble(section: &Section) -> bool {
     section.kind() == SectionKind::Preamble && section.lines().all(|line| line.is_blank())
-}
-
-/// Why a section is text only by itself.
-fn text_only(model: &SectionModel, entry: &Entry<'_>) -> Option<AsText> {
-    match model.text_only {
-        Some(why) => Some(AsText::Own(why)),
-        None if entry.key.kind == SectionKind::Defaults && entry.key.name.is_none() => {
-            Some(AsText::Anonymous)
-        }
-        None => None,
-    }
-}
-
-/// Why a section can't be made from its model alone.
-fn unlike_the_model(section: &Section, model: &SectionModel) -> Option<AsText> {
-    if !model.unmodelled.is_empty() {
-        Some(AsText::Unmodelled)
-    } else if content::repeats_a_name(model) {
-        Some(AsText::Repeated)
-    } else {
-        places::unlike_the_model(section, model)
-    }
 }
 
 fn order(action: Action, rank: i32, section: usize, kind: Option<ObjectKind>, place: i64) -> OrderKey {

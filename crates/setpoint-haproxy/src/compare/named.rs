@@ -4,11 +4,12 @@
 use std::cell::OnceCell;
 
 use memchr::memmem;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::keywords::Argument;
 use crate::table::Name;
 use crate::table::calls::{calls, in_format};
+use crate::table::facts::facts;
 use crate::text::{Document, Section};
 
 /// The servers that lines of either side name, as `backend/server`. Both documents are read once, when one is first asked for.
@@ -20,23 +21,21 @@ pub(super) struct NamedServers<'a> {
 
 #[derive(Debug, Default)]
 struct Found {
-    tracked: FxHashSet<String>,
+    /// The servers that words name, each with the word before it, such as `track`.
+    servers: FxHashMap<String, &'static str>,
     in_expressions: FxHashSet<String>,
-    /// The files that lines name after `crt`, `ca-file` or `crl-file`.
+    /// The files that HAProxy loads when it starts.
     files: FxHashSet<String>,
 }
-
-/// The words before files that HAProxy loads for TLS.
-const BEFORE_FILES: [&str; 3] = ["crt", "ca-file", "crl-file"];
 
 impl<'a> NamedServers<'a> {
     pub(super) fn new(documents: [&'a Document; 2]) -> Self {
         Self { documents, found: OnceCell::new() }
     }
 
-    /// Returns whether a server tracks one.
-    pub(super) fn is_tracked(&self, path: &str) -> bool {
-        self.found().tracked.contains(path)
+    /// Returns the word by which a line names one, such as `track` or `use-server`.
+    pub(super) fn named_by(&self, path: &str) -> Option<&'static str> {
+        self.found().servers.get(path).copied()
     }
 
     /// Returns whether a fetch such as `srv_is_up(backend/server)` names one.
@@ -52,13 +51,14 @@ impl<'a> NamedServers<'a> {
     fn found(&self) -> &Found {
         self.found.get_or_init(|| {
             let mut found = Found::default();
-            let track = memmem::Finder::new(b"track");
+            let before: Vec<_> = facts().before_servers().iter().map(memmem::Finder::new).collect();
             for section in self.documents[0].sections() {
                 found.add_files(section);
             }
             for section in self.documents.iter().flat_map(|document| document.sections()) {
                 let bytes = section.bytes();
-                if track.find(&bytes).is_some() || memchr::memchr(b'(', &bytes).is_some() {
+                let names_server = before.iter().any(|word| word.find(&bytes).is_some());
+                if names_server || memchr::memchr(b'(', &bytes).is_some() {
                     found.add(section);
                 }
             }
@@ -70,7 +70,8 @@ impl<'a> NamedServers<'a> {
 impl Found {
     fn add_files(&mut self, section: &Section) {
         let bytes = section.bytes();
-        if !BEFORE_FILES.iter().any(|word| memmem::find(&bytes, word.as_bytes()).is_some()) {
+        let before = facts().before_files();
+        if !before.iter().any(|word| memmem::find(&bytes, word.as_bytes()).is_some()) {
             return;
         }
         for line in section.lines() {
@@ -80,7 +81,7 @@ impl Found {
                 if names_file {
                     self.files.insert(text.clone().into_owned());
                 }
-                names_file = BEFORE_FILES.contains(&&*text);
+                names_file = before.contains(&*text);
             }
         }
     }
@@ -90,13 +91,13 @@ impl Found {
         // A server of the same section is named alone.
         let path = |name: &str| if name.contains('/') { name.to_owned() } else { format!("{own}/{name}") };
         for line in section.lines() {
-            let mut follows_track = false;
+            let mut before = None;
             for word in line.words() {
                 let text = word.to_str_lossy();
-                if follows_track {
-                    self.tracked.insert(path(&text));
+                if let Some(before) = before {
+                    self.servers.insert(path(&text), before);
                 }
-                follows_track = text == "track";
+                before = facts().before_servers().get(&*text).copied();
                 if text.contains('(') {
                     self.in_expressions.extend(servers(&text).iter().map(|name| path(name)));
                 }

@@ -64,7 +64,7 @@ pub struct Operation {
     /// To what.
     pub subject: Subject,
     /// The `defaults` that govern the section without being named in it; what creates or moves a section needs it.
-    pub governor: Option<SectionKey>,
+    pub inherited: Option<SectionKey>,
     /// What it changes, old → new.
     pub changes: Vec<AttributeChange>,
     /// Why it is there.
@@ -88,12 +88,12 @@ impl Operation {
         }
     }
 
-    /// Whether the difference can be carried over only by pushing text.
+    /// Returns whether the difference can be carried over only by pushing text.
     pub fn is_text(&self) -> bool {
         matches!(self.subject, Subject::Text { .. } | Subject::Configuration { .. })
     }
 
-    /// Whether it changes a server that stays: what a running HAProxy can often be told.
+    /// Returns whether it changes a server that stays: what a running HAProxy can often be told.
     pub fn is_server_modification(&self) -> bool {
         self.action == Action::Modify
             && matches!(self.subject, Subject::Child { kind: ObjectKind::Server, .. })

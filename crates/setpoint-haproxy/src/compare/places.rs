@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 
-use super::AsText;
+use super::as_text::AsText;
 use crate::model::{Object, ObjectKind, SectionModel, Value};
 use crate::table::directives;
-use crate::text::{Line, Section, SectionKind};
+use crate::table::facts::{Base, Given, facts};
+use crate::text::{Line, Section};
 
 /// One side of a section that is compared.
 #[derive(Clone, Copy)]
@@ -21,7 +22,7 @@ pub(super) struct Placement<'a> {
 
 /// Why a difference between two sections is one of places that the model does not show.
 pub(super) fn differ(old: Placement<'_>, new: Placement<'_>) -> Option<AsText> {
-    let (before, after) = (DefaultServers::of(old.section), DefaultServers::of(new.section));
+    let (before, after) = (Bases::of(old.section), Bases::of(new.section));
     if (before.are_scattered() || after.are_scattered())
         && (before != after || old.model.children != new.model.children)
     {
@@ -35,7 +36,7 @@ pub(super) fn differ(old: Placement<'_>, new: Placement<'_>) -> Option<AsText> {
 
 /// Why a section can't be made of its model: the model does not show places.
 pub(super) fn unlike_the_model(section: &Section, model: &SectionModel) -> Option<AsText> {
-    let starts = DefaultServers::of(section);
+    let starts = Bases::of(section);
     if starts.are_scattered() {
         return Some(starts.reason());
     }
@@ -43,49 +44,52 @@ pub(super) fn unlike_the_model(section: &Section, model: &SectionModel) -> Optio
     mixed.then_some(AsText::Sequence)
 }
 
-/// The `default-server` lines of a section, and how many of them stand before each server or peer: those are the ones that it
-/// starts from. In a `crt-store`, the folders that each `load` starts from.
+/// The lines of a section that others start from, and how many of them stand before each of these: those are the ones that it
+/// starts from. Servers start from `default-server`, and what a `crt-store` loads from its folders.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct DefaultServers {
-    is_store: bool,
+struct Bases {
+    /// Whether each adds to what those before it give, as a `default-server` does.
+    add_up: bool,
     lines: Vec<Vec<Vec<u8>>>,
     before: BTreeMap<Vec<u8>, usize>,
 }
 
-impl DefaultServers {
+impl Bases {
     fn of(section: &Section) -> Self {
-        let is_store = section.kind() == SectionKind::CrtStore;
-        let mut found = Self { is_store, ..Self::default() };
+        let mut found = Self::default();
+        let facts = facts().section(section.kind());
         for line in section.lines() {
-            match line.keyword().as_deref() {
-                Some(b"load") if is_store => {
-                    let words: Vec<_> = line.words().map(|word| word.text.into_owned()).collect();
-                    found.before.insert(words.join(&b' '), found.lines.len());
+            let Some(keyword) = line.keyword() else { continue };
+            let keyword = String::from_utf8_lossy(&keyword);
+            let Some(base) = facts.base(&keyword) else { continue };
+            let words: Vec<_> = line.words().collect();
+            match base {
+                Base::Is { adds, .. } => {
+                    found.add_up = adds;
+                    found.lines.push(words.into_iter().map(|word| word.text.into_owned()).collect());
                 }
-                Some(b"crt-base" | b"key-base") if is_store => {
-                    found.lines.push(line.words().map(|word| word.text.into_owned()).collect());
+                Base::On(_) => {
+                    // What has a name is known by it.
+                    let name = facts.named(&keyword).iter().find_map(|named| match named.given(&words) {
+                        Some(Given::Word(word)) => Some(word.text.to_vec()),
+                        _ => None,
+                    });
+                    let whole = || words.iter().map(|word| &*word.text).collect::<Vec<_>>().join(&b' ');
+                    found.before.insert(name.unwrap_or_else(whole), found.lines.len());
                 }
-                Some(b"server" | b"server-template" | b"peer") => {
-                    let name = line.words().nth(1).map(|word| word.text.into_owned()).unwrap_or_default();
-                    found.before.insert(name, found.lines.len());
-                }
-                Some(b"default-server") => {
-                    found.lines.push(line.words().map(|word| word.text.into_owned()).collect());
-                }
-                _ => {}
             }
         }
         found
     }
 
-    /// Whether one line before all servers does not say the same.
+    /// Returns whether one line before all servers does not say the same.
     fn are_scattered(&self) -> bool {
         let count = self.lines.len();
-        (count > 1 && !self.is_store) || self.before.values().any(|before| *before < count)
+        (count > 1 && self.add_up) || self.before.values().any(|before| *before < count)
     }
 
     fn reason(&self) -> AsText {
-        if self.is_store { AsText::Sequence } else { AsText::DefaultServer }
+        if self.add_up { AsText::DefaultServer } else { AsText::Sequence }
     }
 }
 
@@ -187,7 +191,9 @@ fn backups(side: Placement<'_>) -> impl Iterator<Item = &str> {
 /// What the algorithm of a section makes of the order of its servers.
 fn ordered(side: Placement<'_>) -> Ordered {
     let is_unknown = |line: &Line<'_>| {
-        line.keyword().as_deref() == Some(b"balance") && side.model.unmodelled.contains(&line.number())
+        let keyword = line.keyword();
+        let chooses = |word: &[u8]| facts().chooses_algorithm(&String::from_utf8_lossy(word));
+        keyword.as_deref().is_some_and(chooses) && side.model.unmodelled.contains(&line.number())
     };
     if !side.model.unmodelled.is_empty() && side.section.lines().any(|line| is_unknown(&line)) {
         return Ordered::All;

@@ -7,9 +7,11 @@ use super::content::ChildChange;
 use super::named::NamedServers;
 use crate::model::{Context, Field, Object, ObjectKind, SectionModel, Value, Version, section_model};
 use crate::table::address::{Reached, reached};
+use crate::table::facts::{Base, facts};
+use crate::table::resources::{Resource, RuntimeRule};
 use crate::table::write::{WriteContext, static_option, unwritten, write_row};
 use crate::table::{Unless, directives};
-use crate::text::{Document, SectionKind};
+use crate::text::{Document, SectionKind, Word};
 
 /// What decides whether an operation can be done at runtime.
 #[derive(Debug)]
@@ -60,17 +62,27 @@ impl RuntimeContext<'_> {
         if object.get("from").is_none() {
             return Runtime::no("a backend that is added at runtime must name its `defaults` with `from`");
         }
-        let stated = |object: &Object| object.get("mode").and_then(Value::as_str).map(ToOwned::to_owned);
-        let governing = self.defaults.iter().find_map(stated);
-        if stated(object).is_none() && governing.is_none() {
+        let stated = |object: &Object| object.get("mode").is_some();
+        let governing = self.defaults.iter().find(|object| stated(object));
+        if !stated(object) && governing.is_none() {
             return Runtime::no(
                 "neither the backend nor its `defaults` say its mode, which is needed at runtime",
             );
         }
-        let modes = stated(object).into_iter().chain(governing);
-        let mut others = modes.filter(|mode| !matches!(mode.as_str(), "tcp" | "http"));
-        others.next().map_or(Runtime::Yes, |mode| {
-            Runtime::no(format!("a backend in `mode {mode}` can't be added at runtime"))
+        let mut governing = std::iter::once(object).chain(governing);
+        let refused = governing.find_map(|object| self.static_value(object));
+        refused.map_or(Runtime::Yes, |(field, value)| {
+            Runtime::no(format!("a backend with `{field} {value}` can't be added at runtime"))
+        })
+    }
+
+    /// Finds a value of a section or of its `defaults` that a backend can't have which is added at runtime.
+    fn static_value<'o>(&self, object: &'o Object) -> Option<(Field, &'o Value)> {
+        object.fields.iter().find_map(|(field, value)| {
+            let accepted = directives().dynamic_values(ObjectKind::Backend, *field, self.version);
+            let is_static =
+                !accepted.is_empty() && !value.as_str().is_some_and(|text| accepted.contains(&text));
+            is_static.then_some((*field, value))
         })
     }
 
@@ -89,7 +101,7 @@ impl RuntimeContext<'_> {
         refused.map_or(Runtime::Yes, Runtime::no)
     }
 
-    /// Whether servers of the section are those of a backend.
+    /// Returns whether servers of the section are those of a backend.
     fn is_backend(&self) -> bool {
         let object = self.new.or(self.old).and_then(|model| model.object.as_ref());
         object.is_some_and(|object| matches!(object.kind, ObjectKind::Backend | ObjectKind::Listen))
@@ -101,19 +113,20 @@ impl RuntimeContext<'_> {
         if let Some(change) = changes.iter().find(is_static) {
             return Some(format!("`{}` of a server can't be changed at runtime", change.attribute));
         }
-        let touches = |attribute: &str| changes.iter().any(|change| change.attribute == attribute);
-        if touches("weight") {
+        let touches =
+            |rule: RuntimeRule| changes.iter().any(|change| rule_of(&change.attribute) == Some(rule));
+        if touches(RuntimeRule::Balance) {
             let refused = self.static_balance();
             if refused.is_some() {
                 return refused;
             }
         }
-        if touches("address") || touches("port") {
+        if touches(RuntimeRule::Address) {
             // A server is told an address, and not all of them.
             if reached(address(new)) != Reached::Ip || address(new).trim_matches('*').is_empty() {
                 return Some("a server's address can be changed at runtime only to an IP address".to_owned());
             }
-            if touches("port") && new.get("port").is_none() {
+            if old.get("port").is_some() && new.get("port").is_none() {
                 return Some("a server's port can't be taken away at runtime".to_owned());
             }
             if !matches!(reached(address(old)), Reached::Ip | Reached::Name) {
@@ -129,9 +142,11 @@ impl RuntimeContext<'_> {
         if let Some(refused) = self.static_balance() {
             return Some(refused);
         }
-        let mode = self.setting("mode").and_then(Value::as_str);
-        if mode == Some("log") {
-            return Some("a server can't be added at runtime in `mode log`".to_owned());
+        let own = self.old.or(self.new).and_then(|model| model.object.as_ref());
+        // What a section says wins over what its `defaults` say.
+        let mut governing = own.into_iter().chain(&self.defaults);
+        if let Some((line, true)) = governing.find_map(|object| directives().static_servers(object)) {
+            return Some(format!("a server can't be added at runtime in `{line}`"));
         }
         let whole = self.effective(new);
         let rows = directives().rows(ObjectKind::Server, self.version);
@@ -147,11 +162,10 @@ impl RuntimeContext<'_> {
         if let Some((field, _)) = lost.iter().flatten().next() {
             return Some(format!("HAProxy {} has no `{field}` of a server", self.version));
         }
-        let files = ["ssl_certificate", "ssl_cafile", "crl_file"];
-        let files = files.iter().filter_map(|path| whole.get(path).and_then(Value::as_str));
-        if let Some(file) =
-            files.into_iter().find(|file| !file.starts_with('@') && !self.named.is_loaded(file))
-        {
+        let loaded = directives().loaded_files(ObjectKind::Server);
+        let mut files = whole.fields.iter().filter(|(field, _)| loaded.contains(field));
+        let mut files = files.by_ref().filter_map(|(_, value)| value.as_str());
+        if let Some(file) = files.find(|file| !file.starts_with('@') && !self.named.is_loaded(file)) {
             return Some(format!("nothing has loaded `{file}`"));
         }
         if let Some(refused) = self.refuses_address(address(new)) {
@@ -214,40 +228,42 @@ impl RuntimeContext<'_> {
         whole
     }
 
-    /// Whether the current configuration has a server with a check, by its name or `backend/name`.
+    /// Returns whether the current configuration has a server with a check, by its name or `backend/name`.
     fn is_there(&self, path: &str) -> bool {
         let own = self.backend.as_deref().unwrap_or_default();
         let (backend, server) = path.split_once('/').unwrap_or((own, path));
         let sections = self.documents[0].sections().iter();
         let mut sections = sections.filter(|section| section.name().as_deref() == Some(backend.as_bytes()));
         sections.any(|section| {
+            let provides = |word: &str| facts().is_provided_by_option(word, Resource::HealthCheck);
+            let facts = facts().section(section.kind());
             let mut checks_by_default = false;
             section.lines().any(|line| {
-                let mut words = line.words();
-                let keyword = words.next();
-                let is = |text: &str| keyword.as_ref().is_some_and(|word| word.is(text));
-                let has_check =
-                    || line.words().skip(1).any(|word| word.is("check") || word.is("agent-check"));
-                checks_by_default |= is("default-server") && has_check();
-                is("server")
-                    && words.next().is_some_and(|word| word.is(server))
-                    && (checks_by_default || has_check())
+                let words: Vec<_> = line.words().collect();
+                let keyword = words.first().map(Word::to_str_lossy).unwrap_or_default();
+                let checks = |word: &Word<'_>| provides(&word.to_str_lossy());
+                let has_check = words.iter().skip(1).any(checks);
+                match facts.base(&keyword) {
+                    Some(Base::Is { .. }) => {
+                        checks_by_default |= has_check;
+                        false
+                    }
+                    Some(Base::On(_)) => {
+                        words.get(1).is_some_and(|word| word.is(server)) && (checks_by_default || has_check)
+                    }
+                    None => false,
+                }
             })
         })
     }
 
     fn delete_server(&self, old: &Object) -> Option<String> {
         let name = old.name().unwrap_or_default();
-        let rules = self.old.into_iter().chain(self.new).flat_map(|model| &model.children);
-        let mut rules = rules.filter(|child| child.kind == ObjectKind::ServerSwitchingRule);
-        if rules.any(|rule| rule.get("target_server").and_then(Value::as_str) == Some(name)) {
-            return Some("a `use-server` rule names it".to_owned());
+        let path = format!("{}/{name}", self.backend.as_deref().unwrap_or_default());
+        if let Some(word) = self.named.named_by(&path) {
+            return Some(format!("`{word}` names it in another line"));
         }
-        let tracked = format!("{}/{name}", self.backend.as_deref().unwrap_or_default());
-        if self.named.is_tracked(&tracked) {
-            return Some("another server tracks it".to_owned());
-        }
-        self.named.is_in_an_expression(&tracked).then(|| "an expression names it".to_owned())
+        self.named.is_in_an_expression(&path).then(|| "an expression names it".to_owned())
     }
 
     /// Why servers can't come and weights can't change, if the algorithm is a static one.
@@ -289,7 +305,7 @@ impl RuntimeContext<'_> {
         (!governed).then_some(default)
     }
 
-    /// Whether what takes a default away may be so, on either side. What holds for a `defaults` section is for those to say
+    /// Returns whether what takes a default away may be so, on either side. What holds for a `defaults` section is for those to say
     /// that it governs.
     fn may_hold(&self, kind: ObjectKind, unless: &Unless) -> bool {
         if unless.is_global {
@@ -305,15 +321,20 @@ impl RuntimeContext<'_> {
 /// The attribute that HAProxy has not to be told: the comment of a line.
 const COMMENT: &str = "metadata";
 
-/// Whether nothing but the comments of lines differ.
+/// Returns whether nothing but the comments of lines differ.
 fn only_a_comment(changes: &[AttributeChange]) -> bool {
     !changes.is_empty() && changes.iter().all(|change| change.attribute == COMMENT)
 }
 
-/// Whether the table says of a field of a server that `set server` changes it.
+/// Returns whether the table says of a field of a server that `set server` changes it.
 fn can_be_set(path: &str) -> bool {
+    rule_of(path).is_some()
+}
+
+/// On what it depends whether `set server` changes a field of a server, if it does at all.
+fn rule_of(path: &str) -> Option<RuntimeRule> {
     let table = directives();
-    table.field(ObjectKind::Server, path).is_some_and(|field| table.is_runtime(ObjectKind::Server, field))
+    table.field(ObjectKind::Server, path).and_then(|field| table.runtime_rule(ObjectKind::Server, field))
 }
 
 /// What objects of a kind are called.

@@ -88,7 +88,7 @@ impl<'a> Side<'a> {
         side
     }
 
-    /// Whether several sections of the document share the kind and name of a key.
+    /// Returns whether several sections of the document share the kind and name of a key.
     pub(super) fn is_repeated(&self, key: &SectionKey) -> bool {
         self.repeated.contains(&(key.kind, key.name.clone()))
     }
@@ -98,7 +98,7 @@ impl<'a> Side<'a> {
     }
 
     /// What governs a section.
-    pub(super) fn governor(&self, entry: &Entry<'_>) -> InheritedDefaults {
+    pub(super) fn inherited(&self, entry: &Entry<'_>) -> InheritedDefaults {
         if entry.section.kind().governed() == Governed::No {
             return InheritedDefaults { key: None, named: false };
         }

@@ -111,7 +111,7 @@ impl DiffSummary {
         }
     }
 
-    /// Whether there is anything to do.
+    /// Returns whether there is anything to do.
     pub fn has_changes(&self) -> bool {
         self.total_operations() > 0
     }

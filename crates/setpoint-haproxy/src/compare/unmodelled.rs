@@ -5,6 +5,7 @@ use setpoint_plan::AttributeChange;
 
 use crate::model::{SectionModel, Version};
 use crate::table::directives;
+use crate::table::facts::facts;
 use crate::text::{Line, Section};
 
 /// The words of the lines that the model does not cover, each with how many of its family stand before it: among
@@ -18,21 +19,27 @@ pub(super) fn lines(section: &Section, model: &SectionModel) -> Vec<(usize, Vec<
     let unmodelled: FxHashSet<u32> = model.unmodelled.iter().copied().collect();
     let mut families: FxHashMap<Vec<u8>, usize> = FxHashMap::default();
     let mut modelled: FxHashMap<Vec<Vec<u8>>, usize> = FxHashMap::default();
+    let mut groups: FxHashMap<String, usize> = FxHashMap::default();
+    let facts_of_section = facts().section(section.kind());
     let mut found = Vec::new();
     for line in section.lines() {
         let words: Vec<Vec<u8>> = line.words().map(|word| word.raw.to_vec()).collect();
         let Some(first) = words.first() else { continue };
-        // Both kinds of captures share their numbers.
-        let family = if first == b"declare" { b"capture".to_vec() } else { first.clone() };
+        // Lines of several directives may share their numbers, as captures do.
+        let shared = facts().numbered(&String::from_utf8_lossy(first));
+        let family = shared.map_or_else(|| first.clone(), |name| name.as_bytes().to_vec());
         let before = families.entry(family).or_default();
         let place = *before;
+        let texts: Vec<String> = line.words().map(|word| word.to_str_lossy().into_owned()).collect();
+        let in_group = groups.entry(facts_of_section.order_group(&texts).unwrap_or_default()).or_default();
         if unmodelled.contains(&line.number()) {
             let same = modelled.get(subject(&words)).copied().unwrap_or_default();
-            found.push((place + same, words));
+            found.push((place + same + *in_group, words));
         } else if listed.contains(&line.number()) {
             *before += 1;
         } else {
             *modelled.entry(subject(&words).to_vec()).or_default() += 1;
+            *in_group += 1;
         }
     }
     // Lines about different things may stand in any order.
@@ -46,7 +53,7 @@ fn subject(words: &[Vec<u8>]) -> &[Vec<u8>] {
     words.get(words.iter().take_while(is_prefix).count()..).unwrap_or_default()
 }
 
-/// Whether a line that the model does not cover says something of an attribute that changes: which of both lines holds then
+/// Returns whether a line that the model does not cover says something of an attribute that changes: which of both lines holds then
 /// is told by their places.
 pub(super) fn states_one_of(
     changes: &[AttributeChange],
@@ -70,7 +77,7 @@ pub(super) fn states_one_of(
     })
 }
 
-/// Whether a variable that is not known decides over a line.
+/// Returns whether a variable that is not known decides over a line.
 pub(super) fn has_variables(section: &Section, model: &SectionModel) -> bool {
     of(section, model).any(|line| line.words().any(|word| word.variable))
 }

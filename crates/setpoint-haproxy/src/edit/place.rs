@@ -40,7 +40,7 @@ pub(super) fn raised_acls(view: &View<'_>, object: &Object, line: u32) -> Vec<Li
     let mut last = None;
     for name in acl_names(object) {
         let mut places = view.named(ObjectKind::Acl, &name).map(|(line, _)| line);
-        // Multiplicity lines make up one ACL, and the first is enough for HAProxy to know it.
+        // Several lines make up one ACL, and the first is enough for HAProxy to know it.
         if let Some(place) = places.next().filter(|place| *place > line) {
             last = last.max(Some(place));
         }

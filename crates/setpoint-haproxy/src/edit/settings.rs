@@ -8,11 +8,10 @@ use super::Editor;
 use super::children::bare;
 use super::error::EditError;
 use super::key::SectionKey;
-use super::place::rank;
 use super::view::View;
-use crate::model::{Fold, Object, ObjectKind, OwnLine};
+use crate::model::{Fold, Object, OwnLine};
 use crate::table::directives;
-use crate::table::facts::facts;
+use crate::table::facts::{Base, facts};
 use crate::text::LineEdit;
 
 /// A line of a section's own, by its number, and the canonical lines of what it says when it stands alone.
@@ -147,16 +146,18 @@ fn subject_words(line: &[u8]) -> Vec<&[u8]> {
     words.take(if several { 2 } else { 1 }).collect()
 }
 
-/// New lines; what servers start from comes before them.
+/// New lines; what others start from comes before these.
 fn insertions(lines: Vec<Vec<u8>>, view: &View<'_>, before: u32) -> Vec<LineEdit> {
-    let is_default_server = |text: &[u8]| text.starts_with(b"default-server");
-    let servers = lines
-        .iter()
-        .any(|text| is_default_server(text))
-        .then(|| view.first_of(|kind| rank(kind) == rank(ObjectKind::Server)));
-    let place = |text: &[u8]| match servers.flatten() {
-        Some(server) if is_default_server(text) => server.min(before),
-        _ => before,
+    let section = facts().section(view.section.kind());
+    let place = |text: &[u8]| {
+        let keyword = text.split(|&byte| byte == b' ').next().unwrap_or_default();
+        match section.base(&String::from_utf8_lossy(keyword)) {
+            Some(Base::Is { name: base, .. }) => {
+                let first = view.first_of(|kind| facts().is_based_on(kind, base));
+                first.map_or(before, |first| first.min(before))
+            }
+            Some(Base::On(_)) | None => before,
+        }
     };
     lines.into_iter().map(|text| LineEdit::Insert { before: place(&text), text }).collect()
 }

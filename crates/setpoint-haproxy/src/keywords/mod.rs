@@ -161,6 +161,8 @@ pub fn versions_of(section: SectionKind) -> (Version, Version) {
 struct Keywords {
     by_place: FxHashMap<Place, Vec<Entry>>,
     all: FxHashSet<&'static str>,
+    /// What has arguments that are never shown, and which these are.
+    keyed: Vec<(&'static str, Vec<usize>)>,
 }
 
 static KEYWORDS: LazyLock<Keywords> = LazyLock::new(|| {
@@ -218,10 +220,14 @@ static KEYWORDS: LazyLock<Keywords> = LazyLock::new(|| {
         words.sort_unstable_by_key(|entry| entry.word);
     }
     refine(&mut by_place);
-    Keywords { by_place, all }
+    let signatures =
+        by_place.values().flatten().filter_map(|entry| Some((entry.word, entry.signature.as_ref()?)));
+    let keyed = signatures.filter(|(_, signature)| !signature.secrets.is_empty());
+    let keyed = keyed.map(|(word, signature)| (word, signature.secrets.clone())).collect();
+    Keywords { by_place, all, keyed }
 });
 
-/// Adds what is said of the arguments of fetches and converters beside what HAProxy lists.
+/// Adds what `arguments.txt` states of the arguments of fetches and converters beside what HAProxy lists.
 fn refine(by_place: &mut FxHashMap<Place, Vec<Entry>>) {
     let mut place = None;
     for line in include_str!("arguments.txt").lines().filter(|line| !line.starts_with('#')) {
@@ -273,6 +279,11 @@ pub(crate) fn stages_of(fetch: &str) -> u32 {
 pub(crate) fn signature(place: Place, word: &str) -> Option<&'static Signature> {
     let words = KEYWORDS.by_place.get(&place).map(Vec::as_slice).unwrap_or_default();
     find(words, word).and_then(|entry| entry.signature.as_ref())
+}
+
+/// The fetches and converters that have arguments which are never shown, and which of their arguments these are.
+pub(crate) fn secret_arguments() -> impl Iterator<Item = (&'static str, &'static [usize])> {
+    KEYWORDS.keyed.iter().map(|(word, arguments)| (*word, arguments.as_slice()))
 }
 
 /// What a version knows of a word as an option, and how many words belong to it.
@@ -333,7 +344,7 @@ pub fn in_place(place: Place, version: Version) -> impl Iterator<Item = &'static
     words.iter().filter(move |entry| entry.effective && known(&entry.versions)).map(|entry| entry.word)
 }
 
-/// Whether some section of some version has lines that begin with this word.
+/// Returns whether some section of some version has lines that begin with this word.
 pub fn is_keyword(word: &[u8]) -> bool {
     let prefix = matches!(word, b"no" | b"default");
     prefix || std::str::from_utf8(word).is_ok_and(|word| KEYWORDS.all.contains(word))

@@ -15,6 +15,10 @@ pub(crate) struct Signature {
     pub(crate) gives: SampleType,
     /// What a converter takes.
     pub(crate) takes: SampleType,
+    /// The arguments that are never shown.
+    pub(crate) secrets: Vec<usize>,
+    /// Whether its first argument names a file of patterns and values.
+    pub(crate) is_map: bool,
 }
 
 /// From which version on something holds of an argument.
@@ -117,7 +121,7 @@ impl Signature {
         (self.gives, self.takes) = (SampleType::read(gives), SampleType::read(takes));
     }
 
-    /// Takes what is said of the words of an argument.
+    /// Takes what `arguments.txt` states of the arguments.
     pub(super) fn refine(&mut self, words: impl Iterator<Item = &'static str>) {
         for (position, (argument, word)) in self.arguments.iter_mut().zip(words).enumerate() {
             let mut word = word;
@@ -132,6 +136,8 @@ impl Signature {
             let (word, or_nothing) = word.strip_suffix('?').map_or((word, false), |word| (word, true));
             match word {
                 "_" => {}
+                "secret" => self.secrets.push(position),
+                "file" => self.is_map = true,
                 "variable" => *argument = Argument::Variable { or_from: None, or_nothing },
                 "number" => *argument = Argument::Variable { or_from: Some(i64::MIN), or_nothing },
                 "count" => *argument = Argument::Variable { or_from: Some(0), or_nothing },

@@ -29,7 +29,7 @@ impl ChunkModel {
         self.counts.iter().find(|(held, _)| *held == kind).map_or(0, |(_, count)| *count)
     }
 
-    /// Whether a child may be among them whose kind and name have a hash.
+    /// Returns whether a child may be among them whose kind and name have a hash.
     pub(crate) fn may_have(&self, hash: u64) -> bool {
         self.names.binary_search(&hash).is_ok()
     }

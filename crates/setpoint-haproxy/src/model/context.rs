@@ -70,7 +70,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// Says that a version is not one of those that are known.
+/// The error of a version that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a known version of HAProxy (2.6 to 3.4)")]
 pub struct UnknownVersion(String);
@@ -104,7 +104,7 @@ pub enum Edition {
     Enterprise,
 }
 
-/// Says what a configuration is read for.
+/// What a configuration is read for.
 ///
 /// ```
 /// use setpoint_haproxy::model::{Context, Version};

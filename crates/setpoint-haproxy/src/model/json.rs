@@ -9,7 +9,7 @@ use crate::table::limits::Complaint;
 use crate::table::write::{WriteContext, write_row};
 use crate::table::{Shape, Slot, Zero, directives};
 
-/// Says why an object can't be made of JSON, or its text not be written.
+/// Why an object can't be made of JSON, or its text not be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// What should be an object is something else.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Version;
 
-/// Says how the objects of one kind stand together in their section.
+/// How the objects of one kind stand together in their section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     /// There is one such object in its section: the section itself.
@@ -47,7 +47,7 @@ macro_rules! kinds {
                 match self { $(Self::$variant => $list,)* }
             }
 
-            /// Says how objects of this kind stand together in their section.
+            /// Returns how objects of this kind stand together in their section.
             pub const fn order(self) -> Order {
                 match self { $(Self::$variant => Order::$order,)* }
             }

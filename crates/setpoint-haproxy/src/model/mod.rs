@@ -37,7 +37,7 @@ pub use read::{model, section_model};
 
 use crate::text::SectionKind;
 
-/// Says why a section is compared and pushed as text only.
+/// Why a section is compared and pushed as text only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TextOnly {
     /// There is no model of such a section: what only the enterprise edition knows.

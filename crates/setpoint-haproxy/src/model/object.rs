@@ -44,7 +44,7 @@ pub enum Value {
     Int(i64),
     /// A text, as it is spelled in the configuration, with the quotes it has there.
     Text(SmolStr),
-    /// Multiplicity values in order.
+    /// Several values in order.
     List(Box<[Value]>),
     /// An object in a list, by its fields.
     Object(Box<Fields>),
@@ -176,7 +176,7 @@ impl Fields {
         self.0.iter()
     }
 
-    /// Says how many fields are set.
+    /// Returns how many fields are set.
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -322,7 +322,7 @@ impl Fold {
     }
 }
 
-/// Whether a variable may decide what a line is about: it may even open a section.
+/// Returns whether a variable may decide what a line is about: it may even open a section.
 fn begins_with_a_variable(line: &Line<'_>) -> bool {
     line.words().next().is_some_and(|word| word.variable)
 }

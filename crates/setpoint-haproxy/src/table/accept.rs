@@ -56,7 +56,7 @@ impl Misfit {
 /// Where a line stands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LineContext {
-    pub(crate) scene: SampleContext,
+    pub(crate) sample_cx: SampleContext,
     /// The section, where it is one; a `listen` is two in one.
     pub(crate) section: Option<ObjectKind>,
     /// Whether `no` stood before the line.
@@ -67,7 +67,7 @@ pub(crate) struct LineContext {
 pub(crate) fn accept<'w>(
     row: &'static Row,
     words: &'w [Cow<'w, str>],
-    standing: LineContext,
+    line_cx: LineContext,
 ) -> Result<Match<'w>, Misfit> {
     if row.attributes.refused {
         return Err(Misfit { at: 0, complaint: None });
@@ -75,12 +75,12 @@ pub(crate) fn accept<'w>(
     let mut walk = Walk {
         words,
         at: 0,
-        standing,
+        line_cx,
         is_default: row.attributes.repeat == Repeat::Merge,
         is_quic_refused: row
             .attributes
             .no_quic
-            .is_some_and(|versions| versions.contains(standing.scene.version)),
+            .is_some_and(|versions| versions.contains(line_cx.sample_cx.version)),
         negation_used: false,
         found: Match::default(),
         misfit: None,
@@ -89,12 +89,12 @@ pub(crate) fn accept<'w>(
     if through && walk.at < words.len() {
         walk.fail(None);
     }
-    if standing.negated && !walk.negation_used {
+    if line_cx.negated && !walk.negation_used {
         return Err(Misfit { at: 0, complaint: None });
     }
     match walk.misfit.take_if(|_| !through || walk.at < words.len()) {
         Some(misfit) => Err(misfit),
-        None => match standing.section.filter(|_| row.attributes.is_outside(standing.section)) {
+        None => match line_cx.section.filter(|_| row.attributes.is_outside(line_cx.section)) {
             Some(section) => {
                 let why = format!("HAProxy accepts no `{}` in a {section}", row.start());
                 Err(Misfit { at: words.len(), complaint: Some(Complaint::new(why)) })
@@ -108,7 +108,7 @@ pub(crate) fn accept<'w>(
 struct Walk<'w> {
     words: &'w [Cow<'w, str>],
     at: usize,
-    standing: LineContext,
+    line_cx: LineContext,
     /// Whether this is what holds for others: their expressions are looked at when something uses them.
     is_default: bool,
     /// Whether the version has no QUIC in such lines.
@@ -222,12 +222,12 @@ impl<'w> Walk<'w> {
             let (at, mut begun) = (self.at, false);
             for set in sets {
                 let Item::Options(options) = set else { continue };
-                let version = self.standing.scene.version;
+                let version = self.line_cx.sample_cx.version;
                 for entry in entries(options, word).filter(|entry| entry.attributes.is_of(version)) {
                     begun = true;
                     self.at = at;
                     if self.items(&entry.items) && self.at > at {
-                        if entry.attributes.is_outside(self.standing.section) {
+                        if entry.attributes.is_outside(self.line_cx.section) {
                             self.at = at;
                             let why = format!("HAProxy has no option `{word}` here");
                             return self.fail(Some(Complaint {
@@ -269,7 +269,8 @@ impl<'w> Walk<'w> {
                     if value.is_empty() {
                         return self.fail(None);
                     }
-                    if let Some(complaint) = scalar(*field, ty, limit.as_ref(), value, self.standing.scene) {
+                    if let Some(complaint) = scalar(*field, ty, limit.as_ref(), value, self.line_cx.sample_cx)
+                    {
                         return self.fail(Some(complaint));
                     }
                     self.found.values.push((*field, self.at, value));
@@ -285,7 +286,7 @@ impl<'w> Walk<'w> {
             if matches!(ty, Type::Flag | Type::Toggle) {
                 self.negation_used = true;
             }
-            return !(self.standing.negated && matches!(ty, Type::On)) || self.fail(None);
+            return !(self.line_cx.negated && matches!(ty, Type::On)) || self.fail(None);
         }
         let rest = self.words.get(self.at..).unwrap_or_default();
         let count = match ty {
@@ -306,12 +307,12 @@ impl<'w> Walk<'w> {
         let complaint = match ty {
             Type::Rest | Type::Words | Type::Expr => limit.and_then(|limit| {
                 let words: Vec<String> = taken.iter().map(|word| word.clone().into_owned()).collect();
-                limit.complain_of(path_of(field), &words, self.standing.scene)
+                limit.complain_of(path_of(field), &words, self.line_cx.sample_cx)
             }),
             Type::Ints => {
-                taken.iter().find_map(|word| scalar(field, &Type::Int, limit, word, self.standing.scene))
+                taken.iter().find_map(|word| scalar(field, &Type::Int, limit, word, self.line_cx.sample_cx))
             }
-            ty => scalar(field, ty, limit, first, self.standing.scene),
+            ty => scalar(field, ty, limit, first, self.line_cx.sample_cx),
         };
         if let Some(complaint) = complaint {
             return self.fail(Some(complaint));
@@ -329,7 +330,7 @@ impl<'w> Walk<'w> {
     /// Reads an address.
     fn address(&mut self, field: Field, ported: bool) -> bool {
         let Some(word) = self.peek() else { return self.fail(None) };
-        if let Some(complaint) = super::address::complaint(word, ported, self.standing.scene.version) {
+        if let Some(complaint) = super::address::complaint(word, ported, self.line_cx.sample_cx.version) {
             return self.fail(Some(complaint));
         }
         if self.is_quic_refused && word.starts_with("quic") && word.contains('@') {
@@ -342,23 +343,25 @@ impl<'w> Walk<'w> {
     }
 }
 
-/// Says what has to hold between the values of a line and does not, as a row of the schema tells.
+/// Returns what has to hold between the values of a line and does not, as a row of the schema tells.
 pub(crate) fn broken_rule(
     words: &[Cow<'_, str>],
     kind: ObjectKind,
-    standing: LineContext,
+    line_cx: LineContext,
 ) -> Option<Complaint> {
     let (first, second) = (words.first()?, words.get(1).map(|word| &**word));
-    let mut rows = super::directives().forms(kind, first, second, standing.scene.version).filter_map(|row| {
-        // What a section says of itself is spread over lines.
-        let is_whole = row.attributes.list.is_some() || row.owners.iter().all(|owner| !owner.is_section());
-        Some((row, row.attributes.rule.filter(|_| is_whole)?))
-    });
+    let mut rows =
+        super::directives().forms(kind, first, second, line_cx.sample_cx.version).filter_map(|row| {
+            // What a section says of itself is spread over lines.
+            let is_whole =
+                row.attributes.list.is_some() || row.owners.iter().all(|owner| !owner.is_section());
+            Some((row, row.attributes.rule.filter(|_| is_whole)?))
+        });
     rows.find_map(|(row, rule)| {
         let tokens: Vec<Token<'_>> =
             words.iter().map(|word| Token { raw: word.clone(), text: word.clone() }).collect();
-        let fields = read_row(row, &tokens, standing.negated, standing.scene.version)?;
-        rule.complain(&fields, standing.section)
+        let fields = read_row(row, &tokens, line_cx.negated, line_cx.sample_cx.version)?;
+        rule.complain(&fields, line_cx.section)
     })
 }
 
@@ -368,13 +371,13 @@ fn entries<'o>(options: &'o Options, word: &str) -> impl Iterator<Item = &'o Ent
     found.iter().filter_map(|entry| options.entries.get(*entry)).filter(|entry| !entry.attributes.refused)
 }
 
-/// Says what is wrong with a value that is one word or a part of one, if something is.
+/// Returns what is wrong with a value that is one word or a part of one, if something is.
 fn scalar(
     field: Field,
     ty: &Type,
     limit: Option<&Limit>,
     text: &str,
-    scene: SampleContext,
+    sample_cx: SampleContext,
 ) -> Option<Complaint> {
     let wants = |what: &str| {
         let why = format!("`{text}` is not {what}");
@@ -419,7 +422,7 @@ fn scalar(
     };
     let limit = limit?;
     if let Some(number) = number {
-        return limit.complain_of_number(path_of(field), number, scene);
+        return limit.complain_of_number(path_of(field), number, sample_cx);
     }
     let text = match (ty, text) {
         (Type::OnOff, "on") => "enabled",
@@ -430,7 +433,7 @@ fn scalar(
         Type::Commas => text.split(',').map(ToOwned::to_owned).collect(),
         _ => vec![text.to_owned()],
     };
-    limit.complain_of(path_of(field), &words, scene)
+    limit.complain_of(path_of(field), &words, sample_cx)
 }
 
 /// The path of a field of this table.

@@ -6,35 +6,6 @@ use std::str::FromStr;
 use super::limits::Complaint;
 use crate::model::Version;
 
-/// A family of addresses.
-struct Family {
-    prefix: &'static str,
-    /// The first version that knows it.
-    since: Version,
-    /// Whether its addresses have ports.
-    has_port: bool,
-}
-
-const fn family(prefix: &'static str, since: Version, has_port: bool) -> Family {
-    Family { prefix, since, has_port }
-}
-
-/// The families whose addresses have no port, or that not every version knows.
-const FAMILIES: [Family; 12] = [
-    family("unix@", Version::V2_6, false),
-    family("uxst@", Version::V2_6, false),
-    family("uxdg@", Version::V2_6, false),
-    family("abns@", Version::V2_6, false),
-    family("fd@", Version::V2_6, false),
-    family("sockpair@", Version::V2_6, false),
-    family("ring@", Version::V2_6, false),
-    family("rhttp@", Version::V2_9, false),
-    family("abnsz@", Version::V3_1, false),
-    family("mptcp@", Version::V3_1, true),
-    family("mptcp4@", Version::V3_1, true),
-    family("mptcp6@", Version::V3_1, true),
-];
-
 /// How HAProxy reaches an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reached {
@@ -50,45 +21,90 @@ pub(crate) enum Reached {
     Otherwise,
 }
 
+/// A family of addresses: what stands before the `@` of one. What HAProxy knows of them is the same in every line, so that
+/// they are listed here and not in rows.
+struct Family {
+    name: &'static str,
+    /// The first version that knows it.
+    since: Version,
+    /// Whether its addresses have ports.
+    has_port: bool,
+    reached: Reached,
+}
+
+const fn family(name: &'static str, since: Version, has_port: bool, reached: Reached) -> Family {
+    Family { name, since, has_port, reached }
+}
+
+const FAMILIES: [Family; 23] = [
+    family("ipv4", Version::V2_6, true, Reached::Ip),
+    family("ipv6", Version::V2_6, true, Reached::Ip),
+    family("tcp", Version::V2_6, true, Reached::Ip),
+    family("tcp4", Version::V2_6, true, Reached::Ip),
+    family("tcp6", Version::V2_6, true, Reached::Ip),
+    family("mptcp", Version::V3_1, true, Reached::Ip),
+    family("mptcp4", Version::V3_1, true, Reached::Ip),
+    family("mptcp6", Version::V3_1, true, Reached::Ip),
+    family("udp", Version::V2_6, true, Reached::Otherwise),
+    family("udp4", Version::V2_6, true, Reached::Otherwise),
+    family("udp6", Version::V2_6, true, Reached::Otherwise),
+    family("quic", Version::V2_6, true, Reached::Quic),
+    family("quic4", Version::V2_6, true, Reached::Quic),
+    family("quic6", Version::V2_6, true, Reached::Quic),
+    family("unix", Version::V2_6, false, Reached::Socket),
+    family("uxst", Version::V2_6, false, Reached::Socket),
+    family("uxdg", Version::V2_6, false, Reached::Otherwise),
+    family("abns", Version::V2_6, false, Reached::Socket),
+    family("abnsz", Version::V3_1, false, Reached::Socket),
+    family("fd", Version::V2_6, false, Reached::Otherwise),
+    family("sockpair", Version::V2_6, false, Reached::Otherwise),
+    family("ring", Version::V2_6, false, Reached::Otherwise),
+    family("rhttp", Version::V2_9, false, Reached::Otherwise),
+];
+
+impl Family {
+    /// Finds the family of an address, if it names one.
+    fn of(address: &str) -> Option<&'static Self> {
+        let (name, _) = address.split_once('@')?;
+        FAMILIES.iter().find(|family| family.name == name)
+    }
+}
+
 /// Returns how HAProxy reaches an address that is given without its port.
 pub(crate) fn reached(text: &str) -> Reached {
-    let (family, host) = text.split_once('@').unwrap_or(("", text));
-    match family {
-        "" | "ipv4" | "ipv6" | "tcp" | "tcp4" | "tcp6" | "mptcp" | "mptcp4" | "mptcp6" => {
-            let is_ip = IpAddr::from_str(host.trim_matches(['[', ']'])).is_ok();
-            match host {
-                host if host.starts_with('/') => Reached::Socket,
-                "" | "*" => Reached::Ip,
-                _ if is_ip => Reached::Ip,
-                _ => Reached::Name,
-            }
-        }
-        "unix" | "uxst" | "abns" | "abnsz" => Reached::Socket,
-        "quic" | "quic4" | "quic6" => Reached::Quic,
-        _ => Reached::Otherwise,
+    let (name, host) = text.split_once('@').unwrap_or(("", text));
+    let by_family = match name {
+        "" => Reached::Ip,
+        _ => Family::of(text).map_or(Reached::Otherwise, |family| family.reached),
+    };
+    if by_family != Reached::Ip {
+        return by_family;
+    }
+    let is_ip = IpAddr::from_str(host.trim_matches(['[', ']'])).is_ok();
+    match host {
+        host if host.starts_with('/') => Reached::Socket,
+        "" | "*" => Reached::Ip,
+        _ if is_ip => Reached::Ip,
+        _ => Reached::Name,
     }
 }
 
 /// Returns whether an address is a path, or of a family whose addresses have no port.
 pub(super) fn is_portless(text: &str) -> bool {
-    let is_of = |family: &Family| !family.has_port && text.starts_with(family.prefix);
-    text.starts_with('/') || FAMILIES.iter().any(is_of)
+    text.starts_with('/') || Family::of(text).is_some_and(|family| !family.has_port)
 }
 
-/// Says what is wrong with an address, if something is; `ported` says that HAProxy wants a port.
+/// Returns what is wrong with an address, if something is; `ported` says that HAProxy wants a port.
 pub(super) fn complaint(text: &str, ported: bool, version: Version) -> Option<Complaint> {
     if text.contains('$') {
         return None;
     }
-    let unknown = |family: &&Family| {
-        family.since > version && text.split(',').any(|one| one.starts_with(family.prefix))
-    };
-    if let Some(Family { prefix, since, .. }) = FAMILIES.iter().find(unknown) {
-        let why = format!("HAProxy {version} knows no addresses that begin with `{prefix}`; {since} does");
-        return Some(Complaint { word: Some((*prefix).to_owned()), ..Complaint::new(why) });
+    let families = text.split(',').filter_map(Family::of);
+    if let Some(Family { name, since, .. }) = families.clone().find(|family| family.since > version) {
+        let why = format!("HAProxy {version} knows no addresses that begin with `{name}@`; {since} does");
+        return Some(Complaint { word: Some(format!("{name}@")), ..Complaint::new(why) });
     }
-    if text.starts_with('/') || FAMILIES.iter().any(|family| !family.has_port && text.contains(family.prefix))
-    {
+    if text.starts_with('/') || families.into_iter().any(|family| !family.has_port) {
         return None;
     }
     text.split(',').find_map(|address| one(address, ported))
@@ -120,6 +136,9 @@ fn one(text: &str, ported: bool) -> Option<Complaint> {
             }
             Err(_) => return wrong(port, format!("`{port}` is no port")),
         }
+    }
+    if ported && first.parse() == Ok(0_u32) {
+        return wrong(first, "a port can't be 0: HAProxy wants from 1 to 65535".to_owned());
     }
     match (first.parse::<u32>(), last.parse::<u32>()) {
         (Ok(first), Ok(last)) if last < first => {
@@ -160,10 +179,20 @@ mod tests {
         for text in fine {
             assert_eq!(complaint(text, true, Version::V2_6), None, "{text}");
         }
-        for text in ["127.0.0.1", "127.0.0.1:", "a:b", "a:70000", "a:9-8", "127.0.0.1:80,10.0.0.1"] {
+        for text in [
+            "127.0.0.1",
+            "127.0.0.1:",
+            "127.0.0.1:0",
+            "127.0.0.1:0-9",
+            "a:b",
+            "a:70000",
+            "a:9-8",
+            "127.0.0.1:80,10.0.0.1",
+        ] {
             assert!(complaint(text, true, Version::V3_4).is_some(), "{text}");
         }
         assert_eq!(complaint("host", false, Version::V3_4), None);
+        assert_eq!(complaint("127.0.0.1:0", false, Version::V3_4), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::Text;
 use super::compile::Compiler;
 use super::grammar::{Direction, Item, Versions};
 use super::names::{Name, Naming, Reference};
+use super::resources::{EnvironmentChange, Provision, Resource, RuntimeRule, Step};
 use super::rules::Rule;
 use super::samples::Stage;
 use super::{Zero, collect_fields, path_of};
@@ -22,12 +23,16 @@ pub(crate) struct Attributes {
     pub(crate) repeat: Repeat,
     /// For a list whose first element the API shows a second time: the fields of an element, and of its double.
     pub(crate) mirror: Vec<(Field, Field)>,
-    /// What the API adds to what it is sent where nothing is said of a field, but of what it belongs to.
+    /// What the API adds to what it is sent where a field is not given, and what it belongs to is.
     pub(crate) implied: Option<(Field, Value)>,
-    /// Whether HAProxy can change it without a reload.
-    pub(crate) runtime: bool,
+    /// Where HAProxy can change it without a reload, if anywhere.
+    pub(crate) runtime: Option<RuntimeRule>,
     /// The versions that accept it of something that is added to a running HAProxy.
     pub(crate) dynamic: Option<Versions>,
+    /// The values that are accepted of it then; all, where there are none.
+    pub(crate) dynamic_values: Vec<&'static str>,
+    /// The values with which no server can be added to a running HAProxy.
+    pub(crate) static_servers: Vec<&'static str>,
     /// The same of the opposite of an option that toggles.
     pub(crate) dynamic_no: Option<Versions>,
     /// The fields that are never shown.
@@ -54,6 +59,10 @@ pub(crate) struct Attributes {
     pub(crate) text: Option<Text>,
     /// What its values refer to.
     pub(crate) references: Vec<Reference>,
+    /// What HAProxy wants of what it refers to.
+    pub(crate) references_require: Option<Resource>,
+    /// The settings of the section without which HAProxy does not look up what it refers to.
+    pub(crate) references_if: Vec<&'static str>,
     /// What its values give names to.
     pub(crate) names: Vec<Naming>,
     /// The field that names the stick table it works on; where it is not given, that is the section's own.
@@ -64,6 +73,28 @@ pub(crate) struct Attributes {
     pub(crate) experimental: Option<Versions>,
     /// The option without which HAProxy refuses it.
     pub(crate) needs: Option<&'static str>,
+    /// What it gives to others.
+    pub(crate) provides: Vec<Provision>,
+    /// What it can't be without.
+    pub(crate) requires: Vec<Provision>,
+    /// Values that have to be less than a number that `global` sets: the field, and the path of that number.
+    pub(crate) less_than: Vec<(Field, &'static str)>,
+    /// What it does, if it is a step of a health check.
+    pub(crate) step: Option<Step>,
+    /// The name of the lines below that start from its values.
+    pub(crate) base: Option<&'static str>,
+    /// The name of the lines above that it starts from.
+    pub(crate) based_on: Option<&'static str>,
+    /// Whether its value is a file that HAProxy loads when it starts, and not later.
+    pub(crate) loads: bool,
+    /// Whether its section is in use after such a line, if it decides that.
+    pub(crate) state: Option<bool>,
+    /// The lines among which its number counts.
+    pub(crate) numbered: Option<&'static str>,
+    /// What it does to the environment.
+    pub(crate) environment: Option<EnvironmentChange>,
+    /// For what opens a section: the name that one has which HAProxy makes by itself.
+    pub(crate) predefined: Option<&'static str>,
     /// When its expressions are evaluated.
     pub(crate) stage: Option<&'static Stage>,
     /// When it is created among others: what is referred to comes first.
@@ -239,8 +270,15 @@ impl Compiler {
                 }
                 ("read", "") => read.direction = Direction::Read,
                 ("write", "") => read.direction = Direction::Write,
-                ("runtime", "") => read.runtime = true,
-                ("dynamic", "") => (read.dynamic, read.dynamic_no) = (Some(versions), Some(versions)),
+                ("runtime", name) => {
+                    read.runtime = RuntimeRule::by_name(name);
+                    self.expect(read.runtime.is_some(), line, "no value is changed at runtime so");
+                }
+                ("dynamic", values) => {
+                    (read.dynamic, read.dynamic_no) = (Some(versions), Some(versions));
+                    read.dynamic_values = parts(values, '|');
+                }
+                ("static-servers", values) => read.static_servers = parts(values, '|'),
                 ("dynamic-yes", "") => read.dynamic = Some(versions),
                 ("dynamic-no", "") => read.dynamic_no = Some(versions),
                 ("refused", "") => read.refused = true,
@@ -258,6 +296,31 @@ impl Compiler {
                 ("deprecated", advice) => read.deprecated = Some((versions, advice.trim_matches('"'))),
                 ("experimental", "") => read.experimental = Some(versions),
                 ("needs", option) => read.needs = Some(option),
+                ("provides", text) => read.provides.extend(self.provision(&fields, text, prefix, line)),
+                ("requires", text) => read.requires.extend(self.provision(&fields, text, prefix, line)),
+                ("less-than", text) => {
+                    let (path, limit) = text.split_once(':').unwrap_or((text, ""));
+                    let field = self.owned(&fields, path, prefix, line);
+                    self.expect(field.is_some() && !limit.is_empty(), line, "two numbers are compared");
+                    read.less_than.extend(field.map(|field| (field, limit)));
+                }
+                ("step", "") => read.step = Some(Step::Uses),
+                ("step", "connect") => read.step = Some(Step::Connects),
+                ("base", name) => read.base = Some(name),
+                ("based-on", name) => read.based_on = Some(name),
+                ("loads", "") => read.loads = true,
+                ("ref-requires", name) => {
+                    read.references_require = Resource::by_name(name);
+                    self.expect(read.references_require.is_some(), line, "there is no such resource");
+                }
+                ("ref-if", paths) => read.references_if = parts(paths, ','),
+                ("state", "on" | "off") => read.state = Some(value == "on"),
+                ("numbered", name) => read.numbered = Some(name),
+                ("env", name) => {
+                    read.environment = EnvironmentChange::by_name(name);
+                    self.expect(read.environment.is_some(), line, "nothing changes the environment so");
+                }
+                ("predefined", name) => read.predefined = Some(name),
                 ("stage", name) => {
                     read.stage = Stage::by_name(name);
                     self.expect(read.stage.is_some(), line, "no such stage");
@@ -327,6 +390,22 @@ impl Compiler {
         Some(Naming { field, name: name? })
     }
 
+    /// Reads `resource` or `resource:path=start`: what is provided or required, and the value that decides over it.
+    fn provision(
+        &mut self,
+        fields: &[Field],
+        text: &'static str,
+        prefix: &str,
+        line: &str,
+    ) -> Option<Provision> {
+        let (name, condition) = text.split_once(':').unwrap_or((text, ""));
+        let (path, start) = condition.split_once('=').unwrap_or((condition, ""));
+        let when = self.owned(fields, path, prefix, line).map(|field| (field, start));
+        let resource = Resource::by_name(name);
+        self.expect(resource.is_some(), line, "there is no such resource");
+        Some(Provision { resource: resource?, when })
+    }
+
     /// Reads `value:other` or `value:other:PART|PART`: a value that is a secret where another one holds the name of a
     /// credential, or one of some parts.
     fn secret_if(
@@ -362,7 +441,7 @@ impl Compiler {
             .collect()
     }
 
-    /// Reads `value` or `path:value`: what a field holds where the row is written and nothing is said of it.
+    /// Reads `value` or `path:value`: what a field holds where the row is written without it.
     fn implied(&mut self, fields: &[Field], text: &'static str) -> Option<(Field, Value)> {
         let (path, text) = text.split_once(':').map_or((None, text), |(path, text)| (Some(path), text));
         let field = match path {
@@ -413,6 +492,11 @@ fn first_value(items: &[Item]) -> Option<Field> {
         Item::Address { address, .. } => Some(*address),
         _ => None,
     })
+}
+
+/// Splits a list of words; none where there is nothing.
+fn parts(text: &'static str, at: char) -> Vec<&'static str> {
+    text.split(at).filter(|part| !part.is_empty()).collect()
 }
 
 /// Reads `name` or `name:1`: the lines among which the place of one matters.

@@ -43,6 +43,11 @@ impl Directives {
                 }
             }
             let order = order_of(section, &compiled.orders);
+            let is_of_row = |entry: &&&'static str| {
+                own.iter().filter_map(|at| compiled.rows.get(*at)).all(|row| place(row, &[**entry]) > 0)
+            };
+            let unknown = order.iter().filter(is_of_row);
+            compiled.errors.extend(unknown.map(|entry| format!("an order names no row: {entry}")));
             let mut written = own;
             if !order.is_empty() {
                 written.sort_by_key(|position| {
@@ -80,6 +85,8 @@ impl Directives {
             own,
             errors: compiled.errors,
             ends: compiled.ends,
+            words: compiled.words,
+            options: compiled.options,
         }
     }
 }
@@ -151,6 +158,13 @@ fn number_families(rows: &mut [Row]) -> Vec<Vec<Field>> {
         }
     }
     families.into_iter().map(|family| family.into_iter().collect()).collect()
+}
+
+/// Returns the fields that some items set.
+pub(crate) fn fields_of(items: &[Item]) -> Vec<Field> {
+    let mut fields = Vec::new();
+    collect_fields(items, &mut fields);
+    fields
 }
 
 /// Collects the fields that some items set.

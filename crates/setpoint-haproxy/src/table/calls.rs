@@ -40,7 +40,7 @@ impl<'t> Call<'t> {
         self.arguments.map(split).unwrap_or_default()
     }
 
-    /// Says what is wrong with the arguments, if something is.
+    /// Returns what is wrong with the arguments, if something is.
     pub(super) fn wrong_arguments(&self, signature: &Signature, version: Version) -> Option<Complaint> {
         let name = self.name;
         let wrong =

@@ -4,6 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::attributes::Attributes;
 use super::grammar::{Entry, Item, Options, Type, Versions, resolve_stops};
+use super::words::Words;
 use super::{FieldInfo, Row, Zero};
 use crate::model::{Field, ObjectKind, Version};
 
@@ -18,6 +19,10 @@ pub(super) struct Compiled {
     pub(super) errors: Vec<String>,
     /// How many rows there are up to the end of each source.
     pub(super) ends: Vec<usize>,
+    /// The lists of words, by name.
+    pub(super) words: FxHashMap<&'static str, Words>,
+    /// The words that the options of a block of parameters begin with, by the block's name.
+    pub(super) options: FxHashMap<&'static str, Words>,
 }
 
 /// Reads the text of the table.
@@ -53,6 +58,7 @@ enum Block {
     Rows(Vec<ObjectKind>, &'static str),
     Order(ObjectKind),
     Params(&'static str),
+    Words(&'static str),
     Unknown,
 }
 
@@ -71,6 +77,7 @@ fn header(line: &'static str) -> Option<Block> {
     Some(match words.as_slice() {
         ["order", kind] => ObjectKind::by_model(kind).map_or(Block::Unknown, Block::Order),
         ["params", name] => Block::Params(name),
+        ["words", name] => Block::Words(name),
         kinds => {
             let known: Vec<ObjectKind> = kinds.iter().filter_map(|kind| ObjectKind::by_model(kind)).collect();
             if known.len() == kinds.len() && !known.is_empty() {
@@ -88,8 +95,20 @@ impl Compiler {
         for line in source.lines().filter_map(content) {
             if let Some(next) = header(line) {
                 block = Some(next);
-            } else if let Some(Block::Params(name)) = block {
-                self.params.entry(name).or_default().push(line);
+                continue;
+            }
+            let (versions, after) = first_token(line);
+            match block {
+                Some(Block::Params(name)) => {
+                    self.params.entry(name).or_default().push(line);
+                    let word = after.split([' ', '(']).next().into_iter();
+                    self.out.options.entry(name).or_default().extend(Versions::ALL, word);
+                }
+                Some(Block::Words(name)) => {
+                    let versions = self.versions(versions, line);
+                    self.out.words.entry(name).or_default().extend(versions, after.split_whitespace());
+                }
+                _ => {}
             }
         }
     }
@@ -117,7 +136,7 @@ impl Compiler {
                         order.push(line);
                     }
                 }
-                Block::Params(_) | Block::Unknown => {}
+                Block::Params(_) | Block::Words(_) | Block::Unknown => {}
             }
         }
     }
@@ -329,7 +348,8 @@ fn add_option(options: &mut Options, mut entry: Entry) {
         let disabled = Item::Value { field: *field, ty: ty_disabled, stops: Vec::new(), limit: None };
         *ty = Type::Always("enabled");
         let dynamic = entry.attributes.dynamic_no;
-        let attributes = Attributes { dynamic, ..entry.attributes.clone() };
+        let attributes =
+            Attributes { dynamic, provides: Vec::new(), requires: Vec::new(), ..entry.attributes.clone() };
         let opposite = Entry { items: vec![Item::Literal(opposite), disabled], attributes, ..entry.clone() };
         options.add(entry);
         options.add(opposite);

@@ -4,11 +4,13 @@ use std::sync::LazyLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::attributes::{Multiplicity, Unique};
+use super::attributes::{Multiplicity, Sequence, Unique};
 use super::grammar::{Item, Piece, Type, Versions};
 use super::lookup::Directives;
 use super::names::{Name, Naming};
-use super::{Row, accepted};
+use super::resources::{EnvironmentChange, Resource};
+use super::shape::mentions;
+use super::{Repeat, Row, accepted};
 use crate::keywords::Place;
 use crate::model::{Field, ObjectKind, Version};
 use crate::text::{SectionKind, Word};
@@ -33,8 +35,26 @@ pub(crate) struct SectionFacts {
     pub(crate) deprecated: Option<(Versions, &'static str)>,
     /// The versions that accept it only after `expose-experimental-directives`.
     pub(crate) experimental: Option<Versions>,
+    /// The name of one that HAProxy makes by itself.
+    pub(crate) predefined: Option<&'static str>,
+    /// Settings without which HAProxy does not look up some names: the path of each, and the words that its lines begin with.
+    pub(crate) conditions: Vec<(&'static str, Vec<String>)>,
     named: FxHashMap<&'static str, Vec<NamedLine>>,
     with_options: FxHashMap<&'static str, (usize, Place)>,
+    provides: FxHashMap<&'static str, FxHashSet<Resource>>,
+    states: FxHashMap<&'static str, bool>,
+    /// The fixed words that lines begin with, and the lines among which their places matter.
+    starts: FxHashMap<String, Option<Sequence>>,
+    bases: FxHashMap<&'static str, Base>,
+}
+
+/// What a line is to others that start from its values, or that it starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// Those of this name below it start from its values; `adds` says that it adds to what the lines before it give.
+    Is { name: &'static str, adds: bool },
+    /// It starts from the values of those of this name above it.
+    On(&'static str),
 }
 
 /// Lines that give a name to something.
@@ -96,6 +116,24 @@ pub(crate) struct Facts {
     negatable: FxHashSet<&'static str>,
     addressed: FxHashMap<&'static str, usize>,
     grouped: FxHashSet<&'static str>,
+    numbered: FxHashMap<&'static str, &'static str>,
+    environment: FxHashMap<&'static str, EnvironmentChange>,
+    /// The words that lines begin with which choose an algorithm.
+    algorithms: FxHashSet<&'static str>,
+    /// The words before files that HAProxy loads when it starts.
+    before_files: FxHashSet<&'static str>,
+    /// The words before names of servers.
+    before_servers: FxHashSet<&'static str>,
+    /// What options provide to their lines, by the words that they begin with.
+    provided: FxHashSet<(&'static str, Resource)>,
+    /// The words of health checks, which begin their steps.
+    steps: FxHashSet<&'static str>,
+    /// The paths of numbers of `global` that others have to be less than.
+    limits: FxHashSet<&'static str>,
+    /// The words that lines begin with which set these.
+    before_limits: FxHashMap<&'static str, &'static str>,
+    /// The kinds of objects that start from the lines of a name.
+    based: FxHashMap<&'static str, FxHashSet<ObjectKind>>,
 }
 
 /// Returns what all rows say together; it is collected once.
@@ -116,7 +154,15 @@ impl Facts {
                 if let Some(place) = row.attributes.place {
                     facts.places.insert(*owner, place);
                 }
+                if let Some(base) = row.attributes.based_on {
+                    facts.based.entry(base).or_default().insert(*owner);
+                }
             }
+        }
+        for row in table.all_rows() {
+            let paths = super::fields_of(&row.items).into_iter().map(|field| table.field_path(field));
+            let limit = paths.into_iter().find(|path| facts.limits.contains(path));
+            facts.before_limits.extend(row.items.first().and_then(literal).zip(limit));
         }
         let last = SectionKind::Unknown as usize;
         facts.sections = (0..=last).map(|_| SectionFacts::default()).collect();
@@ -144,6 +190,32 @@ impl Facts {
         if let Some(at) = address.filter(|at| row.items.iter().take(*at).all(is_word)) {
             let last = self.addressed.entry(first).or_default();
             *last = at.max(*last);
+        }
+        let attributes = &row.attributes;
+        self.numbered.extend(attributes.numbered.map(|name| (first, name)));
+        self.environment.extend(attributes.environment.map(|change| (first, change)));
+        self.algorithms.extend(attributes.servers.map(|_| first));
+        self.steps.extend(attributes.step.map(|_| first));
+        self.limits.extend(attributes.less_than.iter().map(|(_, limit)| *limit));
+        let refers = |field: &Field| {
+            let mut references = attributes.references.iter();
+            references.any(|reference| reference.name == Name::Server && reference.field == *field)
+        };
+        if let [Item::Literal(word), Item::Value { field, .. }, ..] = row.items.as_slice()
+            && refers(field)
+        {
+            self.before_servers.insert(word);
+        }
+        for option in row.options() {
+            let Some(word) = option.items.first().and_then(literal) else { continue };
+            let provides = option.attributes.provides.iter();
+            self.provided.extend(provides.map(|provision| (word, provision.resource)));
+            if option.attributes.loads {
+                self.before_files.insert(word);
+            }
+            if option.attributes.references.iter().any(|reference| reference.name == Name::Server) {
+                self.before_servers.insert(word);
+            }
         }
         let is_of_schema = row.attributes.text.is_none();
         if is_of_schema && matches!(row.items.get(1), Some(Item::Literal(_))) {
@@ -200,6 +272,56 @@ impl Facts {
         self.addressed.get(word).copied()
     }
 
+    /// Returns the name of the lines among which the number of one counts that begins with a word.
+    pub(crate) fn numbered(&self, word: &str) -> Option<&'static str> {
+        self.numbered.get(word).copied()
+    }
+
+    /// Returns what lines of `global` that begin with a word do to the environment.
+    pub(crate) fn environment(&self, word: &str) -> Option<EnvironmentChange> {
+        self.environment.get(word).copied()
+    }
+
+    /// Returns the word itself, if steps of health checks begin with it.
+    pub(crate) fn steps(&self, word: &str) -> Option<&'static str> {
+        self.steps.get(word).copied()
+    }
+
+    /// Returns whether a number of `global` is one that others have to be less than.
+    pub(crate) fn is_limit(&self, path: &str) -> bool {
+        self.limits.contains(path)
+    }
+
+    /// Returns the number that others have to be less than and that lines set which begin with a word.
+    pub(crate) fn sets_limit(&self, word: &str) -> Option<&'static str> {
+        self.before_limits.get(word).copied()
+    }
+
+    /// Returns whether lines that begin with a word choose an algorithm.
+    pub(crate) fn chooses_algorithm(&self, word: &str) -> bool {
+        self.algorithms.contains(word)
+    }
+
+    /// Returns the words before files that HAProxy loads when it starts.
+    pub(crate) fn before_files(&self) -> &FxHashSet<&'static str> {
+        &self.before_files
+    }
+
+    /// Returns whether an option that begins with a word provides something to its line.
+    pub(crate) fn is_provided_by_option(&self, word: &str, resource: Resource) -> bool {
+        self.provided.iter().any(|(option, provided)| *option == word && *provided == resource)
+    }
+
+    /// Returns the words before names of servers.
+    pub(crate) fn before_servers(&self) -> &FxHashSet<&'static str> {
+        &self.before_servers
+    }
+
+    /// Returns whether objects of a kind start from the lines of a name.
+    pub(crate) fn is_based_on(&self, kind: ObjectKind, base: &str) -> bool {
+        self.based.get(base).is_some_and(|kinds| kinds.contains(&kind))
+    }
+
     /// Returns whether the second word of lines that begin with a word belongs to their keyword.
     pub(crate) fn is_grouped(&self, word: &str) -> bool {
         self.grouped.contains(word)
@@ -224,6 +346,7 @@ impl SectionFacts {
                     facts.rank = attributes.rank.map_or(facts.rank, |rank| rank.max(facts.rank));
                     facts.deprecated = facts.deprecated.or(attributes.deprecated);
                     facts.experimental = facts.experimental.or(attributes.experimental);
+                    facts.predefined = facts.predefined.or(attributes.predefined);
                     if let Some(unique) = &attributes.unique {
                         is_unique = true;
                         is_warned |= unique.is_warned;
@@ -235,6 +358,16 @@ impl SectionFacts {
             }
         }
         facts.unique = is_unique.then_some(Unique { groups, is_warned });
+        let own = table.all_rows().iter().filter(|row| row.owners.iter().any(|owner| kinds.contains(owner)));
+        let own: Vec<&Row> = own.collect();
+        let paths: FxHashSet<&'static str> =
+            own.iter().flat_map(|row| &row.attributes.references_if).copied().collect();
+        for path in paths {
+            let sets = |row: &&&Row| {
+                super::fields_of(&row.items).iter().any(|field| table.field_path(*field) == path)
+            };
+            facts.conditions.push((path, own.iter().filter(sets).map(|row| row.start()).collect()));
+        }
         facts.kinds = kinds;
         facts
     }
@@ -242,6 +375,17 @@ impl SectionFacts {
     /// Notes what a row says of the lines that begin with its keyword.
     fn line(&mut self, row: &Row, several: Multiplicity) {
         let Some(keyword) = row.items.first().and_then(literal) else { return };
+        let attributes = &row.attributes;
+        let is_default = attributes.repeat == Repeat::Merge;
+        let options = row.options().filter(|_| is_default).flat_map(|option| &option.attributes.provides);
+        for provision in attributes.provides.iter().chain(options) {
+            self.provides.entry(keyword).or_default().insert(provision.resource);
+        }
+        self.states.extend(attributes.state.map(|state| (keyword, state)));
+        let sequence = self.starts.entry(row.start()).or_default();
+        *sequence = sequence.or(attributes.sequence);
+        self.bases.extend(attributes.base.map(|name| (keyword, Base::Is { name, adds: is_default })));
+        self.bases.extend(attributes.based_on.map(|name| (keyword, Base::On(name))));
         for Naming { field, name } in &row.attributes.names {
             let place = match field {
                 None => Some(NamePlace::Section),
@@ -251,7 +395,7 @@ impl SectionFacts {
             let Some(place) = place else { continue };
             let line = NamedLine { keyword, name: *name, several, start, place };
             let lines = self.named.entry(keyword).or_default();
-            // Multiplicity rows may describe the same lines.
+            // Several rows may describe the same lines.
             if !lines.contains(&line) {
                 lines.push(line);
             }
@@ -273,6 +417,43 @@ impl SectionFacts {
     /// Returns the first and the last version of HAProxy that has such sections.
     pub(crate) fn range(&self) -> (Version, Version) {
         (self.versions.since, self.versions.until)
+    }
+
+    /// Returns what lines that begin with a word may provide to others.
+    pub(crate) fn provided_by(&self, keyword: &str) -> impl Iterator<Item = Resource> {
+        self.provides.get(keyword).into_iter().flatten().copied()
+    }
+
+    /// Returns whether lines that begin with a word may provide something to others.
+    pub(crate) fn may_provide(&self, keyword: &str, resource: Resource) -> bool {
+        self.provides.get(keyword).is_some_and(|resources| resources.contains(&resource))
+    }
+
+    /// Returns whether the section is in use after a line that begins with a word, if such a line decides that.
+    pub(crate) fn state(&self, keyword: &str) -> Option<bool> {
+        self.states.get(keyword).copied()
+    }
+
+    /// Names the lines of which the last holds, or whose order counts, and that a line is one of: those of its sequence, or
+    /// those that begin with the same fixed words.
+    pub(crate) fn order_group(&self, words: &[String]) -> Option<String> {
+        let is_prefix = |word: &&String| matches!(word.as_str(), "no" | "default");
+        let words = words.get(words.iter().take_while(is_prefix).count()..)?;
+        (1..=words.len().min(3)).rev().find_map(|count| {
+            let start = words.get(..count)?.join(" ");
+            Some(match self.starts.get(&start)? {
+                Some(Sequence { name, key: None }) => (*name).to_owned(),
+                Some(Sequence { name, key: Some(at) }) => {
+                    format!("{name} {}", words.get(*at).map(String::as_str).unwrap_or_default())
+                }
+                None => start,
+            })
+        })
+    }
+
+    /// Returns what lines that begin with a word are to others that start from their values, or that they start from.
+    pub(crate) fn base(&self, keyword: &str) -> Option<Base> {
+        self.bases.get(keyword).copied()
     }
 
     /// Returns the lines that begin with a word and give names.
@@ -319,8 +500,7 @@ fn place_of(row: &Row, field: Field) -> Option<NamePlace> {
                 return Some(NamePlace::Word(at));
             }
             Item::Options(options) => {
-                let entry =
-                    options.entries.iter().find(|entry| super::shape::mentions(&entry.items, field))?;
+                let entry = options.entries.iter().find(|entry| mentions(&entry.items, field))?;
                 return entry.items.first().and_then(literal).map(NamePlace::After);
             }
             item if is_word(item) => at += 1,

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::accepted;
 use super::limits::Complaint;
 use super::samples::{SampleContext, criterion, expression, format, leading};
 use super::units::{read_number, read_size, read_time};
@@ -70,8 +71,8 @@ const fn all(
 const FORMS: &[Form] = &[
     all("sample", "a sample expression", expression),
     // Some actions do not look at when their expression is evaluated.
-    all("anywhere", "a sample expression", |words, scene| {
-        expression(words, SampleContext { stages: ALL_STAGES, ..scene })
+    all("anywhere", "a sample expression", |words, sample_cx| {
+        expression(words, SampleContext { stages: ALL_STAGES, ..sample_cx })
     }),
     // What follows an expression and is none of it is not looked at.
     all("leading", "a sample expression", leading),
@@ -87,25 +88,25 @@ const FORMS: &[Form] = &[
     }),
     all("format", "a format", format),
     all("criterion", "what an ACL compares", criterion),
-    all("time-or-sample", "a time or a sample expression", |words, scene| {
+    all("time-or-sample", "a time or a sample expression", |words, sample_cx| {
         let is_time = |word: &str| read_time(word, 1).is_some();
-        unless_alone(words, is_time, "neither a time nor", scene)
+        unless_alone(words, is_time, "neither a time nor", sample_cx)
     }),
-    all("size-or-sample", "a size or a sample expression", |words, scene| {
-        unless_alone(words, |word| read_size(word).is_some(), "neither a size nor", scene)
+    all("size-or-sample", "a size or a sample expression", |words, sample_cx| {
+        unless_alone(words, |word| read_size(word).is_some(), "neither a size nor", sample_cx)
     }),
-    all("number-or-sample", "a number or a sample expression", |words, scene| {
-        unless_alone(words, is_number, "neither a number nor", scene)
+    all("number-or-sample", "a number or a sample expression", |words, sample_cx| {
+        unless_alone(words, is_number, "neither a number nor", sample_cx)
     }),
-    all("service", "a service", |words, scene| {
+    all("service", "a service", |words, sample_cx| {
         let word = words.first()?;
-        let known = scene.knows(&[Place::Service], word);
-        (!known).then(|| Complaint::unknown("service", word, &[Place::Service], scene.version))
+        let known = sample_cx.knows(&[Place::Service], word);
+        (!known).then(|| Complaint::unknown("service", word, &[Place::Service], sample_cx.version))
     }),
-    all("mux", "a multiplexer", |words, scene| {
+    all("mux", "a multiplexer", |words, sample_cx| {
         let word = words.first()?;
-        let known = scene.knows(&[Place::Mux], word);
-        (!known).then(|| Complaint::unknown("protocol", word, &[Place::Mux], scene.version))
+        let known = sample_cx.knows(&[Place::Mux], word);
+        (!known).then(|| Complaint::unknown("protocol", word, &[Place::Mux], sample_cx.version))
     }),
     all("one", "one word", |words, _| words.get(1).map(too_many)),
     all("codes", "a list of status codes", |words, _| {
@@ -118,15 +119,13 @@ const FORMS: &[Form] = &[
         not_a_code.or_else(|| one_pattern(words))
     }),
     all("pattern", "one word", |words, _| one_pattern(words)),
-    all("bind-options", "options of `bind`", |words, scene| options(words, Place::BindOption, scene)),
-    all("server-options", "options of `server`", |words, scene| options(words, Place::ServerOption, scene)),
+    all("bind-options", "options of `bind`", |words, sample_cx| options(words, Place::BindOption, sample_cx)),
+    all("server-options", "options of `server`", |words, sample_cx| {
+        options(words, Place::ServerOption, sample_cx)
+    }),
     each("store", "names of what is stored, with commas", |word| {
         word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b',' | b'(' | b')'))
     }),
-    each("cpu-policy", "a policy", |word| CPU_POLICIES.contains(&word)),
-    each("facility", "a syslog facility", |word| FACILITIES.contains(&word)),
-    each("severity", "a level of syslog", |word| SEVERITIES.contains(&word)),
-    each("log-format", "a format of logs", |word| LOG_FORMATS.contains(&word)),
     each("http-version", "a version of HTTP", |word| !word.contains(['\r', '\n'])),
     each("factor", "0, or more than 100", |word| {
         read_number(word).is_some_and(|number| number == 0 || number > 100)
@@ -182,8 +181,10 @@ const FORMS: &[Form] = &[
     each("resolve-opts", "`allow-dup-ip`, `ignore-weight` and `prevent-dup-ip`, with commas", |word| {
         word.split(',').all(|option| matches!(option, "allow-dup-ip" | "ignore-weight" | "prevent-dup-ip"))
     }),
-    each("capabilities", "capabilities, with commas", |word| {
-        word.split(',').all(|capability| CAPABILITIES.contains(&capability))
+    all("capabilities", "capabilities, with commas", |words, sample_cx| {
+        let is_known = |name: &&str| accepted().has_word("capability", name, sample_cx.version);
+        let unknown = words.first()?.split(',').find(|name| !is_known(name))?;
+        Some(Complaint::one_of("a capability", unknown, &accepted().list("capability", sample_cx.version)))
     }),
     each("challenge", "`http-01`, `dns-01` or `dns-persist-01`", |word| {
         ["http-01", "dns-01", "dns-persist-01"].iter().any(|known| word.eq_ignore_ascii_case(known))
@@ -207,66 +208,24 @@ const FORMS: &[Form] = &[
     }),
 ];
 
-/// What HAProxy can keep of root's rights.
-const CAPABILITIES: [&str; 4] = ["cap_net_raw", "cap_net_admin", "cap_net_bind_service", "cap_sys_admin"];
-
-/// What syslog calls the origins of messages.
-const FACILITIES: [&str; 24] = [
-    "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "auth2", "ftp", "ntp",
-    "audit", "alert", "cron2", "local0", "local1", "local2", "local3", "local4", "local5", "local6",
-    "local7",
-];
-
-/// What syslog calls the levels of messages.
-const SEVERITIES: [&str; 8] = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
-
-/// The formats in which HAProxy sends logs.
-const LOG_FORMATS: [&str; 9] =
-    ["local", "rfc3164", "rfc5424", "priority", "short", "timed", "iso", "raw", "unspec"];
-
-/// How HAProxy can distribute its threads.
-const CPU_POLICIES: [&str; 13] = [
-    "none",
-    "first-usable-node",
-    "group-by-ccx",
-    "group-by-2-ccx",
-    "group-by-3-ccx",
-    "group-by-4-ccx",
-    "group-by-cluster",
-    "group-by-2-clusters",
-    "group-by-3-clusters",
-    "group-by-4-clusters",
-    "performance",
-    "efficiency",
-    "resource",
-];
-
-/// Says that a word is one too many.
+/// Returns the complaint that a word is one too many.
 fn too_many(word: &String) -> Complaint {
     Complaint { word: Some(word.clone()), ..Complaint::new(format!("`{word}` is one word too many")) }
 }
 
-/// Says that what a check expects is more than one word; options may follow it.
+/// Returns the complaint that what a check expects is more than one word; options may follow it.
 fn one_pattern(words: &[String]) -> Option<Complaint> {
-    const OPTIONS: [&str; 8] = [
-        "comment",
-        "ok-status",
-        "error-status",
-        "tout-status",
-        "on-success",
-        "on-error",
-        "status-code",
-        "min-recv",
-    ];
-    words.get(1).filter(|word| !OPTIONS.contains(&word.as_str())).map(too_many)
+    let is_option = |word: &String| accepted().begins_option("check_option", word);
+    words.get(1).filter(|word| !is_option(word)).map(too_many)
 }
 
-/// Says what is wrong with options that hold for all lines of a kind; versions of TLS stand between them.
-fn options(words: &[String], place: Place, scene: SampleContext) -> Option<Complaint> {
-    let known =
-        |word: &&String| word.starts_with("TLSv") || word.starts_with("SSLv") || scene.knows(&[place], word);
+/// Returns what is wrong with options that hold for all lines of a kind; versions of TLS stand between them.
+fn options(words: &[String], place: Place, sample_cx: SampleContext) -> Option<Complaint> {
+    let known = |word: &&String| {
+        word.starts_with("TLSv") || word.starts_with("SSLv") || sample_cx.knows(&[place], word)
+    };
     let word = words.iter().find(|word| !known(word))?;
-    Some(Complaint::unknown("option", word, &[place], scene.version))
+    Some(Complaint::unknown("option", word, &[place], sample_cx.version))
 }
 
 /// Returns whether a word can name a variable.
@@ -289,16 +248,16 @@ fn is_network(word: &str) -> bool {
     is_mask && address.parse::<IpAddr>().is_ok()
 }
 
-/// Says that some words are neither a value on their own nor an expression.
+/// Returns the complaint that some words are neither a value on their own nor an expression.
 fn unless_alone(
     words: &[String],
     is_value: fn(&str) -> bool,
     neither: &str,
-    scene: SampleContext,
+    sample_cx: SampleContext,
 ) -> Option<Complaint> {
     match words {
         [word] if is_value(word) => None,
-        words => expression(words, scene).map(|complaint| Complaint {
+        words => expression(words, sample_cx).map(|complaint| Complaint {
             why: format!("{}, so that it is {neither} a sample expression", complaint.why),
             ..complaint
         }),

@@ -10,6 +10,7 @@
 //! | `type=a~b` | the word `b`, for which the field `type` holds `a` |
 //! | `<path>`, `<path:int>` | a value of a type, kept in a field |
 //! | `<path:int[1..]>`, `<path:word[a\|b]>` | a value of which HAProxy accepts only these |
+//! | `<path:word[severity]>`, `<path:severity>` | a value that is one of a list, which a block `[words severity]` holds |
 //! | `<path:word[octal]>`, `<path:octal>` | a value that has a form; the `forms` module lists them |
 //! | `set-var(<scope>.<name>)` | one word that holds several values |
 //! | `<address,port:address>` | an address with its port; `address6` puts IPv6 in brackets, and a `!` says that HAProxy wants the port |
@@ -74,7 +75,7 @@ pub(crate) enum Type {
     Set,
     /// No word: a flag that is not set.
     Unset,
-    /// No word: this value, which need not be said.
+    /// No word: this value, which need not be written.
     Otherwise(&'static str),
     /// No word: `enabled`, or `disabled` with `no` before the line or `no-` before the option.
     Toggle,
@@ -150,6 +151,16 @@ pub(crate) enum Item {
     Repeat { field: Field, items: Vec<Item> },
     /// `if …` or `unless …`.
     Condition { cond: Field, test: Field, required: bool },
+}
+
+impl Item {
+    /// Returns its options, if it holds some.
+    pub(crate) fn as_options(&self) -> Option<&Options> {
+        match self {
+            Self::Options(options) => Some(options),
+            _ => None,
+        }
+    }
 }
 
 /// Options that stand in any order.

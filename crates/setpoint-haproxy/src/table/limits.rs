@@ -1,11 +1,15 @@
 //! What HAProxy accepts of a value beyond its type, so that what it would refuse is refused before it is written.
 //!
-//! A row says it in brackets after a type: `int[1..]` are numbers, `word[str|beg]` and `word[=none]` are words, and
-//! `word[octal]`, or just `octal`, is one of the [forms](super::forms). Values are held to it when they are written, and when a text is checked; they are
+//! A row says it in brackets after a type: `int[1..]` are numbers, `word[str|beg]` and `word[=none]` are words,
+//! `word[severity]`, or just `severity`, is one of the [lists of words](super::words), and `word[octal]`, or just `octal`,
+//! one of the [forms](super::forms). Values are held to it when they are written, and when a text is checked; they are
 //! read whatever they are.
+
+use rustc_hash::FxHashMap;
 
 use super::forms::{Fits, Form, form};
 use super::samples::SampleContext;
+use super::words::Words;
 use crate::keywords::{Place, in_place};
 use crate::model::spelling::{one_word, split, words};
 use crate::model::{Value, Version};
@@ -26,7 +30,7 @@ impl Complaint {
         Self { why: why.into(), word: None, hint: None }
     }
 
-    /// Says that a word is none of those that are known.
+    /// Reports that a word is none of those that are known.
     pub(crate) fn one_of(path: &str, word: &str, known: &[&'static str]) -> Self {
         let list = known.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
         Self {
@@ -36,7 +40,7 @@ impl Complaint {
         }
     }
 
-    /// Says that a version does not know a word.
+    /// Reports that a version does not know a word.
     pub(crate) fn unknown(what: &str, word: &str, places: &[Place], version: Version) -> Self {
         let known = places.iter().flat_map(|place| in_place(*place, version));
         Self {
@@ -82,23 +86,28 @@ pub(crate) enum Limit {
     /// Numbers between these.
     Between(Bounds),
     /// One of these words.
-    Words(Vec<&'static str>),
+    Words(Words),
     /// What has a form.
     Form(&'static Form),
 }
 
 impl Limit {
-    /// Reads what stands in brackets after a type.
-    pub(crate) fn read(text: &'static str) -> Option<Self> {
+    /// Reads what stands in brackets after a type; lists of words are known by their names.
+    pub(super) fn read(text: &'static str, lists: &FxHashMap<&'static str, Words>) -> Option<Self> {
         if text.contains("..") {
             return Bounds::read(text).map(Self::Between);
         }
-        match (form(text), text.strip_prefix('=')) {
-            (Some(form), _) => Some(Self::Form(form)),
-            (None, Some(word)) => Some(Self::Words(vec![word])),
-            (None, None) if text.contains('|') => Some(Self::Words(text.split('|').collect())),
-            (None, None) => None,
+        match text.strip_prefix('=') {
+            Some(word) => Some(Self::Words(std::iter::once(word).collect())),
+            None if text.contains('|') => Some(Self::Words(text.split('|').collect())),
+            None => Self::named(text, lists),
         }
+    }
+
+    /// Finds a list of words or a form by its name.
+    pub(super) fn named(name: &str, lists: &FxHashMap<&'static str, Words>) -> Option<Self> {
+        let list = lists.get(name).cloned().map(Self::Words);
+        list.or_else(|| form(name).map(Self::Form))
     }
 
     /// Returns whether it is about sample expressions.
@@ -106,16 +115,16 @@ impl Limit {
         matches!(self, Self::Form(Form { name: "sample", .. }))
     }
 
-    /// Says what is wrong with the value of a field, if something is. `several` says that a text may be more than one word.
+    /// Returns what is wrong with the value of a field, if something is. `several` says that a text may be more than one word.
     pub(crate) fn complain(
         &self,
         path: &str,
         value: &Value,
         several: bool,
-        scene: SampleContext,
+        sample_cx: SampleContext,
     ) -> Option<Complaint> {
         match value {
-            Value::Int(number) => self.complain_of_number(path, *number, scene),
+            Value::Int(number) => self.complain_of_number(path, *number, sample_cx),
             Value::Text(text) => {
                 // What a variable stands for is not known.
                 if text.contains('$') {
@@ -123,19 +132,21 @@ impl Limit {
                 }
                 let spelled = if several { words(text) } else { one_word(text) };
                 let decoded = split(&spelled)?;
-                self.complain_of(path, &decoded, scene)
+                self.complain_of(path, &decoded, sample_cx)
             }
-            Value::List(values) => values.iter().find_map(|value| self.complain(path, value, several, scene)),
+            Value::List(values) => {
+                values.iter().find_map(|value| self.complain(path, value, several, sample_cx))
+            }
             Value::Bool(_) | Value::Object(_) | Value::Json(_) => None,
         }
     }
 
-    /// Says what is wrong with the number of a field, if something is.
+    /// Returns what is wrong with the number of a field, if something is.
     pub(crate) fn complain_of_number(
         &self,
         path: &str,
         number: i64,
-        scene: SampleContext,
+        sample_cx: SampleContext,
     ) -> Option<Complaint> {
         match self {
             Self::Between(bounds) if !bounds.contain(number) => {
@@ -143,22 +154,22 @@ impl Limit {
                 Some(Complaint { word: Some(number.to_string()), ..Complaint::new(why) })
             }
             Self::Between(_) => None,
-            _ => self.complain_of(path, &[number.to_string()], scene),
+            _ => self.complain_of(path, &[number.to_string()], sample_cx),
         }
     }
 
-    /// Says what is wrong with the words of a field, if something is.
+    /// Returns what is wrong with the words of a field, if something is.
     pub(crate) fn complain_of(
         &self,
         path: &str,
         words: &[String],
-        scene: SampleContext,
+        sample_cx: SampleContext,
     ) -> Option<Complaint> {
         match self {
             Self::Between(_) => None,
             Self::Words(known) => {
-                let word = words.iter().find(|word| !known.contains(&word.as_str()))?;
-                Some(Complaint::one_of(path, word, known))
+                let word = words.iter().find(|word| !known.has(word, sample_cx.version))?;
+                Some(Complaint::one_of(path, word, &known.of(sample_cx.version)))
             }
             Self::Form(form) => match form.fits {
                 Fits::Word(fits) => {
@@ -166,7 +177,7 @@ impl Limit {
                     let why = format!("{path} can't be `{word}`: HAProxy wants {}", form.wants);
                     Some(Complaint { word: Some(word.clone()), ..Complaint::new(why) })
                 }
-                Fits::Words(complain) => complain(words, scene),
+                Fits::Words(complain) => complain(words, sample_cx),
             },
         }
     }

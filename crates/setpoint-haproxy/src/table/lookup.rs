@@ -1,12 +1,14 @@
 //! What is asked of the table.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::attributes::Servers;
+use super::build::collect_fields;
 use super::grammar::{Item, Type, Versions, cut, first_word};
+use super::resources::RuntimeRule;
 use super::shape::mentions;
-use super::{FieldInfo, Repeat, Repetition, Row, Shape, Slot, Unless, Zero, read, secrets};
-use crate::model::{Field, ObjectKind, Version};
+use super::{FieldInfo, Repeat, Repetition, Row, Shape, Slot, Unless, Words, Zero, read, secrets};
+use crate::model::{Field, Object, ObjectKind, Version};
 use crate::text::SectionKind;
 
 /// The rows of a line's first word, each with the versions in which its kind of section may hold such a line.
@@ -46,6 +48,10 @@ pub struct Directives {
     pub(super) errors: Vec<String>,
     /// How many rows there are up to the end of each text.
     pub(super) ends: Vec<usize>,
+    /// The lists of words, by name.
+    pub(super) words: FxHashMap<&'static str, Words>,
+    /// The words that the options of a block of parameters begin with, by the block's name.
+    pub(super) options: FxHashMap<&'static str, Words>,
 }
 
 impl Directives {
@@ -75,6 +81,26 @@ impl Directives {
             .servers
     }
 
+    /// Lists the names of the lists of words that values are one of.
+    pub fn lists(&self) -> Vec<&'static str> {
+        self.words.keys().copied().collect()
+    }
+
+    /// Returns the words of a list that a version of HAProxy knows.
+    pub fn list(&self, name: &str, version: Version) -> Vec<&'static str> {
+        self.words.get(name).map(|words| words.of(version)).unwrap_or_default()
+    }
+
+    /// Returns whether a version knows a word of a list.
+    pub(crate) fn has_word(&self, list: &str, word: &str, version: Version) -> bool {
+        self.words.get(list).is_some_and(|words| words.has(word, version))
+    }
+
+    /// Returns whether a word begins an option of a block of parameters.
+    pub(crate) fn begins_option(&self, block: &str, word: &str) -> bool {
+        self.options.get(block).is_some_and(|words| words.has(word, Version::LATEST))
+    }
+
     /// Lists what is wrong with the table. It is empty, as a test asserts.
     pub fn errors(&self) -> &[String] {
         &self.errors
@@ -85,7 +111,7 @@ impl Directives {
         self.fields.get(usize::from(field.0)).map_or("", |info| info.path)
     }
 
-    /// Says what a zero of this field means in JSON.
+    /// Returns what a zero of this field means in JSON.
     pub(crate) fn zero(&self, field: Field) -> Zero {
         self.fields.get(usize::from(field.0)).map_or(Zero::Dropped, |info| info.zero)
     }
@@ -207,17 +233,42 @@ impl Directives {
 
     /// Returns whether HAProxy can change this field of such an object without a reload.
     pub fn is_runtime(&self, kind: ObjectKind, field: Field) -> bool {
+        self.runtime_rule(kind, field).is_some()
+    }
+
+    /// Returns where HAProxy can change this field of such an object without a reload, if anywhere.
+    pub(crate) fn runtime_rule(&self, kind: ObjectKind, field: Field) -> Option<RuntimeRule> {
         let rows = self.kinds.get(kind as usize).map(|kind| kind.rows.as_slice()).unwrap_or_default();
-        rows.iter().filter_map(|row| self.rows.get(*row)).any(|row| {
+        rows.iter().filter_map(|row| self.rows.get(*row)).find_map(|row| {
             // What a row says of itself counts for its own values; each option says it for its own.
             let own = row.items.iter().filter(|item| !matches!(item, Item::Options(_)));
-            let options = row.items.iter().filter_map(|item| match item {
-                Item::Options(options) => Some(&options.entries),
-                _ => None,
-            });
-            (row.attributes.runtime
-                && own.into_iter().any(|item| mentions(std::slice::from_ref(item), field)))
-                || options.flatten().any(|entry| entry.attributes.runtime && mentions(&entry.items, field))
+            let is_own = own.into_iter().any(|item| mentions(std::slice::from_ref(item), field));
+            let mut options = row.options();
+            let option =
+                options.find_map(|entry| entry.attributes.runtime.filter(|_| mentions(&entry.items, field)));
+            row.attributes.runtime.filter(|_| is_own).or(option)
+        })
+    }
+
+    /// Returns the fields of such an object that hold files which HAProxy loads when it starts.
+    pub(crate) fn loaded_files(&self, kind: ObjectKind) -> FxHashSet<Field> {
+        let mut fields = Vec::new();
+        for row in self.rows.iter().filter(|row| row.owners.contains(&kind)) {
+            for entry in row.options().filter(|entry| entry.attributes.loads) {
+                collect_fields(&entry.items, &mut fields);
+            }
+        }
+        fields.into_iter().collect()
+    }
+
+    /// Finds the setting of a section that decides whether servers can be added to a running HAProxy: its line, and whether
+    /// none can.
+    pub(crate) fn static_servers(&self, object: &Object) -> Option<(String, bool)> {
+        let rows = self.rows.iter().filter(|row| row.owners.contains(&object.kind));
+        rows.filter(|row| !row.attributes.static_servers.is_empty()).find_map(|row| {
+            let (_, value) = object.fields.iter().find(|(field, _)| mentions(&row.items, *field))?;
+            let is_static = value.as_str().is_some_and(|text| row.attributes.static_servers.contains(&text));
+            Some((format!("{} {value}", row.start()), is_static))
         })
     }
 
@@ -249,7 +300,7 @@ impl Directives {
         found
     }
 
-    /// Says what a second line of a directive does to the first.
+    /// Returns what a second line of a directive does to the first.
     pub fn repetition(&self, directive: usize) -> Repetition {
         let row = self.rows.iter().find(|row| row.family == directive);
         match row.map(|row| (row.attributes.list.is_some(), row.attributes.repeat)) {
@@ -285,6 +336,14 @@ impl Directives {
         let header = self.headers(kind, version).any(|row| mentions(&row.items, field));
         let dynamic = |row: &&Row| row.attributes.is_dynamic(version);
         header || self.rows(kind, version).filter(dynamic).any(|row| mentions(&row.items, field))
+    }
+
+    /// Returns the values that a field may have in a section that is added to a running HAProxy; none where it may have any.
+    pub(crate) fn dynamic_values(&self, kind: ObjectKind, field: Field, version: Version) -> &[&'static str] {
+        let mut rows = self.rows(kind, version).filter(|row| row.attributes.is_dynamic(version));
+        rows.find(|row| mentions(&row.items, field))
+            .map(|row| row.attributes.dynamic_values.as_slice())
+            .unwrap_or_default()
     }
 
     /// Returns the fixed words that lines begin with which set a field.

@@ -20,8 +20,8 @@
 //! - **attributes**: what HAProxy makes of the line beyond its words; the `attributes` module lists them, and `docs/haproxy-table.md`
 //!   teaches them with examples. What all rows of a block share stands after the header of the block.
 //!
-//! Blocks `[params name]` hold options that several lines share, and `[order section]` the order in which a section's lines
-//! are written.
+//! Blocks `[params name]` hold options that several lines share, `[words name]` words that several values are one of, and
+//! `[order section]` the order in which a section's lines are written.
 
 pub(crate) mod accept;
 mod accepted;
@@ -37,6 +37,7 @@ pub(crate) mod limits;
 mod lookup;
 mod names;
 pub(crate) mod read;
+pub(crate) mod resources;
 mod row;
 mod rules;
 pub(crate) mod samples;
@@ -45,6 +46,7 @@ mod shape;
 mod source;
 pub mod units;
 mod values;
+mod words;
 pub(crate) mod write;
 
 use std::sync::LazyLock;
@@ -55,9 +57,11 @@ pub use lookup::Directives;
 pub(crate) use names::{Name, Reference};
 pub(crate) use row::Row;
 pub(crate) use shape::{Shape, Slot};
+pub(crate) use words::Words;
 
 use crate::model::Version;
 use build::collect_fields;
+pub(crate) use build::fields_of;
 use shape::path_of;
 
 /// Returns the table; it is read once.

@@ -1,7 +1,7 @@
 //! One row of the table: a form of a line.
 
 use super::attributes::Attributes;
-use super::grammar::{Item, Versions, cut, first_word};
+use super::grammar::{Entry, Item, Versions, cut, first_word};
 use crate::model::ObjectKind;
 
 /// A row of the table.
@@ -33,6 +33,11 @@ impl Row {
         }
     }
 
+    /// Returns the options that its lines may have.
+    pub(crate) fn options(&self) -> impl Iterator<Item = &Entry> {
+        self.items.iter().filter_map(Item::as_options).flat_map(|options| &options.entries)
+    }
+
     /// Returns whether it is nothing but fixed words.
     pub(crate) fn is_bare(&self) -> bool {
         self.items.iter().all(|item| matches!(item, Item::Literal(_)))
@@ -42,6 +47,11 @@ impl Row {
     pub(crate) fn start(&self) -> String {
         let words: Vec<&str> = self.items.iter().map_while(first_word).map(cut).collect();
         words.join(" ")
+    }
+
+    /// Returns how many fixed words it starts with, one at least: the last of them says what the line does.
+    pub(crate) fn keyword_count(&self) -> usize {
+        self.items.iter().map_while(first_word).count().max(1)
     }
 
     /// Returns the fixed words it starts with, at most two.

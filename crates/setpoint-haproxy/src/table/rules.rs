@@ -16,7 +16,7 @@ impl Rule {
         RULES.iter().find(|rule| rule.name == name)
     }
 
-    /// Says what is wrong with the values of a line in a section, if something is.
+    /// Returns what is wrong with the values of a line in a section, if something is.
     pub(crate) fn complain(&self, fields: &Fields, section: Option<ObjectKind>) -> Option<Complaint> {
         (self.complain)(fields, section).map(Complaint::new)
     }

@@ -2,9 +2,9 @@
 //!
 //! Names and types are those that HAProxy lists; only what it surely refuses is complained of.
 
-use super::Row;
 use super::calls::Call;
 use super::limits::Complaint;
+use super::{Row, accepted};
 use crate::keywords::{ALL_STAGES, Knowledge, Place, SampleType, knowledge_of, signature, stages_of};
 use crate::model::{Edition, ObjectKind, Version};
 
@@ -68,22 +68,22 @@ pub(crate) fn stages(row: &Row, section: Option<ObjectKind>) -> u32 {
     row.attributes.stage.map_or(ALL_STAGES, |stage| stage.bits(section))
 }
 
-/// Says what is wrong with the words of an expression, if something is.
-pub(super) fn expression(words: &[String], scene: SampleContext) -> Option<Complaint> {
+/// Returns what is wrong with the words of an expression, if something is.
+pub(super) fn expression(words: &[String], sample_cx: SampleContext) -> Option<Complaint> {
     let (first, rest) = words.split_first()?;
-    let mut given = match chain(first, &[Place::Fetch], scene) {
+    let mut given = match chain(first, &[Place::Fetch], sample_cx) {
         Ok(given) => given,
         Err(complaint) => return Some(complaint),
     };
     // What follows in words of their own are converters, as long as there are any.
     for word in rest {
-        if !scene.knows(&[Place::Converter], Call::read(word).name) {
+        if !sample_cx.knows(&[Place::Converter], Call::read(word).name) {
             return Some(Complaint {
                 word: Some(word.clone()),
                 ..Complaint::new(format!("`{word}` is no part of the expression before it"))
             });
         }
-        match converters(word, given, scene) {
+        match converters(word, given, sample_cx) {
             Ok(ty) => given = ty,
             Err(complaint) => return Some(complaint),
         }
@@ -91,22 +91,22 @@ pub(super) fn expression(words: &[String], scene: SampleContext) -> Option<Compl
     None
 }
 
-/// Says what is wrong with the expression that some words begin with, if something is.
-pub(super) fn leading(words: &[String], scene: SampleContext) -> Option<Complaint> {
-    let is_part = |word: &&String| scene.knows(&[Place::Converter], Call::read(word).name);
+/// Returns what is wrong with the expression that some words begin with, if something is.
+pub(super) fn leading(words: &[String], sample_cx: SampleContext) -> Option<Complaint> {
+    let is_part = |word: &&String| sample_cx.knows(&[Place::Converter], Call::read(word).name);
     let rest = words.get(1..).unwrap_or_default().iter().take_while(is_part).count();
-    expression(words.get(..=rest)?, scene)
+    expression(words.get(..=rest)?, sample_cx)
 }
 
-/// Says what is wrong with the first word of what an ACL compares, if something is: it may be a keyword of ACLs, too.
-pub(crate) fn criterion(words: &[String], scene: SampleContext) -> Option<Complaint> {
+/// Returns what is wrong with the first word of what an ACL compares, if something is: it may be a keyword of ACLs, too.
+pub(crate) fn criterion(words: &[String], sample_cx: SampleContext) -> Option<Complaint> {
     // An ACL that can't be evaluated never matches, of which HAProxy only warns.
-    let scene = SampleContext { stages: ALL_STAGES, ..scene };
-    chain(words.first()?, &[Place::Fetch, Place::Criterion], scene).err()
+    let sample_cx = SampleContext { stages: ALL_STAGES, ..sample_cx };
+    chain(words.first()?, &[Place::Fetch, Place::Criterion], sample_cx).err()
 }
 
-/// Says what is wrong with the expressions in a format such as `%[src]:%[src_port]`, if something is.
-pub(super) fn format(words: &[String], scene: SampleContext) -> Option<Complaint> {
+/// Returns what is wrong with the expressions in a format such as `%[src]:%[src_port]`, if something is.
+pub(super) fn format(words: &[String], sample_cx: SampleContext) -> Option<Complaint> {
     words.iter().find_map(|word| {
         let mut rest = word.as_str();
         while let Some((_, after)) = rest.split_once('%') {
@@ -118,7 +118,7 @@ pub(super) fn format(words: &[String], scene: SampleContext) -> Option<Complaint
             // A name in parentheses and flags in braces may stand between.
             let after = skip(skip(after, '(', ')'), '{', '}');
             if let Some(text) = after.strip_prefix('[') {
-                if let Err(complaint) = chain(text, &[Place::Fetch], scene) {
+                if let Err(complaint) = chain(text, &[Place::Fetch], sample_cx) {
                     return Some(complaint);
                 }
                 // What stands in brackets may hold a `%` itself.
@@ -128,7 +128,7 @@ pub(super) fn format(words: &[String], scene: SampleContext) -> Option<Complaint
                 }
                 continue;
             }
-            if let Some(complaint) = alias(after) {
+            if let Some(complaint) = alias(after, sample_cx.version) {
                 return Some(complaint);
             }
         }
@@ -136,20 +136,12 @@ pub(super) fn format(words: &[String], scene: SampleContext) -> Option<Complaint
     })
 }
 
-/// What formats can tell of a request, by the names that follow a `%`.
-const ALIASES: [&str; 66] = [
-    "o", "OG", "B", "CC", "CS", "H", "ID", "ST", "T", "Ta", "Tc", "Th", "Ti", "Tl", "Tq", "Tr", "TR", "Td",
-    "Ts", "Tt", "Tu", "Tw", "U", "ac", "b", "bc", "bi", "bp", "bq", "ci", "cp", "f", "fc", "fi", "fp", "ft",
-    "hr", "hrl", "hs", "hsl", "HM", "HP", "HPO", "HQ", "HU", "HV", "lc", "ms", "pid", "r", "rc", "rt", "s",
-    "sc", "si", "sp", "sq", "sslc", "sslv", "t", "tr", "trg", "trl", "ts", "tsc", "F",
-];
-
-/// Says what is wrong with what follows a `%` in a format, if something is.
-fn alias(text: &str) -> Option<Complaint> {
+/// Returns what is wrong with what follows a `%` in a format, if something is.
+fn alias(text: &str, version: Version) -> Option<Complaint> {
     let end = text.bytes().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(text.len());
     let name = text.get(..end).unwrap_or_default();
     let known = match text.bytes().next() {
-        Some(byte) if byte.is_ascii_alphabetic() => ALIASES.contains(&name),
+        Some(byte) if byte.is_ascii_alphabetic() => accepted().has_word("format-alias", name, version),
         // A lone `%` stands before nothing, a blank or a number.
         Some(byte) => byte != b' ' && !byte.is_ascii_digit(),
         None => false,
@@ -188,40 +180,42 @@ fn skip(text: &str, open: char, close: char) -> &str {
 }
 
 /// Looks up the names of one word: a fetch, and converters after commas. Returns the type of what it gives.
-fn chain(word: &str, first: &[Place], scene: SampleContext) -> Result<SampleType, Complaint> {
+fn chain(word: &str, first: &[Place], sample_cx: SampleContext) -> Result<SampleType, Complaint> {
     let call = Call::read(word);
-    if !scene.knows(first, call.name) {
-        return Err(Complaint::unknown("sample fetch", call.name, first, scene.version));
+    if !sample_cx.knows(first, call.name) {
+        return Err(Complaint::unknown("sample fetch", call.name, first, sample_cx.version));
     }
-    if stages_of(call.name) & scene.stages == 0 {
+    if stages_of(call.name) & sample_cx.stages == 0 {
         return Err(Complaint {
             word: Some(call.name.to_owned()),
             ..Complaint::new(format!("`{}` has nothing to fetch in such a rule", call.name))
         });
     }
     let signature = signature(Place::Fetch, call.name);
-    if let Some(complaint) = signature.and_then(|signature| call.wrong_arguments(signature, scene.version)) {
+    if let Some(complaint) =
+        signature.and_then(|signature| call.wrong_arguments(signature, sample_cx.version))
+    {
         return Err(complaint);
     }
     let given = signature.map_or(SampleType::Any, |signature| signature.gives);
     match call.rest.strip_prefix(',') {
-        Some(rest) => converters(rest, given, scene),
+        Some(rest) => converters(rest, given, sample_cx),
         None => Ok(given),
     }
 }
 
 /// Looks up converters that are applied to something one after the other. Returns the type of what they give.
-fn converters(text: &str, mut given: SampleType, scene: SampleContext) -> Result<SampleType, Complaint> {
+fn converters(text: &str, mut given: SampleType, sample_cx: SampleContext) -> Result<SampleType, Complaint> {
     let mut rest = text.trim_start_matches(',');
     while !rest.is_empty() {
         let call = Call::read(rest);
-        if !scene.knows(&[Place::Converter], call.name) {
-            return Err(Complaint::unknown("converter", call.name, &[Place::Converter], scene.version));
+        if !sample_cx.knows(&[Place::Converter], call.name) {
+            return Err(Complaint::unknown("converter", call.name, &[Place::Converter], sample_cx.version));
         }
         match signature(Place::Converter, call.name) {
             None => given = SampleType::Any,
             Some(signature) => {
-                if let Some(complaint) = call.wrong_arguments(signature, scene.version) {
+                if let Some(complaint) = call.wrong_arguments(signature, sample_cx.version) {
                     return Err(complaint);
                 }
                 if !given.casts_to(signature.takes) {
@@ -245,16 +239,16 @@ fn converters(text: &str, mut given: SampleType, scene: SampleContext) -> Result
 mod tests {
     use super::*;
 
-    const SCENE: SampleContext =
+    const SAMPLE_CX: SampleContext =
         SampleContext { version: Version::V3_4, edition: Edition::Community, stages: ALL_STAGES };
 
-    fn wrong_in(text: &str, scene: SampleContext) -> Option<String> {
+    fn wrong_in(text: &str, sample_cx: SampleContext) -> Option<String> {
         let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
-        expression(&words, scene).map(|complaint| complaint.word.unwrap_or_default())
+        expression(&words, sample_cx).map(|complaint| complaint.word.unwrap_or_default())
     }
 
     fn wrong(text: &str) -> Option<String> {
-        wrong_in(text, SCENE)
+        wrong_in(text, SAMPLE_CX)
     }
 
     #[test]
@@ -294,7 +288,7 @@ mod tests {
 
     #[test]
     fn formats_hold_expressions() {
-        let wrong = |text: &str| format(&[text.to_owned()], SCENE).and_then(|complaint| complaint.word);
+        let wrong = |text: &str| format(&[text.to_owned()], SAMPLE_CX).and_then(|complaint| complaint.word);
         for fine in
             ["plain", "100%%[srcc]", "%ci:%cp", "%[src]:%{+Q}[req.hdr(a),lower] %(name)[src_port]", "%-"]
         {
@@ -309,15 +303,15 @@ mod tests {
     #[test]
     fn a_fetch_needs_something_to_fetch() {
         let stages = |name: &str, section| Stage::by_name(name).unwrap().bits(Some(section));
-        let response = SampleContext { stages: stages("http-response", ObjectKind::Frontend), ..SCENE };
+        let response = SampleContext { stages: stages("http-response", ObjectKind::Frontend), ..SAMPLE_CX };
         assert_eq!(wrong_in("path,lower", response).as_deref(), Some("path"));
         assert_eq!(wrong_in("res.hdr(server)", response), None);
-        let request = SampleContext { stages: stages("http-request", ObjectKind::Backend), ..SCENE };
+        let request = SampleContext { stages: stages("http-request", ObjectKind::Backend), ..SAMPLE_CX };
         assert_eq!(wrong_in("path,lower", request), None);
     }
 
     #[test]
     fn the_enterprise_edition_has_words_that_are_not_listed() {
-        assert_eq!(wrong_in("srcc", SampleContext { edition: Edition::Enterprise, ..SCENE }), None);
+        assert_eq!(wrong_in("srcc", SampleContext { edition: Edition::Enterprise, ..SAMPLE_CX }), None);
     }
 }

@@ -11,6 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::Row;
 use super::attributes::{Attributes, SecretIf};
 use super::grammar::{Item, Piece, Type, first_word};
+use crate::keywords::secret_arguments;
 use crate::model::{Field, Fields, Value};
 use crate::text::Line;
 
@@ -35,10 +36,6 @@ pub(super) const NAMES: [&str; 10] = [
     "CREDENTIAL",
     "COOKIE",
 ];
-
-/// Converters of which all arguments but the first may be keys.
-const KEYED: [&str; 6] =
-    ["hmac(", "jwt_verify(", "aes_gcm_enc(", "aes_gcm_dec(", "aes_cbc_enc(", "aes_cbc_dec("];
 
 /// Words that end what belongs to the name of a credential.
 const ENDS: [&str; 7] = ["if", "unless", "{", "}", "||", "or", "OR"];
@@ -218,7 +215,7 @@ impl Secrets {
             } else if let Some(visible) = self.visible(word.raw, &meant, &before) {
                 found.push(start + visible..end);
             } else {
-                found.extend(keys(word.raw).map(|key| start + key.start..start + key.end));
+                found.extend(keys(word.raw).into_iter().map(|key| start + key.start..start + key.end));
             }
             let names = meant.split_once('(').is_some_and(|(_, arguments)| has_part(arguments, &NAMES));
             follows_name |= names || self.before_rest.contains(&*meant);
@@ -265,14 +262,34 @@ fn is_flag(word: &str, before: Option<&String>) -> bool {
     word.starts_with('-') || before.is_some_and(|before| matches!(before.as_str(), "-m" | "-f" | "-M"))
 }
 
-/// Returns the keys that a word gives to converters.
-fn keys(word: &[u8]) -> impl Iterator<Item = Range<usize>> {
-    KEYED.into_iter().filter_map(|name| {
-        let open = memchr::memmem::find(word, name.as_bytes())? + name.len();
-        let comma = open + memchr::memchr(b',', word.get(open..)?)? + 1;
-        let rest = word.get(comma..)?;
-        Some(comma..comma + memchr::memchr(b')', rest).unwrap_or(rest.len()))
-    })
+/// Returns the keys that a word gives to converters, in their order.
+fn keys(word: &[u8]) -> Vec<Range<usize>> {
+    let mut keys = Vec::new();
+    if memchr::memchr(b'(', word).is_none() {
+        return keys;
+    }
+    for (name, secrets) in secret_arguments() {
+        for at in memchr::memmem::find_iter(word, name.as_bytes()) {
+            let open = at + name.len();
+            if word.get(open) != Some(&b'(') {
+                continue;
+            }
+            let end = word.get(open..).and_then(|rest| memchr::memchr(b')', rest));
+            let end = end.map_or(word.len(), |length| open + length);
+            let mut start = open + 1;
+            for (position, argument) in
+                word.get(start..end).unwrap_or_default().split(|byte| *byte == b',').enumerate()
+            {
+                if secrets.contains(&position) && !argument.is_empty() {
+                    keys.push(start..start + argument.len());
+                }
+                start += argument.len() + 1;
+            }
+        }
+    }
+    keys.sort_by_key(|key| key.start);
+    keys.dedup();
+    keys
 }
 
 /// Shows some text without the bytes that are secrets.
@@ -375,6 +392,14 @@ mod tests {
             (
                 "http-request deny if { req.hdr(a),hmac(sha256,x) -m bin 00 }",
                 "http-request deny if { req.hdr(a),hmac(sha256,(secret)) -m bin 00 }",
+            ),
+            (
+                "http-request set-var(txn.a) req.hdr(a),jwt_decrypt_secret(s3cret)",
+                "http-request set-var(txn.a) req.hdr(a),jwt_decrypt_secret((secret))",
+            ),
+            (
+                "http-request set-var(txn.a) bin(00),aes_gcm_enc(128,n,k,txn.t)",
+                "http-request set-var(txn.a) bin(00),aes_gcm_enc(128,(secret),(secret),txn.t)",
             ),
             ("http-request set-header Cookie \"session=x\"", "http-request set-header Cookie (secret)"),
             ("server s 10.0.0.1:80 check send-proxy", "server s 10.0.0.1:80 check send-proxy"),

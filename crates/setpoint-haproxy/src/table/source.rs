@@ -21,7 +21,8 @@ macro_rules! files {
 }
 
 /// What the schema has a place for.
-const SCHEMA: [File; 7] = files![
+const SCHEMA: [File; 8] = files![
+    "words.txt",
     "global.txt",
     "proxies.txt",
     "servers.txt",

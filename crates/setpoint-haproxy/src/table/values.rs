@@ -74,7 +74,7 @@ impl Compiler {
     fn typed(&mut self, inner: &'static str, line: &str) -> Typed {
         let (inner, mut limit) = match inner.strip_suffix(']').and_then(|inner| inner.split_once('[')) {
             Some((inner, text)) => {
-                let limit = Limit::read(text);
+                let limit = Limit::read(text, &self.out.words);
                 if limit.is_none() {
                     self.error(line, "what limits a value is not understood");
                 }
@@ -120,9 +120,9 @@ impl Compiler {
             name if name.starts_with('=') => Type::Always(name.trim_start_matches('=')),
             name if name.starts_with('~') => Type::Otherwise(name.trim_start_matches('~')),
             name if name.contains('|') => Type::OneOf(name.split('|').collect()),
-            // A form on its own is that of a word.
+            // A list or a form on its own is that of a word.
             name => {
-                limit = limit.or_else(|| form(name).map(Limit::Form));
+                limit = limit.or_else(|| Limit::named(name, &self.out.words));
                 if limit.is_none() {
                     self.error(line, "a type is not known");
                 }

@@ -67,7 +67,7 @@ pub(crate) fn unwritten(kind: Option<ObjectKind>, fields: &Fields, used: &[Field
 fn write_values(row: &Row, fields: &Fields, site: WriteContext) -> Result<Option<Written>, Complaint> {
     let mut writer = Writer::new(fields, site);
     writer.is_default = row.attributes.repeat == Repeat::Merge;
-    writer.scene.stages = stages(row, site.section);
+    writer.sample_cx.stages = stages(row, site.section);
     // A line of which nothing is said is not there: `default-server` without options.
     if !writer.items(&row.items) || (writer.stated == 0 && !row.is_bare()) {
         return Ok(None);
@@ -111,7 +111,7 @@ struct Writer<'f> {
     fields: &'f Fields,
     site: WriteContext,
     /// When its expressions are evaluated.
-    scene: SampleContext,
+    sample_cx: SampleContext,
     /// Whether this is what holds for others: their expressions are looked at when something uses them.
     is_default: bool,
     negated: bool,
@@ -130,11 +130,11 @@ struct Writer<'f> {
 
 impl<'f> Writer<'f> {
     fn new(fields: &'f Fields, site: WriteContext) -> Self {
-        let scene = SampleContext { version: site.haproxy, edition: site.edition, stages: ALL_STAGES };
+        let sample_cx = SampleContext { version: site.haproxy, edition: site.edition, stages: ALL_STAGES };
         Self {
             fields,
             site,
-            scene,
+            sample_cx,
             is_default: false,
             negated: false,
             stated: 0,
@@ -212,7 +212,7 @@ impl<'f> Writer<'f> {
                 true
             }
             Item::Options(options) => {
-                // Multiplicity entries of one word are several ways to say it: the first that can is enough.
+                // Several entries of one word are several ways to say it: the first that can is enough.
                 let mut written = None;
                 for entry in &options.entries {
                     let word = entry.items.first().and_then(first_word);
@@ -254,7 +254,7 @@ impl<'f> Writer<'f> {
                 self.stated += 1;
                 let whole = split(test).is_some_and(|words| !words.is_empty());
                 let (cond, test) = (cond.to_owned(), test.to_owned());
-                self.refuse(condition(&cond, &test, self.scene));
+                self.refuse(condition(&cond, &test, self.sample_cx));
                 self.word(&cond);
                 self.word(&test);
                 whole
@@ -272,8 +272,10 @@ impl<'f> Writer<'f> {
         if self.is_default && limit.is_of_samples() {
             return;
         }
-        let complaint =
-            self.fields.get(field).and_then(|value| limit.complain(field.path(), value, several, self.scene));
+        let complaint = self
+            .fields
+            .get(field)
+            .and_then(|value| limit.complain(field.path(), value, several, self.sample_cx));
         self.refuse(complaint);
     }
 
@@ -306,7 +308,7 @@ impl<'f> Writer<'f> {
         self.used.push(list);
         for value in values {
             let text = with_element(value, |element| {
-                let mut writer = Writer { scene: self.scene, ..Writer::new(element, self.site) };
+                let mut writer = Writer { sample_cx: self.sample_cx, ..Writer::new(element, self.site) };
                 writer.items(items).then(|| {
                     let lost = unwritten(None, element, &writer.used);
                     (writer.out, writer.refused, lost.into_iter().chain(writer.lost).collect::<Vec<_>>())
@@ -383,7 +385,7 @@ impl<'f> Writer<'f> {
         true
     }
 
-    /// Says what is wrong with the port of an address, if something is. What is no plain address may hold ports itself.
+    /// Returns what is wrong with the port of an address, if something is. What is no plain address may hold ports itself.
     fn bad_port(
         &self,
         address: Field,
@@ -447,9 +449,9 @@ impl<'f> Writer<'f> {
     }
 }
 
-/// Says what is wrong with a condition, if something is: `if` or `unless`, and what stands in braces. Names outside of
+/// Returns what is wrong with a condition, if something is: `if` or `unless`, and what stands in braces. Names outside of
 /// them are those of ACLs.
-fn condition(cond: &str, test: &str, scene: SampleContext) -> Option<Complaint> {
+fn condition(cond: &str, test: &str, sample_cx: SampleContext) -> Option<Complaint> {
     if !matches!(cond, "if" | "unless") {
         return Some(Complaint {
             word: Some(cond.to_owned()),
@@ -461,7 +463,7 @@ fn condition(cond: &str, test: &str, scene: SampleContext) -> Option<Complaint> 
     }
     let words = split(test)?;
     let braces = words.iter().enumerate().filter(|(_, word)| matches!(word.as_str(), "{" | "!{"));
-    braces.into_iter().find_map(|(at, _)| criterion(words.get(at + 1..)?, scene))
+    braces.into_iter().find_map(|(at, _)| criterion(words.get(at + 1..)?, sample_cx))
 }
 
 /// Returns whether an address is an IPv6 one, perhaps after a prefix such as `ipv6@`.

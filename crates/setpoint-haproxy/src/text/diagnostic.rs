@@ -68,7 +68,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// Whether HAProxy finds it while it splits a line into words, which it does before it looks at any `.if`.
+    /// Returns whether HAProxy finds it while it splits a line into words, which it does before it looks at any `.if`.
     pub(crate) fn is_of_words(self) -> bool {
         matches!(
             self,
@@ -107,7 +107,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Says what is wrong with some text of a line; `first_line` is the line of the file its section begins with.
+    /// Returns what is wrong with some text of a line; `first_line` is the line of the file its section begins with.
     pub fn new(
         problem: Problem,
         first_line: u32,
@@ -118,7 +118,7 @@ impl Diagnostic {
         Self::at(problem, first_line.saturating_add(line.number()), at, message)
     }
 
-    /// Says what is wrong with some text of a line of the file.
+    /// Returns what is wrong with some text of a line of the file.
     pub(crate) fn at(problem: Problem, line: u32, at: (u32, &[u8]), message: impl Into<String>) -> Self {
         let (column, text) = at;
         let (text, cut) = match text.get(..MOST_TEXT) {
@@ -136,7 +136,7 @@ impl Diagnostic {
         }
     }
 
-    /// Says what can be done.
+    /// Returns what can be done.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.hint = Some(hint.into());
@@ -196,7 +196,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Says what is wrong with some text of a line, and what can be done.
+    /// Returns what is wrong with some text of a line, and what can be done.
     fn say(
         &mut self,
         problem: Problem,

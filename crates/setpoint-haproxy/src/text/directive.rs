@@ -31,7 +31,7 @@ impl Directive {
         })
     }
 
-    /// Whether it decides which lines count.
+    /// Returns whether it decides which lines count.
     pub fn is_conditional(self) -> bool {
         matches!(self, Self::If | Self::Elif | Self::Else | Self::Endif)
     }

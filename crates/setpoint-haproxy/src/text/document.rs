@@ -49,7 +49,7 @@ impl Document {
         self.sections.iter().map(|section| section.len()).sum()
     }
 
-    /// Whether it prints nothing.
+    /// Returns whether it prints nothing.
     pub fn is_empty(&self) -> bool {
         self.sections.is_empty()
     }
@@ -398,7 +398,7 @@ fn begins_with_header(bytes: &[u8]) -> bool {
     word.is_some_and(|word| SectionKind::from_keyword(&word.text).is_some())
 }
 
-/// Whether a word can be the keyword of a section: letters, digits and dashes.
+/// Returns whether a word can be the keyword of a section: letters, digits and dashes.
 fn is_name(word: &[u8]) -> bool {
     word.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }

@@ -139,22 +139,22 @@ impl SectionKind {
         }
     }
 
-    /// Whether it exists in the enterprise edition only, and is known here as text.
+    /// Returns whether it exists in the enterprise edition only, and is known here as text.
     pub fn is_enterprise(self) -> bool {
         KINDS.iter().any(|row| row.0 == self && row.3)
     }
 
-    /// Whether HAProxy refuses the section without a name.
+    /// Returns whether HAProxy refuses the section without a name.
     pub fn needs_name(self) -> bool {
         KINDS.iter().any(|row| row.0 == self && row.2 == Named::Must)
     }
 
-    /// Whether the keyword is followed by a name at all.
+    /// Returns whether the keyword is followed by a name at all.
     pub fn takes_name(self) -> bool {
         self == Self::Unknown || KINDS.iter().any(|row| row.0 == self && row.2 != Named::Never)
     }
 
-    /// Whether it is a frontend, a backend or both.
+    /// Returns whether it is a frontend, a backend or both.
     pub fn is_proxy(self) -> bool {
         matches!(self, Self::Frontend | Self::Backend | Self::Listen)
     }

@@ -23,7 +23,7 @@ pub struct Word<'a> {
 }
 
 impl Word<'_> {
-    /// Whether it says `other`; never so if a variable decides what it says.
+    /// Returns whether it says `other`; never so if a variable decides what it says.
     pub fn is(&self, other: &str) -> bool {
         !self.variable && *self.text == *other.as_bytes()
     }
@@ -100,7 +100,7 @@ impl<'a> Words<'a> {
         self.at
     }
 
-    /// Whether a word with content comes after `at`; remembers where.
+    /// Returns whether a word with content comes after `at`; remembers where.
     fn content_follows(&mut self, at: usize) -> bool {
         let mut next = at;
         while let Some(span) = scan(self.line, next) {

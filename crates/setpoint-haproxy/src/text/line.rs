@@ -42,12 +42,12 @@ impl<'a> Line<'a> {
         self.raw.len() + usize::from(self.ended)
     }
 
-    /// Whether a line feed ends it: only the last line of a file can be without.
+    /// Returns whether a line feed ends it: only the last line of a file can be without.
     pub fn is_ended(&self) -> bool {
         self.ended
     }
 
-    /// Whether it ends as on Windows.
+    /// Returns whether it ends as on Windows.
     pub fn is_crlf(&self) -> bool {
         self.raw.last() == Some(&b'\r')
     }
@@ -58,7 +58,7 @@ impl<'a> Line<'a> {
         raw.get(..lex::skip_spaces(raw, 0)).unwrap_or_default()
     }
 
-    /// Whether it holds nothing but blanks and a comment.
+    /// Returns whether it holds nothing but blanks and a comment.
     pub fn is_blank(&self) -> bool {
         self.words().next().is_none()
     }

@@ -167,7 +167,7 @@ impl Section {
         self.chunks().map(|chunk| chunk.bytes().len()).sum()
     }
 
-    /// Whether it takes no bytes, which no section of a document does.
+    /// Returns whether it takes no bytes, which no section of a document does.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -197,7 +197,7 @@ impl Section {
         self.lead_lines + u32::from(self.body > self.header)
     }
 
-    /// Whether it is written in the same bytes as another.
+    /// Returns whether it is written in the same bytes as another.
     pub fn same_bytes(&self, other: &Self) -> bool {
         let same = |(a, b): (&Arc<Chunk>, &Arc<Chunk>)| Arc::ptr_eq(a, b) || a.same_bytes(b);
         if self.tail.len() == other.tail.len()
@@ -228,7 +228,7 @@ impl Section {
         &self.model
     }
 
-    /// Whether `.if` and its like decide over some of it.
+    /// Returns whether `.if` and its like decide over some of it.
     pub fn is_conditional(&self) -> bool {
         self.conditional
     }
@@ -251,7 +251,7 @@ impl Section {
         self.tail.last().map_or(&self.head, |chunk| chunk).lines(0).last()
     }
 
-    /// Whether a line feed ends its last line.
+    /// Returns whether a line feed ends its last line.
     pub(crate) fn is_ended(&self) -> bool {
         self.tail.last().map_or(&self.head, |chunk| chunk).bytes().last() == Some(&b'\n')
     }

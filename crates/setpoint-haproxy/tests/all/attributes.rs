@@ -111,7 +111,7 @@ fn what_a_value_refers_to_has_to_be_there() {
 #[test]
 fn what_a_line_names_is_there_for_others() {
     assert_fine(
-        "backend b\n  stick-table type ip size 1k\n  server s 10.0.0.1:80\n  server t 10.0.0.2:80 track s\n  use-server s if TRUE\n  stick on src\n\
+        "backend b\n  stick-table type ip size 1k\n  server s 10.0.0.1:80 check\n  server t 10.0.0.2:80 track s\n  use-server s if TRUE\n  stick on src\n\
          peers p\n  table t type ip size 1k\n  peer x 10.0.0.1:1024\n\
          frontend f\n  bind :80\n  filter bwlim-in limit default-limit 1m default-period 1s\n  \
          http-request set-bandwidth-limit limit\n  http-request track-sc0 src table p/t\n  \

@@ -398,10 +398,10 @@ fn each_operation_says_whether_a_running_haproxy_can_be_told() {
         verdict(Version::V3_4, &with(&more), &with(s1))
     };
     assert_eq!(remove(""), Ok(()));
-    assert_eq!(remove("  use-server s2 if TRUE\n"), Err("a `use-server` rule names it".into()));
+    assert_eq!(remove("  use-server s2 if TRUE\n"), Err("`use-server` names it in another line".into()));
     assert_eq!(
         remove("backend c\n  server x 10.0.0.1:80 track b/s2\n"),
-        Err("another server tracks it".into())
+        Err("`track` names it in another line".into())
     );
     let new = |version, backend: &str| {
         let base = "defaults d\n  mode http\n";

@@ -82,6 +82,8 @@ fn words_that_have_no_place_in_a_line_are_found() {
     finds(
         "frontend f\n  bind 127.0.0.1:8080",
         &[
+            ("bind 127.0.0.1:0", "0"),
+            ("log-format %F", "%F"),
             ("monitor bogus", "bogus"),
             ("tcp-response content accept", "tcp-response"),
             ("http-request deny if { src 10.0.0.1", "{"),
@@ -163,6 +165,7 @@ fn what_a_line_needs_of_others_is_found() {
         ),
         ("frontend f\n  bind 127.0.0.1:8080\n  http-request send-spoe-group e g\n", "e"),
         ("frontend f\n  bind 127.0.0.1:8080 ssl\n", "ssl"),
+        ("frontend f\n  disabled\n  bind 127.0.0.1:8080 ssl\n", "ssl"),
         ("backend b\n  server s 127.0.0.1:1 ssl\n", "ssl"),
         ("backend b\n  server s 127.0.0.1:1 check-ssl check\n", "check-ssl"),
         ("backend b\n  stick-table type ip\n", "stick-table"),
@@ -173,6 +176,13 @@ fn what_a_line_needs_of_others_is_found() {
             "nowhere",
         ),
         ("frontend f\n  bind 127.0.0.1:8080\n  acl a nbsrv(nowhere) gt 0\n", "nowhere"),
+        ("frontend f\n  bind 127.0.0.1:8080\n  http-request sc-inc-gpc0(3)\n", "sc-inc-gpc0(3)"),
+        ("frontend f\n  bind 127.0.0.1:8080\n  tcp-request content sc-inc-gpc(0,3)\n", "sc-inc-gpc(0,3)"),
+        ("log-forward l\n  bind 127.0.0.1:8080 ssl\n  log 127.0.0.1:1 local0\n", "ssl"),
+        ("ring r\n  timeout connect 1s\n  timeout server 1s\n  server s 127.0.0.1:1 ssl\n", "ssl"),
+        ("backend b\n  server s 127.0.0.1:1 no-ssl ssl\n", "ssl"),
+        ("backend b\n  server s 127.0.0.1:1\n  server t 127.0.0.1:2 track s\n", "s"),
+        ("backend a\n  server s 127.0.0.1:1\nbackend b\n  server t 127.0.0.1:2 track a/s\n", "a/s"),
     ] {
         let text = format!("{START}{lines}");
         for version in Version::ALL {
@@ -199,6 +209,13 @@ fn what_a_line_needs_is_seen_where_it_is_given() {
         "backend b\n  server s 127.0.0.1:1 send-proxy-v2 proxy-v2-options ssl\n",
         "backend b\n  option tcp-check\n  tcp-check comment x\n  tcp-check connect\n  tcp-check send x\n",
         "userlist u\n  group g\n  user a insecure-password x groups g\n",
+        "backend b\n  server s 127.0.0.1:1 ssl no-ssl\n",
+        "backend b\n  disabled\n  server s 127.0.0.1:1 ssl\n  server t 127.0.0.1:2 track s\n",
+        "global\n  stats socket 127.0.0.1:8081 ssl\nfrontend f\n  bind 127.0.0.1:8080\n",
+        "backend b\n  server s 127.0.0.1:1 agent-check agent-port 1\n  server t 127.0.0.1:2 track s\n",
+        "backend b\n  default-server check\n  server s 127.0.0.1:1\n  server t 127.0.0.1:2 no-check track s\n",
+        "backend b\n  server s 127.0.0.1:1 check\n  server t 127.0.0.1:2 track s\n  server u 127.0.0.1:3 track t\n",
+        "defaults\n  mode http\n  timeout connect 1s\n  timeout server 1s\n  email-alert mailers m\n  email-alert from a@b\n  email-alert to a@b\ndefaults\n  timeout connect 1s\n  timeout server 1s\nbackend b\n",
         "global\n  tune.stick-counters 5\nfrontend f\n  bind 127.0.0.1:8080\n  stick-table type ip size 1k\n  http-request track-sc3 src\n",
     ] {
         let text = format!("{START}{lines}");

@@ -15,6 +15,7 @@ mod found;
 mod fuzz;
 mod growth;
 mod keywords;
+mod lists;
 mod model;
 mod printer;
 mod refused;

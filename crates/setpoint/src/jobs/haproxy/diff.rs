@@ -62,8 +62,8 @@ fn write_operation(out: &mut String, operation: &Operation) -> std::fmt::Result 
         Action::Delete => RED,
         Action::Modify | Action::Recreate => YELLOW,
     };
-    let told = operation.to_string();
-    let what = told.get(operation.action.sign().len_utf8()..).unwrap_or_default();
+    let line = operation.to_string();
+    let what = line.get(operation.action.sign().len_utf8()..).unwrap_or_default();
     let verdict = match &operation.runtime {
         Runtime::Yes => "at runtime".to_owned(),
         Runtime::No { why } => format!("reload: {why}"),

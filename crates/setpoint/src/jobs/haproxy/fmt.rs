@@ -38,7 +38,7 @@ pub(crate) fn run(args: &HaproxyFmtArgs, report: Report) -> Result<u8, CliError>
             }
         }
     }
-    // The last one is told by whoever called.
+    // The caller reports the last one.
     let last = refused.pop();
     for error in refused {
         report.warn(&error.to_string());
