@@ -6,7 +6,7 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use rustix::fs::XattrFlags;
+use rustix::fs::{Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
 use super::Dir;
@@ -26,12 +26,14 @@ pub(crate) type Attribute = (CString, Vec<u8>);
 pub(super) fn keep(dir: &Dir<'_>, name: &str, new: &OwnedFd) -> Result<(), (String, Errno)> {
     // Without opening the old file, which its owner may not be allowed to read.
     let old = format!("/proc/self/fd/{}/{name}", dir.as_fd().as_raw_fd());
-    let list = |buffer: &mut [u8]| match rustix::fs::llistxattr(old.as_str(), buffer) {
-        // There is no `/proc` to look through.
-        Err(Errno::NOENT) if super::stat(dir, name).is_ok() => Err(Errno::NOSYS),
-        listed => listed,
-    };
+    let list = |buffer: &mut [u8]| rustix::fs::llistxattr(old.as_str(), buffer);
     let value = |name: &CStr, buffer: &mut [u8]| rustix::fs::lgetxattr(old.as_str(), name, buffer);
+    if list(&mut []) == Err(Errno::NOENT) && super::stat(dir, name).is_ok() {
+        // There is no `/proc`: then it has to be opened.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(dir, name, flags, Mode::empty());
+        return set(new, &of(file.map_err(|errno| ("all of them".to_owned(), errno))?)?);
+    }
     set(new, &read(list, value)?)
 }
 
@@ -61,7 +63,7 @@ fn read(
 ) -> Result<Vec<Attribute>, (String, Errno)> {
     let names = match get(list) {
         Ok(names) => names,
-        Err(Errno::OPNOTSUPP | Errno::NOENT) => return Ok(Vec::new()),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOENT) => return Ok(Vec::new()),
         Err(errno) => return Err(("all of them".to_owned(), errno)),
     };
     let mut found = Vec::new();

@@ -305,7 +305,7 @@ impl PendingChange<'_> {
         let done = self.carry_out(&mut current, &preview)?;
         report_notices(host, self.report);
         if !self.json {
-            print(&format!("\n{}", run::summary(&done)))?;
+            print(&format!("\n{}", run::summary(&done, &preview.plan)))?;
         }
         Ok(Made { preview, done: Some(done) })
     }
