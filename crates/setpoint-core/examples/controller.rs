@@ -1,58 +1,40 @@
-//! A whole controller: it keeps greetings in files, as the lines of a file `greetings` declare them.
+//! A whole controller: it keeps symbolic links as the lines of a file `links` declare them, with a name and a target each.
 
-use std::fs::{self, File};
-use std::future::ready;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::fs;
 
 use setpoint_core::prelude::*;
 
 #[derive(Debug, PartialEq)]
-struct Greeting(PathBuf, String);
+pub(crate) struct Link(String, std::path::PathBuf);
 
-impl Item for Greeting {
-    const KIND: Kind = Kind::from_static("greeting");
+impl Item for Link {
+    const KIND: Kind = Kind::from_static("link");
     fn name(&self) -> Name {
-        Name::new(self.0.to_string_lossy())
+        Name::new(&self.0)
     }
 }
 
-struct Greetings;
+pub(crate) struct Links;
 
-impl Configurator<Greeting> for Greetings {
-    async fn create(&self, _: &OpCx, Greeting(path, text): &Greeting) -> OpResult {
-        // A file that was there before is somebody else's: nothing was changed, so nothing is cleaned up.
-        let mut file = File::create_new(path).map_err(OpError::untouched)?;
-        Ok(file.write_all(text.as_bytes())?)
+impl Configurator<Link> for Links {
+    async fn create(&self, _: &OpCx, Link(name, target): &Link) -> OpResult {
+        // What was there before is somebody else's: nothing was changed, so nothing is cleaned up.
+        std::os::unix::fs::symlink(target, name).map_err(OpError::untouched)
     }
-    async fn modify(&self, _: &OpCx, _: &Greeting, Greeting(path, text): &Greeting) -> OpResult {
-        Ok(fs::write(path, text)?)
+    async fn delete(&self, _: &OpCx, Link(name, _): &Link) -> OpResult {
+        Ok(fs::remove_file(name).optional().map(drop)?)
     }
-    async fn delete(&self, _: &OpCx, Greeting(path, _): &Greeting) -> OpResult {
-        Ok(fs::remove_file(path).optional().map(drop)?)
-    }
-    async fn read(&self, _: &OpCx, Greeting(path, _): &Greeting) -> OpResult<Observed<Greeting>> {
-        let text = fs::read_to_string(path).optional()?;
-        Ok(text.map(|text| Greeting(path.clone(), text)).into())
+    async fn read(&self, _: &OpCx, Link(name, _): &Link) -> OpResult<Observed<Link>> {
+        Ok(fs::read_link(name).optional()?.map(|target| Link(name.clone(), target)).into())
     }
 }
 
-fn declared(directory: &Path) -> OpResult<Graph> {
-    let mut graph = Graph::new("greetings");
-    let text = fs::read_to_string(directory.join("greetings"))?;
-    for (name, text) in text.lines().filter_map(|line| line.split_once(' ')) {
-        graph.put_item(Greeting(directory.join(name), text.to_owned()))?;
-    }
-    Ok(graph)
-}
-
-pub(crate) fn controller(directory: PathBuf) -> Controller<impl Source> {
-    let source = polled(Duration::from_secs(1), move || ready(declared(&directory)));
-    Controller::new(Engine::for_items(Greetings), source)
+pub(crate) async fn declared() -> OpResult<Graph> {
+    let link = |line: &str| line.split_once(' ').map(|(name, target)| Link(name.into(), target.into()));
+    Ok(Graph::with_items("links", fs::read_to_string("links")?.lines().filter_map(link))?)
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    controller(PathBuf::from(".")).run_until(tokio::signal::ctrl_c()).await;
+    Controller::new(Engine::for_items(Links), polled(declared)).run_until(tokio::signal::ctrl_c()).await;
 }

@@ -8,7 +8,11 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::source::{Changed, Source};
 
-/// Makes a source that calls a function for the intended graph: at the start, and then at an interval.
+/// How often a source is asked, unless the caller says otherwise.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// Makes a source that calls a function for the intended graph: at the start, and then every ten seconds, or
+/// [as often](Polled::every) as is wanted.
 ///
 /// For what can't say that it changed, or where waiting for the interval is good enough. An error of the function leaves what
 /// was intended last, and the function is called again with growing pauses.
@@ -21,16 +25,16 @@ use crate::source::{Changed, Source};
 ///     Ok(Graph::new("read from a file"))
 /// }
 ///
-/// let source = polled(Duration::from_secs(10), declared);
+/// let source = polled(declared).every(Duration::from_mins(1));
 /// # let _ = source;
 /// ```
-pub fn polled<L, F, E>(interval: Duration, load: L) -> Polled<L>
+pub fn polled<L, F, E>(load: L) -> Polled<L>
 where
     L: FnMut() -> F + Send + 'static,
     F: Future<Output = Result<Graph, E>> + Send,
     E: fmt::Display + Send,
 {
-    Polled { interval, load, next: None, intended: None }
+    Polled { interval: INTERVAL, load, next: None, intended: None }
 }
 
 /// The source that [`polled`] makes.
@@ -41,6 +45,15 @@ pub struct Polled<L> {
     /// When it is asked next; none before the first time.
     next: Option<Instant>,
     intended: Option<Graph>,
+}
+
+impl<L> Polled<L> {
+    /// Asks at this interval.
+    #[must_use]
+    pub fn every(mut self, interval: Duration) -> Self {
+        self.interval = interval;
+        self
+    }
 }
 
 impl<L, F, E> Source for Polled<L>

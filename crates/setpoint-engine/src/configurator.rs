@@ -80,8 +80,15 @@ pub trait Configurator<T: Item>: Send + Sync + Sized + 'static {
     /// [`modify`](Configurator::modify).
     ///
     /// Plans ask this, and what depends on an item that is re-created is deleted before it and created after it. Override
-    /// it where `modify` can't take every change. One configurator that wraps another passes both methods on.
+    /// it where `modify` can't take every change. One configurator that wraps another passes these methods on.
     fn needs_recreate(&self, _ownership: Ownership, _old: &T, _new: &T) -> bool {
+        !gives_modify::<T, Self>()
+    }
+
+    /// Returns whether an item that must be applied again, because something that it comes after was changed, is deleted and
+    /// created for that; by default, if there is no [`modify`](Configurator::modify). For items that run, and know what they
+    /// read as it was when they started.
+    fn recreates_to_reapply(&self, _item: &T) -> bool {
         !gives_modify::<T, Self>()
     }
 
@@ -160,6 +167,7 @@ trait Erased: Send + Sync {
     fn read(self: Arc<Self>, cx: OpCx, item: ItemHandle) -> OpFuture<Observed<ItemHandle>>;
     fn list(self: Arc<Self>, cx: OpCx) -> OpFuture<Option<Vec<ItemHandle>>>;
     fn needs_recreate(&self, ownership: Ownership, old: &ItemHandle, new: &ItemHandle) -> bool;
+    fn recreates_to_reapply(&self, item: &ItemHandle) -> bool;
     fn limit(&self, operation: Option<Operation>, item: &ItemHandle) -> Option<Duration>;
     fn accepts(&self, item: &ItemHandle) -> bool;
     fn item_type(&self) -> &'static str;
@@ -209,6 +217,10 @@ impl<T: Item, C: Configurator<T>> Erased for Typed<T, C> {
         }
     }
 
+    fn recreates_to_reapply(&self, item: &ItemHandle) -> bool {
+        item.get().is_some_and(|item| self.configurator.recreates_to_reapply(item))
+    }
+
     fn limit(&self, operation: Option<Operation>, item: &ItemHandle) -> Option<Duration> {
         item.get().and_then(|item| self.configurator.limit(operation, item))
     }
@@ -254,6 +266,10 @@ impl ConfiguratorHandle {
 
     pub(crate) fn needs_recreate(&self, ownership: Ownership, old: &ItemHandle, new: &ItemHandle) -> bool {
         self.0.needs_recreate(ownership, old, new)
+    }
+
+    pub(crate) fn recreates_to_reapply(&self, item: &ItemHandle) -> bool {
+        self.0.recreates_to_reapply(item)
     }
 
     /// The limit that the item brings; none if asking for it panicked.
@@ -387,6 +403,9 @@ mod tests {
         fn needs_recreate(&self, ownership: Ownership, old: &Thing, new: &Thing) -> bool {
             self.0.needs_recreate(ownership, old, new)
         }
+        fn recreates_to_reapply(&self, item: &Thing) -> bool {
+            self.0.recreates_to_reapply(item)
+        }
     }
 
     fn recreates(configurator: impl Configurator<Thing>, new: u32) -> bool {
@@ -412,7 +431,11 @@ mod tests {
     }
 
     #[test]
-    fn a_wrapper_that_passes_both_methods_on_answers_as_what_it_wraps() {
+    fn a_wrapper_that_passes_these_methods_on_answers_as_what_it_wraps() {
+        let reapplied =
+            |configurator: ConfiguratorHandle| configurator.recreates_to_reapply(&ItemHandle::new(Thing(1)));
+        assert!(reapplied(ConfiguratorHandle::new(Wrapped(Plain))));
+        assert!(!reapplied(ConfiguratorHandle::new(Wrapped(Modifying))));
         assert!(recreates(Wrapped(Plain), 2));
         assert!(!recreates(Wrapped(Modifying), 2));
         assert!(recreates(Wrapped(Choosing), 6));

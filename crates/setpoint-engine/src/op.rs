@@ -113,6 +113,7 @@ pub(crate) struct OpShared {
     metadata: Arc<SharedMetadata>,
     again: bool,
     returns: bool,
+    was_lost: bool,
     pub(crate) run: Arc<RunShared>,
     /// Made on first use: most operations are over before anyone asks.
     cancel: OnceLock<CancellationToken>,
@@ -134,6 +135,7 @@ pub(crate) struct OpInputs {
     pub(crate) metadata: Arc<SharedMetadata>,
     pub(crate) again: bool,
     pub(crate) returns: bool,
+    pub(crate) was_lost: bool,
 }
 
 impl OpCx {
@@ -143,7 +145,7 @@ impl OpCx {
         inputs: OpInputs,
         run: Arc<RunShared>,
     ) -> Self {
-        let OpInputs { unfinished, metadata, again, returns } = inputs;
+        let OpInputs { unfinished, metadata, again, returns, was_lost } = inputs;
         Self(Arc::new(OpShared {
             item,
             operation,
@@ -151,6 +153,7 @@ impl OpCx {
             metadata,
             again,
             returns,
+            was_lost,
             run,
             cancel: OnceLock::new(),
             background: OnceLock::new(),
@@ -179,6 +182,11 @@ impl OpCx {
     /// operation on it was to be repeated and has not been.
     pub fn must_reapply(&self) -> bool {
         self.0.again
+    }
+
+    /// Returns whether the item was there before, by whomever, and was found to be gone: it is created again.
+    pub fn was_lost(&self) -> bool {
+        self.0.was_lost
     }
 
     /// Returns whether a deletion is the first half of making the item anew.
@@ -222,12 +230,17 @@ impl OpCx {
     }
 
     async fn remember(&self, change: impl FnOnce(&SharedMetadata)) -> Result<(), OpError> {
+        let before = self.0.metadata.get();
         change(&self.0.metadata);
         let Some(journal) = &self.0.run.journal else { return Ok(()) };
         let (item, at) = (self.0.item.clone(), self.now());
         let record = Record::Noted { item, metadata: self.0.metadata.get(), at };
         let written = journal.record(std::slice::from_ref(&record)).await;
-        written.map_err(|error| OpError::untouched(format!("can't be written down first: {error}")))
+        written.map_err(|error| {
+            // What is not written down does not hold.
+            self.0.metadata.set(before);
+            OpError::untouched(format!("can't be written down first: {error}"))
+        })
     }
 
     /// The time now, from the engine's clock.

@@ -119,7 +119,7 @@ pub struct UnfinishedOperation {
     pub operation: Operation,
     /// When it started.
     pub started: Timestamp,
-    /// What the item becomes. Not kept on disk.
+    /// What the item becomes. Whoever stores the state stores it beside: [`ItemState::unfinished_target`].
     #[serde(skip)]
     pub(crate) target: Option<ItemHandle>,
     #[serde(skip)]
@@ -252,6 +252,20 @@ impl ItemState {
     /// The operation that is under way.
     pub fn unfinished_operation(&self) -> Option<&UnfinishedOperation> {
         self.unfinished.as_deref()
+    }
+
+    /// What the operation that is under way makes of the item, if that is something else than the item.
+    pub fn unfinished_target(&self) -> Option<&ItemHandle> {
+        self.unfinished.as_ref()?.target.as_ref()
+    }
+
+    /// Says what the operation makes of the item that was under way when this was stored.
+    #[must_use]
+    pub fn with_unfinished_target(mut self, target: Option<ItemHandle>) -> Self {
+        if let Some(unfinished) = &mut self.unfinished {
+            unfinished.target = target;
+        }
+        self
     }
 
     /// The record of changes by someone else.

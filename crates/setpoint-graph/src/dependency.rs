@@ -135,8 +135,8 @@ impl Dependency {
         self
     }
 
-    /// Applies the dependent again, in place, whenever the required item was changed or made anew. That it must be
-    /// is remembered until it was.
+    /// Applies the dependent again, whenever the required item was changed or made anew: in place, or as its configurator
+    /// says. That it must be is remembered until it was.
     pub fn repeat_when_changed(&mut self) -> &mut Self {
         self.repeat_when_changed = true;
         self

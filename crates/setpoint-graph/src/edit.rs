@@ -1,9 +1,21 @@
 //! Edits of single items. Each takes a revision; a refused one changes nothing.
 
 use crate::slot::ROOT;
-use crate::{Graph, GraphError, ItemHandle, ItemRef, SlotId, State, SubgraphPath};
+use crate::{Graph, GraphError, ItemHandle, ItemRef, Name, SlotId, State, SubgraphPath};
 
 impl<S: State> Graph<S> {
+    /// Makes a graph of items.
+    pub fn with_items<I: Into<ItemHandle>>(
+        name: impl Into<Name>,
+        items: impl IntoIterator<Item = I>,
+    ) -> Result<Self, GraphError> {
+        let mut graph = Self::new(name);
+        for item in items {
+            graph.put_item(item)?;
+        }
+        Ok(graph)
+    }
+
     /// Puts an item into the root graph, or replaces the one there with the same reference.
     ///
     /// An equal item changes nothing. Returns the slot.

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use setpoint_engine::{CurrentGraph, ItemState, OpError, Presence};
 use setpoint_graph::{ItemHandle, ItemRef, Name};
@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) notices: Notices,
     pub(crate) output: Output,
     pub(crate) checks: Checks,
+    /// What is to go.
+    unwanted: Mutex<BTreeSet<ItemRef>>,
 }
 
 /// How a host is opened.
@@ -95,9 +97,20 @@ impl Host {
         let runtime = runtime.unwrap_or_else(|| root_path.join(".setpoint/run"));
         let (root, children, places) = (opened, Children::default(), Places::default());
         let (kept, notices, output) = (Kept::new(&runtime), Notices::default(), Output::default());
-        let checks = Checks::default();
-        let shared =
-            Shared { root, root_path, set, runtime, children, places, kept, notices, output, checks };
+        let (checks, unwanted) = (Checks::default(), Mutex::default());
+        let shared = Shared {
+            root,
+            root_path,
+            set,
+            runtime,
+            children,
+            places,
+            kept,
+            notices,
+            output,
+            checks,
+            unwanted,
+        };
         Ok(Self(Arc::new(shared)))
     }
 
@@ -129,6 +142,16 @@ impl Host {
         }
         self.recall(current);
         accepted
+    }
+
+    /// Says which items are not wanted any more. What is gone with the directory that it was in, which nobody looks after, can't
+    /// be read then: it would be forgotten, and still be there when the directory is mounted or brought back.
+    pub fn set_unwanted(&self, items: BTreeSet<ItemRef>) {
+        *self.0.unwanted.lock().unwrap_or_else(PoisonError::into_inner) = items;
+    }
+
+    pub(crate) fn is_unwanted(&self, item: &ItemRef) -> bool {
+        self.0.unwanted.lock().unwrap_or_else(PoisonError::into_inner).contains(item)
     }
 
     /// The name of the set.

@@ -128,25 +128,35 @@ impl Store {
     /// Puts the copy in the place of a damaged database, which is kept under another name.
     pub(crate) fn restore(&self) -> Result<(), StateError> {
         let failed = |path: &Path| StateError::file("put the copy in the place of", path.to_path_buf());
+        // First what may fail.
+        let beside = self.path.with_extension("new");
+        fs::copy(self.copy().path, &beside).map_err(failed(&beside))?;
         match fs::rename(&self.path, self.path.with_extension("damaged")) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(failed(&self.path)(error));
             }
             _ => {}
         }
-        let beside = self.path.with_extension("new");
-        fs::copy(self.copy().path, &beside).map_err(failed(&beside))?;
         fs::rename(&beside, &self.path).map_err(failed(&self.path))
     }
 
-    /// Makes the copy. Where that fails, the last one stays.
-    fn keep_copy(&self) {
+    /// Makes the copy, if it can be read. Where there is no room for it, the last one stays.
+    fn keep_copy(&self, types: &ItemTypes) -> Result<(), StateError> {
         let copy = self.copy().path;
-        let beside = copy.with_extension("last-new");
-        let kept = fs::copy(&self.path, &beside).and_then(|_| fs::rename(&beside, &copy));
-        if kept.is_err() {
-            let _ = fs::remove_file(&beside);
+        let beside = Self { path: copy.with_extension("last-new") };
+        let mut read = Ok(());
+        let mut kept = fs::copy(&self.path, &beside.path).map(drop);
+        if kept.is_ok() {
+            // What was damaged since it was read must not take the place of the last good copy.
+            match beside.read_own(types) {
+                Err(error) if error.is_damage() => read = Err(self.damaged(&error.to_string())),
+                _ => kept = fs::rename(&beside.path, &copy),
+            }
         }
+        if kept.is_err() || read.is_err() {
+            let _ = fs::remove_file(&beside.path);
+        }
+        read
     }
 
     fn read_own(&self, types: &ItemTypes) -> Result<Option<DatabaseContent>, StateError> {
@@ -168,10 +178,10 @@ impl Store {
         }
     }
 
-    /// Reads something from what may be damaged.
-    fn guarded<T>(&self, read: impl Fn(&Self) -> Result<T, StateError>) -> Result<T, StateError> {
-        let read = quietly(|| read(self));
-        read.unwrap_or_else(|why| Err(StateError::Damaged { path: self.path.clone(), why }))
+    /// Reads or writes what may be damaged.
+    fn guarded<T>(&self, work: impl Fn(&Self) -> Result<T, StateError>) -> Result<T, StateError> {
+        let done = quietly(|| work(self));
+        done.unwrap_or_else(|why| Err(StateError::Damaged { path: self.path.clone(), why }))
     }
 
     fn read_whole(&self, types: &ItemTypes) -> Result<Option<DatabaseContent>, StateError> {
@@ -206,9 +216,13 @@ impl Store {
                     known_kind = Kind::new(kind);
                 }
                 let item = types.item_from_text(&known_kind, stored.item.get())?;
+                let target =
+                    stored.target.map(|text| types.item_from_text(&known_kind, text.get())).transpose()?;
                 // References are unique in the table, so that no put is refused.
                 let put = match stored.state {
-                    Some(state) => graph.put_item_with_state(&stored.path, item, state),
+                    Some(state) => {
+                        graph.put_item_with_state(&stored.path, item, state.with_unfinished_target(target))
+                    }
                     None => graph.put_item_into(&stored.path, item),
                 };
                 debug_assert!(put.is_ok());
@@ -273,12 +287,23 @@ impl Store {
         })
     }
 
-    /// Writes a checkpoint: all of it or nothing, and it lasts.
+    /// Writes a checkpoint: all of it or nothing, and it lasts. A database that was damaged since it was read is put in order
+    /// from its copy and what is known.
     pub(crate) fn write(&self, change: &Checkpoint<'_>, types: &ItemTypes) -> Result<(), StateError> {
+        match self.guarded(|store| store.write_whole(change, types)) {
+            Err(error) if error.is_damage() && self.copy().exists()? => {
+                self.restore()?;
+                let all = Checkpoint { touched: None, runs: change.runs.clone(), ..*change };
+                self.guarded(|store| store.write_whole(&all, types))
+            }
+            written => written,
+        }
+    }
+
+    fn write_whole(&self, change: &Checkpoint<'_>, types: &ItemTypes) -> Result<(), StateError> {
         if self.exists()? {
             self.commit(self.open(|path| Database::open(path))?, change, types)?;
-            self.keep_copy();
-            return Ok(());
+            return self.keep_copy(types);
         }
         // A database that is only half made is none: it is made beside its place. The lock keeps others away.
         let beside = Self { path: self.path.with_extension("new") };
@@ -296,8 +321,7 @@ impl Store {
         let made = Database::builder().create_file(file);
         beside.commit(made.map_err(|error| beside.failed("make", error.into()))?, change, types)?;
         fs::rename(&beside.path, &self.path).map_err(failed(&self.path))?;
-        self.keep_copy();
-        Ok(())
+        self.keep_copy(types)
     }
 
     fn commit(&self, db: Database, change: &Checkpoint<'_>, types: &ItemTypes) -> Result<(), StateError> {
@@ -363,10 +387,12 @@ impl Store {
     }
 
     fn stored(&self, node: &Node<'_, ItemState>, types: &ItemTypes) -> Result<Vec<u8>, StateError> {
+        let target = node.state().and_then(ItemState::unfinished_target);
         let stored = StoredItem {
             path: node.path(),
             item: types.item_to_value(node.item())?,
             state: node.state().cloned(),
+            target: target.map(|target| types.item_to_value(target)).transpose()?,
         };
         serde_json::to_vec(&stored).map_err(|source| StateError::Broken {
             path: self.path.clone(),
@@ -440,9 +466,9 @@ fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, String> {
             }
         }));
     });
-    QUIET.set(true);
+    let before = QUIET.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
-    QUIET.set(false);
+    QUIET.set(before);
     done.map_err(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         text.or_else(|| panic.downcast_ref::<String>().cloned())

@@ -21,6 +21,9 @@ pub(crate) struct StoredItem<T, S = ItemState> {
     pub(crate) item: T,
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<S>,
+    /// What an operation was to make of it whose end nobody knows.
+    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    pub(crate) target: Option<T>,
 }
 
 /// Reads an item that was stored in some format.
@@ -28,9 +31,10 @@ pub(crate) fn read_item(format: u64, text: &[u8]) -> Result<StoredItem<&RawValue
     if format >= FORMAT {
         return serde_json::from_slice(text);
     }
-    let StoredItem { path, item, state } = serde_json::from_slice::<StoredItem<&RawValue, Value>>(text)?;
+    let StoredItem { path, item, state, target } =
+        serde_json::from_slice::<StoredItem<&RawValue, Value>>(text)?;
     let state = state.map(upgrade_state).map(serde_json::from_value).transpose()?;
-    Ok(StoredItem { path, item, state })
+    Ok(StoredItem { path, item, state, target })
 }
 
 /// Turns the state of an item from the second format to the third.

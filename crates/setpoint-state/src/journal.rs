@@ -124,7 +124,8 @@ impl Journal for JournalFile {
     }
 }
 
-/// Reads a journal that goes on from a checkpoint; nothing if there is none, or if it goes on from another.
+/// Reads what a journal has that goes on from a checkpoint; nothing if there is none, or if it goes on from others only. What goes
+/// on from an earlier one is part of it, and could not be removed.
 ///
 /// A last line without its end was never written whole: what it says was not begun.
 pub(crate) fn read(
@@ -146,7 +147,8 @@ pub(crate) fn read(
         match (line.read(types)?, &mut content) {
             (JournalEntry::Begin { serial: from, command, at, protection, details }, content) => {
                 if from != serial {
-                    return Ok(None);
+                    *content = None;
+                    continue;
                 }
                 let content = content.get_or_insert_default();
                 (content.command, content.began) = (command, Some(at));
@@ -154,7 +156,7 @@ pub(crate) fn read(
                 content.details.operations.extend(details.operations);
                 content.details.drift.extend(details.drift);
             }
-            (_, None) => return Ok(None),
+            (JournalEntry::Record(_), None) => {}
             (JournalEntry::Record(record), Some(content)) => content.records.push(*record),
         }
     }

@@ -1,6 +1,7 @@
 //! The state as others see it: a directory, a snapshot of what is known, and the one who may write.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -121,9 +122,17 @@ impl StateDir {
             let (found, wanted) = (content.set.clone(), set.to_owned());
             return Err(StateError::OtherSet { dir: self.dir.clone(), found, wanted });
         }
-        let damaged = loaded.as_ref().and_then(|(content, _)| content.damaged.clone());
-        if damaged.is_some() {
+        let mut damaged = loaded.as_ref().and_then(|(content, _)| content.damaged.clone());
+        if let Some(damaged) = &mut damaged {
             self.store().restore()?;
+            let is_of_use = loaded.as_ref().is_some_and(|(_, journalled)| journalled.is_some());
+            if !is_of_use && self.journal_path().exists() {
+                // It may be all that is left of what a run did after the copy was made.
+                let aside = self.journal_path().with_extension("damaged");
+                let renamed = fs::rename(self.journal_path(), &aside);
+                renamed.map_err(StateError::file("set aside", self.journal_path()))?;
+                let _ = write!(damaged, "; what a later run did is in {}", aside.display());
+            }
         }
         let is_new = loaded.is_none();
         let (content, journalled) = loaded.unwrap_or_else(|| (DatabaseContent::empty(set), None));
@@ -168,7 +177,8 @@ impl StateDir {
 
     /// Takes from others what an earlier version, or a restore from a backup, let them read.
     fn close_to_others(&self) -> Result<(), StateError> {
-        for path in self.store().files().into_iter().chain([self.journal_path()]) {
+        let journals = [self.journal_path(), self.journal_path().with_extension("damaged")];
+        for path in self.store().files().into_iter().chain(journals) {
             let Ok(found) = fs::metadata(&path) else { continue };
             if found.permissions().mode() & 0o077 != 0 {
                 let closed = fs::set_permissions(&path, fs::Permissions::from_mode(0o600));

@@ -10,7 +10,7 @@ async fn a_function_is_asked_at_an_interval_and_what_did_not_change_is_left_alon
     let mut asked = 0;
     let mut running = start(
         &world,
-        polled(10 * SECOND, move || {
+        polled(move || {
             asked += 1;
             let answer = match asked {
                 1 | 2 => Ok(valves([("a", 1)])),
@@ -39,7 +39,8 @@ async fn what_happens_meanwhile_does_not_put_off_the_next_time_it_is_asked() {
     let world = World::default();
     world.lock().broken.insert("a");
     // The item fails, and is tried again after 10 s and after 30 s.
-    let mut running = start(&world, polled(15 * SECOND, || async { Ok::<_, String>(valves([("a", 1)])) }));
+    let mut running =
+        start(&world, polled(|| async { Ok::<_, String>(valves([("a", 1)])) }).every(15 * SECOND));
     let passes = running.passes_within(31 * SECOND).await;
     let asked: Vec<Duration> =
         passes.iter().filter(|pass| pass.reason == Reason::Changed).map(|pass| pass.after).collect();

@@ -250,6 +250,7 @@ impl Execution<'_> {
             metadata: state.metadata.share(),
             again: state.reapply.is_needed(),
             returns,
+            was_lost: state.drift.as_ref().is_some_and(|drift| !drift.repaired),
         }
     }
 

@@ -28,8 +28,8 @@ impl Planner<'_> {
                 if !this.stays() || this.outcome == Outcome::Recreate {
                     continue;
                 }
-                if self.must_be_repeated(dependent, id, edge) {
-                    self.repeat(dependent, Why::AppliedWith(id));
+                if self.must_be_repeated(dependent, id, edge) && self.repeat(dependent, Why::AppliedWith(id))
+                {
                     todo.push(dependent);
                 }
                 if let Some(why) = self.must_be_recreated(dependent, id, edge) {
@@ -41,16 +41,19 @@ impl Planner<'_> {
         changed
     }
 
-    /// Returns whether an item that stays as it is must be applied again, because of one that it comes after.
+    /// Returns whether an item that stays must be applied again, because of one that it comes after.
     fn must_be_repeated(&mut self, id: u32, changed: u32, edge: Edge) -> bool {
         let comes =
             matches!(self.subject(changed).outcome, Outcome::Create | Outcome::Modify | Outcome::Recreate);
         let this = self.subject(id);
+        let open = match this.outcome {
+            Outcome::Keep => self.cur_item(id) == self.int_item(id),
+            outcome => outcome == Outcome::Modify,
+        };
         comes
-            && this.outcome == Outcome::Keep
+            && open
             && this.in_scope
             && !this.not_due
-            && self.cur_item(id) == self.int_item(id)
             && self.cur.dependency_at(edge.slot, edge.position).is_some_and(Dependency::repeats_when_changed)
     }
 

@@ -101,8 +101,10 @@ impl Planner<'_> {
             Why::Intended => "it is intended and not there".to_owned(),
             Why::Changed => "its state differs from the intended one".to_owned(),
             Why::Tainted => "a failed change may have left it half done".to_owned(),
-            Why::AnotherItemChanged => "an item with which it is applied again changed".to_owned(),
-            Why::AppliedWith(of) => format!("it is applied again when {} is changed", self.reference(of)),
+            Why::AnotherItemChanged => format!("an item with which it is {} changed", self.applied_again(id)),
+            Why::AppliedWith(of) => {
+                format!("it is {} when {} is changed", self.applied_again(id), self.reference(of))
+            }
             Why::RecreationInterrupted => "an interrupted re-creation is completed".to_owned(),
             Why::Removed => "it is not intended any more".to_owned(),
             Why::Lost => format!("it lost what it needs: {}", self.unmet(id).join("; ")),
@@ -124,6 +126,11 @@ impl Planner<'_> {
             Why::Intended => ReasonCode::Missing,
             Why::Changed => ReasonCode::Changed,
             Why::Tainted => ReasonCode::HalfDone,
+            Why::AnotherItemChanged | Why::AppliedWith(_)
+                if self.subject(id).outcome == Outcome::Recreate =>
+            {
+                ReasonCode::DependencyModified
+            }
             Why::AnotherItemChanged | Why::AppliedWith(_) => ReasonCode::Repeated,
             Why::RecreationInterrupted => ReasonCode::RecreationInterrupted,
             Why::Removed => ReasonCode::Removed,
@@ -136,6 +143,11 @@ impl Planner<'_> {
             Why::Unknown => ReasonCode::Unknown,
             Why::Requested => ReasonCode::Requested,
         }
+    }
+
+    /// How an item is applied again.
+    fn applied_again(&self, id: u32) -> &'static str {
+        if self.subject(id).outcome == Outcome::Recreate { "made anew" } else { "applied again" }
     }
 
     /// The items that are the reason why the item is operated on.
@@ -307,7 +319,11 @@ impl Planner<'_> {
         if this.is_stuck() {
             return Some((Standing::Pending, self.unmet(id)));
         }
-        blocked.then(|| (Standing::Pending, vec!["waits for an operation that can't be run now".to_owned()]))
+        blocked.then(|| {
+            let unmet = self.unmet(id);
+            let unknown = || vec!["waits for an operation that can't be run now".to_owned()];
+            (Standing::Pending, if unmet.is_empty() { unknown() } else { unmet })
+        })
     }
 
     fn why_invalid(&mut self, id: u32) -> String {

@@ -10,6 +10,7 @@
 //! A plan is an overlay: a list of [`Subject`]s over the two graphs, which are never copied. Only what may
 //! differ, and what that touches, becomes a subject.
 
+mod after;
 mod bulk;
 mod cascade;
 mod claims;

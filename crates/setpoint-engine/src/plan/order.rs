@@ -67,6 +67,7 @@ impl Planner<'_> {
             }
         }
         self.order_circles(&mut draft);
+        self.order_after(&mut draft);
         let first = draft.steps.first().map(|step| step.kind);
         draft.crosses |=
             draft.steps.iter().any(|step| Some(step.kind) != first || step.kind == StepKind::Modify);
@@ -77,26 +78,32 @@ impl Planner<'_> {
         self.sort(schedule, &down)
     }
 
-    /// The old value goes before what it stands on does, or changes.
+    /// The old value goes before what it stands on does, or changes so that it can't stand on it.
     fn order_delete(&mut self, draft: &mut Draft, id: u32) {
         let this = draft.down(id);
+        let returns = self.subject(id).outcome == Outcome::Recreate;
+        let mut seen: FxHashSet<u32> = FxHashSet::default();
         let plain = self.plain_edges(id, Side::Cur);
         for edge in plain.unwrap_or_default() {
             let target = self.at_cur(edge.slot);
-            let (down, up) = (draft.down(target), draft.up(target));
-            let gone = draft.kind(down) == Some(StepKind::Delete) && self.subject(target).is_present();
-            draft.edge(this, if down == NONE { up } else { down }, gone);
+            seen.insert(target);
+            if draft.kind(draft.down(target)) == Some(StepKind::Delete) && self.subject(target).is_present() {
+                draft.edge(this, draft.down(target), true);
+            } else {
+                self.order_delete_beside(draft, id, target);
+            }
         }
         let rich = plain.is_none().then(|| self.groups(id, Side::Cur));
-        for (dependency, alternatives) in rich.into_iter().flatten() {
+        let existence = rich.into_iter().flatten().filter(|(dependency, _)| !dependency.is_order());
+        for (dependency, alternatives) in existence {
             let mut ends = Vec::new();
             let mut lasts = false;
             for edge in alternatives {
                 let target = self.at_cur(edge.slot);
-                let (down, up) = (draft.down(target), draft.up(target));
+                seen.insert(target);
+                let down = draft.down(target);
                 let holds_now = self.is_satisfied_now(target, dependency);
                 let kept = match draft.kind(down) {
-                    _ if dependency.is_order() => true,
                     Some(StepKind::Delete) => false,
                     Some(StepKind::Modify) => {
                         !dependency.recreates_when_modified()
@@ -108,7 +115,7 @@ impl Planner<'_> {
                 if holds_now && !kept {
                     ends.push(down);
                 } else {
-                    draft.edge(this, if down == NONE { up } else { down }, false);
+                    self.order_delete_beside(draft, id, target);
                 }
             }
             for down in ends {
@@ -117,11 +124,28 @@ impl Planner<'_> {
         }
         // What it is to depend on later is related to it all the same.
         if self.cur_item(id) != self.int_item(id) {
-            for edge in self.groups(id, Side::Int).flat_map(|(_, alternatives)| alternatives) {
+            let later = self.groups(id, Side::Int);
+            let later = later.filter(|(dependency, _)| !(returns && dependency.is_order()));
+            for edge in later.flat_map(|(_, alternatives)| alternatives) {
                 let target = self.at_int(edge.slot);
-                let (down, up) = (draft.down(target), draft.up(target));
-                draft.edge(this, if down == NONE { up } else { down }, false);
+                if seen.insert(target) {
+                    self.order_delete_beside(draft, id, target);
+                }
             }
+        }
+    }
+
+    /// Orders the deletion of an item and the steps of another that it does not end with. One that comes back goes after
+    /// the other was modified: while that may fail, it stays.
+    fn order_delete_beside(&mut self, draft: &mut Draft, id: u32, target: u32) {
+        let (this, first) = (draft.down(id), draft.first(target));
+        let waits = self.subject(id).outcome == Outcome::Recreate
+            && draft.kind(first) == Some(StepKind::Modify)
+            && self.leads_to(id, Side::Int, target);
+        if waits {
+            draft.edge(first, this, false);
+        } else {
+            draft.edge(this, first, false);
         }
     }
 

@@ -87,7 +87,7 @@ impl Planner<'_> {
         } else if not_due {
             return;
         } else {
-            match self.needs_recreate(id) {
+            match self.needs_recreate(id, reapply.is_needed()) {
                 None => {
                     self.subject_mut(id).invalid = true;
                     return;
@@ -109,13 +109,18 @@ impl Planner<'_> {
         (this.outcome, this.why) = (outcome, why);
     }
 
-    /// Applies an item again that would stay as it is.
-    pub(super) fn repeat(&mut self, id: u32, why: Why) {
-        let Some(recreate) = self.needs_recreate(id) else { return };
+    /// Applies an item again that stays. Returns whether that changes its outcome.
+    pub(super) fn repeat(&mut self, id: u32, why: Why) -> bool {
+        let Some(recreate) = self.needs_recreate(id, true) else { return false };
+        let outcome = if recreate { Outcome::Recreate } else { Outcome::Modify };
+        if self.subject(id).outcome == outcome {
+            return false;
+        }
         self.activate(id);
         let this = self.subject_mut(id);
         this.end = EndValue::Intended;
-        (this.outcome, this.why) = (if recreate { Outcome::Recreate } else { Outcome::Modify }, why);
+        (this.outcome, this.why) = (outcome, why);
+        true
     }
 
     /// Holds back changes of items that come after something that is missing, or failed.
@@ -143,13 +148,17 @@ impl Planner<'_> {
         }
     }
 
-    /// Asks the configurator; none if that panicked.
-    fn needs_recreate(&mut self, id: u32) -> Option<bool> {
+    /// Asks the configurator whether an item is made anew to become as intended, or to be applied again; none if that panicked.
+    fn needs_recreate(&mut self, id: u32, again: bool) -> Option<bool> {
         let (old, new) = (self.cur_item(id)?, self.int_item(id)?);
         let state = self.subject(id).cur().and_then(|slot| self.cur.state_at(slot));
         let ownership = state.map_or(Ownership::Owned, crate::ItemState::ownership);
         let configurator = self.configurator_for(new)?;
-        catch_unwind(AssertUnwindSafe(|| configurator.needs_recreate(ownership, old, new))).ok()
+        let asks = || {
+            configurator.needs_recreate(ownership, old, new)
+                || again && configurator.recreates_to_reapply(new)
+        };
+        catch_unwind(AssertUnwindSafe(asks)).ok()
     }
 
     /// Returns whether a background operation leads somewhere the intent does not want to go any more.
@@ -231,6 +240,8 @@ impl Planner<'_> {
         let this = self.subject_mut(id);
         this.support = Support::Candidate;
         this.end = EndValue::Intended;
+        // It is tried now: what comes after it need not wait for a later run.
+        this.not_due = false;
         let why = match interrupted {
             _ if this.remains() => Why::Cleanup,
             true => Why::RecreationInterrupted,

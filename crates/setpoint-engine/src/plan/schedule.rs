@@ -157,6 +157,12 @@ impl Draft {
         self.up.get(subject as usize).copied().unwrap_or(NONE)
     }
 
+    /// The first step of a subject.
+    pub(super) fn first(&self, subject: u32) -> u32 {
+        let down = self.down(subject);
+        if down == NONE { self.up(subject) } else { down }
+    }
+
     pub(super) fn kind(&self, step: u32) -> Option<StepKind> {
         self.steps.get(step as usize).map(|step| step.kind)
     }

@@ -8,6 +8,7 @@
     reason = "helpers of tests fail by panicking and tell what happened"
 )]
 
+mod after;
 mod bench;
 mod beyond;
 mod circles;

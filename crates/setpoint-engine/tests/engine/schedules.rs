@@ -75,6 +75,7 @@ impl Schedule {
         if dice.one_in(4) {
             made = made.fixed(1);
         }
+        made.restarts = self.orders && dice.one_in(3);
         let others: Vec<&str> = NAMES.iter().chain(&EXTERNAL).copied().collect();
         for _ in 0..dice.below(3) {
             // Mostly on smaller names, so that cycles are possible but rare.

@@ -42,6 +42,8 @@ pub(crate) struct Thing {
     pub needs: Vec<Need>,
     pub claims: Vec<String>,
     pub external: bool,
+    /// It is made anew to be applied again.
+    pub restarts: bool,
 }
 
 pub(crate) fn thing(name: &str) -> Thing {
@@ -113,6 +115,11 @@ impl Thing {
 
     pub(crate) fn repeated_with(self, name: &str) -> Self {
         self.need(&[name], |need| (need.order, need.repeat) = (true, true))
+    }
+
+    pub(crate) fn restarting(mut self) -> Self {
+        self.restarts = true;
+        self
     }
 
     pub(crate) fn claiming(mut self, key: &str) -> Self {
@@ -534,6 +541,10 @@ impl Configurator<Thing> for World {
 
     fn needs_recreate(&self, _: Ownership, old: &Thing, new: &Thing) -> bool {
         old.fixed != new.fixed
+    }
+
+    fn recreates_to_reapply(&self, item: &Thing) -> bool {
+        item.restarts
     }
 
     async fn read(&self, _: &OpCx, item: &Thing) -> Result<Observed<Thing>, OpError> {

@@ -138,6 +138,20 @@ impl Host {
         note.write(cx).await.map_err(|error| untouched(&error))
     }
 
+    /// Leaves what was to be taken over to whom it belongs, where that failed: nothing was replaced, and nothing is to be put
+    /// back. What was kept before stays.
+    pub(crate) async fn or_leave(
+        &self,
+        cx: &OpCx,
+        was_kept: bool,
+        taken_over: Result<(), OpError>,
+    ) -> Result<(), OpError> {
+        if taken_over.is_err() && !was_kept && cx.own().await.is_ok() {
+            self.0.kept.remove(cx.item());
+        }
+        taken_over
+    }
+
     /// Forgets what was made for an item, as something is about to be written in its place.
     pub(crate) async fn forget_made(&self, cx: &OpCx) -> Result<(), OpError> {
         let note = PlaceNote::of(cx);
@@ -298,17 +312,26 @@ impl Host {
             && !Self::is_aside(path)
         {
             // It may not have been set aside yet, or be brought back. Anything else in its place is not the item, which is gone.
-            let place = places.entry(root, path, &note, cx.ownership())?;
+            let place = places.entry(root, path, &note, self.must_be_found(cx))?;
             let is_one =
                 |found| aside.is(found) || matches!(note.made, Some(Made::This(made)) if made.is(found));
             let is_it = root.number(&place.path)?.is_some_and(is_one);
             let gone = || self.aside(aside).map(|path| Location { path, within: None });
             return if is_it { Ok(place) } else { gone() };
         }
-        if kind == Kind::Directory {
-            places.directory(root, path, &note)
-        } else {
-            places.entry(root, path, &note, cx.ownership())
+        if kind != Kind::Directory {
+            return places.entry(root, path, &note, self.must_be_found(cx));
         }
+        let place = places.directory(root, path, &note)?;
+        if self.must_be_found(cx) && places.is_away(root, &place.path) {
+            return Err(FsError::unreachable(path));
+        }
+        Ok(place)
+    }
+
+    /// Returns whether an item is not just gone where the directory that it was in is: its original has to be put back there, or
+    /// it is not wanted any more, and would be forgotten and left there.
+    fn must_be_found(&self, cx: &OpCx) -> bool {
+        cx.ownership().is_adopted() || self.is_unwanted(cx.item())
     }
 }

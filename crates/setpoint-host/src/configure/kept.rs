@@ -4,6 +4,7 @@
 //! when what it holds is back in its place. What is left of an earlier adoption, of which the state knows nothing any more, is
 //! set aside by the next one and stays: nobody else has it.
 
+use std::ffi::CString;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_engine::OpError;
 use setpoint_graph::ItemRef;
 
-use crate::fs::{Found, short};
+use crate::fs::{Attribute, Found, short};
 use crate::item::RootPath;
 
 /// The most of a file that is kept.
@@ -37,6 +38,9 @@ pub(crate) enum Original {
         /// Where it was; none of one that an earlier version kept.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<RootPath>,
+        /// Its extended attributes, with what is in them as the content is written.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attributes: Vec<(String, String)>,
     },
     /// A symbolic link.
     Link {
@@ -50,9 +54,22 @@ pub(crate) enum Original {
 
 impl Original {
     /// A file with this content, at this path.
-    pub(crate) fn file(path: &RootPath, bytes: &[u8], found: Found) -> Self {
+    pub(crate) fn file(path: &RootPath, bytes: &[u8], found: Found, attributes: &[Attribute]) -> Self {
         let Found { mode, uid, gid, .. } = found;
-        Self::File { content: STANDARD.encode(bytes), mode, uid, gid, path: Some(path.clone()) }
+        let written =
+            |(name, value): &Attribute| (name.to_string_lossy().into_owned(), STANDARD.encode(value));
+        let attributes = attributes.iter().map(written).collect();
+        Self::File { content: STANDARD.encode(bytes), mode, uid, gid, path: Some(path.clone()), attributes }
+    }
+
+    /// The attributes of a kept file.
+    pub(crate) fn attributes(kept: &[(String, String)]) -> Result<Vec<Attribute>, OpError> {
+        let read = |(name, value): &(String, String)| {
+            let name = CString::new(name.as_str());
+            let name = name.map_err(|error| OpError::untouched(format!("what was kept is damaged: {error}")));
+            Ok((name?, Self::bytes(value)?))
+        };
+        kept.iter().map(read).collect()
     }
 
     /// Where it was; none of a directory, and of what an earlier version kept.
@@ -172,7 +189,7 @@ impl Kept {
 
     /// Keeps what was there before an item.
     pub(crate) fn put(&self, item: &ItemRef, original: &Original) -> Result<(), OpError> {
-        self.write(original, |bytes| {
+        self.write(item, original, |bytes| {
             let path = self.path(item);
             set_aside(&path, bytes).map(|()| path)
         })
@@ -181,7 +198,7 @@ impl Kept {
 
     /// Keeps something beside what was there before an item, and says where.
     pub(crate) fn put_beside(&self, item: &ItemRef, found: &Original) -> Result<PathBuf, OpError> {
-        self.write(found, |bytes| {
+        self.write(item, found, |bytes| {
             // What is kept already is not kept twice: something may write the same again and again.
             let path = self.path(item);
             let mut earlier = (1_u32..).map(|number| beside(&path, number)).take_while(|path| path.exists());
@@ -190,9 +207,10 @@ impl Kept {
         })
     }
 
-    /// Writes a file where it is to be, once it is whole.
+    /// Writes a file for an item, and brings it to where it is to be once it is whole.
     fn write(
         &self,
+        item: &ItemRef,
         original: &Original,
         place: impl FnOnce(&[u8]) -> io::Result<PathBuf>,
     ) -> Result<PathBuf, OpError> {
@@ -205,20 +223,21 @@ impl Kept {
                 format!("more than {} MiB are kept already in {}", MOST >> 20, self.directory.display());
             return Err(failed(io::Error::other(message)));
         }
+        let beside = self.path(item).with_extension("new");
         let write = || {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
-            let path = place(&bytes)?;
-            let beside = path.with_extension("new");
             let open =
                 fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside);
             let mut file = open?;
-            let written = file.write_all(&bytes).and_then(|()| file.sync_all());
-            let written = written.and_then(|()| fs::rename(&beside, &path));
-            // Where the disk is full, each byte counts.
-            written.inspect_err(|_| drop(fs::remove_file(&beside)))?;
+            file.write_all(&bytes)?;
+            file.sync_all()?;
+            // What is kept already makes room when nothing can fail any more for want of it.
+            let path = place(&bytes)?;
+            fs::rename(&beside, &path)?;
             Ok(path)
         };
-        write().map_err(failed)
+        // Where the disk is full, each byte counts.
+        write().inspect_err(|_| drop(fs::remove_file(&beside))).map_err(failed)
     }
 
     /// What was there before an item, if it was kept.

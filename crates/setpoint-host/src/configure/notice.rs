@@ -30,6 +30,13 @@ pub enum Notice {
         /// Where the original is kept.
         kept: PathBuf,
     },
+    /// A file that was taken over had other names, which keep what it held.
+    OtherNames {
+        /// The item.
+        item: ItemRef,
+        /// Where it is.
+        path: RootPath,
+    },
     /// Somebody changed an item that was taken over. The change was replaced, and is kept.
     Changed {
         /// The item.
@@ -58,6 +65,10 @@ impl fmt::Display for Notice {
                 let print = Print(kept);
                 write!(f, "what was at {path} before {item} can't go back there, and stays kept: {print}")
             }
+            Self::OtherNames { item, path } => write!(
+                f,
+                "{path} has another name, a hard link: that keeps what was there, and is not the same file as {item} any more"
+            ),
             Self::Changed { item, path, kept } => {
                 let print = Print(kept);
                 write!(f, "{path} was not what Setpoint wrote for {item}: what was there is kept: {print}")

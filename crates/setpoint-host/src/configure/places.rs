@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use setpoint_engine::Ownership;
 use setpoint_graph::ItemRef;
 
 use super::notes::PlaceNote;
@@ -62,6 +61,14 @@ impl Places {
         }
     }
 
+    /// Returns whether a path is in a directory that is not there, and that nobody looks after.
+    pub(crate) fn is_away(&self, root: &Root, path: &RootPath) -> bool {
+        let Some(around) = path.parent() else { return false };
+        let known = self.known();
+        let mut paths = known.by_number.values().flatten();
+        root.holder(path).is_none() && !paths.any(|path| path.as_str() == around)
+    }
+
     /// Where a directory is now. Another one in its place is an error.
     pub(crate) fn directory(
         &self,
@@ -100,13 +107,13 @@ impl Places {
     }
 
     /// Where a file or a link is now: at its path, or where it has moved. What is at its path in another directory than before
-    /// is an error.
+    /// is an error; so is nothing at its path, in another directory than before, of what must be found.
     pub(crate) fn entry(
         &self,
         root: &Root,
         path: &RootPath,
         note: &PlaceNote,
-        ownership: Ownership,
+        must_be_found: bool,
     ) -> Result<Location, FsError> {
         let is_within =
             |path: &RootPath, within: Number| root.holder(path).is_some_and(|found| within.is(found));
@@ -164,8 +171,8 @@ impl Places {
         }
         match root.stat(path)? {
             Some(_) => Err(FsError::elsewhere(path)),
-            // It has to be put back where it was in the end, and nobody looks after the directory that this was.
-            None if ownership.is_adopted()
+            // Nobody looks after the directory that it was in.
+            None if must_be_found
                 && note.moved.is_empty()
                 && path.parent().is_some()
                 && note.known_by.is_some_and(|within| {
@@ -258,7 +265,7 @@ mod tests {
         }
 
         fn file(&self, from: &str, note: &PlaceNote) -> String {
-            self.places.entry(&self.root, &path(from), note, Ownership::Owned).unwrap().path.to_string()
+            self.places.entry(&self.root, &path(from), note, false).unwrap().path.to_string()
         }
     }
 
@@ -349,7 +356,7 @@ mod tests {
         fs::rename(sandbox.at("e"), sandbox.at("away")).unwrap();
         fs::create_dir(sandbox.at("e")).unwrap();
         fs::write(sandbox.at("e/g"), "somebody's").unwrap();
-        let entry = sandbox.places.entry(&sandbox.root, &path("e/g"), &note, Ownership::Owned);
+        let entry = sandbox.places.entry(&sandbox.root, &path("e/g"), &note, false);
         assert!(matches!(entry, Err(FsError::Elsewhere { .. })), "{entry:?}");
     }
 
@@ -362,7 +369,7 @@ mod tests {
         sandbox.rename(&mut note, "d/old", "d/new");
         fs::rename(sandbox.at("d"), sandbox.at("away")).unwrap();
         std::os::unix::fs::symlink("/", sandbox.at("d")).unwrap();
-        assert!(sandbox.places.entry(&sandbox.root, &path("d/old"), &note, Ownership::Owned).is_err());
+        assert!(sandbox.places.entry(&sandbox.root, &path("d/old"), &note, false).is_err());
     }
 
     #[test]
@@ -376,7 +383,7 @@ mod tests {
         fs::create_dir(sandbox.at("d")).unwrap();
         assert_eq!(sandbox.file("d/f", &file), "d/f", "nothing is there");
         fs::write(sandbox.at("d/f"), "x").unwrap();
-        let entry = || sandbox.places.entry(&sandbox.root, &path("d/f"), &file, Ownership::Owned);
+        let entry = || sandbox.places.entry(&sandbox.root, &path("d/f"), &file, false);
         assert!(matches!(entry(), Err(FsError::Elsewhere { .. })), "{:?}", entry());
         let replaced = sandbox.places.directory(&sandbox.root, &path("d"), &dir);
         assert!(matches!(replaced, Err(FsError::Replaced { .. })), "{replaced:?}");

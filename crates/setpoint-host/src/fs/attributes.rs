@@ -3,10 +3,10 @@
 //! A file that is rewritten is a new file in the place of the old one; what was attached to the old one is attached to it
 //! again.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use rustix::fs::XattrFlags;
+use rustix::fs::{Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
 use super::Dir;
@@ -18,40 +18,68 @@ const ABOUT_CONTENT: [&[u8]; 3] = [b"security.capability", b"security.ima", b"se
 /// The kernel has no longer value, and no longer list of names.
 const MOST: usize = 64 << 10;
 
+/// An attribute of a file.
+pub(crate) type Attribute = (CString, Vec<u8>);
+
 /// Brings the attributes of the file that a directory has under a name to a new file. Fails with the name of one that can't
 /// be kept.
 pub(super) fn keep(dir: &Dir<'_>, name: &str, new: &OwnedFd) -> Result<(), (String, Errno)> {
     // Without opening the old file, which its owner may not be allowed to read.
     let old = format!("/proc/self/fd/{}/{name}", dir.as_fd().as_raw_fd());
-    let names = match list(&old) {
+    let list = |buffer: &mut [u8]| rustix::fs::llistxattr(old.as_str(), buffer);
+    let value = |name: &CStr, buffer: &mut [u8]| rustix::fs::lgetxattr(old.as_str(), name, buffer);
+    if list(&mut []) == Err(Errno::NOENT) && super::stat(dir, name).is_ok() {
+        // There is no `/proc`: then it has to be opened.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(dir, name, flags, Mode::empty());
+        return set(new, &of(file.map_err(|errno| ("all of them".to_owned(), errno))?)?);
+    }
+    set(new, &read(list, value)?)
+}
+
+/// The attributes of an open file.
+pub(super) fn of(file: impl AsFd) -> Result<Vec<Attribute>, (String, Errno)> {
+    let list = |buffer: &mut [u8]| rustix::fs::flistxattr(&file, buffer);
+    read(list, |name, buffer| rustix::fs::fgetxattr(&file, name, buffer))
+}
+
+/// Attaches attributes to a new file. Fails with the name of one that can't be.
+pub(super) fn set(new: &OwnedFd, attributes: &[Attribute]) -> Result<(), (String, Errno)> {
+    for (name, value) in attributes {
+        // A label that the system gives to every new file there needs no privilege to be kept.
+        if get(|buffer| rustix::fs::fgetxattr(new, name.as_c_str(), buffer)).as_ref() == Ok(value) {
+            continue;
+        }
+        rustix::fs::fsetxattr(new, name.as_c_str(), value, XattrFlags::empty())
+            .map_err(|errno| (name.to_string_lossy().into_owned(), errno))?;
+    }
+    Ok(())
+}
+
+/// Reads attributes, but for those that are about the content.
+fn read(
+    list: impl Fn(&mut [u8]) -> Result<usize, Errno>,
+    value: impl Fn(&CStr, &mut [u8]) -> Result<usize, Errno>,
+) -> Result<Vec<Attribute>, (String, Errno)> {
+    let names = match get(list) {
         Ok(names) => names,
-        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOENT) => return Ok(()),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOENT) => return Ok(Vec::new()),
         Err(errno) => return Err(("all of them".to_owned(), errno)),
     };
+    let mut found = Vec::new();
     for name in names.split_inclusive(|&byte| byte == 0) {
         let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
         if ABOUT_CONTENT.contains(&name.to_bytes()) {
             continue;
         }
-        let failed = |errno| (name.to_string_lossy().into_owned(), errno);
-        let value = match get(|buffer| rustix::fs::lgetxattr(old.as_str(), name, buffer)) {
-            Ok(value) => value,
+        match get(|buffer| value(name, buffer)) {
+            Ok(value) => found.push((name.to_owned(), value)),
             // It was taken away meanwhile.
-            Err(Errno::NODATA) => continue,
-            Err(errno) => return Err(failed(errno)),
-        };
-        // A label that the system gives to every new file there needs no privilege to be kept.
-        if get(|buffer| rustix::fs::fgetxattr(new, name, buffer)).as_ref() == Ok(&value) {
-            continue;
+            Err(Errno::NODATA) => {}
+            Err(errno) => return Err((name.to_string_lossy().into_owned(), errno)),
         }
-        rustix::fs::fsetxattr(new, name, &value, XattrFlags::empty()).map_err(failed)?;
     }
-    Ok(())
-}
-
-/// The names of all attributes, each with a NUL behind it.
-fn list(path: &str) -> Result<Vec<u8>, Errno> {
-    get(|buffer| rustix::fs::llistxattr(path, buffer))
+    Ok(found)
 }
 
 /// Gets something of a length that nobody knows before.

@@ -91,6 +91,18 @@ pub enum FsError {
         /// What the system says.
         errno: Errno,
     },
+    /// It is marked as not to be changed, which holds for every user.
+    #[error(
+        "can't {verb} {path}: {what} is marked as not to be changed; `chattr -ia` with it, and run again"
+    )]
+    Immutable {
+        /// What was to be done.
+        verb: &'static str,
+        /// The path.
+        path: String,
+        /// What is marked: it, or the directory around it.
+        what: String,
+    },
     /// There is no room.
     #[error("can't {verb} {path}: {errno}; nothing was changed, free some space and run again")]
     Full {
@@ -118,6 +130,12 @@ pub enum FsError {
         item: String,
         /// Why.
         why: String,
+    },
+    /// A link that is to be replaced points to what is no text.
+    #[error("{path} points to what is not UTF-8, and could not be put back as it is; move it away")]
+    NotText {
+        /// The path.
+        path: String,
     },
     /// There is no such user or group.
     #[error("there is no {what} {name:?}")]
@@ -182,6 +200,11 @@ impl FsError {
     /// Another directory is at a path.
     pub(crate) fn replaced(path: &RootPath) -> Self {
         Self::Replaced { path: path.to_string() }
+    }
+
+    /// An attribute of the file at a path can't be kept.
+    pub(crate) fn attribute(path: &RootPath, (name, errno): (String, Errno)) -> Self {
+        Self::Attribute { path: path.to_string(), name, errno }
     }
 
     /// Says what the system's error means for a path.

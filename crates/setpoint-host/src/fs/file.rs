@@ -9,8 +9,8 @@ use rustix::io::Errno;
 
 use super::prepared::{Prepared, What};
 use super::{
-    Dir, Found, FsError, Kind, Number, Root, Temporary, attributes, gone, is_within, other_type, stat,
-    temporary,
+    Attribute, Dir, Found, FsError, Kind, Number, Root, Temporary, attributes, gone, is_within, other_type,
+    refused, stat, temporary,
 };
 use crate::item::{Content, RootPath};
 
@@ -26,6 +26,8 @@ pub(crate) struct Write<'a> {
     pub(crate) gid: Option<u32>,
     /// The mode of a new file.
     pub(crate) default_mode: u32,
+    /// What it has besides the attributes of the file that is replaced.
+    pub(crate) attributes: &'a [Attribute],
     /// The name it has until it is whole.
     pub(crate) temporary: &'a str,
 }
@@ -35,6 +37,7 @@ pub(crate) struct Whole {
     pub(crate) found: Found,
     /// None of one that is too large.
     pub(crate) bytes: Option<Vec<u8>>,
+    pub(crate) attributes: Vec<Attribute>,
 }
 
 /// What came of a file that was written.
@@ -56,10 +59,11 @@ impl Root {
     /// Reads a file of at most that many bytes whole; none if nothing is there, and of a larger one no bytes.
     pub(crate) fn read_bytes(&self, path: &RootPath, most: usize) -> Result<Option<Whole>, FsError> {
         let Some((found, file)) = self.open_file(path)? else { return Ok(None) };
+        let attributes = attributes::of(&file).map_err(|lost| FsError::attribute(path, lost))?;
         let mut bytes = Vec::new();
         let read = file.take(most as u64 + 1).read_to_end(&mut bytes);
         read.map_err(|error| unreadable(path, &error))?;
-        Ok(Some(Whole { found, bytes: (bytes.len() <= most).then_some(bytes) }))
+        Ok(Some(Whole { found, bytes: (bytes.len() <= most).then_some(bytes), attributes }))
     }
 
     /// Opens a regular file to read; none if nothing is there.
@@ -90,21 +94,24 @@ impl Root {
     /// Writes a file beside its place, where nothing is.
     pub(crate) fn write_new<'a>(&'a self, write: &Write<'a>) -> Result<Written<'a>, FsError> {
         let path = write.path;
-        let failed = |errno| FsError::new("write", path.as_str(), errno);
-        let dir = self.around(path).map_err(failed)?;
+        let dir = self.around(path).map_err(|errno| FsError::new("write", path.as_str(), errno))?;
+        let failed = |errno| refused(&dir, "write", path, errno);
         let (fd, temporary) = open_temporary(&dir, write.temporary).map_err(failed)?;
         let fd = fill(fd, write.content, path)?;
+        attributes::set(&fd, write.attributes).map_err(|lost| FsError::attribute(path, lost))?;
         set_access(&fd, Some(write.mode.unwrap_or(write.default_mode)), write.uid, write.gid)
             .map_err(failed)?;
         temporary.keep();
-        Prepared::new(dir, path, write.temporary, What::File).map(Written::New).map_err(failed)
+        Prepared::new(dir, path, write.temporary, What::File)
+            .map(Written::New)
+            .map_err(|errno| FsError::new("write", path.as_str(), errno))
     }
 
     /// Writes a file in the place of the one that is there, in one step. Where nothing is, it is new.
     pub(crate) fn write_over<'a>(&'a self, write: &Write<'a>) -> Result<Written<'a>, FsError> {
         let path = write.path;
-        let failed = |errno| FsError::new("write", path.as_str(), errno);
-        let dir = self.around(path).map_err(failed)?;
+        let dir = self.around(path).map_err(|errno| FsError::new("write", path.as_str(), errno))?;
+        let failed = |errno| refused(&dir, "write", path, errno);
         let Some(old) = gone(stat(&dir, path.file_name())).map_err(failed)? else {
             return self.write_new(write);
         };
@@ -114,11 +121,9 @@ impl Root {
         }
         let (fd, temporary) = open_temporary(&dir, write.temporary).map_err(failed)?;
         let fd = fill(fd, write.content, path)?;
-        attributes::keep(&dir, path.file_name(), &fd).map_err(|(name, errno)| FsError::Attribute {
-            path: path.to_string(),
-            name,
-            errno,
-        })?;
+        attributes::keep(&dir, path.file_name(), &fd)
+            .and_then(|()| attributes::set(&fd, write.attributes))
+            .map_err(|lost| FsError::attribute(path, lost))?;
         // What is not managed stays as it was.
         let new = Found::from(rustix::fs::fstat(&fd).map_err(failed)?);
         let uid = write.uid.or_else(|| (old.uid != new.uid).then_some(old.uid));

@@ -14,13 +14,16 @@ mod temporary;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode as Bits, OFlags, RenameFlags, ResolveFlags, Stat};
+use rustix::fs::{
+    AtFlags, Mode as Bits, OFlags, RenameFlags, ResolveFlags, Stat, StatxAttributes, StatxFlags,
+};
 use rustix::io::Errno;
 
 use crate::item::RootPath;
 use number::number;
 use prepared::What;
 
+pub(crate) use attributes::Attribute;
 pub use error::FsError;
 pub(crate) use error::untouched;
 pub(crate) use file::{Whole, Write, Written};
@@ -65,6 +68,8 @@ pub(crate) struct Found {
     pub(crate) size: u64,
     pub(crate) dev: u64,
     pub(crate) ino: u64,
+    /// How many names it has.
+    pub(crate) names: u64,
 }
 
 impl From<Stat> for Found {
@@ -85,6 +90,7 @@ impl From<Stat> for Found {
             size: u64::try_from(stat.st_size).unwrap_or_default(),
             dev: stat.st_dev.into(),
             ino: stat.st_ino.into(),
+            names: stat.st_nlink.into(),
         }
     }
 }
@@ -222,7 +228,7 @@ impl Root {
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
             Err(Errno::NOTEMPTY | Errno::EXIST) => {}
             Err(Errno::NOTDIR) => return Err(other_type(&dir, path, Kind::Directory)),
-            Err(errno) => return Err(failed(errno)),
+            Err(errno) => return Err(refused(&dir, "remove", path, errno)),
         }
         let inside = self.open_at(path.as_str(), OFlags::RDONLY | OFlags::DIRECTORY).map_err(failed)?;
         let mut foreign = Vec::new();
@@ -257,7 +263,9 @@ impl Root {
         if found.kind != kind {
             return Err(other_type(&dir, path, kind));
         }
-        gone(rustix::fs::unlinkat(&dir, path.file_name(), AtFlags::empty())).map_err(failed).map(drop)
+        gone(rustix::fs::unlinkat(&dir, path.file_name(), AtFlags::empty()))
+            .map_err(|errno| refused(&dir, "remove", path, errno))
+            .map(drop)
     }
 
     /// Refuses a path where something is.
@@ -291,7 +299,7 @@ impl Root {
         match rename_new(&source, from.file_name(), &target, to.file_name()) {
             Err(Errno::EXIST | Errno::NOTEMPTY) => Err(exists(&target, to, Kind::Other)),
             Err(Errno::XDEV) => Err(FsError::OtherFileSystem { from: from.to_string(), to: to.to_string() }),
-            renamed => renamed.map_err(failed),
+            renamed => renamed.map_err(|errno| refused(&source, "move", from, errno)),
         }
     }
 
@@ -305,6 +313,16 @@ impl Root {
             Err(Errno::INVAL) => Err(other_type(&dir, path, Kind::Symlink)),
             Err(errno) => Err(failed(errno)),
         }
+    }
+
+    /// What a symbolic link points to, to be put back as it is; none if nothing is there.
+    pub(crate) fn read_link_whole(&self, path: &RootPath) -> Result<Option<String>, FsError> {
+        let target = self.read_link(path)?;
+        // What is not text was replaced by this.
+        if target.as_ref().is_some_and(|target| target.contains(char::REPLACEMENT_CHARACTER)) {
+            return Err(FsError::NotText { path: path.to_string() });
+        }
+        Ok(target)
     }
 
     /// Points a symbolic link elsewhere, in one step, if it is in this directory.
@@ -350,7 +368,11 @@ impl Root {
             let (path, wanted, found) = (path.to_string(), kind.words(), found.kind.words());
             return Err(FsError::OtherType { path, wanted, found });
         }
-        file::set_access(&fd, mode, uid, gid).map_err(failed)
+        let set = file::set_access(&fd, mode, uid, gid);
+        set.map_err(|errno| match self.around(path) {
+            Ok(dir) => refused(&dir, "change the permissions of", path, errno),
+            Err(_) => failed(errno),
+        })
     }
 
     /// Opens a directory to run in.
@@ -396,6 +418,22 @@ fn gone<T>(result: Result<T, Errno>) -> Result<Option<T>, Errno> {
 
 fn stat(dir: &Dir<'_>, name: &str) -> Result<Found, Errno> {
     rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(Found::from)
+}
+
+/// Says what the system's error means for what is in a directory, or was to come there.
+fn refused(dir: &Dir<'_>, verb: &'static str, path: &RootPath, errno: Errno) -> FsError {
+    let marks = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
+    let is_marked = |name: &str, flags: AtFlags| {
+        rustix::fs::statx(dir, name, flags, StatxFlags::empty())
+            .is_ok_and(|found| found.stx_attributes.intersects(marks))
+    };
+    let around = || path.parent().map_or_else(|| "the root".to_owned(), str::to_owned);
+    let what = match errno {
+        Errno::PERM if is_marked(path.file_name(), AtFlags::SYMLINK_NOFOLLOW) => path.to_string(),
+        Errno::PERM if is_marked("", AtFlags::EMPTY_PATH) => around(),
+        errno => return FsError::new(verb, path.as_str(), errno),
+    };
+    FsError::Immutable { verb, path: path.to_string(), what }
 }
 
 /// Refuses what is in another directory than it should be.

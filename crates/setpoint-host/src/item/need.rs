@@ -22,11 +22,10 @@ pub enum Tie {
     /// It can't be there without the other.
     #[default]
     Exists,
-    /// Nor without being made anew when the other is changed.
-    Restarts,
     /// It is not made or changed before the other is there, and stays whatever becomes of it.
     Follows,
-    /// The same, and it is applied again when the other was changed.
+    /// The same, and it is applied again when the other was changed: a process restarts.
+    #[serde(alias = "restarts")]
     Repeats,
 }
 
@@ -68,14 +67,12 @@ impl Because {
 pub(crate) fn derive(needs: &[Need], deps: &mut Deps) {
     for need in needs {
         let dependency = match need.tie {
-            Tie::Exists | Tie::Restarts => deps.requires(&need.item),
+            Tie::Exists => deps.requires(&need.item),
             Tie::Follows | Tie::Repeats => deps.after(&need.item),
         };
         dependency.because(need.because.words());
-        match need.tie {
-            Tie::Exists | Tie::Follows => {}
-            Tie::Restarts => drop(dependency.recreate_when_modified()),
-            Tie::Repeats => drop(dependency.repeat_when_changed()),
+        if need.tie == Tie::Repeats {
+            dependency.repeat_when_changed();
         }
     }
 }

@@ -118,13 +118,12 @@ impl<'a, 'r> Resolver<'a, 'r> {
         let (section, of) = (self.specs[i].section, self.specs[on].section);
         let tie = match because {
             // What it has read, it knows only as it was when it started.
-            Because::Reference if section.references == Tie::Restarts && !of.nature.is_read() => Tie::Exists,
+            Because::Reference if section.references == Tie::Repeats && !of.nature.is_read() => Tie::Exists,
             Because::Reference => section.references,
             Because::Inside => Tie::Exists,
             // A link may point to nothing for a while.
             Because::After | Because::Log | Because::Target => Tie::Follows,
-            Because::RestartOn => Tie::Restarts,
-            Because::RedoOn => Tie::Repeats,
+            Because::RestartOn | Because::RedoOn => Tie::Repeats,
         };
         let item = self.reference(on);
         if !self.needs[i].iter().any(|need| need.item == item && need.tie == tie) {

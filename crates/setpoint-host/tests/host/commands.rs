@@ -128,7 +128,7 @@ commands:
     world.apply(&with("a", "exec tail"));
     // The file changes, and the process is made anew; then it is another process altogether.
     let log = world.apply(&with("b", "exec tail"));
-    assert_eq!(log, ["delete process/p", "modify file/f", "create process/p"]);
+    assert_eq!(log, ["modify file/f", "delete process/p", "create process/p"]);
     let log = world.apply(&with("b", "exec tail -q"));
     assert_eq!(log, ["delete process/p", "create process/p"]);
     assert_eq!((world.text("db"), world.text("seen").lines().count()), ("made\n".to_owned(), 1));

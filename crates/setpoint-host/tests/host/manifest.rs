@@ -16,7 +16,6 @@ fn needs(manifest: &setpoint_host::Manifest, kind: &str, name: &str) -> Vec<Stri
             let tie = match (dependency.is_order(), dependency.repeats_when_changed()) {
                 (true, true) => " again",
                 (true, false) => " first",
-                _ if dependency.recreates_when_modified() => "!",
                 _ => "",
             };
             format!("{dependency}{tie}")
@@ -52,16 +51,16 @@ commands:
     assert_eq!(
         needs(&manifest, "process", "web"),
         [
-            "command/job!",
+            "command/job again",
             "directory/app",
             "directory/logs",
-            "file/config!",
+            "file/config again",
             "file/web:log first",
             "symlink/link first"
         ],
         "a process restarts when what it reads changes, not when its directory does"
     );
-    assert_eq!(needs(&manifest, "process", "reader"), ["directory/logs", "symlink/link!"]);
+    assert_eq!(needs(&manifest, "process", "reader"), ["directory/logs", "symlink/link again"]);
     assert_eq!(
         needs(&manifest, "command", "job"),
         ["file/config again", "file/other first", "process/reader first"]

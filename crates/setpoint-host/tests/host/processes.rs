@@ -103,7 +103,7 @@ processes: {{p: {{command: 'echo $$ >> pids; cat ${{file.f.path}} >> read; exec 
     world.apply(&with("a", "5s"));
     soon("it has read", || fs::read_to_string(world.path("read")).is_ok_and(|text| text == "a"));
     assert_eq!(world.apply(&with("a", "6s")), ["modify process/p"], "how it is ended is no reason");
-    assert_eq!(world.apply(&with("b", "6s")), ["delete process/p", "modify file/f", "create process/p"]);
+    assert_eq!(world.apply(&with("b", "6s")), ["modify file/f", "delete process/p", "create process/p"]);
     soon("it has read", || world.text("read") == "ab");
     let pids = pids(&world, 2);
     assert!(!is_alive(pids[0]) && is_alive(pids[1]));

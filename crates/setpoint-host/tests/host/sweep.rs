@@ -217,16 +217,22 @@ fn what_somebody_put_into_directories_is_there_however_a_run_is_cut_off_that_swa
     sweep(&Case { before, first, between, second });
 }
 
-/// A journal during which somebody writes a file: before a record is written.
+/// A journal during which somebody writes a file, or points a link elsewhere: before a record is written.
 struct Edited {
     left: AtomicUsize,
-    file: std::path::PathBuf,
+    path: std::path::PathBuf,
+    is_link: bool,
 }
 
 impl Journal for Edited {
     fn record<'a>(&'a self, _: &'a [Record]) -> BoxFuture<'a, Result<(), JournalError>> {
         if self.left.load(Ordering::Relaxed) == 1 {
-            fs::write(&self.file, "newer").unwrap();
+            if self.is_link {
+                fs::remove_file(&self.path).unwrap();
+                symlink("newer", &self.path).unwrap();
+            } else {
+                fs::write(&self.path, "newer").unwrap();
+            }
         }
         self.left.store(self.left.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
         Box::pin(async { Ok(()) })
@@ -235,17 +241,23 @@ impl Journal for Edited {
 
 #[test]
 fn what_somebody_writes_while_a_run_notes_what_it_does_is_kept() {
-    let with = |content: &str| format!("files: {{f: {{content: {content}, adopt: true}}}}\n");
-    for run in ["adoption", "modification", "release"] {
+    let file = |content: &str| format!("files: {{f: {{content: {content}, adopt: true}}}}\n");
+    let link = |target: &str| format!("symlinks: {{f: {{target: {target}, adopt: true}}}}\n");
+    for (is_link, run) in [false, true]
+        .into_iter()
+        .flat_map(|link| ["adoption", "modification", "release"].into_iter().map(move |run| (link, run)))
+    {
+        let with = |text: &str| if is_link { link(text) } else { file(text) };
         for at in 1..8 {
             let mut world = World::new();
-            fs::write(world.path("f"), "precious").unwrap();
+            let path = world.path("f");
+            if is_link { symlink("precious", &path) } else { fs::write(&path, "precious") }.unwrap();
             if run != "adoption" {
                 world.apply(&with("ours"));
                 world.settle();
             }
             let engine = world.engine.clone();
-            let journal = Edited { left: AtomicUsize::new(at), file: world.path("f") };
+            let journal = Edited { left: AtomicUsize::new(at), path: path.clone(), is_link };
             let journal = Arc::new(journal);
             world.engine = engine.clone().with_journal(journal.clone());
             match run {
@@ -260,9 +272,13 @@ fn what_somebody_writes_while_a_run_notes_what_it_does_is_kept() {
             }
             let kept = fs::read_dir(world.directory.path().join("run/kept")).into_iter().flatten().flatten();
             let kept: String = kept.map(|entry| fs::read_to_string(entry.path()).unwrap()).collect();
-            // `newer`, as base64 has it.
-            let is_kept = world.text("f") == "newer" || kept.contains("bmV3ZXI=");
-            assert!(is_kept, "{run}, at record {at}: {:?}, {kept}", world.text("f"));
+            let there = match fs::read_link(&path) {
+                Ok(target) => target.display().to_string(),
+                Err(_) => fs::read_to_string(&path).unwrap_or_default(),
+            };
+            // `newer`, also as base64 has it.
+            let is_kept = there == "newer" || kept.contains("bmV3ZXI=") || kept.contains("\"newer\"");
+            assert!(is_kept, "link {is_link}, {run}, at record {at}: {there:?}, {kept}");
         }
     }
 }

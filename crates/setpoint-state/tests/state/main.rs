@@ -1,6 +1,8 @@
 //! The state on a real disk: what survives, who may write, what others see meanwhile.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod recovery;
+
 use std::fs;
 use std::io::Write;
 use std::sync::Arc;
@@ -544,7 +546,7 @@ fn a_lock_that_is_let_go_within_a_moment_is_no_error() {
     let state = state_in(&dir);
     let first = lock(&state);
     let ending = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(200));
+        std::thread::sleep(Duration::from_millis(20));
         drop(first);
     });
     state.lock("machine", "apply", Duration::ZERO).unwrap();

@@ -45,7 +45,7 @@ fn watch_saves_later_what_it_could_not_save_on_a_full_disk() {
 }
 
 /// Fills a file system, in smaller and smaller pieces.
-fn fill(path: &std::path::Path) {
+pub(crate) fn fill(path: &std::path::Path) {
     let mut filler = fs::File::create(path).unwrap();
     for size in [65536, 4096, 1] {
         while std::io::Write::write_all(&mut filler, &vec![0; size]).is_ok() {}
@@ -87,4 +87,43 @@ fn a_state_that_can_not_be_written_says_what_to_look_at_and_not_to_move_it_away(
     fs::remove_file(sandbox.path("small/filler")).unwrap();
     sandbox.ok(&[&["apply", "--yes"], state].concat());
     assert_eq!(sandbox.read("f"), "y");
+}
+
+#[test]
+fn a_disk_that_is_too_small_for_the_state_loses_nothing_and_goes_on_when_there_is_room() {
+    need!(part::root("a file system of a given size"));
+    for size in ["256k", "1m", "2m", "3m", "4m"] {
+        let sandbox = Sandbox::new("files:\n  f: {content: ours, adopt: true}\n  g: {content: x}\n");
+        sandbox.write("f", "theirs");
+        fs::create_dir(sandbox.path("small")).unwrap();
+        let mounted = Mounted::new(sandbox.path("small"), size);
+        let state = &["--state", "small/state"][..];
+        let run = |args: &[&str]| sandbox.run(&[args, state].concat());
+        let explains = |ran: &crate::sandbox::Ran| {
+            let text = ran.out() + &ran.err();
+            text.contains("No space left") || text.contains("see that the disk has room")
+        };
+        for _ in 0..3 {
+            let applied = run(&["apply", "--yes"]);
+            assert!(applied.code() == 0 || explains(&applied), "{size}: {}{}", applied.out(), applied.err());
+            crate::full::fill(&sandbox.path("small/filler"));
+            sandbox.declare("files:\n  f: {content: ours again, adopt: true}\n  h: {content: x}\n");
+            for args in [&["apply", "--yes"][..], &["destroy", "--yes"], &["plan"]] {
+                let ran = run(args);
+                assert!(ran.code() == 0 || explains(&ran), "{size}: {args:?}: {}{}", ran.out(), ran.err());
+            }
+            fs::remove_file(sandbox.path("small/filler")).unwrap();
+        }
+        // There is room again.
+        let path = sandbox.path("small");
+        let grown = std::process::Command::new("mount").args(["-o", "remount,size=32m"]).arg(&path).status();
+        assert!(grown.unwrap().success());
+        for args in [&["apply", "--yes"][..], &["destroy", "--yes"]] {
+            let ran = run(args);
+            assert_eq!(ran.code(), 0, "{size}: {args:?}: {}{}", ran.out(), ran.err());
+        }
+        assert_eq!(sandbox.read("f"), "theirs", "{size}");
+        assert_eq!(sandbox.tree().iter().filter(|path| !path.starts_with("small")).count(), 1, "{size}");
+        drop(mounted);
+    }
 }

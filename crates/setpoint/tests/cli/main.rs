@@ -18,6 +18,8 @@ mod damaged;
 #[cfg(feature = "host")]
 mod demo;
 #[cfg(feature = "host")]
+mod failed;
+#[cfg(feature = "host")]
 mod full;
 #[cfg(feature = "haproxy")]
 mod haproxy;
@@ -49,6 +51,8 @@ mod release;
 mod replaced;
 #[cfg(feature = "host")]
 mod reports;
+#[cfg(feature = "host")]
+mod restarts;
 #[cfg_attr(not(feature = "host"), expect(dead_code, reason = "the other jobs need less of it"))]
 mod sandbox;
 #[cfg(feature = "host")]

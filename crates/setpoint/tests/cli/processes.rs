@@ -9,15 +9,15 @@ use serde_json::Value;
 use crate::sandbox::{Sandbox, eventually};
 
 /// A sandbox whose processes end with the test.
-struct Processes(Sandbox);
+pub(crate) struct Processes(Sandbox);
 
 impl Processes {
-    fn new(manifest: &str) -> Self {
+    pub(crate) fn new(manifest: &str) -> Self {
         Self(Sandbox::new(manifest))
     }
 
     /// The process ids that the process wrote, whole lines only.
-    fn pids(&self) -> Vec<i32> {
+    pub(crate) fn pids(&self) -> Vec<i32> {
         let text = std::fs::read_to_string(self.path("pids")).unwrap_or_default();
         text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')?.parse().ok()).collect()
     }

@@ -158,8 +158,9 @@ fn words(verb: &str, how: &str, output: &str) -> String {
 impl Configurator<Command> for Commands {
     async fn create(&self, cx: &OpCx, new: &Command) -> Result<(), OpError> {
         if !cx.must_reapply() && self.check(cx, new).await? == Checked::Holds {
-            // Nobody but the system itself brought it about: it is not ours to undo.
-            return cx.adopt().await;
+            // Whose it was before it was gone, it is again. Otherwise nobody but the system itself brought it about: it is not
+            // ours to undo.
+            return if cx.was_lost() { Ok(()) } else { cx.adopt().await };
         }
         self.apply(cx, new).await
     }

@@ -133,13 +133,17 @@ impl Configurator<Directory> for Directories {
                 if (new.adopt || self.is_known(cx, &new.path)) && adoptable
                     || new.implicit && self.host.is_directory(&new.path) =>
             {
-                if !self.host.is_kept(cx) && !new.access.is_unmanaged() {
+                let was_kept = self.host.is_kept(cx);
+                if !was_kept && !new.access.is_unmanaged() {
                     self.keep_original(cx.item(), &new.path)?;
                 }
-                // First which one it is: of one that is adopted and can't be found nobody could let go.
-                self.host.know(cx, &new.path, Kind::Directory, None).await?;
-                cx.adopt().await?;
-                self.set_access(new).map_err(|error| untouched(&error))
+                let taken_over = async {
+                    // First which one it is: of one that is adopted and can't be found nobody could let go.
+                    self.host.know(cx, &new.path, Kind::Directory, None).await?;
+                    cx.adopt().await?;
+                    self.set_access(new).map_err(|error| untouched(&error))
+                };
+                self.host.or_leave(cx, was_kept, taken_over.await).await
             }
             Err(error) => Err(untouched(&error)),
         }

@@ -6,7 +6,7 @@ use setpoint_graph::ItemRef;
 
 use super::File;
 use crate::configure::kept::{self, Original};
-use crate::configure::{Accounts, Location, PlaceNote};
+use crate::configure::{Accounts, Location, Notice, PlaceNote};
 use crate::fs::{FsError, Kind, Number, Root, Temporary, Whole, Write, Written, untouched};
 use crate::host::Host;
 use crate::item::{Content, Mode, RootPath};
@@ -77,6 +77,7 @@ impl Files {
                 File { sensitive: true, .. } => 0o600,
                 _ => 0o644,
             },
+            attributes: &[],
             temporary,
         })
     }
@@ -89,23 +90,32 @@ impl Files {
     }
 
     /// Takes over the file that is at the path of an item.
-    async fn take_over(&self, cx: &OpCx, new: &File) -> Result<(), OpError> {
-        self.keep(cx, new)?;
-        cx.adopt().await?;
-        self.host.know(cx, &new.path, Kind::File, Some(new.content.sha256())).await?;
-        // Somebody may have written while that was noted.
-        self.keep_drift(cx, &new.path)?;
-        self.write_over(cx, new).await.map_err(|error| untouched(&error))
-    }
-
-    /// Keeps what is about to be replaced. One that was taken over before was kept then, also where the state has forgotten
+    ///
+    /// What is about to be replaced is kept. One that was taken over before was kept then, also where the state has forgotten
     /// that, if what is there is what Setpoint itself wrote. Anything else is someone's new work: the file that was taken over
     /// was gone meanwhile.
-    fn keep(&self, cx: &OpCx, new: &File) -> Result<(), OpError> {
-        if self.is_own_work(cx.item(), new)? {
-            return Ok(());
+    async fn take_over(&self, cx: &OpCx, new: &File) -> Result<(), OpError> {
+        let is_own_work = self.is_own_work(cx.item(), new)?;
+        if !is_own_work {
+            self.keep_original(cx.item(), &new.path)?;
         }
-        self.keep_original(cx.item(), &new.path)
+        let found = self.host.0.root.stat(&new.path).map_err(|error| untouched(&error))?;
+        let taken_over = async {
+            cx.adopt().await?;
+            self.host.know(cx, &new.path, Kind::File, Some(new.content.sha256())).await?;
+            // Somebody may have written while that was noted.
+            self.keep_drift(cx, &new.path)?;
+            if self.holds(&new.path, &new.content)? {
+                return self.change_access(cx, new).await.map_err(|error| untouched(&error));
+            }
+            self.write_over(cx, new).await.map_err(|error| untouched(&error))?;
+            if found.is_some_and(|found| found.names > 1) {
+                let (item, path) = (cx.item().clone(), new.path.clone());
+                self.host.0.notices.add(Notice::OtherNames { item, path });
+            }
+            Ok(())
+        };
+        self.host.or_leave(cx, is_own_work, taken_over.await).await
     }
 
     /// Returns whether what is there is as declared, and what was there before it is kept.
@@ -129,19 +139,29 @@ impl Files {
     /// Keeps the file at a path for the item that takes it over.
     pub(crate) fn keep_original(&self, item: &ItemRef, path: &RootPath) -> Result<(), OpError> {
         let read = self.host.0.root.read_bytes(path, kept::LARGEST);
-        let Some(Whole { found, bytes }) = read.map_err(|error| untouched(&error))? else { return Ok(()) };
+        let read = read.map_err(|error| untouched(&error))?;
+        let Some(Whole { found, bytes, attributes }) = read else { return Ok(()) };
         let bytes = bytes.ok_or_else(|| kept::too_large(path))?;
-        self.host.0.kept.put(item, &Original::file(path, &bytes, found))
+        self.host.0.kept.put(item, &Original::file(path, &bytes, found, &attributes))
     }
 
     /// Puts back what was there before, if anything of it was changed.
     async fn put_back(&self, cx: &OpCx, place: &Location) -> Result<(), OpError> {
         let originals = &self.host.0.kept;
-        let Some(Original::File { content, mode, uid, gid, .. }) = originals.get(cx.item())? else {
+        let Some(Original::File { content, mode, uid, gid, attributes, .. }) = originals.get(cx.item())?
+        else {
             return Err(kept::missing(&place.path, &originals.path(cx.item()), cx.item()));
         };
         let content = Content::from(Original::bytes(&content)?);
+        let attributes = Original::attributes(&attributes)?;
         self.keep_change(cx, &place.path, &content)?;
+        let there = self.host.0.root.read(&place.path).map_err(|error| untouched(&error))?;
+        if there.is_some_and(|(found, held)| {
+            held == content && (found.mode, found.uid, found.gid) == (mode, uid, gid)
+        }) {
+            // It was taken over as it was, and never changed.
+            return self.host.let_go(cx, &place.path).await;
+        }
         let temporary = Temporary::name_of(&self.prefix, cx.item());
         let (mode, uid, gid) = (Some(mode), Some(uid), Some(gid));
         let Location { path, within } = place;
@@ -153,6 +173,7 @@ impl Files {
             uid,
             gid,
             default_mode: 0o600,
+            attributes: &attributes,
             temporary: &temporary,
         };
         let written = async { self.finish(cx, self.host.0.root.write_over(&write)?).await };
@@ -176,14 +197,29 @@ impl Files {
     fn keep_change(&self, cx: &OpCx, path: &RootPath, original: &Content) -> Result<(), OpError> {
         let root = &self.host.0.root;
         let read = root.read_bytes(path, kept::LARGEST).map_err(|error| untouched(&error))?;
-        let Some(Whole { found, bytes }) = read else { return Ok(()) };
+        let Some(Whole { found, bytes, attributes }) = read else { return Ok(()) };
         let bytes = bytes.ok_or_else(|| kept::too_large(path))?;
         let holds = Content::from(bytes.as_slice());
         if holds == *original {
             return Ok(());
         }
-        let change = Original::file(path, &bytes, found);
+        let change = Original::file(path, &bytes, found, &attributes);
         self.host.keep_change(cx, path, &holds.sha256(), &change)
+    }
+
+    /// Returns whether the file at a path holds this.
+    fn holds(&self, path: &RootPath, content: &Content) -> Result<bool, OpError> {
+        let there = self.host.0.root.read(path).map_err(|error| untouched(&error))?;
+        Ok(there.is_some_and(|(_, found)| found == *content))
+    }
+
+    /// Gives the file that is there the permissions of an item.
+    async fn change_access(&self, cx: &OpCx, new: &File) -> Result<(), FsError> {
+        match self.set_access(new) {
+            // A file that may not be opened may still be replaced.
+            Err(FsError::NoAccess { .. }) => self.write_over(cx, new).await,
+            set => set,
+        }
     }
 
     /// Where a file is now.
@@ -273,11 +309,7 @@ impl Configurator<File> for Files {
             self.write_over(cx, new).await.map_err(failed)?;
         } else if old.access != new.access {
             self.place(cx, new)?;
-            match self.set_access(new) {
-                // A file that may not be opened may still be replaced.
-                Err(FsError::NoAccess { .. }) => self.write_over(cx, new).await.map_err(failed)?,
-                set => set.map_err(failed)?,
-            }
+            self.change_access(cx, new).await.map_err(failed)?;
         }
         Ok(())
     }

@@ -224,6 +224,10 @@ impl Configurator<Process> for Processes {
         old.runs_other.is_some() || old.digest() != new.digest()
     }
 
+    fn recreates_to_reapply(&self, _: &Process) -> bool {
+        true
+    }
+
     async fn read(&self, cx: &OpCx, item: &Process) -> Result<Observed<Process>, OpError> {
         self.host.0.children.reap();
         let noted = noted(cx);

@@ -139,7 +139,7 @@ impl HostKind for Process {
         kind: Self::KIND_TEXT,
         about: "Commands that are kept running, by name. They restart when a file or link that they refer to changes.",
         nature: Nature::Activity,
-        references: Tie::Restarts,
+        references: Tie::Repeats,
         required: &["command"],
         one_of: &[],
         fields: &[
@@ -171,7 +171,7 @@ impl HostKind for Process {
             field(
                 "restart_on",
                 Type::References,
-                "Items that it needs, and restarts with when they change, as `kind.name`.",
+                "Items that it comes after, and with which it restarts when they change, as `kind.name`.",
             ),
             fields::AFTER,
             fields::PREVENT,

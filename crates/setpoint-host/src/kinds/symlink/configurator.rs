@@ -38,14 +38,14 @@ impl Symlinks {
 
     /// Keeps the link at a path for the item that takes it over.
     pub(crate) fn keep_original(&self, item: &ItemRef, path: &RootPath) -> Result<(), OpError> {
-        let target = self.host.0.root.read_link(path).map_err(|error| untouched(&error))?;
+        let target = self.host.0.root.read_link_whole(path).map_err(|error| untouched(&error))?;
         let Some(target) = target else { return Ok(()) };
         self.host.0.kept.put(item, &Original::Link { target, path: Some(path.clone()) })
     }
 
     /// Keeps the link that is there if somebody made it: it is neither Setpoint's work nor the original.
     fn keep_change(&self, cx: &OpCx, path: &RootPath, original: &str) -> Result<(), OpError> {
-        let found = self.host.0.root.read_link(path).map_err(|error| untouched(&error))?;
+        let found = self.host.0.root.read_link_whole(path).map_err(|error| untouched(&error))?;
         let Some(target) = found.filter(|target| target != original) else { return Ok(()) };
         let change = Original::Link { target: target.clone(), path: Some(path.clone()) };
         self.host.keep_change(cx, path, &target, &change)
@@ -63,12 +63,26 @@ impl Symlinks {
 
     /// Takes over the link that is at the path of an item.
     async fn take_over(&self, cx: &OpCx, new: &Symlink) -> Result<(), OpError> {
-        if !self.is_own_work(cx, new)? {
+        let is_own_work = self.is_own_work(cx.item(), new)?;
+        if !is_own_work {
             self.keep_original(cx.item(), &new.path)?;
         }
-        cx.adopt().await?;
-        self.host.know(cx, &new.path, Kind::Symlink, Some(new.target.clone())).await?;
-        self.replace(cx, new).map_err(|error| untouched(&error))
+        let taken_over = async {
+            cx.adopt().await?;
+            self.host.know(cx, &new.path, Kind::Symlink, Some(new.target.clone())).await?;
+            // Somebody may have pointed it elsewhere while that was noted.
+            self.keep_drift(cx, &new.path)?;
+            self.replace(cx, new).map_err(|error| untouched(&error))
+        };
+        self.host.or_leave(cx, is_own_work, taken_over.await).await
+    }
+
+    /// Returns whether what is there is as declared, and what was there before it is kept.
+    fn is_own_work(&self, item: &ItemRef, new: &Symlink) -> Result<bool, OpError> {
+        let kept = self.host.0.kept.get(item)?;
+        let Some(Original::Link { path: Some(was), .. }) = kept else { return Ok(false) };
+        let found = self.host.0.root.read_link(&new.path).map_err(|error| untouched(&error))?;
+        Ok(was == new.path && found.as_ref() == Some(&new.target))
     }
 
     /// Puts back the link that was there before.
@@ -105,14 +119,6 @@ impl Symlinks {
             return Ok(());
         }
         self.make(cx, new).await
-    }
-}
-
-impl Symlinks {
-    /// Returns whether what is there is as declared, and what was there before it is kept.
-    fn is_own_work(&self, cx: &OpCx, new: &Symlink) -> Result<bool, OpError> {
-        let found = self.host.0.root.read_link(&new.path).map_err(|error| untouched(&error))?;
-        Ok(self.host.is_kept(cx) && found.as_ref() == Some(&new.target))
     }
 }
 
@@ -164,15 +170,13 @@ impl Configurator<Symlink> for Symlinks {
                 self.keep_original(cx.item(), &path)?;
             }
         }
-        if old.target != new.target {
-            self.keep_drift(cx, &self.place(cx, old)?.path)?;
-        }
         let moves = old.path != new.path;
         if moves {
             self.move_to(cx, old, new).await.map_err(|error| untouched(&error))?;
         }
         if old.target != new.target {
             self.host.will_write(cx, new.target.clone()).await?;
+            self.keep_drift(cx, &new.path)?;
             self.replace(cx, new)
                 .map_err(|error| if moves { OpError::new(error.to_string()) } else { untouched(&error) })?;
         }

@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
-use setpoint_engine::{Engine, Reading, Selection, ToRead};
+use setpoint_engine::{Engine, Observed, Reading, Selection, ToRead};
+use setpoint_graph::Graph;
 use setpoint_host::{Host, HostOptions, path_of, probable_root, registry};
 use setpoint_state::{Snapshot, StateDir};
 
@@ -34,9 +35,15 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// What was seen, if it was seen in the right place.
-    pub(crate) fn in_root(self, root: &Path) -> Vec<Reading> {
-        if self.root == root { self.readings } else { Vec::new() }
+    /// What was seen, if it was seen in the right place. What is not intended any more, and was not there, is looked for again:
+    /// it may only be out of reach.
+    pub(crate) fn in_root(mut self, root: &Path, intended: &Graph) -> Vec<Reading> {
+        if self.root != root {
+            return Vec::new();
+        }
+        let is_absent = |reading: &Reading| matches!(reading.observed, Ok(Observed::Absent));
+        self.readings.retain(|reading| !is_absent(reading) || intended.contains(reading.was.reference()));
+        self.readings
     }
 }
 

@@ -76,6 +76,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
     progress::name_slow_checks(&host, report);
     clean_up(&host, &writer, &mut current, Some(set.intended()), report)?;
     let renamed = set.adjust(&host, &mut current)?;
+    host.set_unwanted(set::unwanted(&current, Some(set.intended())));
     if let Some(kept) = &kept {
         let change = PendingChange {
             command: "apply",
@@ -107,7 +108,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
         return refresh_only(args, &writer, &current, &refreshed, &set);
     }
     let Readable { selection, intended, unreadable } =
-        unreadable::leave(&engine, &current, Some(intended), selection, &refreshed)?;
+        unreadable::leave(&engine, &current, Some(intended), selection, &unreadable::errors(&refreshed))?;
     let change = PendingChange {
         command: "apply",
         set: &set,
@@ -182,9 +183,10 @@ fn apply_kept(
     let PendingChange { engine, host, set, .. } = &change;
     let refreshed = runtime()?.block_on(engine.refresh(&mut current, &selection));
     let Readable { selection, intended, unreadable } =
-        unreadable::leave(engine, &current, Some(intended), selection, &refreshed)?;
+        unreadable::leave(engine, &current, Some(intended), selection, &unreadable::errors(&refreshed))?;
     let intended = intended.as_deref();
-    let mut now = preview::preview(engine, host, &set.manifest, &current, intended, &selection, &refreshed)?;
+    let now = preview::preview(engine, host, &set.manifest, &current, intended, &selection, &refreshed);
+    let mut now = runtime()?.block_on(now)?;
     now.renamed.clone_from(&change.renamed);
     now.unreadable.clone_from(&unreadable);
     if !kept.has_shown(&now)? {
@@ -268,8 +270,9 @@ impl PendingChange<'_> {
     pub(crate) fn make(self, mut current: CurrentGraph, refreshed: &Refreshed) -> Result<Made, CliError> {
         let Self { engine, host, set, intended, selection, .. } = &self;
         report_notices(host, self.report);
-        let mut preview =
-            preview::preview(engine, host, &set.manifest, &current, *intended, selection, refreshed)?;
+        let preview =
+            preview::preview(engine, host, &set.manifest, &current, *intended, selection, refreshed);
+        let mut preview = runtime()?.block_on(preview)?;
         preview.renamed.clone_from(&self.renamed);
         preview.unreadable.clone_from(&self.unreadable);
         if self.json {
@@ -302,7 +305,7 @@ impl PendingChange<'_> {
         let done = self.carry_out(&mut current, &preview)?;
         report_notices(host, self.report);
         if !self.json {
-            print(&format!("\n{}", run::summary(&done)))?;
+            print(&format!("\n{}", run::summary(&done, &preview.plan)))?;
         }
         Ok(Made { preview, done: Some(done) })
     }

@@ -33,6 +33,7 @@ pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError
     set::check_known(&args.change.target, &Graph::new(set.name()), &current)?;
     let gone = set::dependents(&current, &args.change.target);
     let selection = if gone.is_empty() { Selection::all() } else { Selection::items(gone.iter().cloned()) };
+    host.set_unwanted(if gone.is_empty() { set::unwanted(&current, None) } else { gone.clone() });
     let refreshed = if args.change.refresh || writer.has_unsaved_runs() {
         runtime()?.block_on(engine.refresh(&mut current, &to_refresh(&writer, &selection)))
     } else {
@@ -46,8 +47,13 @@ pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError
             let _ = rest.del_item(item);
         }
     }
-    let Readable { selection, intended, unreadable } =
-        unreadable::leave(&engine, &current, rest.map(Cow::Owned), selection, &refreshed)?;
+    let Readable { selection, intended, unreadable } = unreadable::leave(
+        &engine,
+        &current,
+        rest.map(Cow::Owned),
+        selection,
+        &unreadable::errors(&refreshed),
+    )?;
     let change = PendingChange {
         command: "destroy",
         set: &set,

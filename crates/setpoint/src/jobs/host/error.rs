@@ -273,7 +273,10 @@ impl Reportable for Error {
 
     fn is_passing(&self) -> bool {
         use setpoint_state::StateError::{Busy, Database, File};
-        matches!(self, Self::State(Busy { .. } | Database { .. } | File { .. }) | Self::Journal(_))
+        matches!(
+            self,
+            Self::State(Busy { .. } | Database { .. } | File { .. }) | Self::Journal(_) | Self::Kept { .. }
+        )
     }
 
     fn hint(&self) -> Option<&'static str> {

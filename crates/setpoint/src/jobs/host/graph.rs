@@ -1,5 +1,7 @@
 //! `setpoint graph`: draws the declared items, or what a plan would change about them.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use setpoint_engine::{CurrentGraph, Engine};
 use setpoint_graph::{Drawing, ItemRef, Mark, Marks};
@@ -7,7 +9,9 @@ use setpoint_host::registry;
 use setpoint_plan::{Action, Plan, Standing};
 
 use super::args::{GraphArgs, GraphFormat};
-use super::set::Set;
+use super::progress;
+use super::set::{self, Set};
+use super::unreadable::{self, Readable};
 use crate::error::CliError;
 use crate::report::{Report, print};
 use crate::service::runtime;
@@ -30,14 +34,20 @@ pub(crate) fn run(args: &GraphArgs, report: Report) -> Result<u8, CliError> {
 fn transition(set: &mut Set, report: Report) -> Result<Drawing, CliError> {
     let mut snapshot = set.read_state(report)?;
     let host = set.host(&snapshot.graph)?;
+    progress::name_slow_checks(&host, report);
+    host.recognise_returned(&mut snapshot.graph);
     set.adjust(&host, &mut snapshot.graph)?;
+    host.set_unwanted(set::unwanted(&snapshot.graph, Some(set.intended())));
     let engine = Engine::new(registry(&host)).retrying_now();
     let all = setpoint_engine::Selection::all();
     let refreshed = runtime()?.block_on(engine.refresh(&mut snapshot.graph, &all));
     for (item, why) in &refreshed.unreadable {
         report.warn(&format!("{item} can't be read: {why}"));
     }
-    let plan = engine.plan(Some(&snapshot.graph), Some(set.intended()), &all, Timestamp::now())?;
+    let intended = Some(Cow::Borrowed(set.intended()));
+    let Readable { selection, intended, .. } =
+        unreadable::leave(&engine, &snapshot.graph, intended, all, &unreadable::errors(&refreshed))?;
+    let plan = engine.plan(Some(&snapshot.graph), intended.as_deref(), &selection, Timestamp::now())?;
     let there: CurrentGraph = present(&snapshot.graph);
     Ok(Drawing::transition(&there, set.intended(), &marks(&plan)))
 }

@@ -37,7 +37,8 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
     let Scope { selection, intended } = set::scope(&args.change.target, set.intended(), &snapshot.graph)?;
     set::check_known(&args.replace, set.intended(), &snapshot.graph)?;
     let refreshed = if args.change.refresh {
-        let read_already = ahead.in_root(set.manifest.root());
+        host.set_unwanted(set::unwanted(&snapshot.graph, Some(set.intended())));
+        let read_already = ahead.in_root(set.manifest.root(), set.intended());
         runtime()?.block_on(engine.refresh_beside(&mut snapshot.graph, &selection, read_already))
     } else {
         Refreshed::default()
@@ -46,10 +47,10 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
     apply::report_notices(&host, report);
     let current = &snapshot.graph;
     let Readable { selection, intended, unreadable } =
-        unreadable::leave(&engine, current, Some(intended), selection, &refreshed)?;
+        unreadable::leave(&engine, current, Some(intended), selection, &unreadable::errors(&refreshed))?;
     let intended = intended.as_deref();
-    let mut preview: Preview =
-        preview::preview(&engine, &host, &set.manifest, current, intended, &selection, &refreshed)?;
+    let preview = preview::preview(&engine, &host, &set.manifest, current, intended, &selection, &refreshed);
+    let mut preview: Preview = runtime()?.block_on(preview)?;
     preview.renamed = renamed;
     preview.unreadable = unreadable;
     if let Some(path) = &args.out {

@@ -16,7 +16,6 @@ use super::set::{is_adopted, is_there};
 use super::unreadable::Unreadable;
 use super::{moves, protect};
 use crate::error::CliError;
-use crate::service::runtime;
 
 /// What a command is going to do.
 #[derive(Debug, Serialize)]
@@ -82,7 +81,7 @@ impl From<&Drifted> for DriftView {
 }
 
 /// Plans, and looks at what a plan can't know.
-pub(crate) fn preview(
+pub(crate) async fn preview(
     engine: &Engine,
     host: &Host,
     manifest: &Manifest,
@@ -126,7 +125,7 @@ pub(crate) fn preview(
     // What is there already is read, so that the difference is seen before it is replaced.
     let (operations, items): (Vec<_>, Vec<_>) = taken_over.into_iter().unzip();
     let items: Vec<ToRead> = items.into_iter().map(ToRead::from).collect();
-    let readings = if items.is_empty() { Vec::new() } else { runtime()?.block_on(engine.read_items(items)) };
+    let readings = if items.is_empty() { Vec::new() } else { engine.read_items(items).await };
     let mut there = BTreeMap::new();
     for (operation, reading) in operations.into_iter().zip(readings) {
         operation.code = Some(ReasonCode::TakenOver);

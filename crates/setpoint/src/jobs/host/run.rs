@@ -1,5 +1,6 @@
 //! Carrying a plan out: journalled, watched by a person, stoppable, remembered.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use serde::Serialize;
 use setpoint_engine::{CurrentGraph, Engine, Failure, Interruption, LogEntry, Operation, Selection, Status};
 use setpoint_graph::{Graph, Item as _};
 use setpoint_host::{Command, Host, Manifest};
+use setpoint_plan::{Action, Plan, PlannedOperation};
 use setpoint_state::{Run, RunDetails, RunEntry, RunOutcome, Writer};
 use tokio_util::sync::CancellationToken;
 
@@ -158,8 +160,8 @@ pub(crate) fn line(entry: &LogEntry) -> String {
     }
 }
 
-/// What was done, in one sentence.
-pub(crate) fn summary(done: &Done) -> String {
+/// What was done of a plan, in one sentence.
+pub(crate) fn summary(done: &Done, plan: &Plan) -> String {
     let entries = done.status.log();
     let word = |entry: &LogEntry| match entry.operation() {
         Operation::Create if entry.is_anew() => "made anew",
@@ -197,7 +199,25 @@ pub(crate) fn summary(done: &Done) -> String {
             let _ = writeln!(text, "{count} items wait for something that is not there.");
         }
     }
+    let untouched = untouched(done, plan);
+    if done.run.outcome == RunOutcome::Failed && !untouched.is_empty() {
+        let (names, many) = (untouched.iter().cloned().collect::<Vec<_>>().join(", "), untouched.len() > 1);
+        let verbs = if many { ("wait", "are as they were") } else { ("waits", "is as it was") };
+        let _ = writeln!(text, "{names} {} for what failed, and {}.", verbs.0, verbs.1);
+    }
     text
+}
+
+/// What is there, was to be changed, and was not touched.
+fn untouched(done: &Done, plan: &Plan) -> BTreeSet<String> {
+    let is_there = |operation: &&PlannedOperation| operation.action != Action::Create || operation.temporary;
+    let planned = plan.operations.iter().filter(is_there);
+    let mut items: BTreeSet<String> =
+        planned.map(|operation| format!("{}/{}", operation.kind, operation.name)).collect();
+    for entry in done.status.log() {
+        items.remove(&entry.item().reference().to_string());
+    }
+    items
 }
 
 /// A time as people like to read it.

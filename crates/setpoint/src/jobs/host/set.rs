@@ -267,6 +267,24 @@ pub(crate) fn dependents<'a, S: State>(
     reach(current, items, |slot| current.incoming_at(slot).iter().filter(|edge| stands_on(edge)))
 }
 
+/// Items with all that is held back while they can't be read: what comes after them, and all that needs one of these.
+pub(crate) fn held_back<'a>(
+    intended: &Graph,
+    items: impl IntoIterator<Item = &'a ItemRef>,
+) -> BTreeSet<ItemRef> {
+    let mut held: BTreeSet<ItemRef> = items.into_iter().cloned().collect();
+    let slots: Vec<SlotId> = held.iter().filter_map(|item| intended.slot_of(item)).collect();
+    let after = slots.into_iter().flat_map(|slot| intended.incoming_at(slot));
+    held.extend(after.filter_map(|edge| intended.reference_at(edge.slot)).cloned());
+    dependents(intended, &held)
+}
+
+/// What is remembered and not intended any more.
+pub(crate) fn unwanted(current: &CurrentGraph, intended: Option<&Graph>) -> BTreeSet<ItemRef> {
+    let all = current.items().map(|node| node.reference());
+    all.filter(|item| intended.is_none_or(|intended| !intended.contains(item))).cloned().collect()
+}
+
 /// Items with all that edges lead to from them.
 fn reach<'a, 'g, S: State, E: Iterator<Item = &'g Edge>>(
     graph: &'g Graph<S>,

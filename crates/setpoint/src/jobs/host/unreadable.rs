@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
-use setpoint_engine::{CurrentGraph, Engine, OpError, Refreshed, Selection};
+use setpoint_engine::{CurrentGraph, Engine, Refreshed, Selection};
 use setpoint_graph::{Graph, ItemRef};
 use setpoint_plan::Action;
 
@@ -38,17 +38,17 @@ pub(crate) fn leave<'a>(
     current: &CurrentGraph,
     intended: Option<Cow<'a, Graph>>,
     selection: Selection,
-    refreshed: &Refreshed,
+    errors: &[(ItemRef, String)],
 ) -> Result<Readable<'a>, CliError> {
-    if refreshed.unreadable.is_empty() {
+    if errors.is_empty() {
         return Ok(Readable { selection, intended, unreadable: Vec::new() });
     }
     let mut unreadable: Vec<(Unreadable, BTreeSet<ItemRef>)> = Vec::new();
     let mut left: BTreeSet<ItemRef> = BTreeSet::new();
-    for (item, why) in &refreshed.unreadable {
+    for (item, why) in errors {
         let mut with = set::dependents(current, [item]);
         if let Some(intended) = &intended {
-            with.extend(set::dependents(intended, [item]));
+            with.extend(set::held_back(intended, [item]));
         }
         left.extend(with.iter().cloned());
         unreadable.push((view(item, why), with));
@@ -84,7 +84,7 @@ pub(crate) fn leave<'a>(
     for item in unreadable.iter().flat_map(|(_, with)| with) {
         *named.entry(item).or_default() += 1;
     }
-    let by_itself = refreshed.unreadable.iter().zip(&unreadable);
+    let by_itself = errors.iter().zip(&unreadable);
     let by_itself = by_itself.filter(|((item, _), _)| named.get(item) == Some(&1));
     let unreadable: Vec<Unreadable> = by_itself
         .map(|((item, _), (unreadable, with))| {
@@ -95,14 +95,19 @@ pub(crate) fn leave<'a>(
     Ok(Readable { selection, intended: intended.map(Cow::Owned), unreadable })
 }
 
-/// What can't be read, where nothing else depends on that.
-pub(crate) fn list(refreshed: &Refreshed) -> Vec<Unreadable> {
-    refreshed.unreadable.iter().map(|(item, why)| view(item, why)).collect()
+/// What could not be read, and why.
+pub(crate) fn errors(refreshed: &Refreshed) -> Vec<(ItemRef, String)> {
+    refreshed.unreadable.iter().map(|(item, why)| (item.clone(), why.to_string())).collect()
 }
 
-fn view(item: &ItemRef, why: &OpError) -> Unreadable {
+/// What can't be read, where nothing else depends on that.
+pub(crate) fn list(refreshed: &Refreshed) -> Vec<Unreadable> {
+    errors(refreshed).iter().map(|(item, why)| view(item, why)).collect()
+}
+
+fn view(item: &ItemRef, why: &str) -> Unreadable {
     let (kind, name) = (item.kind().to_string(), item.name().to_string());
-    Unreadable { kind, name, error: why.to_string(), leaves: Vec::new() }
+    Unreadable { kind, name, error: why.to_owned(), leaves: Vec::new() }
 }
 
 struct Without {

@@ -12,6 +12,7 @@
 mod events;
 mod follow;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,12 +29,14 @@ use super::args::{SetArgs, WatchArgs};
 use super::details::run_details;
 use super::error::Error;
 use super::history::operations;
-use super::preview::{self, DriftView};
+use super::preview::{self, Preview};
 use super::print::counted;
+use super::progress;
 use super::rename;
+use super::root::Place;
 use super::run::Running;
-use super::set::{Set, add_parents, load_manifest, report_damage};
-use super::{moves, protect};
+use super::set::{Set, add_parents, load_manifest, report_damage, unwanted};
+use super::unreadable::{self, Readable};
 use crate::error::CliError;
 use crate::report::Report;
 use crate::service::systemd::Systemd;
@@ -87,7 +90,8 @@ async fn reconcile(set: Set, args: &WatchArgs, report: Report) -> Result<u8, Cli
     let engine = Engine::new(registry(&host))
         .with_concurrency(args.parallelism.get())
         .with_hooks(OperationEvents::new(events));
-    super::progress::show_output(&host, report);
+    progress::show_output(&host, report);
+    progress::name_slow_checks(&host, report);
     let mut signals = Signals::new()?;
     let mut systemd = Systemd::from_environment();
     let _alive = systemd.keep_alive();
@@ -195,6 +199,9 @@ impl WatchLoop {
         if changed.manifests {
             self.reload()?;
         }
+        if let Err(error) = self.is_same_root() {
+            return self.refuse(&error);
+        }
         let mut ended = self.ends.take(|_| true);
         let name = self.set.name().to_owned();
         let current = self.current.get_or_insert_with(|| CurrentGraph::new(name.as_str()));
@@ -209,6 +216,7 @@ impl WatchLoop {
         if !renamed.is_empty() {
             rename::save(&self.writer, current, &renamed)?;
         }
+        self.host.set_unwanted(unwanted(current, Some(self.set.intended())));
         let refreshed = self.engine.refresh(current, &selection).await;
         super::apply::report_notices(&self.host, self.report);
         report_unreadable(self.events, &mut self.unreadable, &refreshed, &selection)?;
@@ -221,24 +229,21 @@ impl WatchLoop {
             let reported = ended.iter().any(|process| process.item == drifted.item);
             self.events.drift(drifted, reported)?;
         }
-        let (intended, all) = (Some(self.set.intended()), Selection::all());
         let intended_count = self.set.manifest.len();
-        let plan = self.engine.plan(Some(current), intended, &all, Timestamp::now())?;
-        let drift: Vec<DriftView> = refreshed.drifted.iter().map(DriftView::from).collect();
-        let details = run_details(&plan, &drift, &BTreeMap::new(), current, intended);
-        if !plan.is_empty() {
-            let checked = protect::check(&self.set.manifest, current, &plan)
-                .and_then(|()| moves::check(current, self.set.intended()));
-            if let Err(error) = checked {
-                let why = error.to_string();
-                if why != self.refused {
-                    self.events.refused(&why)?;
-                    self.status.clone_from(&why);
-                    self.refused = why;
-                }
-                return Ok(None);
-            }
-        }
+        let errors: Vec<(ItemRef, String)> =
+            self.unreadable.iter().map(|(item, why)| (item.clone(), why.clone())).collect();
+        let intended = Some(Cow::Borrowed(self.set.intended()));
+        let Readable { selection, intended, .. } =
+            unreadable::leave(&self.engine, current, intended, Selection::all(), &errors)?;
+        let intended = intended.as_deref();
+        let (engine, host, manifest) = (&self.engine, &self.host, &self.set.manifest);
+        let preview =
+            preview::preview(engine, host, manifest, current, intended, &selection, &refreshed).await;
+        let Preview { plan, drift, taken_over, .. } = match preview {
+            Ok(preview) => preview,
+            Err(error) => return self.refuse(&error),
+        };
+        let details = run_details(&plan, &drift, &taken_over, current, intended);
         self.refused.clear();
         let running = Running {
             command: "watch",
@@ -250,7 +255,7 @@ impl WatchLoop {
             unreadable: self.unreadable.len(),
             report: self.report,
         };
-        let done = running.carry_out(&mut self.current, intended, &all).await?;
+        let done = running.carry_out(&mut self.current, intended, &selection).await?;
         super::apply::report_notices(&self.host, self.report);
         if let Some(Interruption::Journal(why)) = done.status.interruption() {
             return Err(Error::Journal(why.clone()).into());
@@ -265,10 +270,27 @@ impl WatchLoop {
             let (read, did) = (counted(refreshed.read), operations(done.run.entries.len()));
             format!("{read} read, {did}, {:.1} ms", began.elapsed().as_secs_f64() * 1e3)
         });
-        let failed = done.status.failures().len();
+        let failed = done.status.failures().len() + self.unreadable.len();
         let troubles = if failed == 0 { String::new() } else { format!(", {failed} failed") };
         self.status = format!("watching {}: {} declared{troubles}", self.set.name(), counted(intended_count));
         Ok(done.status.next_retry())
+    }
+
+    /// Refuses to work in another directory than before, which may have come to the path of the root meanwhile.
+    fn is_same_root(&self) -> Result<(), CliError> {
+        let Some(current) = &self.current else { return Ok(()) };
+        Place::of(self.set.manifest.root())?.check(self.writer.place().as_deref(), current)
+    }
+
+    /// Says, once, why nothing is done.
+    fn refuse(&mut self, error: &CliError) -> Result<Option<Timestamp>, CliError> {
+        let why = error.to_string();
+        if why != self.refused {
+            self.events.refused(&why)?;
+            self.status.clone_from(&why);
+            self.refused = why;
+        }
+        Ok(None)
     }
 
     /// What is wrong with manifests that declare nothing of what is there.
@@ -367,6 +389,7 @@ async fn report_differences(set: Set, args: &WatchArgs, report: Report) -> Resul
         unreadable: BTreeMap::new(),
         ends: None,
         damaged: None,
+        refused: String::new(),
     };
     let mut backoff = Backoff::new();
     let mut manifests = false;
@@ -423,19 +446,24 @@ struct Differences {
     ends: Option<ProcessEnds>,
     /// How the state was damaged when it was last read.
     damaged: Option<String>,
+    /// Why the last plan would not be carried out.
+    refused: String,
 }
 
 impl Differences {
     /// Looks at everything, and reports what was not reported yet.
     async fn look(&mut self) -> Result<(), CliError> {
-        let Self { set, events, report, last, unreadable, ends, damaged } = self;
+        let Self { set, events, report, last, unreadable: known_unreadable, ends, damaged, refused } = self;
         let mut snapshot = set.own(set.state.read()?)?;
         if snapshot.damaged != *damaged {
             report_damage(snapshot.damaged.as_deref(), *report);
             damaged.clone_from(&snapshot.damaged);
         }
         let host = set.host(&snapshot.graph)?;
+        progress::name_slow_checks(&host, *report);
+        host.recognise_returned(&mut snapshot.graph);
         set.adjust(&host, &mut snapshot.graph)?;
+        host.set_unwanted(unwanted(&snapshot.graph, Some(set.intended())));
         let engine = Engine::new(registry(&host));
         let ends = ends.get_or_insert_with(|| ProcessEnds::new(&host));
         ends.follow(&snapshot.graph);
@@ -445,9 +473,28 @@ impl Differences {
         }
         let all = Selection::all();
         let refreshed = engine.refresh(&mut snapshot.graph, &all).await;
-        report_unreadable(*events, unreadable, &refreshed, &all)?;
-        let mut plan = engine.plan(Some(&snapshot.graph), Some(set.intended()), &all, Timestamp::now())?;
-        preview::complete(&mut plan, &snapshot.graph, Some(set.intended()));
+        report_unreadable(*events, known_unreadable, &refreshed, &all)?;
+        let current = &snapshot.graph;
+        let intended = Some(Cow::Borrowed(set.intended()));
+        let Readable { selection, intended, .. } =
+            unreadable::leave(&engine, current, intended, all, &unreadable::errors(&refreshed))?;
+        let intended = intended.as_deref();
+        let preview =
+            preview::preview(&engine, &host, &set.manifest, current, intended, &selection, &refreshed).await;
+        let plan = match preview {
+            Ok(preview) => {
+                refused.clear();
+                preview.plan
+            }
+            Err(error) => {
+                let why = error.to_string();
+                if why != *refused {
+                    events.refused(&why)?;
+                    *refused = why;
+                }
+                return Ok(());
+            }
+        };
         // The same differences are reported once.
         if last.as_ref() != Some(&plan) {
             for drifted in &refreshed.drifted {

@@ -1,5 +1,6 @@
 //! The events of `watch`: a line for each thing that it saw or did.
 
+use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -221,6 +222,12 @@ impl EventWriter {
 
     fn write(self, event: Event<'_>, text: impl FnOnce() -> String) -> Result<(), CliError> {
         let at = Timestamp::now();
-        if self.json { print_json(&Line { at, event }) } else { print(&format!("{at:.3} {}\n", text())) }
+        let written =
+            if self.json { print_json(&Line { at, event }) } else { print(&format!("{at:.3} {}\n", text())) };
+        match written {
+            // What is declared is kept up all the same, and there may be room for a later line.
+            Err(CliError::Output(error)) if error.kind() == ErrorKind::StorageFull => Ok(()),
+            written => written,
+        }
     }
 }

@@ -1,0 +1,118 @@
+//! What comes after something else is touched when that is as intended, and not before.
+
+use setpoint_engine::{Operation, Selection};
+
+use crate::world::{Bench, log, thing};
+
+#[tokio::test(start_paused = true)]
+async fn what_is_made_anew_with_an_item_stays_as_it_is_where_changing_that_fails() {
+    let mut bench = Bench::new();
+    bench.put(thing("A")).put(thing("B").restarting().repeated_with("A"));
+    bench.run().await;
+    bench.put(thing("A").value(1));
+    let planned = bench.plan();
+    assert_eq!(planned.operations[1].waits_for, ["thing/A"], "{planned}");
+    assert!(planned.operations[1].reason.contains("it is made anew when thing/A is changed"), "{planned}");
+    bench.world.fail("A", Operation::Modify, "no");
+    assert_eq!(log(&bench.run().await), ["modify A (no)"]);
+    assert_eq!(log(&bench.run().await), ["modify A", "delete B", "create B"]);
+    assert_eq!(log(&bench.run().await), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_with_another_value_waits_for_what_it_comes_after_before_its_old_value_goes() {
+    let mut bench = Bench::new();
+    bench.put(thing("A")).put(thing("B").after("A"));
+    bench.run().await;
+    bench.put(thing("A").value(1)).put(thing("B").fixed(1).after("A"));
+    bench.world.fail("A", Operation::Modify, "no");
+    assert_eq!(log(&bench.run().await), ["modify A (no)"]);
+    assert_eq!(bench.world.lock().exists["B"].fixed, 0);
+    assert_eq!(log(&bench.run().await), ["modify A", "delete B", "create B"]);
+    // So it does where that is made anew itself.
+    bench.put(thing("A").fixed(1)).put(thing("B").fixed(2).after("A"));
+    bench.world.fail("A", Operation::Create, "no");
+    assert_eq!(log(&bench.run().await), ["delete A", "create A (no)"]);
+    assert_eq!(bench.world.lock().exists["B"].fixed, 1);
+    assert_eq!(log(&bench.run().await), ["create A", "delete B", "create B"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_made_anew_with_an_item_stays_where_that_vanished_and_does_not_come_back() {
+    let mut bench = Bench::new();
+    bench.world.lock().can_read = true;
+    bench.put(thing("A")).put(thing("B").restarting().repeated_with("A"));
+    bench.run().await;
+    bench.world.lock().exists.remove("A");
+    bench.engine.refresh(bench.current.as_mut().unwrap(), &Selection::all()).await;
+    bench.world.fail("A", Operation::Create, "no");
+    assert_eq!(log(&bench.run().await), ["create A (no)"]);
+    assert_eq!(log(&bench.run().await), ["create A", "delete B", "create B"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_that_changes_in_place_is_made_anew_where_that_is_how_it_is_applied_again() {
+    let mut bench = Bench::new();
+    bench.put(thing("A")).put(thing("B").restarting().repeated_with("A"));
+    bench.run().await;
+    bench.put(thing("A").value(1)).put(thing("B").restarting().value(1).repeated_with("A"));
+    assert_eq!(log(&bench.run().await), ["modify A", "delete B", "create B"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_an_item_must_be_made_anew_is_remembered_until_it_was() {
+    let mut bench = Bench::new();
+    bench.put(thing("A")).put(thing("B").restarting().repeated_with("A"));
+    bench.run().await;
+    bench.put(thing("A").value(1));
+    bench.world.fail("B", Operation::Delete, "no");
+    assert_eq!(log(&bench.run().await), ["modify A", "delete B (no)"]);
+    let planned = bench.plan();
+    assert!(planned.operations[0].reason.contains("an item with which it is made anew changed"), "{planned}");
+    assert_eq!(log(&bench.run().await), ["delete B", "create B"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_item_came_after_goes_when_the_item_did() {
+    let mut bench = Bench::new();
+    bench.put(thing("A")).put(thing("B").after("A"));
+    bench.run().await;
+    bench.world.fail("B", Operation::Delete, "no");
+    assert_eq!(log(&bench.destroy().await), ["delete B (no)"], "it may be needed to delete B");
+    assert_eq!(log(&bench.destroy().await), ["delete B", "delete A"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_item_came_after_stays_while_the_item_waits_for_what_it_is_to_come_after() {
+    for changed in [thing("B").fixed(1), thing("B").value(1)] {
+        let operations = if changed.fixed == 1 { vec!["delete B", "create B"] } else { vec!["modify B"] };
+        let mut bench = Bench::new();
+        bench.put(thing("A")).put(thing("B").after("A"));
+        bench.run().await;
+        bench.del("A").put(thing("C")).put(changed.after("C"));
+        bench.world.fail("C", Operation::Create, "no");
+        assert_eq!(log(&bench.run().await), ["create C (no)"]);
+        let expected: Vec<&str> = ["create C"].into_iter().chain(operations).chain(["delete A"]).collect();
+        assert_eq!(log(&bench.run().await), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_goes_first_where_what_it_is_to_come_after_waits_for_that() {
+    let mut bench = Bench::new();
+    bench.put(thing("B").claiming("p"));
+    bench.run().await;
+    bench.put(thing("A").claiming("p")).put(thing("B").claiming("q").fixed(1).after("A"));
+    assert_eq!(log(&bench.run().await), ["delete B", "create A", "create B"], "A takes what B holds");
+    bench.world.assert_no_violation();
+    // B stands on D, which is made anew, and so does C: B can't wait for C.
+    let mut bench = Bench::new();
+    bench.put(thing("D")).put(thing("C").on("D")).put(thing("B").on("D").restarting().repeated_with("C"));
+    bench.run().await;
+    bench.put(thing("D").fixed(1));
+    assert_eq!(
+        log(&bench.run().await),
+        ["delete B", "delete C", "delete D", "create D", "create C", "create B"]
+    );
+    bench.world.assert_no_violation();
+}

@@ -1,0 +1,120 @@
+//! A state that is damaged, cut off or outdated while somebody works with it.
+
+use std::fs;
+
+use jiff::Timestamp;
+use setpoint_engine::{ItemState, Journal as _, Operation, Record};
+use setpoint_graph::{ItemHandle, SubgraphPath};
+use setpoint_state::{RunDetails, StateDir};
+use tempfile::TempDir;
+
+use crate::{lock, names, part, reconcile, reference, run, state_in};
+
+/// Overwrites the first place at which the database has this text.
+fn zero(state: &StateDir, text: &str) {
+    let path = state.path().join("state.redb");
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(text.len()).position(|window| window == text.as_bytes()).unwrap();
+    bytes[at..at + text.len()].fill(0);
+    fs::write(&path, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn damage_that_comes_while_a_writer_works_does_not_reach_the_copy() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 3)]).await;
+    writer.save(&graph, Some(run(1))).unwrap();
+    zero(&state, "{\"name\":\"b\"");
+    let graph = reconcile(&writer, graph, &[part("a", 2), part("b", 3)]).await;
+    writer.save(&graph, Some(run(2))).unwrap();
+    let snapshot = state.read().unwrap().unwrap();
+    assert_eq!(names(&snapshot.graph), ["a=2", "b=3"]);
+    assert_eq!(snapshot.damaged, None, "it was put in order from what the writer knows");
+    assert_eq!(state.runs(9).unwrap().value, [run(2), run(1)]);
+}
+
+#[tokio::test]
+async fn a_database_that_can_not_even_be_opened_any_more_is_put_in_order_by_its_writer() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 3)]).await;
+    writer.save(&graph, Some(run(1))).unwrap();
+    let path = state.path().join("state.redb");
+    let length = usize::try_from(fs::metadata(&path).unwrap().len()).unwrap();
+    for damage in [vec![0; length], Vec::new()] {
+        fs::write(&path, damage).unwrap();
+        writer.save(&graph, None).unwrap();
+        let snapshot = state.read().unwrap().unwrap();
+        assert_eq!((names(&snapshot.graph), snapshot.damaged), (vec!["a=1".into(), "b=3".into()], None));
+    }
+}
+
+#[tokio::test]
+async fn a_journal_that_goes_on_from_a_later_state_than_the_copy_is_set_aside_and_named() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 1)]).await;
+    writer.save(&graph, Some(run(1))).unwrap();
+    let earlier = fs::read(state.path().join("state.last")).unwrap();
+    let graph = reconcile(&writer, graph, &[part("a", 2)]).await;
+    writer.save(&graph, Some(run(2))).unwrap();
+    reconcile(&writer, graph, &[part("a", 2), part("c", 1)]).await;
+    drop(writer);
+    // There was no room for the last copy, and now the database is damaged.
+    fs::write(state.path().join("state.last"), earlier).unwrap();
+    fs::write(state.path().join("state.redb"), "").unwrap();
+    let (writer, graph) = lock(&state);
+    assert_eq!(names(&graph), ["a=1"]);
+    let damaged = writer.damaged().unwrap();
+    assert!(damaged.contains("journal.damaged"), "{damaged}");
+    let kept = fs::read_to_string(state.path().join("journal.damaged")).unwrap();
+    assert!(kept.contains("\"c\""), "{kept}");
+}
+
+#[tokio::test]
+async fn what_was_journalled_behind_lines_that_could_not_be_removed_is_read() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 1)]).await;
+    let journal = state.path().join("journal");
+    let old = fs::read(&journal).unwrap();
+    writer.save(&graph, Some(run(1))).unwrap();
+    fs::write(&journal, old).unwrap();
+    reconcile(&writer, graph, &[part("a", 1), part("c", 1)]).await;
+    drop(writer);
+    let snapshot = state.read().unwrap().unwrap();
+    assert_eq!((names(&snapshot.graph), snapshot.unfinished), (vec!["a=1".into(), "c=1".into()], true));
+    let (_, graph) = lock(&state);
+    assert_eq!(names(&graph), ["a=1", "c=1"]);
+}
+
+#[tokio::test]
+async fn what_an_operation_that_was_cut_off_was_to_make_is_known_also_after_a_checkpoint() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 1)]).await;
+    writer.save(&graph, Some(run(1))).unwrap();
+    writer.begin("apply", Timestamp::UNIX_EPOCH, Vec::new(), RunDetails::default());
+    let started = Record::Started {
+        number: 1,
+        operation: Operation::Modify,
+        item: ItemHandle::new(part("a", 1)),
+        target: Some(ItemHandle::new(part("a", 2))),
+        path: SubgraphPath::root(),
+        at: Timestamp::UNIX_EPOCH,
+    };
+    writer.journal().record(&[started]).await.unwrap();
+    drop(writer);
+    let (writer, graph) = lock(&state);
+    writer.save(&graph, None).unwrap();
+    drop(writer);
+    let (_, graph) = lock(&state);
+    let target = graph.state(&reference("a")).and_then(ItemState::unfinished_target);
+    assert_eq!(target, Some(&ItemHandle::new(part("a", 2))));
+}

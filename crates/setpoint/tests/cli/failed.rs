@@ -1,0 +1,276 @@
+//! What failed, or can't be reached, is nobody's loss: it is left as it is, said, and not forgotten.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
+
+use nix::sys::signal::Signal;
+use rustix::fs::IFlags;
+use setpoint_testutils::{need, part};
+
+use crate::places::Mounted;
+use crate::processes::Processes;
+use crate::sandbox::{Sandbox, eventually};
+
+/// Marks a file or directory as not to be changed, as `chattr +i` does, for as long as this lives. None where the file system
+/// has no such mark.
+struct Immutable(fs::File);
+
+impl Immutable {
+    fn new(path: &Path) -> Option<Self> {
+        let file = fs::File::open(path).unwrap();
+        let flags = rustix::fs::ioctl_getflags(&file).ok()?;
+        rustix::fs::ioctl_setflags(&file, flags | IFlags::IMMUTABLE).ok()?;
+        Some(Self(file))
+    }
+}
+
+impl Drop for Immutable {
+    fn drop(&mut self) {
+        if let Ok(flags) = rustix::fs::ioctl_getflags(&self.0) {
+            let _ = rustix::fs::ioctl_setflags(&self.0, flags - IFlags::IMMUTABLE);
+        }
+    }
+}
+
+#[test]
+fn an_adopted_file_that_may_not_be_changed_is_not_forgotten_by_destroy() {
+    need!(part::root("files that may not be changed"));
+    let sandbox = Sandbox::new("files: {f: {content: ours, adopt: true}}\n");
+    sandbox.write("f", "theirs");
+    sandbox.ok(&["apply", "--yes"]);
+    let Some(immutable) = Immutable::new(&sandbox.path("f")) else { return };
+    for _ in 0..2 {
+        let destroyed = sandbox.run(&["destroy", "--yes"]);
+        assert_eq!(destroyed.code(), 1, "{}", destroyed.out());
+        assert!(destroyed.out().contains("f is marked as not to be changed"), "{}", destroyed.out());
+        assert!(destroyed.out().contains("chattr -ia"), "{}", destroyed.out());
+    }
+    drop(immutable);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.read("f"), "theirs");
+}
+
+#[test]
+fn an_adoption_that_failed_leaves_the_file_to_whom_it_belongs() {
+    need!(part::root("files that may not be changed"));
+    let sandbox = Sandbox::new("files: {f: {content: ours, adopt: true}, other: {content: x}}\n");
+    sandbox.write("f", "theirs");
+    let Some(immutable) = Immutable::new(&sandbox.path("f")) else { return };
+    let failed = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(failed.code(), 1, "{}", failed.out());
+    drop(immutable);
+    // It was never replaced: what they write from now on is not to be put back to what it was.
+    sandbox.write("f", "newer");
+    sandbox.declare("files: {other: {content: x}}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("f"), "newer");
+    assert_eq!(sandbox.ok(&["state", "kept"]), "Nothing is kept.\n");
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.read("f"), "newer");
+}
+
+#[test]
+fn a_command_of_ours_that_holds_again_is_still_undone() {
+    let sandbox = Sandbox::new(
+        "files: {f: {content: x}}\ncommands:\n  c: {check: test -e f && test -e done, apply: touch done, \
+         undo: rm done, after: [file.f]}\n",
+    );
+    sandbox.ok(&["apply", "--yes"]);
+    fs::remove_file(sandbox.path("f")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    assert!(!sandbox.ok(&["state", "show", "command.c"]).contains("adopted"));
+    sandbox.ok(&["destroy", "--yes"]);
+    assert!(!sandbox.path("done").exists());
+}
+
+#[test]
+fn the_original_of_a_link_is_known_although_the_state_has_forgotten_it() {
+    let sandbox = Sandbox::new("symlinks: {l: {target: ours, adopt: true}}\n");
+    symlink("theirs", sandbox.path("l")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["state", "rm", "symlink.l"]);
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(fs::read_link(sandbox.path("l")).unwrap(), Path::new("theirs"));
+}
+
+#[test]
+fn what_is_in_a_directory_that_is_away_is_not_forgotten_by_destroy() {
+    let sandbox = Sandbox::new(
+        "files: {f: {path: d/f, content: x}, g: {content: x}, h: {path: d/sub/h, content: x}}\n\
+         directories: {sub: {path: d/sub}}\n",
+    );
+    fs::create_dir(sandbox.path("d")).unwrap();
+    sandbox.write("d/mine", "");
+    sandbox.ok(&["apply", "--yes"]);
+    fs::rename(sandbox.path("d"), sandbox.path("away")).unwrap();
+    for _ in 0..2 {
+        let destroyed = sandbox.run(&["destroy", "--yes"]);
+        assert_eq!(destroyed.code(), 1, "{}", destroyed.out());
+        let text = destroyed.out() + &destroyed.err();
+        assert!(text.contains("d/f can't be looked at"), "{text}");
+        assert!(text.contains("d/sub can't be looked at"), "{text}");
+        assert!(text.contains("setpoint state rm"), "{text}");
+    }
+    assert!(!sandbox.path("g").exists(), "the rest is gone");
+    fs::rename(sandbox.path("away"), sandbox.path("d")).unwrap();
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.tree(), ["d", "d/mine"]);
+}
+
+#[test]
+fn what_is_on_a_disk_that_is_not_mounted_is_not_forgotten_by_destroy() {
+    need!(part::root("a file system of its own"));
+    let sandbox = Sandbox::new("files: {f: {path: d/f, content: x}}\n");
+    fs::create_dir(sandbox.path("d")).unwrap();
+    let bind = |args: &[&str]| {
+        let mounted = std::process::Command::new("mount").args(args).current_dir(sandbox.root()).output();
+        assert!(mounted.as_ref().is_ok_and(|mounted| mounted.status.success()), "{mounted:?}");
+    };
+    fs::create_dir(sandbox.path("disk")).unwrap();
+    bind(&["--bind", "disk", "d"]);
+    sandbox.ok(&["apply", "--yes"]);
+    let unmounted = std::process::Command::new("umount").arg(sandbox.path("d")).status().unwrap();
+    assert!(unmounted.success());
+    let destroyed = sandbox.run(&["destroy", "--yes"]);
+    assert_eq!(destroyed.code(), 1, "{}", destroyed.out());
+    fs::remove_dir(sandbox.path("d")).unwrap();
+    fs::rename(sandbox.path("disk"), sandbox.path("d")).unwrap();
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.tree(), ["d"]);
+}
+
+#[test]
+fn what_is_in_a_directory_that_is_away_is_not_forgotten_when_its_line_goes() {
+    let sandbox = Sandbox::new("files: {f: {path: d/f, content: x}, g: {content: x}}\n");
+    fs::create_dir(sandbox.path("d")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    fs::rename(sandbox.path("d"), sandbox.path("away")).unwrap();
+    sandbox.declare("files: {g: {content: y}}\n");
+    for args in [&["plan"][..], &["apply", "--yes"]] {
+        let ran = sandbox.run(args);
+        assert_eq!(ran.code(), 1, "{}", ran.out());
+        assert!((ran.out() + &ran.err()).contains("d/f can't be looked at"), "{}", ran.out());
+    }
+    assert_eq!(sandbox.read("g"), "y");
+    fs::rename(sandbox.path("away"), sandbox.path("d")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.tree(), ["d", "g"]);
+    // What is still declared is made again where it belongs.
+    sandbox.declare("files: {f: {path: d/f, content: x}, g: {content: y}}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    fs::remove_dir_all(sandbox.path("d")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("d/f"), "x");
+}
+
+#[test]
+fn the_attributes_of_an_original_come_back_although_the_file_was_gone() {
+    need!(part::root("an attribute that only root may set"));
+    let sandbox = Sandbox::new("files: {f: {content: ours, adopt: true}}\n");
+    sandbox.write("f", "theirs");
+    let set = |name: &str, value: &[u8]| {
+        rustix::fs::setxattr(sandbox.path("f"), name, value, rustix::fs::XattrFlags::empty())
+    };
+    // An access control list: the owner, user 1234, the group, the mask and others.
+    let entries: [(u16, u16, u32); 5] =
+        [(1, 6, u32::MAX), (2, 4, 1234), (4, 4, u32::MAX), (16, 4, u32::MAX), (32, 4, u32::MAX)];
+    let mut acl = 2_u32.to_le_bytes().to_vec();
+    for (tag, permissions, id) in entries {
+        acl.extend(tag.to_le_bytes().into_iter().chain(permissions.to_le_bytes()).chain(id.to_le_bytes()));
+    }
+    let mut kept = vec![("trusted.mark", b"precious".to_vec())];
+    if set("system.posix_acl_access", &acl).is_ok() {
+        kept.push(("system.posix_acl_access", acl));
+    }
+    if set("trusted.mark", b"precious").is_err() {
+        return;
+    }
+    sandbox.ok(&["apply", "--yes"]);
+    fs::remove_file(sandbox.path("f")).unwrap();
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.read("f"), "theirs");
+    for (name, value) in kept {
+        let mut found = vec![0; 1024];
+        let length = rustix::fs::getxattr(sandbox.path("f"), name, &mut found).unwrap();
+        assert_eq!(found[..length], value, "{name}");
+    }
+}
+
+#[test]
+fn other_names_of_a_file_that_is_taken_over_keep_what_they_hold_and_a_warning_says_so() {
+    let sandbox = Sandbox::new("files: {f: {content: ours, adopt: true}}\n");
+    sandbox.write("f", "theirs");
+    fs::hard_link(sandbox.path("f"), sandbox.path("link")).unwrap();
+    let applied = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(applied.code(), 0, "{}", applied.err());
+    assert!(applied.err().contains("f has another name"), "{}", applied.err());
+    assert_eq!((sandbox.read("f"), sandbox.read("link")), ("ours".into(), "theirs".into()));
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!((sandbox.read("f"), sandbox.read("link")), ("theirs".into(), "theirs".into()));
+    let inode = |name: &str| fs::metadata(sandbox.path(name)).unwrap().ino();
+    assert_ne!(inode("f"), inode("link"));
+}
+
+#[test]
+fn watch_leaves_alone_what_can_not_be_read_and_what_restarts_with_it() {
+    let declared = |content: &str| {
+        format!(
+            "files:\n  conf: {{content: {content}}}\n  other: {{content: {content}}}\nprocesses:\n  \
+             web: {{command: 'echo $$ >> pids; exec sleep 600 # ${{file.conf.path}}'}}\n"
+        )
+    };
+    let sandbox = Processes::new(&declared("one"));
+    let mut watching = sandbox.start(&["watch"]);
+    eventually("it runs", || sandbox.pids().len() == 1);
+    fs::remove_file(sandbox.path("conf")).unwrap();
+    fs::create_dir(sandbox.path("conf")).unwrap();
+    sandbox.declare(&declared("two"));
+    eventually("the rest is changed", || sandbox.read("other") == "two");
+    watching.until("file/conf can't be read");
+    assert_eq!(sandbox.pids().len(), 1, "{}", watching.log());
+    fs::remove_dir(sandbox.path("conf")).unwrap();
+    eventually("it is put right", || {
+        fs::read_to_string(sandbox.path("conf")).is_ok_and(|text| text == "two")
+    });
+    eventually("it restarts", || sandbox.pids().len() == 2);
+    watching.signal(Signal::SIGTERM);
+    assert_eq!(watching.wait(), 0, "{}", watching.log());
+}
+
+#[test]
+fn watch_says_what_it_takes_over() {
+    let declared = "files: {motd: {content: ours, adopt: true}}\n";
+    let sandbox = Sandbox::new(declared);
+    sandbox.write("motd", "theirs");
+    let mut reporting = sandbox.start(&["watch", "--report-only"]);
+    reporting.until("it exists and is adopted");
+    reporting.signal(Signal::SIGTERM);
+    assert_eq!(reporting.wait(), 0, "{}", reporting.log());
+    let mut watching = sandbox.start(&["watch"]);
+    eventually("it is taken over", || sandbox.read("motd") == "ours");
+    eventually("that is saved", || sandbox.run(&["show", "1"]).out().contains("it exists and is adopted"));
+    watching.signal(Signal::SIGTERM);
+    assert_eq!(watching.wait(), 0, "{}", watching.log());
+    assert!(sandbox.ok(&["show", "1"]).contains("theirs"), "{}", sandbox.ok(&["show", "1"]));
+}
+
+#[test]
+fn watch_goes_on_where_its_output_has_no_room() {
+    need!(part::root("a file system of a given size"));
+    let sandbox = Sandbox::new("files: {f: {content: x}}\n");
+    fs::create_dir(sandbox.path("small")).unwrap();
+    let _mounted = Mounted::new(sandbox.path("small"), "64k");
+    let log = fs::File::create(sandbox.path("small/log")).unwrap();
+    let errors = fs::File::create(sandbox.path("errors")).unwrap();
+    let child = sandbox.command(&["watch", "--interval", "100ms"]).stdout(log).stderr(errors).spawn();
+    let mut watching = crate::sandbox::Ended(child.unwrap());
+    eventually("it is applied", || sandbox.path("f").exists());
+    crate::full::fill(&sandbox.path("small/filler"));
+    for _ in 0..3 {
+        fs::remove_file(sandbox.path("f")).unwrap();
+        eventually("it is put right", || sandbox.path("f").exists());
+    }
+    assert!(watching.0.try_wait().unwrap().is_none(), "{}", sandbox.read("errors"));
+}

@@ -1,0 +1,137 @@
+//! A process that restarts with something else stays as it is where that can't be changed.
+
+use std::fs;
+
+use setpoint_testutils::{need, part};
+
+use crate::places::Mounted;
+use crate::processes::Processes;
+
+/// A process that notes its id and what it has read, and a file on a small disk that it refers to.
+fn declared(source: &str, command: &str) -> String {
+    format!(
+        "files:\n  conf: {{path: disk/conf, source: {source}}}\nprocesses:\n  \
+         web: {{command: 'echo $$ >> pids; wc -c < ${{file.conf.path}} >> read; exec sleep {command}'}}\n"
+    )
+}
+
+fn with_small_disk() -> (Processes, Mounted) {
+    let sandbox = Processes::new("");
+    fs::create_dir(sandbox.path("disk")).unwrap();
+    let mounted = Mounted::new(sandbox.path("disk"), "64k");
+    sandbox.write("small", "four");
+    sandbox.write("other", "five!");
+    fs::write(sandbox.path("large"), vec![b'x'; 1 << 20]).unwrap();
+    (sandbox, mounted)
+}
+
+#[test]
+fn a_process_stays_up_with_the_old_file_where_the_new_one_can_not_be_written() {
+    need!(part::root("a file system of a given size"));
+    for command in ["600", "601"] {
+        let (sandbox, _mounted) = with_small_disk();
+        sandbox.declare(&declared("small", "600"));
+        sandbox.ok(&["apply", "--yes"]);
+        let pid = sandbox.pids()[0];
+        sandbox.declare(&declared("large", command));
+        let failed = sandbox.run(&["apply", "--yes"]);
+        assert_eq!(failed.code(), 1, "{}", failed.out());
+        assert!(failed.out().contains("file/conf failed to modify"), "{}", failed.out());
+        assert!(!failed.out().contains("process/web removed"), "{}", failed.out());
+        assert_eq!((sandbox.pids(), sandbox.read("disk/conf")), (vec![pid], "four".to_owned()));
+        assert!(sandbox.ok(&["state", "show", "process.web"]).contains(&format!("\n  pid: {pid}\n")));
+        // The plan says what it waits for.
+        let plan = sandbox.ok(&["plan"]);
+        assert!(plan.contains("± process/web"), "{plan}");
+        sandbox.declare(&declared("other", command));
+        sandbox.ok(&["apply", "--yes"]);
+        assert_eq!(sandbox.pids().len(), 2);
+        assert_eq!(sandbox.read("read"), "4\n5\n");
+        assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
+        sandbox.ok(&["destroy", "--yes"]);
+    }
+}
+
+#[test]
+fn a_process_that_waits_for_a_file_that_failed_is_named_as_waiting() {
+    need!(part::root("a file system of a given size"));
+    for command in ["600", "601"] {
+        let (sandbox, _mounted) = with_small_disk();
+        sandbox.declare(&declared("small", "600"));
+        sandbox.ok(&["apply", "--yes"]);
+        sandbox.declare(&declared("large", command));
+        let failed = sandbox.run(&["apply", "--yes"]);
+        assert!(failed.out().contains("1 failed"), "{}", failed.out());
+        let waits = "process/web waits for what failed, and is as it was.";
+        assert!(failed.out().contains(waits), "{}", failed.out());
+        sandbox.ok(&["destroy", "--yes"]);
+    }
+}
+
+#[test]
+fn a_process_is_not_started_with_the_old_file_where_the_new_one_can_not_be_written() {
+    need!(part::root("a file system of a given size"));
+    let (sandbox, _mounted) = with_small_disk();
+    sandbox.declare("files:\n  conf: {path: disk/conf, source: small}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&declared("large", "600"));
+    let failed = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(failed.code(), 1, "{}", failed.out());
+    assert_eq!(sandbox.pids(), [0; 0], "{}", failed.out());
+    sandbox.declare(&declared("other", "600"));
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("read"), "5\n");
+    sandbox.ok(&["destroy", "--yes"]);
+}
+
+#[test]
+fn a_process_stays_up_where_its_file_is_gone_and_can_not_be_written_again() {
+    need!(part::root("a file system of a given size"));
+    let (sandbox, _mounted) = with_small_disk();
+    sandbox.declare(&declared("small", "600"));
+    sandbox.ok(&["apply", "--yes"]);
+    let pid = sandbox.pids()[0];
+    fs::remove_file(sandbox.path("disk/conf")).unwrap();
+    crate::full::fill(&sandbox.path("disk/filler"));
+    let failed = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(failed.code(), 1, "{}", failed.out());
+    assert_eq!(sandbox.pids(), [pid], "{}", failed.out());
+    assert!(sandbox.ok(&["state", "show", "process.web"]).contains(&format!("\n  pid: {pid}\n")));
+    fs::remove_file(sandbox.path("disk/filler")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.pids().len(), 2, "what came back is not what it has read");
+    sandbox.ok(&["destroy", "--yes"]);
+}
+
+#[test]
+fn a_process_stays_up_where_the_one_that_it_comes_after_does_not_come_up_again() {
+    let web = |database: &str, web: &str| {
+        format!(
+            "processes:\n  database: {{command: {database}}}\n  \
+             web: {{command: 'echo $$ >> pids; exec sleep {web}', after: [process.database]}}\n"
+        )
+    };
+    let sandbox = Processes::new(&web("sleep 600", "600"));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&web("exit 3", "601"));
+    assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
+    assert_eq!(sandbox.pids().len(), 1, "it runs as it was");
+    sandbox.declare(&web("sleep 601", "601"));
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.pids().len(), 2);
+    sandbox.ok(&["destroy", "--yes"]);
+}
+
+#[test]
+fn a_script_is_there_until_the_undo_that_needs_it_has_succeeded() {
+    let sandbox = Processes::new(
+        "files:\n  script: {content: 'test -e allowed && touch undone'}\ncommands:\n  \
+         job: {apply: 'true', undo: 'sh ${file.script.path}'}\n",
+    );
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.run(&["destroy", "--yes"]).code(), 1);
+    assert!(sandbox.path("script").exists());
+    sandbox.write("allowed", "");
+    sandbox.ok(&["destroy", "--yes"]);
+    assert!(sandbox.path("undone").exists() && !sandbox.path("script").exists());
+}
