@@ -12,12 +12,8 @@ impl Planner<'_> {
         let mut changed = false;
         let mut todo: Vec<u32> = Vec::new();
         for &id in &self.active {
-            let this = self.subject(id);
-            let disturbs = this.is_vanished() && this.is_satisfied()
-                || this.outcome == Outcome::Create
-                || (this.is_present() || this.is_external())
-                    && (this.outcome != Outcome::Keep || this.is_external() && this.is_changed());
-            if disturbs {
+            // What a failed operation left parts of comes back too.
+            if self.disturbs(id) || self.subject(id).outcome == Outcome::Recreate {
                 todo.push(id);
             }
         }
@@ -32,13 +28,24 @@ impl Planner<'_> {
                 {
                     todo.push(dependent);
                 }
-                if let Some(why) = self.must_be_recreated(dependent, id, edge) {
+                if self.disturbs(id)
+                    && let Some(why) = self.must_be_recreated(dependent, id, edge)
+                {
                     changed |= self.recreate(dependent, why);
                     todo.push(dependent);
                 }
             }
         }
         changed
+    }
+
+    /// Returns whether something becomes of an item that those who stand on it may not outlast.
+    fn disturbs(&self, id: u32) -> bool {
+        let this = self.subject(id);
+        this.is_vanished() && this.is_satisfied()
+            || this.outcome == Outcome::Create
+            || (this.is_present() || this.is_external())
+                && (this.outcome != Outcome::Keep || this.is_external() && this.is_changed())
     }
 
     /// Returns whether an item that stays must be applied again, because of one that it comes after.

@@ -1,8 +1,8 @@
 //! What comes after something else is touched when that is as intended, and not before.
 
-use setpoint_engine::{Operation, Selection};
+use setpoint_engine::{OpError, Operation, Selection};
 
-use crate::world::{Bench, log, thing};
+use crate::world::{Behaviour, Bench, log, thing};
 
 #[tokio::test(start_paused = true)]
 async fn what_is_made_anew_with_an_item_stays_as_it_is_where_changing_that_fails() {
@@ -70,6 +70,19 @@ async fn that_an_item_must_be_made_anew_is_remembered_until_it_was() {
     let planned = bench.plan();
     assert!(planned.operations[0].reason.contains("an item with which it is made anew changed"), "{planned}");
     assert_eq!(log(&bench.run().await), ["delete B", "create B"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_made_anew_with_an_item_is_also_when_that_comes_back_after_it_failed_half_way() {
+    let mut bench = Bench::new();
+    bench.put(thing("A")).put(thing("B").restarting().repeated_with("A")).put(thing("C").repeated_with("A"));
+    bench.run().await;
+    bench.put(thing("A").fixed(1));
+    bench.world.next("A", Operation::Create, Behaviour::Fail(OpError::new("no")));
+    assert_eq!(log(&bench.run().await), ["delete A", "create A (no)"]);
+    let expected = ["delete A", "create A", "delete B", "create B", "modify C"];
+    assert_eq!(log(&bench.run().await), expected);
+    assert_eq!(log(&bench.run().await), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::path::Path;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
@@ -21,7 +22,7 @@ fn destroyed_and_killed(sandbox: &Sandbox) {
 #[test]
 fn what_was_adopted_is_still_theirs_when_a_destroy_is_killed_and_run_again() {
     let sandbox = Sandbox::new(
-        "files: {motd: {content: \"theirs\\n\", adopt: true}}
+        "files: {motd: {content: \"ours\\n\", adopt: true}}
 directories: {data: {adopt: true}}
 symlinks: {link: {target: motd, adopt: true}}
 commands:
@@ -41,6 +42,7 @@ commands:
     fs::remove_file(sandbox.path("undoing")).unwrap();
     assert_eq!(sandbox.tree(), [".log", "data", "link", "motd", "state"]);
     assert_eq!(sandbox.read("motd"), "theirs\n");
+    assert_eq!(fs::read_link(sandbox.path("link")).unwrap(), Path::new("elsewhere"));
 }
 
 #[test]

@@ -105,21 +105,25 @@ fn a_process_stays_up_where_its_file_is_gone_and_can_not_be_written_again() {
 
 #[test]
 fn a_process_stays_up_where_the_one_that_it_comes_after_does_not_come_up_again() {
-    let web = |database: &str, web: &str| {
-        format!(
-            "processes:\n  database: {{command: {database}}}\n  \
-             web: {{command: 'echo $$ >> pids; exec sleep {web}', after: [process.database]}}\n"
-        )
-    };
-    let sandbox = Processes::new(&web("sleep 600", "600"));
-    sandbox.ok(&["apply", "--yes"]);
-    sandbox.declare(&web("exit 3", "601"));
-    assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
-    assert_eq!(sandbox.pids().len(), 1, "it runs as it was");
-    sandbox.declare(&web("sleep 601", "601"));
-    sandbox.ok(&["apply", "--yes"]);
-    assert_eq!(sandbox.pids().len(), 2);
-    sandbox.ok(&["destroy", "--yes"]);
+    // Another command restarts what only comes after it; what restarts with it does so by itself.
+    for (tie, changed) in [("after", "601"), ("restart_on", "600")] {
+        let web = |database: &str, web: &str| {
+            format!(
+                "processes:\n  database: {{command: {database}}}\n  \
+                 web: {{command: 'echo $$ >> pids; exec sleep {web}', {tie}: [process.database]}}\n"
+            )
+        };
+        let sandbox = Processes::new(&web("sleep 600", "600"));
+        sandbox.ok(&["apply", "--yes"]);
+        sandbox.declare(&web("exit 3", changed));
+        assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
+        assert_eq!(sandbox.pids().len(), 1, "it runs as it was");
+        sandbox.declare(&web("sleep 601", changed));
+        sandbox.ok(&["apply", "--yes"]);
+        assert_eq!(sandbox.pids().len(), 2, "{tie}");
+        assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
+        sandbox.ok(&["destroy", "--yes"]);
+    }
 }
 
 #[test]
