@@ -70,6 +70,11 @@ impl Part<'_> {
         (!is_from).then(|| name.to_str_lossy())
     }
 
+    /// Returns whether it has a name, known or not.
+    pub(super) fn has_name(&self) -> bool {
+        self.name().is_some() || self.has_unknown_name()
+    }
+
     /// Returns whether its name is made of an unknown variable.
     pub(super) fn has_unknown_name(&self) -> bool {
         let words = self.header.as_ref().map(|header| header.words.as_slice()).unwrap_or_default();

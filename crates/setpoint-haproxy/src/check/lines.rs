@@ -2,6 +2,7 @@
 //! the names that it uses. The table of directives knows.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use rustc_hash::FxHashSet;
 
@@ -15,10 +16,11 @@ use crate::keywords::ASKED;
 use crate::model::{Edition, ObjectKind, Version};
 use crate::table::accept::{LineContext, Match, Misfit, accept, broken_rule};
 use crate::table::facts::{Given, facts};
+use crate::table::forms::Holds;
 use crate::table::grammar::{Item, Versions, first_word};
-use crate::table::limits::Complaint;
+use crate::table::limits::{Complaint, Limit};
 use crate::table::resources::Resource;
-use crate::table::samples::{SampleContext, criterion, stages};
+use crate::table::samples::{SampleContext, criterion, stages, unknown_flag};
 use crate::table::{Name, Row, accepted};
 use crate::text::{Diagnostic, Problem, SectionKind, Severity, Word};
 
@@ -123,6 +125,16 @@ impl<'v> Judge<'v> {
         }
     }
 
+    /// Returns whether HAProxy looks at the value of a line only where a proxy takes it over: a format that no rule uses.
+    fn is_read_late(&self, texts: &[Cow<'_, str>]) -> bool {
+        let Some(first) = texts.first() else { return false };
+        let second = texts.get(1).map(|word| &**word);
+        let is_format = |item: &Item| matches!(item, Item::Value { limit: Some(Limit::Form(form)), .. } if form.holds() == Some(Holds::Format));
+        let version = self.versions.first().copied().unwrap_or(Version::LATEST);
+        let mut rows = self.kinds.iter().flat_map(|kind| accepted().forms(*kind, first, second, version));
+        rows.any(|row| row.attributes.stage.is_none() && row.items.iter().any(is_format))
+    }
+
     /// Returns whether HAProxy refuses `default` before an option: it counts the arguments of those that take none.
     fn miscounts_default(&self, texts: &[Cow<'_, str>], row: &Row) -> bool {
         let takes_none = |item: &Item| matches!(item, Item::Literal(_) | Item::Value { .. });
@@ -192,7 +204,11 @@ impl Checker<'_> {
         match self.judge.line(&texts) {
             None => self.needs.unread(part, line),
             Some(Err(misfit)) => {
-                self.found.push(diagnostic(line, misfit));
+                let is_late = part.kind == SectionKind::Defaults
+                    && self.references.is_unused()
+                    && self.judge.is_read_late(&texts);
+                let diagnostic = diagnostic(line, misfit);
+                self.found.push(if is_late { diagnostic.warning() } else { diagnostic });
                 self.needs.unread(part, line);
             }
             Some(Ok((row, matched, offset))) => {
@@ -206,6 +222,24 @@ impl Checker<'_> {
                 }
                 if let Some(from) = matched.condition {
                     self.condition(row, line, &texts, from + offset);
+                }
+                for (range, _) in matched.expressions.iter().filter(|(_, holds)| *holds == Holds::Criterion) {
+                    self.flags(line, &texts, range.start + offset + 1..texts.len());
+                }
+                for word in matched.ignored.iter().filter_map(|at| line.words.get(*at + offset)) {
+                    let message =
+                        format!("HAProxy ignores what follows the unit of `{}`", word.to_str_lossy());
+                    let diagnostic = line.diagnostic(Problem::NoEffect, (word.column, word.raw), message);
+                    self.found.push(diagnostic.warning());
+                }
+                let is_anonymous = part.kind == SectionKind::Defaults && !part.has_name();
+                if let Some(word) =
+                    line.words.get(offset).filter(|_| row.attributes.wants_named_defaults && is_anonymous)
+                {
+                    let message =
+                        format!("HAProxy accepts no `{}` in `defaults` without a name", word.to_str_lossy());
+                    let diagnostic = line.diagnostic(Problem::Refused, (word.column, word.raw), message);
+                    self.found.push(diagnostic.with_hint("write a name after `defaults`"));
                 }
                 self.attributes(row, &matched, line, offset);
                 let at = Place { part, line, offset, is_unused: self.references.is_unused() };
@@ -265,6 +299,16 @@ impl Checker<'_> {
         LineContext { sample_cx, section: self.judge.section, negated }
     }
 
+    /// Looks at the flags after what an ACL compares.
+    fn flags(&mut self, line: &CheckedLine<'_>, texts: &[Cow<'_, str>], range: Range<usize>) {
+        let version = self.judge.versions.first().copied().unwrap_or(Version::LATEST);
+        let start = range.start;
+        let words = texts.get(range).unwrap_or_default();
+        if let Some((at, complaint)) = unknown_flag(words, version) {
+            self.found.push(diagnostic(line, Misfit { at: start + at, complaint: Some(complaint) }));
+        }
+    }
+
     /// Looks at the ACLs of a condition.
     fn condition(&mut self, row: &Row, line: &CheckedLine<'_>, texts: &[Cow<'_, str>], from: usize) {
         for element in elements(texts, from) {
@@ -284,6 +328,7 @@ impl Checker<'_> {
                     self.found.push(Diagnostic { hint: hint.map(Into::into), ..diagnostic });
                 }
                 Element::Inline(first, end) => {
+                    self.flags(line, texts, first + 1..end);
                     let words: Vec<String> = texts
                         .get(first..end)
                         .unwrap_or_default()
@@ -355,14 +400,8 @@ fn diagnostic(line: &CheckedLine<'_>, misfit: Misfit) -> Diagnostic {
             (end(), Complaint::new(format!("something is missing after `{after}`")))
         }
     };
-    let diagnostic = line.diagnostic(Problem::Refused, (at.0, &at.1), shortened(complaint.why));
+    let diagnostic = line.diagnostic(Problem::Refused, (at.0, &at.1), complaint.why);
     Diagnostic { hint: complaint.hint.map(Into::into), ..diagnostic }
-}
-
-/// A message is not longer than someone reads, whatever word it is about.
-fn shortened(message: String) -> String {
-    const MOST: usize = 300;
-    if message.len() <= MOST { message } else { message.chars().take(MOST).chain(['…']).collect() }
 }
 
 /// Finds the part of a word that is wrong: all of it where it is spelled otherwise.

@@ -22,7 +22,7 @@ pub(super) struct Index {
     moves: Vec<(usize, isize)>,
 }
 
-/// The places of sections that share kind and name.
+/// The places of sections that share kind and name, in their order: moves keep it.
 type Places = FxHashMap<(SectionKind, Option<SmolStr>), Vec<Place>>;
 
 #[derive(Clone, Copy, Debug)]
@@ -32,48 +32,47 @@ struct Place {
     since: usize,
 }
 
+impl Place {
+    /// Where the section stands after some moves.
+    fn after(&self, moves: &[(usize, isize)]) -> usize {
+        let moves = moves.get(self.since..).unwrap_or_default().iter();
+        moves.fold(
+            self.index,
+            |index, (from, by)| if index >= *from { index.saturating_add_signed(*by) } else { index },
+        )
+    }
+}
+
 impl Index {
     /// Finds a section.
     pub(super) fn find(&mut self, document: &Document, key: &SectionKey) -> Option<usize> {
-        let moves = &self.moves;
         let places = self.places.get_or_insert_with(|| Arc::new(places(document)));
         let found = places.get(&(key.kind, key.name.clone()))?;
-        let now = |place: &Place| {
-            let moves = moves.get(place.since..).unwrap_or_default().iter();
-            moves.fold(
-                place.index,
-                |index, (from, by)| if index >= *from { index.saturating_add_signed(*by) } else { index },
-            )
-        };
-        let mut indices: Vec<usize> = found.iter().map(now).collect();
-        indices.sort_unstable();
-        indices.get(usize::try_from(key.nth).ok()?).copied()
+        found.get(usize::try_from(key.nth).ok()?).map(|place| place.after(&self.moves))
     }
 
     /// Notes that a section was inserted at a place.
     pub(super) fn inserted(&mut self, document: &Document, index: usize) {
         self.moved(index, 1);
-        let since = self.moves.len();
+        let (moves, since) = (&self.moves, self.moves.len());
         if let (Some(places), Some(section)) = (&mut self.places, document.sections().get(index)) {
             let key = (section.kind(), section.key_name().cloned());
-            Arc::make_mut(places).entry(key).or_default().push(Place { index, since });
+            let found = Arc::make_mut(places).entry(key).or_default();
+            let at = found.partition_point(|place| place.after(moves) < index);
+            found.insert(at, Place { index, since });
         }
     }
 
     /// Notes that the section at a place was removed.
     pub(super) fn removed(&mut self, key: &SectionKey, index: usize) {
         let moves = &self.moves;
-        let now = |place: &Place| {
-            let moves = moves.get(place.since..).unwrap_or_default().iter();
-            moves.fold(
-                place.index,
-                |index, (from, by)| if index >= *from { index.saturating_add_signed(*by) } else { index },
-            )
-        };
         if let Some(places) = &mut self.places
             && let Some(found) = Arc::make_mut(places).get_mut(&(key.kind, key.name.clone()))
         {
-            found.retain(|place| now(place) != index);
+            let at = found.partition_point(|place| place.after(moves) < index);
+            if found.get(at).is_some_and(|place| place.after(moves) == index) {
+                found.remove(at);
+            }
         }
         self.moved(index, -1);
     }

@@ -29,6 +29,11 @@ impl Version {
         self >= Self::V3_2
     }
 
+    /// Returns whether HAProxy ignores what follows the digits of a port.
+    pub(crate) fn ignores_what_follows_ports(self) -> bool {
+        self <= Self::V2_6
+    }
+
     /// Returns whether HAProxy takes the name of an option after `default option` for an argument too many.
     pub(crate) fn miscounts_default_option(self) -> bool {
         self <= Self::V3_0

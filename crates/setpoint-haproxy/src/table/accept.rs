@@ -12,7 +12,7 @@ use super::grammar::{Entry, Item, Options, Piece, Type, cut, first_word};
 use super::limits::{Complaint, Limit};
 use super::read::{Token, integer, read_row};
 use super::samples::SampleContext;
-use super::units::{read_size, read_time};
+use super::units::{LONGEST_TIME, has_more_than_time, read_size, read_time};
 use super::{Repeat, Row};
 use crate::model::{Field, ObjectKind};
 
@@ -27,6 +27,8 @@ pub(crate) struct Match<'w> {
     pub(crate) expressions: Vec<(Range<usize>, Holds)>,
     /// The options that were given, each with its first word.
     pub(crate) options: Vec<(&'static Entry, usize)>,
+    /// The words of which HAProxy ignores a part.
+    pub(crate) ignored: Vec<usize>,
 }
 
 impl Match<'_> {
@@ -304,6 +306,12 @@ impl<'w> Walk<'w> {
         let taken = rest.get(..count).unwrap_or_default();
         let Some(first) = taken.first() else { return self.fail(None) };
         let limit = limit.filter(|limit| !(self.is_default && limit.is_of_samples()));
+        if matches!(ty, Type::Time(_)) && has_more_than_time(first) {
+            self.found.ignored.push(self.at);
+            self.found.values.push((field, self.at, first));
+            self.at += 1;
+            return true;
+        }
         let complaint = match ty {
             Type::Rest | Type::Words | Type::Expr => limit.and_then(|limit| {
                 let words: Vec<String> = taken.iter().map(|word| word.clone().into_owned()).collect();
@@ -391,6 +399,12 @@ fn scalar(
         },
         Type::Time(unit) => match read_time(text, *unit) {
             None => return wants("a time"),
+            Some(time) if time > LONGEST_TIME => {
+                let why = format!(
+                    "`{text}` is too long: HAProxy accepts at most {LONGEST_TIME} ms, some 24.8 days"
+                );
+                return Some(Complaint { word: Some(text.to_owned()), ..Complaint::new(why) });
+            }
             time => time,
         },
         Type::Seconds => match read_time(text, 1000) {

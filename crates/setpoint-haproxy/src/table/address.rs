@@ -107,10 +107,10 @@ pub(super) fn complaint(text: &str, ported: bool, version: Version) -> Option<Co
     if text.starts_with('/') || families.into_iter().any(|family| !family.has_port) {
         return None;
     }
-    text.split(',').find_map(|address| one(address, ported))
+    text.split(',').find_map(|address| one(address, ported, version))
 }
 
-fn one(text: &str, ported: bool) -> Option<Complaint> {
+fn one(text: &str, ported: bool, version: Version) -> Option<Complaint> {
     let bare = text.rsplit_once('@').map_or(text, |(_, bare)| bare);
     if bare.starts_with('/') {
         return None;
@@ -126,6 +126,9 @@ fn one(text: &str, ported: bool) -> Option<Complaint> {
         });
     };
     // `+80` and `-80` are offsets, `80-90` is a range.
+    if ported && port.starts_with(['+', '-']) {
+        return wrong(port, format!("`{port}` is an offset: HAProxy wants a port here"));
+    }
     let digits = port.strip_prefix(['+', '-']).unwrap_or(port);
     let (first, last) = digits.split_once('-').unwrap_or((digits, digits));
     for end in [first, last] {
@@ -134,6 +137,8 @@ fn one(text: &str, ported: bool) -> Option<Complaint> {
             Ok(number) => {
                 return wrong(end, format!("a port can't be {number}: HAProxy wants from 0 to 65535"));
             }
+            Err(_)
+                if version.ignores_what_follows_ports() && end.starts_with(|c: char| c.is_ascii_digit()) => {}
             Err(_) => return wrong(port, format!("`{port}` is no port")),
         }
     }
@@ -174,7 +179,7 @@ mod tests {
             "a:80-90",
             "/run/s",
             "unix@/run/s",
-            "h:+1",
+            "127.0.0.1:80x",
         ];
         for text in fine {
             assert_eq!(complaint(text, true, Version::V2_6), None, "{text}");
@@ -191,6 +196,9 @@ mod tests {
         ] {
             assert!(complaint(text, true, Version::V3_4).is_some(), "{text}");
         }
+        assert!(complaint("127.0.0.1:80x", true, Version::V3_0).is_some());
+        assert!(complaint("h:+1", true, Version::V3_0).is_some());
+        assert_eq!(complaint("h:+1", false, Version::V3_4), None);
         assert_eq!(complaint("host", false, Version::V3_4), None);
         assert_eq!(complaint("127.0.0.1:0", false, Version::V3_4), None);
     }

@@ -89,6 +89,8 @@ pub(crate) struct Attributes {
     pub(crate) loads: bool,
     /// Whether its section is in use after such a line, if it decides that.
     pub(crate) state: Option<bool>,
+    /// Whether HAProxy accepts it in `defaults` sections only where these have a name.
+    pub(crate) wants_named_defaults: bool,
     /// The lines among which its number counts.
     pub(crate) numbered: Option<&'static str>,
     /// What it does to the environment.
@@ -315,6 +317,7 @@ impl Compiler {
                 }
                 ("ref-if", paths) => read.references_if = parts(paths, ','),
                 ("state", "on" | "off") => read.state = Some(value == "on"),
+                ("named", "") => read.wants_named_defaults = true,
                 ("numbered", name) => read.numbered = Some(name),
                 ("env", name) => {
                     read.environment = EnvironmentChange::by_name(name);

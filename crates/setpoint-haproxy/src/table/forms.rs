@@ -82,10 +82,11 @@ const FORMS: &[Form] = &[
     each("statuses", "status codes and ranges of them, with commas", is_ranges),
     each("network", "an address, perhaps with a mask", is_network),
     each("not-host", "another header than `Host`", |word| !word.eq_ignore_ascii_case("host")),
-    // What C reads as no number is a zero to HAProxy.
+    // C reads the digits that a word begins with, and a zero where there are none.
     each("letters", "a number", |word| {
-        !word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+'))
+        !word.starts_with(['-', '+']) && !word.bytes().all(|byte| byte.is_ascii_digit())
     }),
+    each("leading-digits", "a number", |word| word.starts_with(|c: char| c.is_ascii_digit())),
     all("format", "a format", format),
     all("criterion", "what an ACL compares", criterion),
     all("time-or-sample", "a time or a sample expression", |words, sample_cx| {

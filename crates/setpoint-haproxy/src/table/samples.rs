@@ -105,6 +105,29 @@ pub(crate) fn criterion(words: &[String], sample_cx: SampleContext) -> Option<Co
     chain(words.first()?, &[Place::Fetch, Place::Criterion], sample_cx).err()
 }
 
+/// Finds a flag of an ACL that HAProxy does not know, among the words after what it compares: which word it is, and why.
+pub(crate) fn unknown_flag(words: &[impl AsRef<str>], version: Version) -> Option<(usize, Complaint)> {
+    let mut at = 0;
+    while let Some(word) = words.get(at).map(AsRef::as_ref).filter(|word| word.starts_with('-')) {
+        let next = words.get(at + 1).map(AsRef::as_ref).unwrap_or_default();
+        at += match word {
+            "--" => return None,
+            "-m" if !accepted().has_word("match-method", next, version) && !next.contains('$') => {
+                let known = accepted().list("match-method", version);
+                return Some((at + 1, Complaint::one_of("the method", next, &known)));
+            }
+            "-m" | "-f" | "-u" => 2,
+            "-i" | "-n" | "-M" => 1,
+            flag => {
+                let why = format!("`{flag}` is no flag of an ACL");
+                let hint = Some("write `--` before a pattern that begins with a `-`".to_owned());
+                return Some((at, Complaint { word: Some(flag.to_owned()), hint, ..Complaint::new(why) }));
+            }
+        };
+    }
+    None
+}
+
 /// Returns what is wrong with the expressions in a format such as `%[src]:%[src_port]`, if something is.
 pub(super) fn format(words: &[String], sample_cx: SampleContext) -> Option<Complaint> {
     words.iter().find_map(|word| {

@@ -18,6 +18,17 @@ pub fn read_time(text: &str, default: i64) -> Option<i64> {
     number.checked_mul(factor)
 }
 
+/// The largest time that HAProxy accepts, in milliseconds.
+pub(crate) const LONGEST_TIME: i64 = i32::MAX as i64;
+
+/// Returns whether something follows the unit of a time, which HAProxy warns of and ignores.
+pub(crate) fn has_more_than_time(text: &str) -> bool {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let unit = text.get(digits..).unwrap_or_default();
+    let units = ["us", "ms"].into_iter().chain(TIMES.iter().map(|(name, _)| *name));
+    digits > 0 && read_time(text, 1).is_none() && units.into_iter().any(|known| unit.starts_with(known))
+}
+
 /// Spells milliseconds with the largest unit that divides them.
 pub(crate) fn write_time(milliseconds: i64) -> String {
     match TIMES.iter().find(|(_, factor)| milliseconds != 0 && milliseconds % factor == 0) {

@@ -86,6 +86,12 @@ impl Problem {
     }
 }
 
+/// Cuts a message to a length that someone reads, whatever word it is about.
+fn shortened(message: String) -> String {
+    const MOST: usize = 300;
+    if message.len() <= MOST { message } else { message.chars().take(MOST).chain(['…']).collect() }
+}
+
 /// One thing that is wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
@@ -131,12 +137,12 @@ impl Diagnostic {
             line,
             column,
             text: String::from_utf8_lossy(text).into_owned() + cut,
-            message: message.into(),
+            message: shortened(message.into()),
             hint: None,
         }
     }
 
-    /// Returns what can be done.
+    /// Adds what can be done.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.hint = Some(hint.into());

@@ -286,3 +286,26 @@ fn a_listen_section_is_a_frontend_and_a_backend_in_one() {
         }
     }
 }
+
+#[test]
+fn what_haproxy_reads_of_a_wrong_number_is_no_error() {
+    let oldest = [Version::V2_6].as_slice();
+    for (lines, versions) in [
+        ("backend b\n  server s 127.0.0.1:80 weight 1x\n", Version::ALL.as_slice()),
+        ("backend b\n  balance first junk\n", Version::ALL.as_slice()),
+        ("backend b\n  timeout server 5sx\n", Version::ALL.as_slice()),
+        ("backend b\n  server s 127.0.0.1:80 inter 5sx\n", Version::ALL.as_slice()),
+        ("resolvers r\n  accepted_payload_size 8192x\n  resolve_retries 3x\n", Version::ALL.as_slice()),
+        ("defaults\n  log-format %nothing\n", Version::ALL.as_slice()),
+        ("backend b\n  server s 127.0.0.1:80x\n", oldest),
+        ("global\n  maxconn 4096x\n", oldest),
+    ] {
+        let text = format!("{START}{lines}");
+        for version in Version::ALL {
+            let found = errors(&text, Some(same(version)));
+            assert_eq!(found.is_empty(), versions.contains(&version), "{version:?}: {lines}: {found:#?}");
+            let check = need!(Haproxy::check(version, &text));
+            assert_eq!(check.accepted, versions.contains(&version), "{version:?}: {lines}: {}", check.output);
+        }
+    }
+}

@@ -83,6 +83,11 @@ fn words_that_have_no_place_in_a_line_are_found() {
         "frontend f\n  bind 127.0.0.1:8080",
         &[
             ("bind 127.0.0.1:0", "0"),
+            ("bind 127.0.0.1:+80", "+80"),
+            ("acl a src -x 10.0.0.1", "-x"),
+            ("acl a path -m boo /x", "boo"),
+            ("http-request deny if { path -m boo /x }", "boo"),
+            ("timeout client 50000m", "50000m"),
             ("log-format %F", "%F"),
             ("monitor bogus", "bogus"),
             ("tcp-response content accept", "tcp-response"),
@@ -226,6 +231,27 @@ fn what_a_line_needs_is_seen_where_it_is_given() {
 }
 
 #[test]
+fn rules_and_acls_want_defaults_with_a_name() {
+    for line in [
+        "acl a src 10.0.0.1",
+        "http-request deny",
+        "tcp-response inspect-delay 1s",
+        "http-after-response allow",
+    ] {
+        for version in Version::ALL {
+            let anonymous = format!("defaults\n  mode http\n  {line}\n");
+            let found = errors(&anonymous, Some(same(version)));
+            assert_eq!(found.len(), 1, "{version:?}: {line}: {found:#?}");
+            assert!(!need!(Haproxy::check(version, &anonymous)).accepted, "{version:?} accepts {line}");
+            let named = format!("defaults d\n  mode http\n  {line}\n");
+            assert_eq!(errors(&named, Some(same(version))), [], "{version:?}: {line}");
+            let check = need!(Haproxy::check(version, &named));
+            assert!(check.accepted, "{version:?}: {line}: {}", check.output);
+        }
+    }
+}
+
+#[test]
 fn one_wrong_line_is_one_error() {
     let text = format!(
         "{START}backend b\n  http-request bogus if nothing\n  server s 127.0.0.1:80 bogus check bogus2\n"
@@ -248,6 +274,17 @@ fn a_line_of_many_wrong_words_is_told_in_few() {
 }
 
 /// A name or a line that an unknown variable decides hides nothing else.
+#[test]
+fn a_word_of_a_megabyte_is_reported_in_a_short_message() {
+    for text in ["x".repeat(1 << 20), format!("frontend f\n  bind :80 {}\n", "x".repeat(1 << 20))] {
+        let found = errors(&text, None);
+        assert!(!found.is_empty());
+        for found in found {
+            assert!(found.to_string().len() < 2000, "{}", found.to_string().len());
+        }
+    }
+}
+
 #[test]
 fn an_unknown_variable_hides_only_what_it_decides() {
     for (lines, wrong) in [

@@ -59,6 +59,14 @@ fn servers_that_get_other_names_are_compared_in_a_time_that_grows_with_their_num
 }
 
 #[test]
+fn sections_that_share_a_name_are_compared_in_a_time_that_grows_with_their_number() {
+    grows_with_its_size("sections of one name", 250, |count| {
+        let text = repeated(count, |_| "frontend f\n  bind :80".to_owned());
+        assert_eq!(diff(&text, "frontend f\n").operations().len(), count);
+    });
+}
+
+#[test]
 fn servers_that_go_are_judged_in_a_time_that_grows_with_their_number() {
     grows_with_its_size("a server less in each backend", 100, |count| {
         let text = |more: &str| {
