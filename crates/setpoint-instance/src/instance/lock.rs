@@ -2,15 +2,44 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+
+use super::Settings;
 
 /// The right to change a configuration. It ends with the process at the latest.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
+}
+
+/// The folder beside a file, links followed, that holds what is known of it: however somebody names the file, it is the same.
+pub(super) fn folder_of(file: &Path) -> PathBuf {
+    let target = setpoint_files::target(file).unwrap_or_else(|_| file.to_owned());
+    let target = target.canonicalize().unwrap_or(target);
+    let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    target.with_file_name(format!(".{name}.setpoint"))
+}
+
+/// Takes the locks of all files of a configuration, so that nobody else writes one of them.
+pub(super) fn take_all(settings: &Settings) -> Result<Vec<Lock>, LockError> {
+    let mut folders = vec![settings.folder.clone()];
+    folders.extend(settings.files.iter().map(|file| folder_of(file)));
+    let real = |folder: &PathBuf| folder.canonicalize().unwrap_or_else(|_| folder.clone());
+    let mut seen = Vec::new();
+    let mut locks = Vec::new();
+    for folder in &folders {
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|source| LockError::File { path: folder.clone(), source })?;
+        let real = real(folder);
+        if !seen.contains(&real) {
+            locks.push(Lock::take(&real.join("lock"))?);
+            seen.push(real);
+        }
+    }
+    Ok(locks)
 }
 
 /// Why there is no lock.
