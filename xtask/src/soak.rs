@@ -97,13 +97,25 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Runs one test and shows what it says. A run in which the test was not found is a failure.
-pub(crate) fn one_test(mut command: Command, package: &str, test: &str) -> Result<ExitCode> {
+pub(crate) fn one_test(command: Command, package: &str, test: &str) -> Result<ExitCode> {
+    one_test_with(command, package, test, |_| true)
+}
+
+/// The same, and shows only some lines.
+pub(crate) fn one_test_with(
+    mut command: Command,
+    package: &str,
+    test: &str,
+    mut is_shown: impl FnMut(&str) -> bool,
+) -> Result<ExitCode> {
     let mut child = command.stdout(Stdio::piped()).spawn().context("can't run `cargo test`")?;
     let mut ran = false;
     if let Some(output) = child.stdout.take() {
         for line in BufReader::new(output).lines() {
             let line = line.context("can't read what the test says")?;
-            println!("{line}");
+            if is_shown(&line) {
+                println!("{line}");
+            }
             ran |= passed_one(&line);
         }
     }
@@ -135,7 +147,8 @@ mod tests {
     #[test]
     fn an_instance_is_killed_for_a_time_or_so_often_or_both() {
         let of = |minutes: Option<u64>, kills| {
-            let args = Args { name: Soak::Instance, minutes: minutes.map(Duration::from_mins), kills, seed: None };
+            let args =
+                Args { name: Soak::Instance, minutes: minutes.map(Duration::from_mins), kills, seed: None };
             (args.time(), args.kills())
         };
         assert_eq!(of(Some(5), None), (Some(Duration::from_mins(5)), u64::MAX));

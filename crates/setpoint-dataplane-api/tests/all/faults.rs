@@ -199,3 +199,33 @@ async fn a_runtime_action_that_haproxy_refuses_is_made_good_by_a_reload() {
     world.settled().await;
     world.end().await;
 }
+
+#[tokio::test]
+async fn thousands_of_clients_that_stay_are_all_answered_and_changes_are_made_beside_them() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    // Both ends of each connection are files of this process.
+    let most = limit.maximum.map_or(2_000, |most| most.saturating_sub(500) / 2);
+    let count = usize::try_from(most).unwrap().min(2_000);
+    let world = need!(world().await);
+    let address = world.url.trim_start_matches("http://").to_owned();
+    let mut clients = Vec::new();
+    for _ in 0..count {
+        clients.push(TcpStream::connect(&address).await.unwrap());
+    }
+    let request = b"GET /v3/services/haproxy/configuration/version HTTP/1.1\r\nhost: x\r\nauthorization: Basic YWRtaW46YWRtaW5wd2Q=\r\n\r\n";
+    for round in 1..=2_u64 {
+        for client in &mut clients {
+            client.write_all(request).await.unwrap();
+        }
+        let path = format!("configuration/backends/web/servers/s1?version={round}");
+        assert_eq!(ask(&world, "PUT", &path, Some(server(round + 1))).await.0, 200);
+        for client in &mut clients {
+            let mut answer = vec![0; 2_000];
+            let length = tokio::time::timeout(WITHIN, client.read(&mut answer)).await.unwrap().unwrap();
+            assert!(answer[..length].starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer));
+        }
+    }
+    world.end().await;
+}
