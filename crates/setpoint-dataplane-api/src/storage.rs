@@ -251,7 +251,7 @@ impl Api {
         }
         if request.flag("force_reload")? {
             let reloaded = self.instance.reload().await;
-            return reloaded.map(|_| Effect::Reloaded(FORCED)).map_err(failed_reload);
+            return reloaded.map(|_| Effect::Reloaded(FORCED)).map_err(|why| failed_reload(&why));
         }
         Ok(reason.map_or(Effect::Done, |reason| Effect::Ordered(self.instance.order_reload(), reason)))
     }
@@ -331,7 +331,7 @@ impl Api {
     }
 }
 
-fn failed_reload(why: String) -> Problem {
+fn failed_reload(why: &str) -> Problem {
     Problem::new(400, format!("Reload failed: {why}"))
 }
 
@@ -342,7 +342,7 @@ pub(crate) async fn settle(
     is_told: bool,
 ) -> Result<Effect, Problem> {
     if request.flag("force_reload")? && !request.flag("skip_reload")? {
-        return replaced.reload().await.map(|_| Effect::Reloaded(FORCED)).map_err(failed_reload);
+        return replaced.reload().await.map(|_| Effect::Reloaded(FORCED)).map_err(|why| failed_reload(&why));
     }
     if is_told || request.flag("skip_reload")? {
         replaced.done();

@@ -4,10 +4,14 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
 use super::Settings;
+
+/// How long a lock is tried for.
+const WITHIN: Duration = Duration::from_secs(2);
 
 /// The right to change a configuration. It ends with the process at the latest.
 #[derive(Debug)]
@@ -75,7 +79,7 @@ impl Lock {
             .mode(0o600)
             .open(path)
             .map_err(failed)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        match patiently(&file) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 let mut holder = String::new();
@@ -93,6 +97,17 @@ impl Lock {
             .and_then(|()| writeln!(file, "process {} ({program})", std::process::id()));
         written.map_err(failed)?;
         Ok(Self { _file: file })
+    }
+}
+
+/// Locks a file. One that was just let go may be held for a moment still: by a program that its holder was starting.
+fn patiently(file: &File) -> rustix::io::Result<()> {
+    let until = Instant::now() + WITHIN;
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < until => std::thread::sleep(WITHIN / 100),
+            locked => return locked,
+        }
     }
 }
 

@@ -133,7 +133,7 @@ impl Instance {
         let is_running = {
             let mut state = self.state();
             let whole = state.current.whole();
-            state.standing = state.standing.accepted(writer.running.is(&whole));
+            state.standing = Standing::accepted(writer.running.is(&whole));
             state.standing == Standing::Good
         };
         if is_running {

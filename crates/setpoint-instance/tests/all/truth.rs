@@ -37,7 +37,8 @@ async fn drift(events: &mut Receiver<Event>, words: &str) {
             }
         }
     };
-    tokio::time::timeout(WITHIN, told).await.unwrap_or_else(|_| panic!("nothing was said of {words}"));
+    let told = tokio::time::timeout(WITHIN, told).await;
+    assert!(told.is_ok(), "nothing was said of {words}");
 }
 
 /// A world with a server, on which an instance runs with a changed program.
