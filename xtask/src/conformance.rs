@@ -101,6 +101,7 @@ fn dataplane(args: &Args) -> Result<ExitCode> {
         (false, true) => "show",
         (false, false) => "table",
     };
+    let mut total = [0_u64; 3];
     for test in TESTS {
         let mut command = workspace::cargo();
         command
@@ -111,10 +112,29 @@ fn dataplane(args: &Args) -> Result<ExitCode> {
             let folder = std::path::absolute(folder).with_context(|| folder.display().to_string())?;
             command.env("SETPOINT_RECORDINGS", folder);
         }
-        let code = crate::soak::one_test(command, PACKAGE, test)?;
+        let code = crate::soak::one_test_with(command, PACKAGE, test, |line| {
+            let Ok(counts) = serde_json::from_str::<serde_json::Value>(line) else {
+                // What the test runner says is no line of JSON.
+                return !args.json;
+            };
+            for (sum, name) in total.iter_mut().zip(["cases", "agree", "reasoned"]) {
+                *sum += counts[name].as_u64().unwrap_or(0);
+            }
+            true
+        })?;
         if code != ExitCode::SUCCESS {
             return Ok(code);
         }
+    }
+    if args.json {
+        let [cases, agree, reasoned] = total;
+        println!(
+            "{}",
+            serde_json::json!({
+                "conformance": "dataplane", "version": "all", "kind": "all", "section": "total",
+                "cases": cases, "agree": agree, "reasoned": reasoned,
+            })
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

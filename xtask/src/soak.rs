@@ -17,12 +17,13 @@ pub(crate) struct Args {
     /// What to soak.
     #[arg(value_enum)]
     name: Soak,
-    /// For how long; parts of a minute are fine.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_minutes)]
-    minutes: Duration,
-    /// How often the command of a host, or of an instance, is killed.
-    #[arg(long, value_name = "N", default_value_t = 2000)]
-    kills: u64,
+    /// For how long; parts of a minute are fine [default: 1, unless `--kills` says how often an instance is killed].
+    #[arg(long, value_name = "N", value_parser = parse_minutes)]
+    minutes: Option<Duration>,
+    /// How often the command of a host, or of an instance, is killed [default: 2000 for a host; an instance is killed for as long
+    /// as there is time].
+    #[arg(long, value_name = "N")]
+    kills: Option<u64>,
     /// The seed of the first schedule; the next ones count up from it.
     #[arg(long)]
     seed: Option<u64>,
@@ -54,6 +55,20 @@ impl Soak {
     }
 }
 
+impl Args {
+    /// How often something is killed.
+    fn kills(&self) -> u64 {
+        let default = if matches!(self.name, Soak::Instance) { u64::MAX } else { 2000 };
+        self.kills.unwrap_or(default)
+    }
+
+    /// For how long; none if it goes on until it was killed often enough.
+    fn time(&self) -> Option<Duration> {
+        let until_killed = matches!(self.name, Soak::Instance) && self.kills.is_some();
+        self.minutes.or_else(|| (!until_killed).then_some(Duration::from_mins(1)))
+    }
+}
+
 pub(crate) fn parse_minutes(text: &str) -> Result<Duration> {
     let minutes: f64 = text.parse()?;
     match Duration::try_from_secs_f64((minutes * 60.0).ceil()) {
@@ -69,9 +84,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     command
         .args(["test", "--release", "--package", package, "--test", binary])
         .args(["--", "--exact", test, "--nocapture"])
-        .env("SETPOINT_KILLS", args.kills.to_string())
-        .env("SETPOINT_SOAK_SECONDS", args.minutes.as_secs().to_string())
+        .env("SETPOINT_KILLS", args.kills().to_string())
+        .env_remove("SETPOINT_SOAK_SECONDS")
         .env_remove("SETPOINT_SEED");
+    if let Some(time) = args.time() {
+        command.env("SETPOINT_SOAK_SECONDS", time.as_secs().to_string());
+    }
     if let Some(seed) = args.seed {
         command.env("SETPOINT_SEED", seed.to_string());
     }
@@ -79,13 +97,25 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Runs one test and shows what it says. A run in which the test was not found is a failure.
-pub(crate) fn one_test(mut command: Command, package: &str, test: &str) -> Result<ExitCode> {
+pub(crate) fn one_test(command: Command, package: &str, test: &str) -> Result<ExitCode> {
+    one_test_with(command, package, test, |_| true)
+}
+
+/// The same, and shows only some lines.
+pub(crate) fn one_test_with(
+    mut command: Command,
+    package: &str,
+    test: &str,
+    mut is_shown: impl FnMut(&str) -> bool,
+) -> Result<ExitCode> {
     let mut child = command.stdout(Stdio::piped()).spawn().context("can't run `cargo test`")?;
     let mut ran = false;
     if let Some(output) = child.stdout.take() {
         for line in BufReader::new(output).lines() {
             let line = line.context("can't read what the test says")?;
-            println!("{line}");
+            if is_shown(&line) {
+                println!("{line}");
+            }
             ran |= passed_one(&line);
         }
     }
@@ -112,6 +142,19 @@ mod tests {
         for bad in ["0", "-1", "soon", "NaN", "inf"] {
             assert!(parse_minutes(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_instance_is_killed_for_a_time_or_so_often_or_both() {
+        let of = |minutes: Option<u64>, kills| {
+            let args =
+                Args { name: Soak::Instance, minutes: minutes.map(Duration::from_mins), kills, seed: None };
+            (args.time(), args.kills())
+        };
+        assert_eq!(of(Some(5), None), (Some(Duration::from_mins(5)), u64::MAX));
+        assert_eq!(of(None, Some(1000)), (None, 1000));
+        assert_eq!(of(Some(5), Some(1000)), (Some(Duration::from_mins(5)), 1000));
+        assert_eq!(of(None, None), (Some(Duration::from_mins(1)), u64::MAX));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The API about itself: information, health, endpoints, specification.
 
 use serde_json::{Map, Value as Json, json};
+use setpoint_haproxy::model::ObjectKind;
 use setpoint_instance::reload::processes;
 
 use crate::Api;
@@ -31,10 +32,14 @@ impl Api {
                 "" => Some(path.template.as_str()),
                 prefix => path.template.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/')),
             };
-            // A stream is none of the original's.
-            let reads = path.operations.iter().any(|(method, operation)| {
-                *method == "GET" && !matches!(operation, Operation::Other(Other::Events))
-            });
+            // What the original does not have, its clients don't know.
+            let is_own = |operation: &Operation| match operation {
+                Operation::Other(other) => *other == Other::Events,
+                Operation::Section(section, _) => section.kind == ObjectKind::Listen,
+                Operation::Child(..) => false,
+            };
+            let mut operations = path.operations.iter();
+            let reads = operations.any(|(method, operation)| *method == "GET" && !is_own(operation));
             reads && rest.is_some_and(|rest| !rest.contains('/') && (!rest.is_empty() || prefix.is_empty()))
         };
         let shown = self.routes.paths.iter().filter(below).map(|path| {

@@ -46,13 +46,21 @@ impl Answer {
         self
     }
 
+    /// Says why HAProxy reloads.
+    #[must_use]
+    pub(crate) fn because(mut self, reason: impl Into<String>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
+
     /// What became of a commit: the reload that waits, and why.
     #[must_use]
     pub(crate) fn committed(mut self, committed: &Committed) -> Self {
         self.reason.clone_from(&committed.reason);
         match &committed.applied {
             Applied::Ordered(id) => self.with("reload-id", id.as_str()),
-            Applied::Runtime | Applied::Reloaded | Applied::Skipped => self,
+            Applied::Reloaded => self.because("force_reload"),
+            Applied::Runtime | Applied::Skipped => self,
         }
     }
 
@@ -75,7 +83,10 @@ impl Answer {
         }
         headers.insert(header::VARY, HeaderValue::from_static("Origin"));
         for (name, value) in self.headers {
-            if let Ok(value) = HeaderValue::from_str(&value) {
+            // Names may hold any letter; what would end a header is none.
+            let value: String =
+                value.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+            if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
                 headers.append(HeaderName::from_static(name), value);
             }
         }

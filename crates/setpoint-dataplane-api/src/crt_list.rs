@@ -9,7 +9,7 @@ use setpoint_instance::runtime::{Told, Worker};
 use crate::Api;
 use crate::answer::{Answer, Problem};
 use crate::request::Request;
-use crate::storage::Effect;
+use crate::storage::{Effect, settle};
 use crate::table::{Stored, Verb};
 
 impl Api {
@@ -30,10 +30,8 @@ impl Api {
                 };
                 let joint = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
                 let new = format!("{text}{joint}{line}\n");
-                Ok(match self.change_crt_list(name, new.as_bytes(), request).await? {
-                    Effect::Ordered(id) => Answer::json(202, body).with("reload-id", id),
-                    Effect::Done => Answer::json(201, body),
-                })
+                let effect = self.change_crt_list(name, new.as_bytes(), request).await?;
+                Ok(effect.answer(202, 201, |status| Answer::json(status, body)))
             }
             _ => {
                 let certificate = request.required("certificate")?;
@@ -52,10 +50,8 @@ impl Api {
                 let kept: Vec<&str> = kept.map(|(_, line)| line).collect();
                 let end = if kept.is_empty() { "" } else { "\n" };
                 let new = format!("{}{end}", kept.join("\n"));
-                Ok(match self.change_crt_list(name, new.as_bytes(), request).await? {
-                    Effect::Ordered(id) => Answer::empty(202).with("reload-id", id),
-                    Effect::Done => Answer::empty(204),
-                })
+                let effect = self.change_crt_list(name, new.as_bytes(), request).await?;
+                Ok(effect.answer(202, 204, Answer::empty))
             }
         }
     }
@@ -63,14 +59,12 @@ impl Api {
     /// Writes a list that HAProxy accepts, and tells HAProxy. A list that HAProxy has not loaded needs no reload.
     async fn change_crt_list(&self, name: &str, new: &[u8], request: &Request) -> Result<Effect, Problem> {
         let folder = self.storage.folder(Stored::CrtList);
-        let (path, before) = self.replace_accepted(Stored::CrtList, folder, name, new).await?;
-        if request.flag("force_reload")? || request.flag("skip_reload")? {
-            return self.effect(request, true).await;
-        }
-        if !self.uses_crt_list(&path).await || self.set_crt_list(&path, &before, new).await {
-            return Ok(Effect::Done);
-        }
-        self.effect(request, true).await
+        let is_asked = !request.flag("skip_reload")? && !request.flag("force_reload")?;
+        let replaced = self.instance.replace_file(folder, name, new).await?;
+        let (path, before) = (replaced.path.clone(), replaced.before.clone());
+        let is_told =
+            is_asked && (!self.uses_crt_list(&path).await || self.set_crt_list(&path, &before, new).await);
+        settle(replaced, request, is_told).await
     }
 
     /// Returns whether the running HAProxy has loaded a list; also if that is not known.

@@ -1,5 +1,7 @@
 //! What happens, as a stream of server-sent events.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
@@ -7,8 +9,12 @@ use futures::{StreamExt, stream};
 use serde_json::{Value as Json, json};
 use setpoint_instance::instance::Event;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::timeout;
 
 use crate::Api;
+
+/// How often something is said where nothing happens.
+const ALIVE_EVERY: Duration = Duration::from_secs(15);
 
 impl Api {
     /// A stream of what happens from now on, until the API ends. Who reads too slowly is told how much was missed.
@@ -16,10 +22,12 @@ impl Api {
         let receiver = self.instance.events();
         let first = stream::once(async { Ok::<_, std::io::Error>(": connected\n\n".to_owned()) });
         let events = stream::unfold(receiver, |mut receiver| async {
-            let (name, data) = match receiver.recv().await {
-                Ok(event) => shown(&event),
-                Err(RecvError::Lagged(missed)) => ("missed", json!({ "events": missed })),
-                Err(RecvError::Closed) => return None,
+            let (name, data) = match timeout(ALIVE_EVERY, receiver.recv()).await {
+                // A comment: whoever stands in between closes a connection on which nothing is said.
+                Err(_) => return Some((Ok(": alive\n\n".to_owned()), receiver)),
+                Ok(Ok(event)) => shown(&event),
+                Ok(Err(RecvError::Lagged(missed))) => ("missed", json!({ "events": missed })),
+                Ok(Err(RecvError::Closed)) => return None,
             };
             Some((Ok(format!("event: {name}\ndata: {data}\n\n")), receiver))
         });

@@ -81,6 +81,21 @@ pub(crate) fn list(
     Ok((objects, unknown))
 }
 
+/// What the schema does not allow. A `listen` is a frontend and a backend in one: of it is asked what is asked of both.
+fn violations(kind: ObjectKind, json: &Json, dialect: Dialect) -> Vec<Violation> {
+    let kinds: &[ObjectKind] = match kind {
+        ObjectKind::Listen => &[ObjectKind::Frontend, ObjectKind::Backend],
+        _ => &[kind],
+    };
+    let mut found: Vec<Violation> = Vec::new();
+    for violation in kinds.iter().flat_map(|kind| validate(*kind, json, dialect.version())) {
+        if !found.contains(&violation) {
+            found.push(violation);
+        }
+    }
+    found
+}
+
 /// Reads a section; with what stands in it, if it is full.
 pub(crate) fn section(
     kind: ObjectKind,
@@ -91,7 +106,7 @@ pub(crate) fn section(
 ) -> Result<Read<SectionModel>, Problem> {
     let json = Json::Object(properties(kind, json, dialect)?.clone());
     let (mut section, mut unknown) = SectionModel::from_json(kind, &json, cx)?;
-    judged(&validate(kind, &json, dialect.version()), dialect)?;
+    judged(&violations(kind, &json, dialect), dialect)?;
     if full {
         for child in &section.children {
             judged(&validate(child.kind, &child.to_json(), dialect.version()), dialect)?;

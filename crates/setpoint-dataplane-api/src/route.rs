@@ -3,7 +3,9 @@
 use crate::answer::Problem;
 use crate::dialect::Dialect;
 use crate::request::Request;
-use crate::table::{CHILDREN, Child, Key, OTHERS, Other, Parent, SECTIONS, Section, Shape, Since, Verb};
+use crate::table::{
+    CHILDREN, Child, IN_LISTENS, Key, OTHERS, Other, Parent, SECTIONS, Section, Shape, Since, Verb,
+};
 
 /// What an operation is about.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +93,7 @@ impl Routes {
                 ),
             }
         }
-        for child in CHILDREN.iter().filter(|child| has(child.since)) {
+        for child in CHILDREN.iter().chain(IN_LISTENS.iter()).filter(|child| has(child.since)) {
             let operation = |verb| Operation::Child(child, verb);
             let collection = format!("{CONFIGURATION}{}", child.path);
             let (all, place, mut one) = match child.key {

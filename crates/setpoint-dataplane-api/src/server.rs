@@ -1,6 +1,5 @@
 //! Requests come in, answers go out: limits, who asks, which operation.
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -46,7 +45,7 @@ pub async fn serve(listeners: Vec<Listener>, api: Arc<Api>, stop: impl Future<Ou
     stop.await;
     api.stopping.cancel();
     tracker.close();
-    // Who does not end is cut off: each change is whole by itself.
+    // Who does not end is cut off. A change that goes on holds the instance, and whoever ends that waits for it.
     let _ = timeout(END_WITHIN, tracker.wait()).await;
 }
 
@@ -60,7 +59,7 @@ async fn accept(listener: Listener, api: Arc<Api>, tracker: TaskTracker, connect
     while let Some(Some((accepted, permit))) = api.stopping.run_until_cancelled(next()).await {
         match accepted {
             Ok(connection) => {
-                tracker.spawn(converse(connection, Arc::clone(&api), permit));
+                tracker.spawn(converse(connection, Arc::clone(&api), tracker.clone(), permit));
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -71,15 +70,27 @@ async fn accept(listener: Listener, api: Arc<Api>, tracker: TaskTracker, connect
 }
 
 /// Answers the requests of one connection.
-async fn converse(connection: Connection, api: Arc<Api>, _permit: OwnedSemaphorePermit) {
+async fn converse(
+    connection: Connection,
+    api: Arc<Api>,
+    tracker: TaskTracker,
+    _permit: OwnedSemaphorePermit,
+) {
     let (peer, _connected) = (connection.peer, api.metrics.connected());
     let stream = match connection.agree().await {
         Ok(stream) => stream,
         Err(error) => return tracing::info!(%error, %peer, "no TLS was agreed on"),
     };
     let service = service_fn(|request| {
-        let api = Arc::clone(&api);
-        async move { Ok::<_, Infallible>(handle(&api, peer, request).await) }
+        let (api, tracker) = (Arc::clone(&api), tracker.clone());
+        async move {
+            if is_reading(request.method()) {
+                return Ok(handle(&api, peer, request).await);
+            }
+            // Who hangs up ends the conversation, and not the change that is under way.
+            let handled = tracker.spawn(async move { handle(&api, peer, request).await });
+            handled.await
+        }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(IDLE_WITHIN);
@@ -94,6 +105,10 @@ async fn converse(connection: Connection, api: Arc<Api>, _permit: OwnedSemaphore
     if let Err(error) = ended {
         tracing::debug!(%error, %peer, "a connection broke off");
     }
+}
+
+fn is_reading(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
 /// Counts what happens to the instance.
@@ -216,7 +231,7 @@ impl Api {
             (self.routes.find(request)?, request.user.clone()?)
         };
         accepts(request, found.operation)?;
-        let changes = !matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
+        let changes = !is_reading(&request.method);
         if changes && self.options.read_only {
             return Err(Problem::new(403, "this API is read-only"));
         }

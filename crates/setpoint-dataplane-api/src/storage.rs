@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value as Json};
 use setpoint_instance::cli::Request as CliRequest;
+use setpoint_instance::instance::{FileError, Replaced};
 use setpoint_instance::runtime::{ListEntry, ListKind, Told};
 use setpoint_instance::storage::{Folder, StorageError};
 
@@ -36,6 +37,15 @@ impl Storage {
             maps: Folder::new(maps).ending("map"),
             certificates: Folder::new(certificates),
             general: Folder::new(general),
+        }
+    }
+
+    /// Removes what a process that was killed was about to write.
+    pub fn remove_drafts(&self) {
+        for folder in [&self.maps, &self.certificates, &self.general] {
+            if let Err(error) = folder.remove_drafts() {
+                tracing::warn!(%error, folder = %folder.path().display(), "a draft that was left behind could not be removed");
+            }
         }
     }
 
@@ -97,8 +107,36 @@ fn told(kind: Stored, path: &Path, bytes: &[u8]) -> Result<Map<String, Json>, Pr
 pub(crate) enum Effect {
     /// It has, or nothing follows.
     Done,
-    /// With a reload of this name.
-    Ordered(String),
+    /// HAProxy has reloaded for it.
+    Reloaded(&'static str),
+    /// With a reload of this name, for this reason.
+    Ordered(String, &'static str),
+}
+
+/// Why a change of a file that was made with `force_reload` reloads.
+const FORCED: &str = "force_reload";
+
+impl Effect {
+    /// The answer, for its status with and without a reload to come.
+    pub(crate) fn answer(self, ordered: u16, done: u16, answer: impl FnOnce(u16) -> Answer) -> Answer {
+        match self {
+            Self::Ordered(id, reason) => answer(ordered).with("reload-id", id).because(reason),
+            Self::Reloaded(reason) => answer(done).because(reason),
+            Self::Done => answer(done),
+        }
+    }
+}
+
+impl From<FileError> for Problem {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Refused(why) => {
+                Self::new(400, format!("validation error: exit status 1: err {}", quoted(&why)))
+            }
+            FileError::Check(error) => error.into(),
+            FileError::Storage(error) => error.into(),
+        }
+    }
 }
 
 impl Api {
@@ -138,13 +176,10 @@ impl Api {
                 Ok(Answer::bytes(200, "application/octet-stream", bytes))
             }
             Verb::Delete => {
-                let text = self.instance.read(|configuration| configuration.print());
-                folder.delete(name, &text)?;
+                self.instance.delete_file(folder, name).await?;
                 let reloads = matches!(kind, Stored::Certificate | Stored::CrtList);
-                Ok(match self.effect(request, reloads).await? {
-                    Effect::Ordered(id) => Answer::empty(202).with("reload-id", id),
-                    Effect::Done => Answer::empty(204),
-                })
+                let effect = self.effect(request, reloads.then_some("a file is deleted")).await?;
+                Ok(effect.answer(202, 204, Answer::empty))
             }
             Verb::Create => self.create_file(kind, folder, request).await,
             _ => self.replace_file(kind, folder, name, request).await,
@@ -161,10 +196,8 @@ impl Api {
         // Nothing uses a new certificate yet; up to 3.1 the original reloads all the same.
         let reloads =
             kind == Stored::CrtList || kind == Stored::Certificate && !self.dialect.tells_runtime_errors();
-        Ok(match self.effect(request, reloads).await? {
-            Effect::Ordered(id) => Answer::json(202, json).with("reload-id", id),
-            Effect::Done => Answer::json(201, json),
-        })
+        let effect = self.effect(request, reloads.then_some("a file is created")).await?;
+        Ok(effect.answer(202, 201, |status| Answer::json(status, json)))
     }
 
     async fn replace_file(
@@ -189,8 +222,10 @@ impl Api {
         if kind == Stored::Certificate {
             described(&bytes).map_err(|why| Problem::new(500, why))?;
         }
-        let (path, before) = self.replace_accepted(kind, folder, name, &bytes).await?;
+        let json = Json::Object(told(kind, &folder.find(name)?, &bytes)?);
         let is_asked = !request.flag("skip_reload")? && !request.flag("force_reload")?;
+        let replaced = self.instance.replace_file(folder, name, &bytes).await?;
+        let (path, before) = (replaced.path.clone(), replaced.before.clone());
         let is_told = is_asked
             && match kind {
                 Stored::Certificate => {
@@ -200,52 +235,25 @@ impl Api {
                 Stored::General => self.set_general(&path, &bytes).await,
                 Stored::CrtList => self.set_crt_list(&path, &before, &bytes).await,
             };
-        let effect = if is_told { Effect::Done } else { self.effect(request, true).await? };
-        let json = Json::Object(told(kind, &path, &bytes)?);
+        let effect = settle(replaced, request, is_told).await?;
         let with_body = matches!(kind, Stored::Certificate | Stored::CrtList);
-        Ok(match effect {
-            Effect::Ordered(id) if with_body => Answer::json(202, json).with("reload-id", id),
-            Effect::Ordered(id) => Answer::empty(202).with("reload-id", id),
-            Effect::Done if with_body => Answer::json(200, json),
-            Effect::Done => Answer::empty(204),
+        Ok(if with_body {
+            effect.answer(202, 200, |status| Answer::json(status, json))
+        } else {
+            effect.answer(202, 204, Answer::empty)
         })
     }
 
-    /// Puts something else into a file, if HAProxy accepts the configuration with it: a key that is not the certificate's, say,
-    /// would fail at each reload. Returns where the file is, and what it held.
-    pub(crate) async fn replace_accepted(
-        &self,
-        kind: Stored,
-        folder: &Folder,
-        name: &str,
-        bytes: &[u8],
-    ) -> Result<(PathBuf, Vec<u8>), Problem> {
-        let before = folder.read(name)?;
-        let path = folder.replace(name, bytes)?;
-        let is_used = matches!(kind, Stored::Certificate | Stored::CrtList | Stored::General)
-            && contains(&self.instance.read(|configuration| configuration.print()), name.as_bytes());
-        if is_used
-            && self.instance.settings().checks
-            && let Err(why) = self.instance.ask_about_files().await
-        {
-            folder.replace(name, &before)?;
-            return Err(Problem::new(400, format!("validation error: exit status 1: err {}", quoted(&why))));
-        }
-        Ok((path, before))
-    }
-
-    /// What follows a change of a file, as the request says.
-    pub(crate) async fn effect(&self, request: &Request, reloads: bool) -> Result<Effect, Problem> {
+    /// What follows a change of files that HAProxy can't be told of, as the request says.
+    async fn effect(&self, request: &Request, reason: Option<&'static str>) -> Result<Effect, Problem> {
         if request.flag("skip_reload")? {
             return Ok(Effect::Done);
         }
         if request.flag("force_reload")? {
             let reloaded = self.instance.reload().await;
-            return reloaded
-                .map(|_| Effect::Done)
-                .map_err(|why| Problem::new(400, format!("Reload failed: {why}")));
+            return reloaded.map(|_| Effect::Reloaded(FORCED)).map_err(|why| failed_reload(&why));
         }
-        Ok(if reloads { Effect::Ordered(self.instance.order_reload()) } else { Effect::Done })
+        Ok(reason.map_or(Effect::Done, |reason| Effect::Ordered(self.instance.order_reload(), reason)))
     }
 
     /// Tells the running HAProxy the entries of a file that it has loaded. Returns whether it has them now; it can't if the
@@ -323,13 +331,29 @@ impl Api {
     }
 }
 
+fn failed_reload(why: &str) -> Problem {
+    Problem::new(400, format!("Reload failed: {why}"))
+}
+
+/// What follows the replacement of a file, as the request says, and whether HAProxy was told of it.
+pub(crate) async fn settle(
+    replaced: Replaced<'_>,
+    request: &Request,
+    is_told: bool,
+) -> Result<Effect, Problem> {
+    if request.flag("force_reload")? && !request.flag("skip_reload")? {
+        return replaced.reload().await.map(|_| Effect::Reloaded(FORCED)).map_err(|why| failed_reload(&why));
+    }
+    if is_told || request.flag("skip_reload")? {
+        replaced.done();
+        return Ok(Effect::Done);
+    }
+    Ok(Effect::Ordered(replaced.order_reload(), "HAProxy can't be told what the file holds"))
+}
+
 /// Returns whether a line of a configuration names a file behind a word.
 fn text_uses(text: &str, word: &str, name: &str) -> bool {
     text.lines().any(|line| line.split_once(word).is_some_and(|(_, rest)| rest.contains(name)))
-}
-
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    !part.is_empty() && text.windows(part.len()).any(|window| window == part)
 }
 
 /// A payload has no empty lines.

@@ -2,6 +2,8 @@
 //!
 //! Routes, models and text are driven by it: there is no handler for a single operation of a section or a child.
 
+use std::sync::LazyLock;
+
 use setpoint_haproxy::model::{ObjectKind as Kind, Version};
 use setpoint_haproxy::text::SectionKind as Keyword;
 
@@ -99,6 +101,8 @@ pub(crate) const SECTIONS: &[Section] = &[
     section("global", Kind::Global, Keyword::Global, ALL, "global", Shape::One),
     section("healthchecks", Kind::Healthcheck, Keyword::Healthcheck, FROM_4, "healthcheck", Shape::Usual),
     section("http_errors_sections", Kind::HttpErrors, Keyword::HttpErrors, ALL, "http-errors", Shape::Usual),
+    // The original has none of these: it takes their lines for those of the section before.
+    section("listens", Kind::Listen, Keyword::Listen, ALL, "listen", Shape::Usual),
     section("log_forwards", Kind::LogForward, Keyword::LogForward, ALL, "log-forward", Shape::Usual),
     section("log_profiles", Kind::LogProfile, Keyword::LogProfile, FROM_1, "log-profile", Shape::Usual),
     section("mailers_section", Kind::Mailers, Keyword::Mailers, ALL, "mailers", Shape::Usual),
@@ -238,6 +242,20 @@ pub(crate) const CHILDREN: &[Child] = &[
     named("rings/{parent_name}/servers", Kind::Server, Kind::Ring, "name", ALL),
     asked("users", Kind::User, Kind::Userlist, "username", "userlist"),
 ];
+
+/// What stands in a `listen` section: all that stands in a frontend or in a backend.
+pub(crate) static IN_LISTENS: LazyLock<Vec<Child>> = LazyLock::new(|| {
+    let mut children: Vec<Child> = Vec::new();
+    for child in CHILDREN.iter().filter(|child| matches!(child.within, Kind::Frontend | Kind::Backend)) {
+        let Some((_, rest)) = child.path.split_once('/') else { continue };
+        if children.iter().all(|held| held.kind != child.kind) {
+            // Once, and for as long as the process lives.
+            let path: &'static str = Box::leak(format!("listens/{rest}").into_boxed_str());
+            children.push(Child { path, within: Kind::Listen, ..*child });
+        }
+    }
+    children
+});
 
 /// What an operation does that is not about a section or a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use setpoint_instance::configuration::Configuration;
 use setpoint_instance::instance::{
     Applied, CommitError, Reload, ReloadChoice, ReloadStatus, Transaction, TransactionStatus,
 };
+use setpoint_instance::runtime::Told;
 
 use crate::Api;
 use crate::answer::{Answer, Problem, quoted, stale};
@@ -196,9 +197,13 @@ impl Api {
             (false, true) => ReloadChoice::Now,
             (false, false) => ReloadChoice::Delayed,
         };
-        let committed = self.instance.push(text, given, choice).await?;
-        if let Some(actions) = request.header("x-runtime-actions").filter(|_| skip) {
-            self.runtime_actions(actions).await;
+        let mut committed = self.instance.push(text, given, choice).await?;
+        if let Some(actions) = request.header("x-runtime-actions").filter(|_| skip)
+            && let Err(why) = self.runtime_actions(actions).await
+        {
+            // What HAProxy runs would differ from the text, and nobody would know.
+            committed.applied = Applied::Ordered(self.instance.order_reload());
+            committed.reason = Some(why);
         }
         let text = self.instance.read(|configuration| configuration.print());
         let status = if matches!(committed.applied, Applied::Ordered(_)) { 202 } else { 201 };
@@ -206,9 +211,9 @@ impl Api {
     }
 
     /// Tells the running HAProxy what who pushes a text without a reload says of it. What nobody knows is passed over, as the
-    /// original does.
-    async fn runtime_actions(&self, actions: &str) {
-        let worker = self.instance.worker();
+    /// original does. An error is the first action that HAProxy refused; the others are told all the same.
+    async fn runtime_actions(&self, actions: &str) -> Result<(), String> {
+        let (worker, mut refused) = (self.instance.worker(), Ok(()));
         for action in actions.split(';') {
             let words: Vec<&str> = action.split_ascii_whitespace().collect();
             let request = match words.as_slice() {
@@ -229,10 +234,16 @@ impl Api {
                 tracing::warn!(action, "a runtime action is not known");
                 continue;
             };
-            if let Err(error) = worker.tell(&request).await {
-                tracing::warn!(%error, action, "a runtime action failed");
-            }
+            let why = match worker.tell(&request).await {
+                Ok(Told::Done(_)) => continue,
+                Ok(Told::Refused(why)) => why,
+                Err(error) => error.to_string(),
+            };
+            tracing::warn!(action, why, "a runtime action failed");
+            refused =
+                refused.and_then(|()| Err(format!("HAProxy refused the runtime action `{action}`: {why}")));
         }
+        refused
     }
 
     pub(crate) fn reloads(&self) -> Answer {
@@ -261,7 +272,8 @@ impl Api {
 
     pub(crate) fn order_reload(&self) -> Answer {
         let id = self.instance.order_reload();
-        Answer::json(202, json!({ "id": id, "status": "in_progress" })).with("reload-id", id)
+        let answer = Answer::json(202, json!({ "id": id, "status": "in_progress" }));
+        answer.with("reload-id", id).because("it was asked for")
     }
 }
 

@@ -9,7 +9,9 @@
 //! can't be renamed over; [`Draft::prepare`] says so before anything is written.
 //!
 //! [`replace`] writes such a file where it is, and one that has several names (hard links): a new file would leave the other
-//! names with the old content.
+//! names with the old content. [`overwrite`] does that, after the room for it was reserved.
+//!
+//! A process that is killed leaves its drafts behind. They stay in nobody's way; [`remove_drafts`] removes them.
 //!
 //! ```
 //! let folder = std::env::temp_dir();
@@ -26,10 +28,14 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, StatxAttributes, StatxFlags, fallocate, statx};
+use rustix::io::Errno;
 
 /// The mode of a file that replaces none: configurations hold passwords.
 const MODE: u32 = 0o600;
+
+/// What stands between the name of a file and the number of its draft.
+const DRAFT: &str = ".draft-";
 
 /// How many drafts this process has made.
 static DRAFTS: AtomicU64 = AtomicU64::new(0);
@@ -81,16 +87,10 @@ impl Draft {
         if old.is_some() && is_mount(&place).map_err(step("look at", &place))? {
             return Err(WriteError::Mounted(place));
         }
-        let draft = Self { path: beside(&place), place, placed: false };
+        let (path, mut new) = create_beside(&place)?;
+        let draft = Self { path, place, placed: false };
         let at = |what| step(what, &draft.path);
         let mode = old.as_ref().map_or(MODE, |old| old.mode() & 0o7777);
-        // Until it has its owner, nobody else may read it.
-        let mut new = File::options()
-            .write(true)
-            .create_new(true)
-            .mode(MODE)
-            .open(&draft.path)
-            .map_err(at("create"))?;
         new.write_all(bytes).map_err(at("write"))?;
         if let Some(old) = &old {
             let made = new.metadata().map_err(at("look at"))?;
@@ -129,7 +129,7 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.placed {
-            // Where it can't be removed, its name says what it is, and the next draft has another.
+            // Where it can't be removed, its name says what it is, and the next draft gets another.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -151,11 +151,87 @@ pub fn replace(file: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     if !stays {
         return Draft::prepare(&place, bytes)?.place();
     }
-    let at = |what| step(what, &place);
-    let mut held = File::options().write(true).open(&place).map_err(at("open"))?;
+    overwrite(&place, bytes)
+}
+
+/// Writes bytes into a file where it is. If there is no room for them, nothing has changed; whoever reads it meanwhile may find
+/// a part.
+///
+/// # Errors
+///
+/// The step that failed, and the file that it was about.
+pub fn overwrite(file: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    let at = |what| step(what, file);
+    let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    let mut held = File::options().write(true).open(file).map_err(at("open"))?;
+    reserve_in(&held, length).map_err(at("reserve room in"))?;
     held.write_all(bytes).map_err(at("write"))?;
-    held.set_len(u64::try_from(bytes.len()).unwrap_or(u64::MAX)).map_err(at("write"))?;
+    held.set_len(length).map_err(at("write"))?;
     held.sync_all().map_err(at("write to disk"))
+}
+
+/// Makes sure that a file can hold so many bytes, and changes nothing else of it.
+///
+/// # Errors
+///
+/// The step that failed, such as that the disk is full.
+pub fn reserve(file: &Path, length: usize) -> Result<(), WriteError> {
+    let held = File::options().write(true).open(file).map_err(step("open", file))?;
+    reserve_in(&held, u64::try_from(length).unwrap_or(u64::MAX)).map_err(step("reserve room in", file))
+}
+
+fn reserve_in(file: &File, length: u64) -> io::Result<()> {
+    if length == 0 {
+        return Ok(());
+    }
+    match fallocate(file, FallocateFlags::KEEP_SIZE, 0, length) {
+        // A file system that can't reserve says so when it is written to.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) | Ok(()) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Removes the drafts of a file that processes have left behind. Only who knows that nobody else writes the file may do so.
+///
+/// # Errors
+///
+/// The folder can't be read, or a draft can't be removed.
+pub fn remove_drafts(file: &Path) -> io::Result<()> {
+    let place = target(file)?;
+    let beginning = draft_name(&place);
+    remove_if(place.parent().unwrap_or(Path::new("/")), |name| {
+        name.strip_prefix(&beginning).is_some_and(is_number)
+    })
+}
+
+/// Removes the drafts of all files in a folder. Only who knows that nobody else writes files there may do so.
+///
+/// # Errors
+///
+/// The folder can't be read, or a draft can't be removed.
+pub fn remove_drafts_in(folder: &Path) -> io::Result<()> {
+    remove_if(folder, |name| {
+        let numbered = name.rsplit_once(DRAFT).is_some_and(|(_, number)| is_number(number));
+        name.starts_with('.') && numbered
+    })
+}
+
+fn remove_if(folder: &Path, is_draft: impl Fn(&str) -> bool) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if is_draft(&entry.file_name().to_string_lossy()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Makes sure that a rename or a removal in the folder of a file is on disk.
@@ -179,11 +255,25 @@ pub fn target(file: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many links"))
 }
 
-/// A name beside a file, that HAProxy passes over in a folder.
-fn beside(place: &Path) -> PathBuf {
+/// What the names of the drafts of a file begin with: HAProxy passes over such names in a folder.
+fn draft_name(place: &Path) -> String {
     let name = place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let unique = format!(".{name}.{}-{}", std::process::id(), DRAFTS.fetch_add(1, Ordering::Relaxed));
-    place.with_file_name(unique)
+    format!(".{name}{DRAFT}")
+}
+
+/// Makes a file beside another, under a name that is free: a process that was killed, or one of another container, may have
+/// left others. Until it has its owner, nobody else may read it.
+fn create_beside(place: &Path) -> Result<(PathBuf, File), WriteError> {
+    let beginning = draft_name(place);
+    loop {
+        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+        let path = place.with_file_name(format!("{beginning}{number}"));
+        match File::options().write(true).create_new(true).mode(MODE).open(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(step("create", &path)(error)),
+        }
+    }
 }
 
 /// Returns whether something is mounted at a path.
@@ -234,6 +324,26 @@ mod tests {
             (names(folder.path()), fs::read_to_string(&file).unwrap()),
             (vec!["haproxy.cfg".into()], "old".into())
         );
+    }
+
+    #[test]
+    fn drafts_that_others_have_left_are_in_nobodys_way_and_can_be_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("haproxy.cfg");
+        fs::write(&file, "old").unwrap();
+        // Another process counts from 0 as well.
+        for number in 0..50 {
+            fs::write(folder.path().join(format!(".haproxy.cfg.draft-{number}")), "half").unwrap();
+        }
+        Draft::prepare(&file, b"new").unwrap().place().unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        fs::write(folder.path().join(".haproxy.cfg.draft-mine"), "").unwrap();
+        fs::write(folder.path().join(".other.cfg.draft-1"), "").unwrap();
+        remove_drafts(&file).unwrap();
+        assert_eq!(names(folder.path()), [".haproxy.cfg.draft-mine", ".other.cfg.draft-1", "haproxy.cfg"]);
+        remove_drafts_in(folder.path()).unwrap();
+        assert_eq!(names(folder.path()), [".haproxy.cfg.draft-mine", "haproxy.cfg"]);
+        remove_drafts(&folder.path().join("no/such/folder")).unwrap();
     }
 
     #[test]

@@ -13,8 +13,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use setpoint_haproxy::edit::{EditError, Editor, SectionKey};
-use setpoint_haproxy::model::{Context, SectionModel};
+use setpoint_haproxy::edit::{ChildKey, EditError, Editor, SectionKey};
+use setpoint_haproxy::model::{Context, Object, ObjectKind, SectionModel};
 use setpoint_haproxy::text::{Document, Section, SectionKind};
 
 use crate::text::{self, VersionLine};
@@ -158,13 +158,21 @@ impl Configuration {
         if self.parts.len() == 1 {
             return vec![0; sections.len()];
         }
-        let mut homes = HashMap::new();
+        // The n-th of several that share kind and name is that of the same number.
+        let mut homes: HashMap<_, Vec<usize>> = HashMap::new();
         for (file, part) in self.parts.iter().enumerate() {
             for section in part.editor.document().sections() {
-                homes.entry((section.kind(), section.name())).or_insert(file);
+                homes.entry((section.kind(), section.name())).or_default().push(file);
             }
         }
-        let home = |section: &Arc<Section>| homes.get(&(section.kind(), section.name())).copied();
+        let mut seen: HashMap<_, usize> = HashMap::new();
+        let home = |section: &Arc<Section>| {
+            let key = (section.kind(), section.name().map(std::borrow::Cow::into_owned));
+            let nth = seen.entry(key).or_default();
+            *nth += 1;
+            let files = homes.get(&(section.kind(), section.name()))?;
+            files.get(*nth - 1).or(files.last()).copied()
+        };
         let homes: Vec<Option<usize>> = sections.iter().map(home).collect();
         // For each file, the most sections that can stay if the last of them is in it, or before it.
         let mut best = vec![0_usize; self.parts.len()];
@@ -227,6 +235,16 @@ impl Configuration {
         self.parts.iter().flat_map(Part::print).collect()
     }
 
+    /// Each file with its bytes.
+    pub(crate) fn named_texts(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        self.parts.iter().map(|part| (part.path.clone(), part.print())).collect()
+    }
+
+    /// The bytes of each file.
+    pub(crate) fn texts(&self) -> Vec<Vec<u8>> {
+        self.parts.iter().map(Part::print).collect()
+    }
+
     /// The bytes of each file that is not written as in another configuration of the same files.
     pub(crate) fn changed_since(&self, other: &Self) -> Vec<(&Path, Vec<u8>)> {
         let pairs = self.parts.iter().zip(&other.parts);
@@ -247,21 +265,38 @@ impl Configuration {
         }
     }
 
-    /// Lists the sections of a kind.
+    /// Lists the sections of a kind. Those that share a name are counted over all files.
     pub fn sections(&self, kind: SectionKind) -> Vec<SectionKey> {
-        self.parts.iter().flat_map(|part| part.editor.sections(kind)).collect()
+        let mut keys: Vec<SectionKey> =
+            self.parts.iter().flat_map(|part| part.editor.sections(kind)).collect();
+        if self.parts.len() > 1 {
+            let mut counts = HashMap::new();
+            for key in &mut keys {
+                let count = counts.entry(key.name.clone()).or_insert(0_u32);
+                key.nth = *count;
+                *count += 1;
+            }
+        }
+        keys
     }
 
     /// The editor of the file that a section stands in; that of the last file if it stands in none.
-    pub fn editor(&mut self, key: &SectionKey) -> &mut Editor<'static> {
-        let count = self.parts.len();
-        let name = key.name.as_ref().map(|name| name.as_bytes());
-        let holds = |part: &Part| part.editor.document().find(key.kind, name).is_some();
-        let index = match count {
-            1 => 0,
-            _ => self.parts.iter().position(holds).unwrap_or(count - 1),
-        };
-        &mut self.parts.get_mut(index).unwrap_or_else(|| unreachable!("a configuration has a file")).editor
+    pub fn editor(&mut self, key: &SectionKey) -> FileEditor<'_> {
+        let (mut index, mut nth) = (self.parts.len() - 1, key.nth);
+        if index > 0 {
+            let mut before = 0;
+            for (at, part) in self.parts.iter().enumerate() {
+                let same = part.editor.sections(key.kind).into_iter().filter(|held| held.name == key.name);
+                let count = u32::try_from(same.count()).unwrap_or(u32::MAX);
+                if key.nth < before + count {
+                    (index, nth) = (at, key.nth - before);
+                    break;
+                }
+                before += count;
+            }
+        }
+        let part = self.parts.get_mut(index).unwrap_or_else(|| unreachable!("a configuration has a file"));
+        FileEditor { editor: &mut part.editor, nth }
     }
 
     /// Creates a section: in the last file that has one of its kind, or in the last of all.
@@ -285,6 +320,85 @@ impl Configuration {
     }
 }
 
+/// Edits a section in the file that it stands in. What it is called is counted over all files.
+#[derive(Debug)]
+pub struct FileEditor<'c> {
+    editor: &'c mut Editor<'static>,
+    /// How many of the same kind and name stand before it in its file.
+    nth: u32,
+}
+
+impl FileEditor<'_> {
+    fn here(&self, key: &SectionKey) -> SectionKey {
+        SectionKey { nth: self.nth, ..key.clone() }
+    }
+
+    /// Returns the section, as [`Editor::section`] does.
+    pub fn section(self, key: &SectionKey) -> Result<Arc<SectionModel>, EditError> {
+        let key = self.here(key);
+        self.editor.section(&key)
+    }
+
+    /// Replaces the section, as [`Editor::replace_section`] does.
+    pub fn replace_section(self, key: &SectionKey, section: &SectionModel) -> Result<(), EditError> {
+        let key = self.here(key);
+        self.editor.replace_section(&key, section)
+    }
+
+    /// Replaces the section's own settings, as [`Editor::replace_settings`] does.
+    pub fn replace_settings(self, key: &SectionKey, new: &Object) -> Result<(), EditError> {
+        let key = self.here(key);
+        self.editor.replace_settings(&key, new)
+    }
+
+    /// Deletes the section, as [`Editor::delete_section`] does.
+    pub fn delete_section(self, key: &SectionKey) -> Result<(), EditError> {
+        let key = self.here(key);
+        self.editor.delete_section(&key)
+    }
+
+    /// Returns a child of the section, as [`Editor::get`] does.
+    pub fn get(self, key: &SectionKey, kind: ObjectKind, child: &ChildKey) -> Result<Object, EditError> {
+        let key = self.here(key);
+        self.editor.get(&key, kind, child)
+    }
+
+    /// Returns all children of a kind, as [`Editor::list`] does.
+    pub fn list(self, key: &SectionKey, kind: ObjectKind) -> Result<Vec<Object>, EditError> {
+        let key = self.here(key);
+        self.editor.list(&key, kind)
+    }
+
+    /// Creates a child of the section, as [`Editor::create`] does.
+    pub fn create(self, key: &SectionKey, object: &Object, place: Option<u32>) -> Result<(), EditError> {
+        let key = self.here(key);
+        self.editor.create(&key, object, place)
+    }
+
+    /// Replaces a child of the section, as [`Editor::replace`] does.
+    pub fn replace(self, key: &SectionKey, child: &ChildKey, object: &Object) -> Result<(), EditError> {
+        let key = self.here(key);
+        self.editor.replace(&key, child, object)
+    }
+
+    /// Deletes a child of the section, as [`Editor::delete`] does.
+    pub fn delete(self, key: &SectionKey, kind: ObjectKind, child: &ChildKey) -> Result<(), EditError> {
+        let key = self.here(key);
+        self.editor.delete(&key, kind, child)
+    }
+
+    /// Replaces all children of a kind, as [`Editor::replace_list`] does.
+    pub fn replace_list(
+        self,
+        key: &SectionKey,
+        kind: ObjectKind,
+        objects: &[Object],
+    ) -> Result<(), EditError> {
+        let key = self.here(key);
+        self.editor.replace_list(&key, kind, objects)
+    }
+}
+
 impl Part {
     fn print(&self) -> Vec<u8> {
         self.line.put_back(&self.editor.document().print())
@@ -300,8 +414,6 @@ pub(crate) fn same(a: &Document, b: &Document) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use setpoint_haproxy::edit::ChildKey;
-    use setpoint_haproxy::model::{Object, ObjectKind};
 
     fn context() -> &'static Context {
         Box::leak(Box::default())
@@ -328,6 +440,29 @@ mod tests {
         new.set_version(2);
         assert_eq!(changed(&new, &old)[0], ("0.cfg".into(), "# _version=2\nglobal\n".into()));
         assert_eq!((old.version(), new.version()), (1, 2));
+    }
+
+    #[test]
+    fn sections_without_a_name_are_counted_over_all_files_and_go_back_to_their_own() {
+        let texts = ["defaults\n  mode http\n", "defaults\n  mode tcp\nbackend b\n"];
+        let mut old = configuration(&texts);
+        let keys = old.sections(SectionKind::Defaults);
+        assert_eq!(keys.iter().map(|key| key.nth).collect::<Vec<_>>(), [0, 1]);
+        let modes: Vec<_> = keys
+            .iter()
+            .map(|key| {
+                let section = old.editor(key).section(key).unwrap();
+                section.object.as_ref().unwrap().to_json()["mode"].as_str().unwrap().to_owned()
+            })
+            .collect();
+        assert_eq!(modes, ["http", "tcp"]);
+        let mut new = old.fork();
+        new.editor(&keys[1]).delete_section(&keys[1]).unwrap();
+        assert_eq!(changed(&new, &old), [("1.cfg".into(), "backend b\n".into())]);
+        // What was read as a whole and is pushed as it was stays where it is.
+        let pushed = old.with_text(texts.concat().as_bytes());
+        let held: Vec<_> = pushed.texts().into_iter().map(|text| String::from_utf8(text).unwrap()).collect();
+        assert_eq!(held[1], texts[1]);
     }
 
     #[test]

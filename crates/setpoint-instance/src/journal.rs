@@ -6,14 +6,15 @@
 //! ```
 //!
 //! A file that is a mount of its own can't be renamed over. Its draft stands in the folder of the journal, and its content is
-//! written in place; one that was cut off is completed by the next [`Journal::recover`].
+//! written in place, where room for it was reserved before the journal is; one that was cut off is completed by the next
+//! [`Journal::recover`].
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use setpoint_files::{Draft, WriteError, is_mount, sync_folder, target};
+use setpoint_files::{Draft, WriteError, is_mount, overwrite, reserve, sync_folder, target};
 
 /// The file in the folder that says what is being changed.
 const FILE: &str = "journal.json";
@@ -73,6 +74,13 @@ pub enum JournalError {
     },
 }
 
+impl JournalError {
+    /// Returns whether the change is noted and not completed, so that the files hold a part of it.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        matches!(self, Self::Incomplete { .. })
+    }
+}
+
 impl Journal {
     /// A journal in a folder that is there.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
@@ -115,6 +123,7 @@ impl Journal {
                     let place = place(file)?;
                     let mounted = is_mount(&place).unwrap_or(false);
                     let draft = if mounted {
+                        reserve(&place, bytes.len())?;
                         // It is copied from, not renamed.
                         Draft::prepare(&self.folder.join(format!("copy-{}", steps.len())), bytes)?
                     } else {
@@ -131,7 +140,8 @@ impl Journal {
             }
         }
         // One rename is whole by itself.
-        if let ([Step::Rename { .. }], Some(draft)) = (steps.as_slice(), drafts.pop_if(|_| steps.len() == 1))
+        if let [Step::Rename { .. }] = steps.as_slice()
+            && let Some(draft) = drafts.pop()
         {
             return Ok(draft.place()?);
         }
@@ -179,10 +189,15 @@ impl Step {
                 renamed => renamed.and_then(|()| sync_folder(place)),
             },
             Self::Copy { draft, place } => {
-                let bytes = fs::read(draft)?;
-                let mut file = File::options().write(true).truncate(true).open(place)?;
-                file.write_all(&bytes)?;
-                file.sync_all()
+                let bytes = match fs::read(draft) {
+                    // It is removed only after all steps have been done.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                    bytes => bytes?,
+                };
+                overwrite(place, &bytes).map_err(|error| match error {
+                    WriteError::Step { source, .. } => source,
+                    error @ WriteError::Mounted(_) => io::Error::other(error),
+                })
             }
             Self::Remove { place } => match fs::remove_file(place) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

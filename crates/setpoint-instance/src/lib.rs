@@ -17,6 +17,7 @@ pub mod configuration;
 pub mod instance;
 pub mod journal;
 pub mod process;
+mod references;
 pub mod reload;
 pub mod runtime;
 pub mod storage;

@@ -257,7 +257,8 @@ async fn progress(before: &Processes, master: &Socket) -> Result<Progress, Reloa
         Some(worker) if !before.has_worker(worker.pid) && is_serving(master, worker.pid).await => {
             Progress::Succeeded(worker.pid)
         }
-        Some(worker) if before.has_worker(worker.pid) && now.failed > 0 => Progress::Failed,
+        // An earlier one may have failed, too: it is counted until one succeeds.
+        Some(worker) if before.has_worker(worker.pid) && now.failed > before.failed => Progress::Failed,
         _ => Progress::UnderWay,
     })
 }

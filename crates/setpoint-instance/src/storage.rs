@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use setpoint_files::{Draft, WriteError};
 
+use crate::references::NamingLine;
+
 /// A folder of files of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
@@ -31,11 +33,17 @@ pub enum StorageError {
     /// It is there.
     #[error("file {} already exists", .0.display())]
     Exists(PathBuf),
-    /// The configuration names it.
-    #[error("rejecting attempt to delete file {} referenced in haproxy conf at line {line}: {text}", path.display())]
+    /// The configuration names it, or a list of certificates that the configuration names.
+    #[error(
+        "rejecting attempt to delete file {} referenced in {} at line {line}: {text}",
+        path.display(),
+        list.as_ref().map_or_else(|| "haproxy conf".to_owned(), |list| list.display().to_string())
+    )]
     InUse {
         /// The file.
         path: PathBuf,
+        /// The list that names it, if it is not the configuration itself.
+        list: Option<PathBuf>,
         /// The line that names it, counted from 1.
         line: usize,
         /// What the line says.
@@ -113,8 +121,19 @@ impl Folder {
     /// Where a file is that has to be there.
     pub fn find(&self, name: &str) -> Result<PathBuf, StorageError> {
         let missing = || StorageError::Missing { name: name.to_owned(), folder: self.path.clone() };
+        // Others may have put files here whose names were not made safe, such as `www.example.test.pem`.
+        let is_plain = !name.contains('/') && !name.starts_with('.');
+        let exact = is_plain.then(|| self.path.join(name)).filter(|path| path.is_file());
+        if let Some(path) = exact {
+            return Ok(path);
+        }
         let path = self.path.join(safe(name).ok_or_else(missing)?);
         if path.is_file() { Ok(path) } else { Err(missing()) }
+    }
+
+    /// Removes what a process that was killed was about to write here. Only who knows that nobody else writes here may do so.
+    pub fn remove_drafts(&self) -> io::Result<()> {
+        setpoint_files::remove_drafts_in(&self.path)
     }
 
     /// What a file holds.
@@ -145,27 +164,24 @@ impl Folder {
         Ok(path)
     }
 
-    /// Removes a file that no line of a configuration names.
-    pub fn delete(&self, name: &str, configuration: &[u8]) -> Result<(), StorageError> {
+    /// Removes a file, whatever names it.
+    pub fn remove(&self, name: &str) -> Result<(), StorageError> {
+        self.delete(name, |_| None)
+    }
+
+    /// Removes a file that no line names.
+    pub(crate) fn delete(
+        &self,
+        name: &str,
+        naming: impl FnOnce(&str) -> Option<NamingLine>,
+    ) -> Result<(), StorageError> {
         let path = self.find(name)?;
-        if let Some((line, text)) = named_in(configuration, &path) {
-            return Err(StorageError::InUse { path, line, text });
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if let Some(NamingLine { list, number, text }) = naming(&name) {
+            return Err(StorageError::InUse { path, list, line: number, text });
         }
         fs::remove_file(&path).map_err(|source| StorageError::Step { step: "remove", path, source })
     }
-}
-
-/// The first line that names a file.
-fn named_in(configuration: &[u8], path: &Path) -> Option<(usize, String)> {
-    let path = path.to_string_lossy();
-    let text = String::from_utf8_lossy(configuration);
-    let ends =
-        |rest: &str| !rest.starts_with(|letter: char| letter.is_alphanumeric() || "._-/".contains(letter));
-    let names = |line: &str| {
-        line.match_indices(path.as_ref()).any(|(at, _)| line.get(at + path.len()..).is_some_and(ends))
-    };
-    let found = text.lines().enumerate().find(|(_, line)| !line.trim_start().starts_with('#') && names(line));
-    found.map(|(number, line)| (number + 1, line.trim().to_owned()))
 }
 
 /// A name without folders and without letters that mean something to anybody.
@@ -228,15 +244,31 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_others_have_put_there_is_found_by_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("www.example.test.pem"), "x").unwrap();
+        fs::write(folder.path().join(".hidden"), "x").unwrap();
+        let files = Folder::new(folder.path());
+        assert_eq!(files.list().unwrap(), ["www.example.test.pem"]);
+        assert_eq!(files.read("www.example.test.pem").unwrap(), b"x");
+        files.replace("www.example.test.pem", b"y").unwrap();
+        assert_eq!(files.read("www.example.test.pem").unwrap(), b"y");
+        for name in [".hidden", "..", "../etc/passwd", ""] {
+            assert!(files.find(name).is_err(), "{name}");
+        }
+        files.remove("www.example.test.pem").unwrap();
+    }
+
+    #[test]
     fn a_file_that_a_line_names_can_not_be_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let files = Folder::new(folder.path());
-        let path = files.create("site.pem", b"x").unwrap();
-        let line = format!("frontend f\n  bind :443 ssl crt {}\n", path.display());
-        let error = files.delete("site.pem", line.as_bytes()).unwrap_err();
+        files.create("site.pem", b"x").unwrap();
+        let line = NamingLine { list: None, number: 2, text: "crt site.pem".to_owned() };
+        let error = files.delete("site.pem", |_| Some(line)).unwrap_err();
         assert!(matches!(error, StorageError::InUse { line: 2, .. }), "{error}");
-        files.delete("site.pem", format!("# {0}\n  crt {0}.other\n", path.display()).as_bytes()).unwrap();
-        assert!(matches!(files.delete("site.pem", b""), Err(StorageError::Missing { .. })));
+        files.delete("site.pem", |_| None).unwrap();
+        assert!(matches!(files.remove("site.pem"), Err(StorageError::Missing { .. })));
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl Api {
                 told(&worker, &CliRequest::new("clear map").word(&file)?, |_| 404).await?;
                 if request.flag("forceDelete")? {
                     // HAProxy keeps the map until its next reload.
-                    let _ = self.storage.folder(Stored::Map).delete(name, b"");
+                    let _ = self.storage.folder(Stored::Map).remove(name);
                 } else if request.flag("force_sync")? {
                     self.sync(&worker, name).await?;
                 }

@@ -176,7 +176,12 @@ impl Api {
             let text = without_empty_lines(&text);
             let add = CliRequest::new("add ssl ca-file").word(name)?.payload(&text)?;
             told(&worker, &add, |why| if why.contains("ot found") { 404 } else { 400 }).await?;
-            told(&worker, &CliRequest::new("commit ssl ca-file").word(name)?, |_| 400).await?;
+            let committed = told(&worker, &CliRequest::new("commit ssl ca-file").word(name)?, |_| 400).await;
+            if committed.is_err() {
+                // What was begun and not ended would be in the way of all others.
+                let _ = worker.tell(&CliRequest::new("abort ssl ca-file").word(name)?).await;
+            }
+            committed?;
             return Ok(Answer::json(201, json!({ "storage_name": name })));
         }
         let show = CliRequest::new("show ssl ca-file").word(&format!("{name}:{index}"))?;

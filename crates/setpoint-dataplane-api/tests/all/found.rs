@@ -24,20 +24,25 @@ async fn world(more: &str) -> Result<World, Missing> {
     .await
 }
 
-fn request(world: &World, method: &str, path: &str) -> RequestBuilder {
+pub(crate) fn request(world: &World, method: &str, path: &str) -> RequestBuilder {
     let client = Client::builder().no_proxy().timeout(Duration::from_mins(1)).build().unwrap();
     let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
     client.request(method, format!("{}/v3{path}", world.url)).basic_auth("admin", Some("adminpwd"))
 }
 
 /// The status, the name of the reload, and the body of an answer.
-async fn answer(request: RequestBuilder) -> (u16, Option<String>, String) {
+pub(crate) async fn answer(request: RequestBuilder) -> (u16, Option<String>, String) {
     let response = request.send().await.unwrap();
     let reload = response.headers().get("reload-id").map(|id| id.to_str().unwrap().to_owned());
     (response.status().as_u16(), reload, response.text().await.unwrap())
 }
 
-async fn ask(world: &World, method: &str, path: &str, body: Option<Json>) -> (u16, Option<String>, String) {
+pub(crate) async fn ask(
+    world: &World,
+    method: &str,
+    path: &str,
+    body: Option<Json>,
+) -> (u16, Option<String>, String) {
     let request = request(world, method, &format!("/services/haproxy/{path}"));
     answer(match body {
         Some(body) => request.header("content-type", "application/json").body(body.to_string()),

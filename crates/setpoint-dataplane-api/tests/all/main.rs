@@ -20,4 +20,5 @@ mod reasons;
 mod recording;
 mod replay;
 mod specification;
+mod stored;
 mod world;

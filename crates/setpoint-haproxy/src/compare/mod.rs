@@ -311,7 +311,7 @@ impl<'a> Comparison<'a> {
             } else {
                 Runtime::no("its section is new, and comes with a reload")
             };
-            self.child(entry, &change, &|_, _| None, (runtime, surroundings.added(&change)));
+            self.child(entry, &change, &|_, _| None, (runtime, surroundings.whole_server(&change)));
         }
     }
 
@@ -375,7 +375,7 @@ impl<'a> Comparison<'a> {
             } else {
                 surroundings.child(&change, &changes)
             };
-            self.child(wanted, &change, &assumed, (runtime, surroundings.added(&change)));
+            self.child(wanted, &change, &assumed, (runtime, surroundings.whole_server(&change)));
         }
     }
 

@@ -71,8 +71,8 @@ pub struct Operation {
     pub reason: String,
     /// Whether a running HAProxy can be told, and if not, why.
     pub runtime: Runtime,
-    /// For a new server: the server with what `default-server` lines say. A running HAProxy ignores these for a server that is
-    /// added to it, so that it has to be told all of this.
+    /// For a server: the server with what `default-server` lines say, as it is afterwards, or was if it goes. A running HAProxy
+    /// ignores these for a server that is added to it, so that it has to be told all of this.
     pub effective: Option<Object>,
     /// Where it stands among all others.
     pub order: OrderKey,

@@ -207,10 +207,10 @@ impl RuntimeContext<'_> {
         })
     }
 
-    /// A server that comes, with what `default-server` lines say.
-    pub(super) fn added(&self, change: &ChildChange<'_>) -> Option<Object> {
-        let new = change.new.filter(|_| change.old.is_none() && change.kind == ObjectKind::Server)?;
-        Some(self.effective(new))
+    /// A server that comes, changes or goes, with what `default-server` lines say.
+    pub(super) fn whole_server(&self, change: &ChildChange<'_>) -> Option<Object> {
+        let server = change.new.or(change.old).filter(|_| change.kind == ObjectKind::Server)?;
+        Some(self.effective(server))
     }
 
     /// A server with what `default-server` lines say, which a running HAProxy has to be told as well.

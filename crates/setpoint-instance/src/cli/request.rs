@@ -55,6 +55,11 @@ impl Request {
         self.lines.iter().map(|line| line.len() + 1).sum()
     }
 
+    /// How many commands there are.
+    pub(crate) fn count(&self) -> usize {
+        self.lines.len()
+    }
+
     /// How many bytes are sent, with the payload.
     #[cfg(test)]
     pub(crate) fn bytes_len(&self) -> usize {
@@ -81,8 +86,9 @@ impl Request {
         }
         if let Some(line) = self.lines.last_mut() {
             line.push(' ');
-            for letter in word.chars() {
-                if matches!(letter, ' ' | ';' | '\\') {
+            for (at, letter) in word.char_indices() {
+                // A last word that begins with `<<` would be taken for the beginning of a payload.
+                if matches!(letter, ' ' | ';' | '\\') || at == 0 && letter == '<' {
                     line.push('\\');
                 }
                 line.push(letter);
@@ -142,6 +148,12 @@ mod tests {
     fn blanks_semicolons_and_backslashes_stay_in_their_word() {
         let command = Request::new("add map").word(r"a b;c\d").unwrap();
         assert_eq!(command.bytes(""), b"add map a\\ b\\;c\\\\d\n");
+    }
+
+    #[test]
+    fn a_word_is_not_taken_for_the_beginning_of_a_payload() {
+        let command = Request::new("add map").word("m").unwrap().word("k").unwrap().word("<<").unwrap();
+        assert_eq!(command.bytes(""), b"add map m k \\<<\n");
     }
 
     #[test]

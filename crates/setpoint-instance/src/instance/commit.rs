@@ -1,13 +1,16 @@
 //! Commits: checked, written, applied.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use setpoint_files::{Draft, WriteError};
 use setpoint_haproxy::compare::{CompareError, Diff, Operation, Subject};
 use setpoint_haproxy::model::ObjectKind;
 
 use super::transactions::new_id;
-use super::{Event, Instance, Signature, TransactionStatus, Writer, record};
+use super::{Event, Instance, Running, Signature, Standing, TransactionStatus, Writer, record};
 use crate::check::{Check, CheckError};
-use crate::configuration::{self, Configuration, ReadError};
+use crate::configuration::{Configuration, ReadError};
 use crate::journal::{Change, JournalError};
 use crate::runtime::apply;
 use crate::text;
@@ -142,7 +145,9 @@ impl Instance {
             Err(CommitError::Reload(_)) => {
                 state.transactions.remove(id);
             }
-            Err(_) => state.transactions.end(id, TransactionStatus::Failed),
+            Err(CommitError::Refused { .. }) => state.transactions.end(id, TransactionStatus::Failed),
+            // It is not the fault of what it came to: it can be committed again.
+            Err(_) => {}
         }
         committed
     }
@@ -231,37 +236,54 @@ impl Instance {
         choice: ReloadChoice,
         id: &str,
     ) -> Result<Committed, CommitError> {
+        self.begin_with_what_runs(writer).await;
+        self.complete(writer)?;
         self.refresh()?;
-        let current = self.state().current.fork();
+        let (current, standing) = {
+            let state = self.state();
+            (state.current.fork(), state.standing)
+        };
+        let stale = |current: u64| Err(CommitError::Stale { current, given });
         if current.version() != given {
-            return Err(CommitError::Stale { current: current.version(), given });
+            return stale(current.version());
         }
         new.set_version(if new.is_reset() { 1 } else { given + 1 });
         let diff = self.compare(&current.whole(), &new.whole());
         let at_runtime = |diff: &Diff| diff.is_possible_at_runtime();
-        let is_quick = choice == ReloadChoice::Delayed && diff.as_ref().is_ok_and(at_runtime);
+        // What somebody else wrote may be wrong by itself: it is not built upon before HAProxy has been asked.
+        let is_quick = choice == ReloadChoice::Delayed
+            && standing != Standing::Foreign
+            && diff.as_ref().is_ok_and(at_runtime);
+        let checks = self.inner.settings.checks;
         let mut drafts = Vec::new();
-        if !is_quick && self.inner.settings.checks {
+        if !is_quick && checks {
             drafts = self.check(&new, &current, id).await?;
-            writer.unchecked = false;
+            // Somebody may have edited a file while HAProxy was asked.
+            self.refresh()?;
+            let now = self.version();
+            if now != given {
+                return stale(now);
+            }
         }
-        self.keep_good(writer);
-        self.place(&new, &current, drafts)?;
+        self.keep_good(writer, standing);
+        let version = new.version();
+        let (ran_current, is_reset) = (writer.running.is(&current.whole()), new.is_reset());
+        self.place(writer, new, &current, drafts, Standing::committed(!is_quick || !checks))?;
         self.keep(&current);
-        if new.is_reset() {
+        if is_reset {
             // Another version of the same number would be taken for the one that they were made for.
             self.state().transactions.outdate_all();
         }
-        let version = new.version();
-        let runs_current = configuration::same(&writer.applied, &current.whole());
-        self.take(writer, new);
         let (applied, reason) = match choice {
             ReloadChoice::Skip => (Applied::Skipped, None),
             ReloadChoice::Now => match self.reload_now(writer).await {
                 Ok(_) => (Applied::Reloaded, None),
-                Err(why) => return Err(CommitError::Reload(why)),
+                Err(why) => {
+                    self.say(Event::Committed { version, applied: "reload", reason: Some(why.clone()) });
+                    return Err(CommitError::Reload(why));
+                }
             },
-            ReloadChoice::Delayed => self.apply(writer, &diff, runs_current).await,
+            ReloadChoice::Delayed => self.apply(writer, &diff, ran_current).await,
         };
         let word = match &applied {
             Applied::Runtime => "runtime",
@@ -279,7 +301,7 @@ impl Instance {
         &self,
         writer: &mut Writer,
         diff: &Result<Diff, CompareError>,
-        runs_current: bool,
+        ran_current: bool,
     ) -> (Applied, Option<String>) {
         let order = |why: String| (Applied::Ordered(self.order_reload()), Some(why));
         let diff = match diff {
@@ -293,28 +315,49 @@ impl Instance {
         if let Some(why) = refused {
             return order(why);
         }
-        if !diff.is_empty() {
-            match apply::apply(&self.worker(), diff.operations(), self.inner.cx, self.inner.settings.drain)
-                .await
-            {
-                Ok(leftovers) => self.state().leftovers.extend(leftovers),
-                Err(refused) => return order(refused.to_string()),
-            }
-            writer.unchecked = self.inner.settings.checks;
-            let applied = if runs_current {
-                Ok(self.state().current.whole())
-            } else {
-                writer.applied.apply_all(diff, self.inner.cx)
-            };
-            match applied {
-                Ok(applied) => writer.applied = applied,
-                Err(error) => return order(error.to_string()),
-            }
+        match self.tell(writer, diff, self.inner.settings.drain).await {
+            Ok(()) if ran_current => writer.running = Running::Text(self.state().current.whole()),
+            Ok(()) => {}
+            Err(refused) => return order(refused.to_string()),
         }
         // Nobody has to wait for that: what is read from the file is the same.
-        writer.unnoted = self.state().reloads.due().is_none();
+        writer.unnoted = true;
         self.inner.wake.notify_one();
-        (Applied::Runtime, None)
+        match &writer.running {
+            Running::Text(_) => (Applied::Runtime, None),
+            Running::Since(_) => order("HAProxy was told only a part of an earlier change".to_owned()),
+        }
+    }
+
+    /// Tells a running HAProxy what differs. While it is told, and if it can't be told all of it, it is not known what it runs.
+    pub(super) async fn tell(
+        &self,
+        writer: &mut Writer,
+        diff: &Diff,
+        drain: Duration,
+    ) -> Result<(), apply::Refused> {
+        if diff.is_empty() {
+            return Ok(());
+        }
+        let before = writer.running.interrupt();
+        let servers = diff.operations().iter().filter_map(|operation| {
+            let (backend, server) = apply::server_of(operation)?;
+            Some((backend.to_owned(), server.to_owned()))
+        });
+        writer.told.extend(servers);
+        let mut leftovers = std::mem::take(&mut self.state().leftovers);
+        let told =
+            apply::apply(&self.worker(), diff.operations(), self.inner.cx, drain, &mut leftovers).await;
+        self.state().leftovers.extend(leftovers);
+        told?;
+        writer.running = match before {
+            Running::Text(text) => match text.apply_all(diff, self.inner.cx) {
+                Ok(text) => Running::Text(text),
+                Err(_) => Running::Since(Some(text)),
+            },
+            before @ Running::Since(_) => before,
+        };
+        Ok(())
     }
 
     /// Asks HAProxy about exactly the bytes that would be written. Returns the files that hold them.
@@ -324,13 +367,24 @@ impl Instance {
         current: &Configuration,
         id: &str,
     ) -> Result<Vec<Draft>, CommitError> {
+        let changed = new.changed_since(current).into_iter();
+        let changed: Vec<_> = changed.map(|(path, bytes)| (path.to_owned(), bytes)).collect();
+        self.check_texts(&changed, id).await
+    }
+
+    /// Asks HAProxy about the files, some of which hold something else. Returns what stands for these.
+    pub(super) async fn check_texts(
+        &self,
+        changed: &[(PathBuf, Vec<u8>)],
+        id: &str,
+    ) -> Result<Vec<Draft>, CommitError> {
         let settings = &self.inner.settings;
         let mut drafts = Vec::new();
         let mut files: Vec<_> = settings.files.iter().map(|file| (file.clone(), None)).collect();
-        for (path, bytes) in new.changed_since(current) {
-            let draft = match Draft::prepare(path, &bytes) {
+        for (path, bytes) in changed {
+            let draft = match Draft::prepare(path, bytes) {
                 // It can't be replaced as a whole: what is checked stands elsewhere.
-                Err(WriteError::Mounted(_)) => Draft::prepare(&settings.folder.join("checked.cfg"), &bytes)?,
+                Err(WriteError::Mounted(_)) => Draft::prepare(&settings.folder.join("checked.cfg"), bytes)?,
                 draft => draft?,
             };
             if let Some(file) = files.iter_mut().find(|(file, _)| file == path) {
@@ -353,8 +407,36 @@ impl Instance {
         }
     }
 
-    /// Writes the files that differ; a single one from the draft that was checked.
+    /// Writes the files that differ, a single one from the draft that was checked, and takes what was written for what is
+    /// current. Until all of it is written, nobody reads the files.
     pub(super) fn place(
+        &self,
+        writer: &mut Writer,
+        new: Configuration,
+        current: &Configuration,
+        drafts: Vec<Draft>,
+        standing: Standing,
+    ) -> Result<(), CommitError> {
+        self.state().files_are_torn = true;
+        let written = self.write_files(&new, current, drafts);
+        // What could not be completed is completed from the journal, and read then.
+        let is_torn = matches!(&written, Err(CommitError::Write(error)) if error.is_incomplete());
+        if let Err(error) = written {
+            self.state().files_are_torn = is_torn;
+            return Err(error);
+        }
+        let signatures = Signature::of_all(&self.inner.settings.files);
+        writer.record.version = new.version();
+        writer.record.files.clone_from(&signatures);
+        self.write_record(writer);
+        let mut state = self.state();
+        state.signatures = signatures;
+        (state.current, state.standing) = (new, standing);
+        state.files_are_torn = false;
+        Ok(())
+    }
+
+    fn write_files(
         &self,
         new: &Configuration,
         current: &Configuration,
@@ -373,26 +455,24 @@ impl Instance {
         Ok(())
     }
 
-    /// Takes what was written for what is current.
-    pub(super) fn take(&self, writer: &mut Writer, new: Configuration) {
-        let signatures = Signature::of_all(&self.inner.settings.files);
-        writer.record.version = new.version();
-        writer.record.files.clone_from(&signatures);
-        self.write_record(writer);
-        let mut state = self.state();
-        state.signatures = signatures;
-        state.current = new;
+    /// Completes what could not be written, if something could not.
+    pub(super) fn complete(&self, _writer: &mut Writer) -> Result<(), CommitError> {
+        if self.state().files_are_torn {
+            self.inner.journal.recover()?;
+            self.state().files_are_torn = false;
+        }
+        Ok(())
     }
 
-    /// Writes down what the running HAProxy has loaded: all that is in the files.
+    /// Writes down what the running HAProxy runs: all that is in the files, or something else.
     pub(super) fn note(&self, writer: &mut Writer) {
-        let (version, text) = {
+        let (version, text, whole) = {
             let state = self.state();
-            (state.current.version(), record::hash(&state.current.print()))
+            (state.current.version(), record::hash(&state.current.print()), state.current.whole())
         };
         writer.unnoted = false;
         writer.record.version = version;
-        writer.record.loaded = Some(text.clone());
+        writer.record.loaded = writer.running.is(&whole).then(|| text.clone());
         writer.record.text = text;
         self.write_record(writer);
     }

@@ -11,15 +11,20 @@
 
 mod backups;
 mod commit;
+mod differences;
+mod files;
 mod good;
 mod lock;
+mod look;
 mod operator;
 mod record;
 mod reloading;
 mod reloads;
 mod settings;
+mod standing;
 mod transactions;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -36,11 +41,13 @@ use crate::configuration::{Configuration, ReadError};
 use crate::journal::{Journal, JournalError};
 use crate::runtime::{Leftover, Worker};
 pub use commit::{Applied, CommitError, Committed, ReloadChoice};
+pub use files::{FileError, Replaced};
 pub use lock::{Lock, LockError};
 use record::Record;
 use reloads::Reloads;
 pub use reloads::{Reload, ReloadStatus};
 pub use settings::Settings;
+use standing::{Running, Standing};
 use transactions::Transactions;
 pub use transactions::{Transaction, TransactionStatus, new_id};
 
@@ -57,7 +64,7 @@ pub struct Instance {
 struct Inner {
     settings: Settings,
     cx: &'static Context,
-    _lock: Lock,
+    _locks: Vec<Lock>,
     journal: Journal,
     master: Socket,
     /// Held for moments, never while something is waited for.
@@ -73,7 +80,11 @@ struct Inner {
 #[derive(Debug)]
 struct State {
     current: Configuration,
+    /// What HAProxy has said of it.
+    standing: Standing,
     signatures: Vec<Option<Signature>>,
+    /// Whether a commit is writing the files, or could not write all of them: what they hold is no configuration.
+    files_are_torn: bool,
     transactions: Transactions,
     reloads: Reloads,
     /// Servers that are gone from the configuration, and not from HAProxy.
@@ -83,15 +94,16 @@ struct State {
 /// What only the one that writes needs to know.
 #[derive(Debug)]
 struct Writer {
-    /// The last text that HAProxy accepted.
-    good: Configuration,
+    /// The last text that HAProxy accepted and ran, if there was one.
+    good: Option<Configuration>,
     /// Whether that text is kept on disk, because the files hold another one.
     good_is_kept: bool,
-    /// What the running HAProxy was told, by a reload or at runtime.
-    applied: Document,
-    /// Whether the file holds something that HAProxy has not been asked about.
-    unchecked: bool,
-    /// Whether what HAProxy has loaded is still to be written down.
+    running: Running,
+    /// Whether somebody has looked at what runs since this program began.
+    has_looked: bool,
+    /// The servers that the worker was told something about since it was started, each with its backend.
+    told: BTreeSet<(String, String)>,
+    /// Whether what HAProxy runs is still to be written down.
     unnoted: bool,
     record: Record,
 }
@@ -103,7 +115,7 @@ pub enum Event {
     Committed {
         /// The new version.
         version: u64,
-        /// How it takes effect: `runtime`, `reload`, `reloaded`, `nothing` or `skipped`.
+        /// How it takes effect: `runtime`, `reload`, `reloaded` or `skipped`.
         applied: &'static str,
         /// Why it reloads, if it does.
         reason: Option<String>,
@@ -212,15 +224,26 @@ pub enum OpenError {
     Read(#[from] ReadError),
 }
 
+/// Removes what a process that was killed was about to write.
+fn remove_drafts(settings: &Settings) {
+    let files = settings.files.iter().map(|file| setpoint_files::remove_drafts(file));
+    for removed in files.chain([setpoint_files::remove_drafts_in(&settings.folder)]) {
+        if let Err(error) = removed {
+            tracing::warn!(%error, "a draft that was left behind could not be removed");
+        }
+    }
+}
+
 impl Instance {
     /// Takes a configuration in hand: locks it, completes what was cut off, and reads it.
     pub fn open(settings: Settings) -> Result<Self, OpenError> {
         let folder = settings.folder.clone();
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         made.map_err(|source| OpenError::Folder { path: folder.clone(), source })?;
-        let lock = Lock::take(&folder.join("lock"))?;
+        let locks = lock::take_all(&settings)?;
         let journal = Journal::new(&folder);
         journal.recover()?;
+        remove_drafts(&settings);
         // It is needed for as long as the process lives, by every copy of the configuration.
         let cx: &'static Context = Box::leak(Box::new(settings.context.clone()));
         let signatures = Signature::of_all(&settings.files);
@@ -238,19 +261,37 @@ impl Instance {
             // Somebody changed the file while nobody looked: what was read before is another version.
             current.raise_version(record.version + 1);
         }
-        (record.version, record.text, record.files) = (current.version(), text, signatures.clone());
         let kept = good::kept(&folder, &settings.files, cx);
+        let is_loaded = record.loaded.as_ref() == Some(&text);
+        let running = match &kept {
+            // It is looked at before anybody relies on it.
+            _ if is_loaded || record.worker.is_none() => Running::Text(current.whole()),
+            Some(kept) if record.loaded == Some(record::hash(&kept.print())) => {
+                Running::Since(Some(kept.whole()))
+            }
+            _ => Running::Since(None),
+        };
+        let standing = match &kept {
+            Some(_) if settings.checks => Standing::Unchecked,
+            Some(_) => Standing::Checked,
+            None if is_loaded => Standing::Good,
+            None => Standing::Foreign,
+        };
+        (record.version, record.text, record.files) = (current.version(), text, signatures.clone());
         let writer = Writer {
             good_is_kept: kept.is_some(),
-            unchecked: kept.is_some() && settings.checks,
-            good: kept.unwrap_or_else(|| current.fork()),
-            applied: current.whole(),
+            good: kept.or_else(|| is_loaded.then(|| current.fork())),
+            running,
+            has_looked: false,
+            told: BTreeSet::new(),
             unnoted: false,
             record,
         };
         let state = State {
             current,
+            standing,
             signatures,
+            files_are_torn: false,
             transactions: Transactions::default(),
             reloads: Reloads::read(&folder),
             leftovers: Vec::new(),
@@ -258,7 +299,7 @@ impl Instance {
         let inner = Inner {
             master: Socket::new(&settings.master_socket),
             cx,
-            _lock: lock,
+            _locks: locks,
             journal,
             state: Mutex::new(state),
             writer: tokio::sync::Mutex::new(writer),
@@ -320,8 +361,11 @@ impl Instance {
     /// Reads the files anew if somebody else changed them.
     fn refresh(&self) -> Result<(), ReadError> {
         let files = &self.inner.settings.files;
-        let signatures = Signature::of_all(files);
         let mut state = self.state();
+        if state.files_are_torn {
+            return Ok(());
+        }
+        let signatures = Signature::of_all(files);
         if signatures == state.signatures {
             return Ok(());
         }
@@ -332,7 +376,7 @@ impl Instance {
         }
         let version = found.version().max(state.current.version() + 1);
         found.raise_version(version);
-        state.current = found;
+        (state.current, state.standing) = (found, Standing::Foreign);
         drop(state);
         self.say(Event::FileChanged { version });
         Ok(())

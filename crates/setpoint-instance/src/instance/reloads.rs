@@ -114,6 +114,11 @@ impl Reloads {
         id
     }
 
+    /// Has the one that waits wait on.
+    pub(crate) fn postpone(&mut self, delay: Duration) {
+        self.due = self.due.map(|_| Instant::now() + delay);
+    }
+
     /// When the one that waits is due.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due

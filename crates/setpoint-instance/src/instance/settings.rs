@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use setpoint_haproxy::model::{Context, Version};
 
+use super::lock::folder_of;
 use crate::reload::Method;
 
 /// What an instance is told about itself.
@@ -48,12 +49,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The settings of one file beside which all else stands.
+    /// The settings of one file beside which, links followed, all else stands.
     pub fn new(program: impl Into<PathBuf>, file: impl Into<PathBuf>, version: Version) -> Self {
         let file = file.into();
         let folder = file.parent().map(PathBuf::from).unwrap_or_default();
-        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let own = folder.join(format!(".{name}.setpoint"));
+        let own = folder_of(&file);
         Self {
             program: program.into(),
             files: vec![file],

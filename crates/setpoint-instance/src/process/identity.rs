@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -54,6 +55,16 @@ impl Identity {
         self.start
     }
 
+    /// When it started, by the clock of the system; none if the system does not tell. It is right to some hundredths of a second.
+    pub fn started_at(self) -> Option<SystemTime> {
+        let uptime = fs::read_to_string("/proc/uptime").ok()?;
+        let uptime: f64 = uptime.split_ascii_whitespace().next()?.parse().ok()?;
+        let ticks = u32::try_from(rustix::param::clock_ticks_per_second()).ok()?;
+        let start = Duration::try_from_secs_f64(precise(self.start)? / f64::from(ticks)).ok()?;
+        let age = Duration::try_from_secs_f64(uptime).ok()?.saturating_sub(start);
+        SystemTime::now().checked_sub(age)
+    }
+
     /// Returns whether this very process still runs.
     pub fn is_running(self) -> bool {
         Self::of(self.pid()) == Some(self)
@@ -87,6 +98,12 @@ impl Identity {
     }
 }
 
+/// A number of ticks, which is far below what would be rounded.
+fn precise(ticks: u64) -> Option<f64> {
+    let (seconds, rest) = (u32::try_from(ticks / 1000).ok()?, u32::try_from(ticks % 1000).ok()?);
+    Some(f64::from(seconds) * 1000.0 + f64::from(rest))
+}
+
 /// The parts of a file of `/proc` that are separated by NUL.
 fn split(bytes: &[u8]) -> Vec<OsString> {
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
@@ -117,11 +134,15 @@ impl CommandLine {
     pub fn files(&self) -> std::io::Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         for entry in &self.configuration {
-            let path = self.working_directory.join(entry);
-            if path.is_dir() { files.extend(in_folder(&path)?) } else { files.push(path) }
+            files.extend(configuration_files(&self.working_directory.join(entry))?);
         }
         Ok(files)
     }
+}
+
+/// The files that HAProxy reads of what follows `-f`: the file itself, or those of a folder, sorted by name.
+pub fn configuration_files(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    if path.is_dir() { in_folder(path) } else { Ok(vec![path.to_owned()]) }
 }
 
 /// What HAProxy reads of a folder: files whose names end with `.cfg` and don't begin with a dot.
@@ -160,6 +181,17 @@ mod tests {
         assert!(me.is_running());
         let earlier = Identity { start: me.start - 1, ..me };
         assert!(!earlier.is_running() && earlier.signal(Signal::KILL).is_err());
+    }
+
+    #[test]
+    fn the_time_at_which_a_process_started_is_known() {
+        let before = SystemTime::now();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let started = Identity::of(child.id()).and_then(Identity::started_at).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let slack = Duration::from_millis(100);
+        assert!(started + slack > before && started < SystemTime::now() + slack, "{started:?} {before:?}");
     }
 
     #[test]

@@ -6,5 +6,5 @@
 mod identity;
 mod launch;
 
-pub use identity::{CommandLine, Identity};
+pub use identity::{CommandLine, Identity, configuration_files};
 pub use launch::{Launch, LaunchError, Launched};

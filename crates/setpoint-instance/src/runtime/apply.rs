@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  operation ──▶ commands:  modified server: `set server` …
-//!                           new server:      `add server`, checks enabled, `state ready`
+//!                           new server:      `add server`, checks enabled, `state ready`;
+//!                                            one that is left over under its name is removed first, or set ready again
 //!                           removed server:  `state drain` for as long as is asked for, then `state maint`, `del server`;
 //!                                            meanwhile a leftover that is removed later
 //! ```
@@ -25,7 +26,7 @@ const TOGETHER: usize = 4 << 10;
 
 /// A server that is gone from the configuration and not from HAProxy: it drains, or stays in maintenance until its connections
 /// end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Leftover {
     /// Its backend.
     pub backend: String,
@@ -33,6 +34,8 @@ pub struct Leftover {
     pub server: String,
     /// Until when it drains; none if it is in maintenance.
     pub drains_until: Option<Instant>,
+    /// What it was, with what `default-server` lines said, if that is known.
+    pub was: Option<Object>,
 }
 
 /// Why HAProxy does not run what it should.
@@ -57,15 +60,16 @@ pub enum Refused {
     Impossible(String),
 }
 
-/// Carries out all operations, in their order. Returns the servers that could not be removed yet: those that drain first, and
-/// those that still have connections.
+/// Carries out all operations, in their order. Servers that can't be removed yet, because they drain first or still have
+/// connections, are added to what is left over; one that comes back is taken out of it.
 pub(crate) async fn apply(
     worker: &Worker,
     operations: &[Operation],
     cx: &Context,
     drain: Duration,
-) -> Result<Vec<Leftover>, Refused> {
-    let (mut leftovers, mut together): (Vec<Leftover>, Option<Request>) = (Vec::new(), None);
+    leftovers: &mut Vec<Leftover>,
+) -> Result<(), Refused> {
+    let mut together: Option<Request> = None;
     for operation in operations {
         let Some((backend, change)) = server_change(operation) else {
             if operation.changes.iter().all(|change| change.attribute == "metadata")
@@ -77,7 +81,10 @@ pub(crate) async fn apply(
         };
         match change {
             Change::Set(server) => {
-                for request in set(backend, server, operation)? {
+                let touches = |attributes: &[&str]| {
+                    operation.changes.iter().any(|change| attributes.contains(&change.attribute.as_str()))
+                };
+                for request in set(backend, server, touches)? {
                     together = Some(match together.take() {
                         Some(before) if before.len() + request.len() > TOGETHER => {
                             tell(worker, &before).await?;
@@ -90,25 +97,57 @@ pub(crate) async fn apply(
             }
             Change::Add(server) => {
                 flush(worker, &mut together).await?;
-                for request in add(backend, server, cx)? {
+                let is_it = |one: &Leftover| one.backend == backend && one.server == name(server);
+                let place = leftovers.iter().position(is_it);
+                let mut requests = add(backend, server, cx)?;
+                if let Some(mut leftover) = place.map(|place| leftovers.remove(place))
+                    && !leftover.remove_at_once(worker).await?
+                    && leftover.was.as_ref().is_some_and(|was| is_same_but_settings(was, server))
+                {
+                    requests = set(backend, server, |_| true)?;
+                }
+                for request in requests {
                     tell(worker, &request).await?;
                 }
             }
             Change::Remove(server) => {
                 flush(worker, &mut together).await?;
                 let drains_until = (!drain.is_zero()).then(|| Instant::now() + drain);
-                let (backend, server) = (backend.to_owned(), name(server).to_owned());
+                let (backend, was) = (backend.to_owned(), Some(server.clone()));
+                let server = name(server).to_owned();
                 let word = if drains_until.is_some() { "drain" } else { "maint" };
                 tell(worker, &state(&backend, &server, word)?).await?;
-                let mut leftover = Leftover { backend, server, drains_until };
+                let mut leftover = Leftover { backend, server, drains_until, was };
                 if !leftover.remove(worker).await? {
                     leftovers.push(leftover);
                 }
             }
         }
     }
-    flush(worker, &mut together).await?;
-    Ok(leftovers)
+    flush(worker, &mut together).await
+}
+
+/// The backend and the name of the server that an operation is about, if it is about one.
+pub(crate) fn server_of(operation: &Operation) -> Option<(&str, &str)> {
+    let (backend, change) = server_change(operation)?;
+    let (Change::Set(server) | Change::Add(server) | Change::Remove(server)) = change;
+    Some((backend, name(server)))
+}
+
+/// Returns whether two servers differ at most in what a running HAProxy can be told.
+fn is_same_but_settings(a: &Object, b: &Object) -> bool {
+    const SETTINGS: [&str; 5] = ["weight", "address", "port", "maintenance", "metadata"];
+    let rest = |object: &Object| {
+        let fields = object.fields.iter().map(|(field, value)| (field.path(), value.clone()));
+        let mut fields: Vec<_> = fields.filter(|(path, _)| !SETTINGS.contains(path)).collect();
+        fields.sort_by_key(|(path, _)| *path);
+        fields
+    };
+    // A name is resolved at the start only.
+    let is_ip = |object: &Object| {
+        text(object, "address").is_some_and(|address| address.parse::<std::net::IpAddr>().is_ok())
+    };
+    is_ip(b) && b.get("port").is_some() && rest(a) == rest(b)
 }
 
 /// What becomes of a server.
@@ -122,10 +161,11 @@ enum Change<'o> {
 fn server_change(operation: &Operation) -> Option<(&str, Change<'_>)> {
     let backend = operation.section.name.as_deref()?;
     let Subject::Child { kind: ObjectKind::Server, old, new, .. } = &operation.subject else { return None };
+    let whole = operation.effective.as_ref();
     let change = match (old, new) {
-        (Some(_), Some(new)) => Change::Set(new),
-        (None, Some(new)) => Change::Add(operation.effective.as_ref().unwrap_or(new)),
-        (Some(old), None) => Change::Remove(old),
+        (Some(_), Some(new)) => Change::Set(whole.unwrap_or(new)),
+        (None, Some(new)) => Change::Add(whole.unwrap_or(new)),
+        (Some(old), None) => Change::Remove(whole.unwrap_or(old)),
         (None, None) => return None,
     };
     Some((backend, change))
@@ -163,11 +203,8 @@ pub(crate) fn weight(backend: &str, server: &str, weight: i64) -> Result<Request
     Request::new("set server").word(&format!("{backend}/{server}"))?.word("weight")?.word(&weight.to_string())
 }
 
-/// The commands that make a server say what it should.
-fn set(backend: &str, server: &Object, operation: &Operation) -> Result<Vec<Request>, Refused> {
-    let touches = |attributes: &[&str]| {
-        operation.changes.iter().any(|change| attributes.contains(&change.attribute.as_str()))
-    };
+/// The commands that set what is touched of a server, by the names of its attributes.
+fn set(backend: &str, server: &Object, touches: impl Fn(&[&str]) -> bool) -> Result<Vec<Request>, Refused> {
     let mut requests = Vec::new();
     if touches(&["weight"]) {
         // What HAProxy takes for a weight that nobody says.
@@ -229,6 +266,17 @@ fn add(backend: &str, server: &Object, cx: &Context) -> Result<Vec<Request>, Ref
 }
 
 impl Leftover {
+    /// Returns whether it is the one that another is about.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.backend == other.backend && self.server == other.server
+    }
+
+    /// Removes it from the running HAProxy, if nothing uses it, also if it should drain still. Returns whether it is gone.
+    async fn remove_at_once(&mut self, worker: &Worker) -> Result<bool, Refused> {
+        self.drains_until = self.drains_until.map(|_| Instant::now());
+        self.remove(worker).await
+    }
+
     /// Removes it from the running HAProxy, if it need not drain any more and nothing uses it. Returns whether it is gone.
     pub async fn remove(&mut self, worker: &Worker) -> Result<bool, Refused> {
         if let Some(until) = self.drains_until {

@@ -85,6 +85,8 @@ const COLUMNS: [&str; 25] = [
 /// Set by a command, and by `disabled` in the configuration. That the configuration said so is a flag of its own, 4, which
 /// stays when a command ends the maintenance.
 const FORCED_MAINTENANCE: u32 = 0x01;
+/// That the configuration says `disabled`.
+const DISABLED: u32 = 0x04;
 /// Taken over from a server that is tracked, from a resolver that has no address, and from a name that is not resolved.
 const OTHER_MAINTENANCE: u32 = 0x02 | 0x20 | 0x40;
 /// Set by a command.
@@ -156,6 +158,11 @@ impl ServerState {
             () if flags & FORCED_DRAIN != 0 => Some(AdminState::Drain),
             () => None,
         }
+    }
+
+    /// Returns whether the configuration that was loaded says `disabled` of it, whatever was decided since.
+    pub fn was_disabled(&self) -> bool {
+        self.flags() & DISABLED != 0
     }
 
     /// Its weight.

@@ -1,5 +1,6 @@
 //! The worker that serves: where it listens, and whether it did what it was told.
 
+use std::io;
 use std::path::PathBuf;
 
 use setpoint_haproxy::model::Version;
@@ -75,9 +76,20 @@ impl Worker {
         self.buffer
     }
 
+    /// The answer to all commands of a request. HAProxy ends each one with a line: one that ended before has answered nothing.
+    async fn answer(&self, request: &Request) -> Result<String, SocketError> {
+        let answer = self.socket.ask(request).await?;
+        if answer.matches('\n').count() < request.count() {
+            let source = io::Error::new(io::ErrorKind::UnexpectedEof, "it ended before it had answered");
+            let (path, command) = (self.socket.path().to_owned(), request.to_string());
+            return Err(SocketError::Broken { path, command, source });
+        }
+        Ok(answer)
+    }
+
     /// Asks for something that is shown.
     pub async fn ask(&self, request: &Request) -> Result<Told, SocketError> {
-        let answer = self.socket.ask(request).await?;
+        let answer = self.answer(request).await?;
         // `set severity-output` itself answers with an empty line.
         let answer = answer.strip_prefix('\n').unwrap_or(&answer);
         Ok(match graded(answer) {
@@ -88,7 +100,7 @@ impl Worker {
 
     /// Tells it to change something. Any message that is an error counts, of however many commands.
     pub async fn tell(&self, request: &Request) -> Result<Told, SocketError> {
-        let answer = self.socket.ask(request).await?;
+        let answer = self.answer(request).await?;
         let mut messages = answer.lines().filter(|line| !line.trim().is_empty());
         let refused = messages.find(|line| match graded(line) {
             Some((severity, _)) => severity <= ERROR,
@@ -175,6 +187,26 @@ mod tests {
         let find = |text: &str| buffer(&Document::parse(text.as_bytes()));
         assert_eq!(find("global\n  tune.bufsize 32768\nglobal\n  tune.bufsize 8192\n"), 8_192);
         assert_eq!(find("backend b\n  tune.bufsize 32768\n"), BUFFER);
+    }
+
+    #[tokio::test]
+    async fn one_that_ends_without_an_answer_has_done_nothing() {
+        use tokio::io::AsyncReadExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = tokio::net::UnixListener::bind(&path).unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.read_to_end(&mut Vec::new()).await;
+            }
+        });
+        let worker = Worker::at(path);
+        for told in [
+            worker.tell(&Request::new("set server a/b weight 1")).await,
+            worker.ask(&Request::new("show info")).await,
+        ] {
+            assert!(matches!(told, Err(SocketError::Broken { .. })), "{told:?}");
+        }
     }
 
     #[test]

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use setpoint_instance::instance::{Applied, Settings};
-use setpoint_testutils::{Version, need, part};
+use setpoint_testutils::{Version, need, part, wait};
 
 use crate::instance::{Running, backend_with, change, weight};
-use crate::world::World;
+use crate::world::{WITHIN, World};
 
 /// A small file system.
 struct Mounted(PathBuf);
@@ -56,6 +56,9 @@ async fn on_a_full_disk_nothing_changes_and_afterwards_changes_are_made_again() 
     change(&running.instance, weight(20)).await.unwrap();
     let before = held().await;
     assert_eq!((before.1, before.2), (20, 2));
+    // Until it is checked, the text before it is kept, and leaves room when it goes.
+    let checked = async || running.instance.is_checked().await.then_some(());
+    wait::until("the check", WITHIN, checked).await;
 
     fill(&small.0.join("filler"));
     let error = change(&running.instance, weight(30)).await.unwrap_err().to_string();

@@ -24,7 +24,7 @@ fn model(version: Version) -> setpoint_haproxy::model::Version {
 
 impl World {
     /// A configuration with a backend of one server, and a comment that has to stay.
-    fn write_backend(&self) {
+    pub(crate) fn write_backend(&self) {
         let text = format!(
             "# mine\n{}\nbackend web # the shop\n  balance roundrobin\n  server s1 127.0.0.1:9 weight 10 # old\n",
             self.text("one")
@@ -195,7 +195,7 @@ async fn servers_come_and_go_at_runtime() {
         let states = running.instance.worker().servers(Some("web")).await.unwrap().unwrap();
         assert_eq!(states.iter().map(|state| state.name.as_str()).collect::<Vec<_>>(), ["s2"], "{version:?}");
         assert_eq!(running.worker().await, worker, "{version:?}: no reload");
-        assert!(running.instance.differences().await.is_empty());
+        assert!(running.instance.differences().await.unwrap().is_empty());
         running.stop().await;
     }
 }
@@ -308,7 +308,7 @@ async fn what_an_operator_set_in_a_listen_section_survives_a_reload() {
             let request = setpoint_instance::cli::Request::new("set server shop/s1");
             worker.tell(&request.word(command).unwrap().word(word).unwrap()).await.unwrap();
         }
-        let differences = running.instance.differences().await;
+        let differences = running.instance.differences().await.unwrap();
         assert_eq!(differences, ["server shop/s1 has weight 3 and not 10"], "{version:?}");
         running.instance.reload().await.unwrap();
         let states = worker.servers(Some("shop")).await.unwrap().unwrap();

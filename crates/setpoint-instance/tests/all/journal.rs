@@ -114,6 +114,27 @@ fn a_file_that_is_a_mount_is_written_in_place() {
 }
 
 #[test]
+fn a_single_file_that_is_a_mount_is_written_in_place_and_completed_from_every_step_on() {
+    need!(part::root("a mount"));
+    let folder = Folder::new();
+    let (a, c) = (folder.path("a"), folder.path("c"));
+    let mounted = Command::new("mount").arg("--bind").args([&c, &a]).status().unwrap();
+    assert!(mounted.success());
+    let committed = folder.journal().commit(&[Change::Write(&a, b"new a")]);
+    // One that was killed after the file was written, and before the journal was removed.
+    let at = |name: &str| folder.path(name).display().to_string();
+    let step = format!(r#"[{{"copy":{{"draft":"{}","place":"{}"}}}}]"#, at("state/gone"), at("a"));
+    fs::write(folder.path("state/journal.json"), step).unwrap();
+    let recovered = folder.journal().recover();
+    let unmounted = Command::new("umount").arg(&a).status().unwrap();
+    assert!(unmounted.success());
+    committed.unwrap();
+    assert_eq!(recovered.unwrap().len(), 1);
+    assert_eq!(folder.read().map(Option::unwrap), ["old a", "old b", "new a"]);
+    assert_eq!(folder.rest(), 3);
+}
+
+#[test]
 fn a_journal_that_can_not_be_read_is_no_reason_to_go_on() {
     let folder = Folder::new();
     fs::write(folder.path("state/journal.json"), "[{").unwrap();

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use setpoint_haproxy::edit::ChildKey;
-use setpoint_haproxy::model::ObjectKind;
+use setpoint_haproxy::model::{Object, ObjectKind};
 use setpoint_instance::configuration::Configuration;
 use setpoint_instance::instance::{Applied, Settings};
 use setpoint_instance::runtime::ServerState;
@@ -75,6 +75,36 @@ async fn a_server_with_connections_stays_in_maintenance_until_they_end_also_if_t
         drop((client, server));
         gone(&running).await;
         assert_eq!(running.worker().await, worker, "{version:?}: no reload");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_comes_back_while_its_connections_last_is_ready_again_without_a_reload() {
+    for version in Version::ALL {
+        let (running, listener) = need!(start(version, Duration::ZERO).await);
+        let worker = running.worker().await;
+        let mut client = TcpStream::connect(running.world.port.address()).await.unwrap();
+        let (mut server, _) = listener.accept().await.unwrap();
+        talk(&mut client, &mut server).await;
+        let done = change(&running.instance, remove).await.unwrap();
+        assert_eq!(done.applied, Applied::Runtime, "{version:?}");
+        assert_eq!(running.instance.leftovers(), 1, "{version:?}");
+        let port = listener.local_addr().unwrap().port();
+        let add = |configuration: &mut Configuration| {
+            let json = serde_json::json!({ "name": "s1", "address": "127.0.0.1", "port": port, "weight": 7 });
+            let (object, _) = Object::from_json(ObjectKind::Server, &json, configuration.context()).unwrap();
+            configuration.editor(&web()).create(&web(), &object, None)
+        };
+        let done = change(&running.instance, add).await.unwrap();
+        assert_eq!(done.applied, Applied::Runtime, "{version:?}: {done:?}");
+        assert_eq!(running.instance.leftovers(), 0, "{version:?}");
+        let found = state(&running).await.unwrap();
+        assert_eq!((found.weight(), found.admin_state().word()), (7, "ready"), "{version:?}");
+        talk(&mut client, &mut server).await;
+        running.settled().await;
+        assert_eq!(running.worker().await, worker, "{version:?}: no reload");
+        assert!(running.instance.differences().await.unwrap().is_empty(), "{version:?}");
         running.stop().await;
     }
 }

@@ -12,6 +12,8 @@ mod leftovers;
 mod lists;
 mod load;
 mod mounts;
+mod program;
 mod reload;
 mod sequences;
+mod truth;
 mod world;

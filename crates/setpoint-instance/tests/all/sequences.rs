@@ -137,7 +137,7 @@ async fn after_random_changes_file_instance_and_haproxy_agree() {
             let file = Configuration::of(vec![("f".into(), text.clone())], instance.context());
             assert_eq!(read(&mut file.unwrap()), model, "{what}: {}", String::from_utf8_lossy(&text));
             assert!(Document::parse(&text).diagnostics().is_empty(), "{what}");
-            let differences = instance.differences().await;
+            let differences = instance.differences().await.unwrap();
             assert!(differences.is_empty(), "{what}: {differences:?}\n{model:#?}");
         }
         assert!(told > 0, "{version:?}, seed {seed}: nothing was told at runtime");

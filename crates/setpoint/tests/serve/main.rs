@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use setpoint_testutils::{Missing, Port, Version, Workdir, http, need, wait};
@@ -71,6 +71,14 @@ impl World {
         let mut serving = Serving::start(more(&mut command));
         fs::read_to_string(self.own("password")).unwrap().trim().clone_into(&mut serving.password);
         serving
+    }
+
+    /// The weight of the first server in the running HAProxy.
+    async fn weight(&self) -> Option<u64> {
+        let worker = setpoint_instance::runtime::Worker::at(self.folder.path().join("run.sock"));
+        let servers = worker.servers(Some("web")).await.ok()??;
+        let s1 = servers.iter().find(|server| server.name == "s1" && server.forced_state().is_none())?;
+        u64::try_from(s1.weight()).ok()
     }
 
     /// Ends the HAProxy that was started.
@@ -192,20 +200,26 @@ async fn a_second_one_is_told_who_has_the_configuration() {
     world.end().await;
 }
 
-/// How often the command is killed: a sample, or as often as asked.
-fn kills() -> u64 {
-    std::env::var("SETPOINT_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(8)
+/// A number that the environment gives.
+fn given(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// How often the command is killed: a sample, or as often and for as long as asked, whichever ends first.
+fn kills() -> impl Iterator<Item = u64> {
+    let until = given("SETPOINT_SOAK_SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let kills = 0..given("SETPOINT_KILLS").unwrap_or(8);
+    kills.take_while(move |_| until.is_none_or(|until| Instant::now() < until))
 }
 
 #[tokio::test]
 async fn killed_at_random_instants_the_old_or_the_new_configuration_is_there_and_haproxy_serves() {
-    let seed = std::env::var("SETPOINT_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
+    let seed = given("SETPOINT_SEED").unwrap_or_else(|| u64::from(std::process::id()));
     println!("SETPOINT_SEED={seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     let world = need!(World::new(Version::V3_4));
     let (mut version, mut weight) = (1, 1);
-    for kill in 0..kills() {
+    for kill in kills() {
         let mut serving = world.serve();
         let found = serving.version().await;
         assert!(found == version || found == version + 1, "kill {kill}: version {found} after {version}");
@@ -215,6 +229,9 @@ async fn killed_at_random_instants_the_old_or_the_new_configuration_is_there_and
         let in_file = text.split_once("weight ").unwrap().1.lines().next().unwrap().parse::<u64>().unwrap();
         assert!(in_file == weight || in_file == weight + 1, "kill {kill}: weight {in_file} after {weight}");
         weight = in_file;
+        // What HAProxy runs is what the file says, or becomes so.
+        let runs = async || (world.weight().await? == weight).then_some(());
+        wait::until("HAProxy to run what the file says", LIMIT, runs).await;
         let mut backends = text.matches("\nbackend b").count();
         assert_eq!(http::get(&world.port.http()).await.as_deref(), Some("served"), "kill {kill}");
         // Two changes, one told at runtime and one by a reload, and a kill somewhere in between.
@@ -439,6 +456,94 @@ async fn what_waits_for_a_reload_is_reloaded_before_the_end_and_systemd_is_told(
     assert_eq!(serving.version().await, 2);
     drop(serving);
     world.end().await;
+}
+
+#[tokio::test]
+async fn a_haproxy_that_somebody_else_runs_is_not_doubled() {
+    let world = need!(World::new(Version::V3_4));
+    let (program, file) = (world.program.as_os_str(), world.file());
+    let own = ["--haproxy".as_ref(), program, "--config".as_ref(), file.as_os_str()];
+    let with = |more: &[&str]| {
+        refused(&own.into_iter().chain(more.iter().map(std::ffi::OsStr::new)).collect::<Vec<_>>())
+    };
+    let said = with(&["--reload-command", "systemctl reload haproxy"]);
+    assert!(said.contains("reload-command: ") && said.contains("master-socket"), "{said}");
+    let mut other = Command::new(&world.program).arg("-W").arg("-f").arg(&file).spawn().unwrap();
+    wait::until("it to serve", LIMIT, async || http::get(&world.port.http()).await).await;
+    let said = with(&[]);
+    assert!(said.contains("runs with this configuration") && said.contains("--master-socket"), "{said}");
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
+
+#[tokio::test]
+async fn a_haproxy_with_other_files_is_not_taken_for_ours_and_more_files_are_served() {
+    let world = need!(World::new(Version::V3_4));
+    let (folder, socket) = (world.folder.path().join("conf.d"), world.folder.path().join("m.sock"));
+    fs::create_dir(&folder).unwrap();
+    fs::rename(world.file(), folder.join("10.cfg")).unwrap();
+    fs::write(folder.join("20.cfg"), "backend more\n  server m 127.0.0.1:9\n").unwrap();
+    fs::write(world.file(), "global\n").unwrap();
+    let mut haproxy = Command::new(&world.program);
+    let haproxy = haproxy.arg("-W").arg("-S").arg(&socket).arg("-f").arg(&folder).spawn();
+    let mut haproxy = haproxy.unwrap();
+    wait::until("it to serve", LIMIT, async || http::get(&world.port.http()).await).await;
+    let arguments = |config: &std::path::Path| {
+        let words =
+            ["--haproxy".as_ref(), world.program.as_os_str(), "--master-socket".as_ref(), socket.as_os_str()];
+        let mut words: Vec<std::ffi::OsString> = words.into_iter().map(Into::into).collect();
+        words.extend(["--config".into(), config.as_os_str().to_owned()]);
+        words
+    };
+    let other = arguments(&world.file());
+    let said = refused(&other.iter().map(AsRef::as_ref).collect::<Vec<_>>());
+    assert!(said.contains("config: HAProxy runs with") && said.contains("20.cfg"), "{said}");
+    // One of its files is enough to know the others, and so is the folder.
+    for config in [folder.join("10.cfg"), folder.clone()] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_setpoint"));
+        command.args(["haproxy", "serve", "--listen", "127.0.0.1:0"]).args(arguments(&config));
+        let mut serving = Serving::start(&mut command);
+        let password = folder.join(".10.cfg.setpoint/password");
+        fs::read_to_string(password).unwrap().trim().clone_into(&mut serving.password);
+        let (status, backends) = serving.ask("GET", "configuration/backends", None).await.unwrap();
+        let names: Vec<&str> =
+            backends.as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
+        assert_eq!((status, names), (200, vec!["web", "more"]), "{}", config.display());
+    }
+    haproxy.kill().unwrap();
+    haproxy.wait().unwrap();
+}
+
+/// A file at whose place another one is mounted.
+struct Mounted(PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[tokio::test]
+async fn a_configuration_that_is_a_mount_is_changed_and_found_again_after_a_kill() {
+    need!(setpoint_testutils::part::root("a mount"));
+    let world = need!(World::new(Version::V3_4));
+    let source = world.folder.path().join("source");
+    fs::copy(world.file(), &source).unwrap();
+    let mounted = Command::new("mount").arg("--bind").arg(&source).arg(world.file()).status().unwrap();
+    assert!(mounted.success());
+    let mounted = Mounted(world.file());
+    let mut serving = world.serve();
+    assert_eq!(serving.weigh(1, 7).await.unwrap().0, 200);
+    let new = json!({ "name": "b" });
+    assert_eq!(serving.ask("POST", "configuration/backends?version=2", Some(&new)).await.unwrap().0, 202);
+    serving.kill();
+    let serving = world.serve();
+    assert_eq!(serving.version().await, 3);
+    let text = fs::read_to_string(&source).unwrap();
+    assert!(text.contains("weight 7") && text.contains("backend b\n"), "{text}");
+    drop(serving);
+    world.end().await;
+    drop(mounted);
 }
 
 #[test]

@@ -100,6 +100,15 @@ pub(super) enum Error {
         /// Why not.
         why: String,
     },
+    /// A HAProxy runs that somebody else started.
+    #[cfg(feature = "dataplane")]
+    #[error(
+        "process {pid} is a HAProxy that runs with this configuration, and no socket of its master is named"
+    )]
+    Runs {
+        /// Its process id.
+        pid: u32,
+    },
     /// A version is none.
     #[cfg(feature = "dataplane")]
     #[error(transparent)]
@@ -153,6 +162,7 @@ impl Reportable for Error {
             | Self::Master(_)
             | Self::Dialect(_)
             | Self::NoConfiguration
+            | Self::Runs { .. }
             | Self::Settings { .. }
             | Self::Setting { .. }
             | Self::UnknownVersion(_) => "configuration",
@@ -189,6 +199,10 @@ impl Reportable for Error {
             #[cfg(feature = "dataplane")]
             Self::Master(_) => Some(
                 "name the socket that HAProxy was started with (`haproxy -W -S SOCKET`), not a `stats socket`",
+            ),
+            #[cfg(feature = "dataplane")]
+            Self::Runs { .. } => Some(
+                "start it in master-worker mode with a socket (`haproxy -W -S SOCKET`) and name that with --master-socket, or end it",
             ),
             #[cfg(feature = "dataplane")]
             Self::NoConfiguration => Some("name its files with --config, or in a file of --settings"),

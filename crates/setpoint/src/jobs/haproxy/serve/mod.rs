@@ -8,14 +8,14 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use setpoint_dataplane_api::{Address, Api, Dialect, Listener, Storage, Users};
 use setpoint_haproxy::model::{Context, Version};
 use setpoint_haproxy::text::Document;
 use setpoint_instance::cli::Socket;
 use setpoint_instance::instance::{Instance, Settings as InstanceSettings};
-use setpoint_instance::process::{CommandLine, Identity, Launch};
+use setpoint_instance::process::{CommandLine, Identity, Launch, configuration_files};
 use setpoint_instance::reload::{Method, ReloadError, processes};
 
 pub(crate) use self::settings::ServeArgs;
@@ -28,6 +28,8 @@ use crate::service::{Signals, runtime};
 
 /// How long HAProxy may take to start.
 const START_WITHIN: Duration = Duration::from_mins(1);
+/// How long another HAProxy on the same configuration may take to end.
+const ANOTHER_WITHIN: Duration = Duration::from_secs(3);
 
 pub(crate) fn run(args: &ServeArgs, report: Report) -> Result<u8, CliError> {
     log_to_stderr(report);
@@ -66,13 +68,9 @@ async fn serve(given: &Settings, report: Report) -> Result<u8, CliError> {
         ));
     }
     allow_many_files();
-    let api = Arc::new(Api::new(
-        instance.clone(),
-        dialect,
-        users,
-        Storage::new(maps, certificates, general),
-        given.options(),
-    ));
+    let storage = Storage::new(maps, certificates, general);
+    storage.remove_drafts();
+    let api = Arc::new(Api::new(instance.clone(), dialect, users, storage, given.options()));
     let (mut signals, mut systemd) = (Signals::new()?, Systemd::from_environment());
     systemd.passed(&format!("serving {}", first.display()));
     let _alive = systemd.keep_alive();
@@ -80,10 +78,15 @@ async fn serve(given: &Settings, report: Report) -> Result<u8, CliError> {
         signals.next().await;
         systemd.stopping();
     };
-    tokio::select! {
-        () = setpoint_dataplane_api::serve(listeners, api, stop) => {}
-        () = instance.run() => {}
-    }
+    let ended = tokio::sync::Notify::new();
+    tokio::join!(
+        async {
+            setpoint_dataplane_api::serve(listeners, api, stop).await;
+            ended.notify_one();
+        },
+        // What is under way is completed.
+        instance.run_until(ended.notified()),
+    );
     // What waits for a reload does not wait for the next start.
     instance.finish().await;
     Ok(0)
@@ -93,8 +96,12 @@ async fn serve(given: &Settings, report: Report) -> Result<u8, CliError> {
 fn instance_settings(given: &Settings, version: Version) -> Result<InstanceSettings, Error> {
     let program = given.haproxy.clone().unwrap_or_else(|| PathBuf::from("/usr/sbin/haproxy"));
     let haproxy = version_of(&program)?;
+    if given.reload_command.is_some() && given.master_socket.is_none() {
+        let why = "whatever reloads HAProxy runs it, too: name the socket of its master (`haproxy -W -S SOCKET`) with master-socket";
+        return Err(Error::Setting { name: "reload-command", why: why.to_owned() });
+    }
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
-    let files: Vec<PathBuf> = given.config.iter().map(absolute).collect();
+    let files = files_in(&given.config.iter().map(absolute).collect::<Vec<_>>())?;
     let first = files.first().cloned().unwrap_or_default();
     let default = InstanceSettings::new(program, first, haproxy);
     let settings = InstanceSettings {
@@ -114,6 +121,22 @@ fn instance_settings(given: &Settings, version: Version) -> Result<InstanceSetti
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.folder);
     made.map_err(|source| Error::Make { path: settings.folder.clone(), source })?;
     Ok(settings)
+}
+
+/// The files of a configuration: those in a folder are what HAProxy reads of it.
+fn files_in(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for path in paths {
+        let found = configuration_files(path)
+            .map_err(|source| Error::Configuration { path: path.clone(), source })?;
+        if found.is_empty() {
+            let why =
+                format!("HAProxy reads nothing of the folder {}: its files end with .cfg", path.display());
+            return Err(Error::Setting { name: "config", why });
+        }
+        files.extend(found);
+    }
+    Ok(files)
 }
 
 /// Passwords that go over a network in plain are everybody's.
@@ -170,9 +193,10 @@ async fn adopt(
         Ok(found) => {
             report.info(&format!("HAProxy runs as process {} and is used as it is", found.master.pid));
             let line = Identity::of(found.master.pid).and_then(Identity::command_line);
-            if let Some(CommandLine { working_directory, environment, .. }) = line {
-                settings.working_directory = working_directory;
-                settings.environment = Some(environment);
+            if let Some(line) = line {
+                settings.files = files_of(&line, settings.files, report)?;
+                settings.working_directory = line.working_directory;
+                settings.environment = Some(line.environment);
             }
             Found::Running
         }
@@ -186,9 +210,60 @@ async fn adopt(
             ));
             Found::Elsewhere
         }
-        Err(_) => Found::Missing,
+        Err(_) => {
+            // A check, or a worker whose master was killed, is gone in a moment.
+            let until = Instant::now() + ANOTHER_WITHIN;
+            while let Some(pid) = another_haproxy(&settings.files) {
+                if Instant::now() >= until {
+                    return Err(Error::Runs { pid });
+                }
+                tokio::time::sleep(ANOTHER_WITHIN / 10).await;
+            }
+            Found::Missing
+        }
     };
     Ok((settings, found))
+}
+
+/// A HAProxy of this machine that was started with one of these files by somebody else. A second one beside it would take a part of
+/// its connections.
+fn another_haproxy(files: &[PathBuf]) -> Option<u32> {
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let files: Vec<PathBuf> = files.iter().map(real).collect();
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.find(|pid| {
+        let Some(line) = Identity::of(*pid).and_then(Identity::command_line) else { return false };
+        let name = line.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let held = line.files().unwrap_or_default();
+        // In a container, files of the same names are others.
+        let mounts = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+        name.starts_with("haproxy")
+            && mounts(&pid.to_string()) == mounts("self")
+            && held.iter().any(|file| files.contains(&real(file)))
+    })
+}
+
+/// The files that a HAProxy was started with, which have to be those that were named, and may be more.
+fn files_of(line: &CommandLine, given: Vec<PathBuf>, report: Report) -> Result<Vec<PathBuf>, Error> {
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let path = line.configuration.first().cloned().unwrap_or_default();
+    let held = line.files().map_err(|source| Error::Configuration { path, source })?;
+    let is_same = |a: &[PathBuf], b: &[PathBuf]| a.iter().map(real).eq(b.iter().map(real));
+    if held.is_empty() || is_same(&held, &given) {
+        return Ok(given);
+    }
+    let names = |files: &[PathBuf]| {
+        files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
+    };
+    let first = given.first().map(real);
+    let is_read = |file: &PathBuf| held.iter().any(|held| real(held) == real(file));
+    if held.first().map(real) != first || !given.iter().all(is_read) {
+        let why = format!("HAProxy runs with {}, and not with {}", names(&held), names(&given));
+        return Err(Error::Setting { name: "config", why });
+    }
+    report.info(&format!("HAProxy runs with {}: all of them are served", names(&held)));
+    Ok(held)
 }
 
 /// Asks HAProxy about the configuration, and starts it unless it runs.
@@ -256,7 +331,7 @@ fn users(given: &Settings, settings: &InstanceSettings, report: Report) -> Resul
     let password = match fs::read_to_string(&path) {
         Ok(password) if !password.trim().is_empty() => password.trim().to_owned(),
         _ => {
-            let password: String = (0..32).map(|_| fastrand::alphanumeric()).collect();
+            let password = new_password().map_err(|source| Error::Make { path: path.clone(), source })?;
             let written = fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&path);
             let written = written.and_then(|mut file| writeln!(file, "{password}"));
             written.map_err(|source| Error::Make { path: path.clone(), source })?;
@@ -265,6 +340,21 @@ fn users(given: &Settings, settings: &InstanceSettings, report: Report) -> Resul
     };
     report.info(&format!("user admin may use the API; the password is in {}", path.display()));
     Ok(Users::named([("admin", password.as_str(), true)]).map_err(Error::from)?)
+}
+
+/// 32 letters and digits that nobody can guess: the system makes them, and not a generator whose other numbers are shown.
+fn new_password() -> std::io::Result<String> {
+    use rustix::rand::{GetRandomFlags, getrandom};
+    const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let mut password = String::new();
+    while password.len() < 32 {
+        let mut bytes = [0_u8; 64];
+        let count = getrandom(&mut bytes[..], GetRandomFlags::empty())?;
+        // Of 64 numbers two are none of a letter: each letter is as likely as another.
+        let letters = bytes.iter().take(count).filter_map(|byte| LETTERS.get(usize::from(byte & 63)));
+        password.extend(letters.take(32 - password.len()).map(|letter| char::from(*letter)));
+    }
+    Ok(password)
 }
 
 fn log_to_stderr(report: Report) {
@@ -291,6 +381,22 @@ fn log_to_stderr(report: Report) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_is_made_of_32_letters_and_digits_and_is_another_each_time() {
+        let passwords: Vec<String> = (0..50).map(|_| new_password().unwrap()).collect();
+        for password in &passwords {
+            assert!(
+                password.len() == 32 && password.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+                "{password}"
+            );
+        }
+        let different: std::collections::BTreeSet<_> = passwords.iter().collect();
+        assert_eq!(different.len(), passwords.len());
+        let letters: std::collections::BTreeSet<_> =
+            passwords.iter().flat_map(|password| password.bytes()).collect();
+        assert_eq!(letters.len(), 62, "1,600 letters lack one of 62 once in three thousand million runs");
+    }
 
     #[test]
     fn what_haproxy_has_against_a_configuration_is_shown_by_file_and_line() {

@@ -1,0 +1,143 @@
+//! Which worker serves, and what it has read: whoever started it.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, SystemTime};
+
+use super::{Event, Instance, Running, Standing, Writer, record};
+use crate::process::Identity;
+use crate::reload;
+use crate::runtime::Leftover;
+
+/// How exactly it is known when a process started, and a file was written.
+const PRECISION: Duration = Duration::from_millis(100);
+
+impl Instance {
+    /// Finds out whether the running HAProxy has read the files as they are. What it has not read is loaded, if it was this
+    /// program that wrote it. Servers that are missing come with a reload. It is done once, before anything is changed.
+    pub(super) async fn begin_with_what_runs(&self, writer: &mut Writer) {
+        if std::mem::replace(&mut writer.has_looked, true) {
+            return;
+        }
+        let Ok(processes) = reload::processes(&self.inner.master).await else { return };
+        let Some(serving) = processes.serving() else { return };
+        if writer.record.is_of(serving.pid) {
+            let text = record::hash(&self.state().current.print());
+            if writer.record.loaded.as_ref() != Some(&text) {
+                self.say_not_read();
+                self.order_reload();
+            }
+        } else {
+            self.take_worker(writer, serving.pid);
+        }
+        // Nobody changes anything until it is compared.
+        let Ok(Some(states)) = self.worker().servers(None).await else { return };
+        let current = self.state().current.whole();
+        let differences = self.compare_servers(&states, current);
+        for difference in differences.found {
+            self.say(Event::Drift { difference });
+        }
+        if differences.missing {
+            self.order_reload();
+        }
+        // They were to be removed when this program ended.
+        let mut state = self.state();
+        let mut surplus = differences.surplus;
+        surplus.retain(|one: &Leftover| !state.leftovers.iter().any(|held| held.is_same(one)));
+        state.leftovers.extend(surplus);
+    }
+
+    /// Looks whether another worker serves than the one that is known: somebody else has reloaded HAProxy, or started it anew.
+    pub(super) async fn look_at_worker(&self) {
+        if !self.another_serves().await {
+            return;
+        }
+        // A reload of this program may have been under way.
+        let mut writer = self.inner.writer.lock().await;
+        let Ok(processes) = reload::processes(&self.inner.master).await else { return };
+        let Some(serving) = processes.serving() else { return };
+        if writer.record.is_of(serving.pid) || !reload::is_serving(&self.inner.master, serving.pid).await {
+            return;
+        }
+        self.say(Event::Drift {
+            difference: format!(
+                "worker {} serves, which this program did not load: somebody else has reloaded or started HAProxy",
+                serving.pid
+            ),
+        });
+        self.take_worker(&mut writer, serving.pid);
+        self.report_differences().await;
+    }
+
+    async fn another_serves(&self) -> bool {
+        let Ok(processes) = reload::processes(&self.inner.master).await else { return false };
+        match (processes.serving(), self.inner.writer.try_lock()) {
+            (Some(serving), Ok(writer)) => !writer.record.is_of(serving.pid),
+            // Who writes at this moment may be reloading.
+            _ => false,
+        }
+    }
+
+    /// Says in what the servers that run differ from the configuration.
+    pub(super) async fn report_differences(&self) {
+        match self.differences().await {
+            Ok(found) => found.into_iter().for_each(|difference| self.say(Event::Drift { difference })),
+            Err(error) => {
+                self.say(Event::Drift { difference: format!("it is not known which servers run: {error}") });
+            }
+        }
+    }
+
+    /// Takes a worker that somebody else started for the one that serves.
+    fn take_worker(&self, writer: &mut Writer, pid: u32) {
+        let _ = self.refresh();
+        // They went with the worker that had them.
+        self.state().leftovers.clear();
+        writer.told.clear();
+        writer.record.set_worker(pid);
+        if self.has_read(pid) {
+            let (whole, reload_waits) = {
+                let state = self.state();
+                (state.current.whole(), state.reloads.due().is_some())
+            };
+            writer.running = Running::Text(whole);
+            if !reload_waits {
+                self.accept(writer);
+            }
+        } else {
+            writer.running = Running::Since(None);
+            self.say_not_read();
+        }
+        self.note(writer);
+    }
+
+    /// Returns whether a worker was started after the files were written; also if that is not known.
+    fn has_read(&self, pid: u32) -> bool {
+        let Some(started) = Identity::of(pid).and_then(Identity::started_at) else { return true };
+        let written = |file: &std::path::PathBuf| {
+            let status = fs::metadata(file).ok()?;
+            let changed =
+                Duration::new(u64::try_from(status.ctime()).ok()?, u32::try_from(status.ctime_nsec()).ok()?);
+            status.modified().ok().max(SystemTime::UNIX_EPOCH.checked_add(changed))
+        };
+        let mut files = self.inner.settings.files.iter().filter_map(written);
+        files.all(|written| written <= started + PRECISION)
+    }
+
+    fn say_not_read(&self) {
+        self.say(Event::Drift { difference: "HAProxy has not read the configuration as it is".to_owned() });
+    }
+
+    /// Takes the current text for what HAProxy accepts, and for good if it runs it.
+    pub(super) fn accepted(&self, writer: &mut Writer) {
+        let is_running = {
+            let mut state = self.state();
+            let whole = state.current.whole();
+            state.standing = Standing::accepted(writer.running.is(&whole));
+            state.standing == Standing::Good
+        };
+        if is_running {
+            self.accept(writer);
+        }
+    }
+}
