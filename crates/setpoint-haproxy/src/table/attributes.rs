@@ -12,6 +12,7 @@ use crate::model::{Field, ObjectKind, Value};
 
 /// The attributes of a row, or of an option.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an attribute of its own")]
 pub(crate) struct Attributes {
     /// The list of which each such line, or option, is an element.
     pub(crate) list: Option<Field>,

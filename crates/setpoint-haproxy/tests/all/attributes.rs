@@ -237,8 +237,8 @@ fn some_things_are_known_from_a_version_on() {
         let refused = found(text, before);
         assert!(refused.iter().any(|(severity, _)| *severity == Severity::Error), "{text}{refused:?}");
     }
-    assert_fine("defaults\n  tcp-request content track-sc0 src table\n", Version::V3_2);
-    assert_error("defaults\n  tcp-request content track-sc0 src table\n", "something is missing");
+    assert_fine("defaults d\n  tcp-request content track-sc0 src table\n", Version::V3_2);
+    assert_error("defaults d\n  tcp-request content track-sc0 src table\n", "something is missing");
 }
 
 #[test]
