@@ -1,7 +1,5 @@
 //! Which worker serves, and what it has read: whoever started it.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
 use super::{Event, Instance, Running, Standing, Writer, record};
@@ -90,12 +88,11 @@ impl Instance {
 
     /// Takes a worker that somebody else started for the one that serves.
     fn take_worker(&self, writer: &mut Writer, pid: u32) {
-        let _ = self.refresh();
         // They went with the worker that had them.
         self.state().leftovers.clear();
         writer.told.clear();
         writer.record.set_worker(pid);
-        if self.has_read(pid) {
+        if self.has_read(writer, pid) {
             let (whole, reload_waits) = {
                 let state = self.state();
                 (state.current.whole(), state.reloads.due().is_some())
@@ -112,16 +109,22 @@ impl Instance {
     }
 
     /// Returns whether a worker was started after the files were written; also if that is not known.
-    fn has_read(&self, pid: u32) -> bool {
+    fn has_read(&self, writer: &Writer, pid: u32) -> bool {
         let Some(started) = Identity::of(pid).and_then(Identity::started_at) else { return true };
-        let written = |file: &std::path::PathBuf| {
-            let status = fs::metadata(file).ok()?;
-            let changed =
-                Duration::new(u64::try_from(status.ctime()).ok()?, u32::try_from(status.ctime_nsec()).ok()?);
-            status.modified().ok().max(SystemTime::UNIX_EPOCH.checked_add(changed))
+        // As they were when they were read here: whoever edits one now has another version.
+        let signatures = self.state().signatures.clone();
+        // One that somebody has edited since this program began, or wrote, may be just too late for the worker.
+        let until = if signatures == writer.record.files {
+            started.checked_add(PRECISION)
+        } else {
+            started.checked_sub(PRECISION)
         };
-        let mut files = self.inner.settings.files.iter().filter_map(written);
-        files.all(|written| written <= started + PRECISION)
+        let mut files = signatures.iter().flatten().filter_map(|signature| {
+            let (seconds, nanoseconds) = signature.modified.max(signature.changed);
+            let since = Duration::new(u64::try_from(seconds).ok()?, u32::try_from(nanoseconds).ok()?);
+            SystemTime::UNIX_EPOCH.checked_add(since)
+        });
+        files.all(|written| until.is_none_or(|until| written <= until))
     }
 
     fn say_not_read(&self) {
