@@ -93,6 +93,9 @@ impl RuntimeContext<'_> {
             (ObjectKind::Server, ..) if !self.is_backend() => {
                 Some("only servers of a backend can be changed at runtime".to_owned())
             }
+            (ObjectKind::Server, ..) if self.is_off() => {
+                Some("servers of a proxy that is disabled can't be changed at runtime".to_owned())
+            }
             (ObjectKind::Server, Some(old), Some(new)) => self.set_server(old, new, changes),
             (ObjectKind::Server, None, Some(new)) => self.add_server(new),
             (ObjectKind::Server, Some(old), None) => self.delete_server(old),
@@ -105,6 +108,14 @@ impl RuntimeContext<'_> {
     fn is_backend(&self) -> bool {
         let object = self.new.or(self.old).and_then(|model| model.object.as_ref());
         object.is_some_and(|object| matches!(object.kind, ObjectKind::Backend | ObjectKind::Listen))
+    }
+
+    /// Returns whether the section is disabled as it runs: HAProxy refuses commands about its servers, or dies of them.
+    fn is_off(&self) -> bool {
+        let own = self.old.or(self.new).and_then(|model| model.object.as_ref());
+        // What a section says wins over what its `defaults` say.
+        let mut governing = own.into_iter().chain(&self.defaults);
+        governing.find_map(|object| directives().is_on(object)) == Some(false)
     }
 
     fn set_server(&self, old: &Object, new: &Object, changes: &[AttributeChange]) -> Option<String> {

@@ -272,6 +272,13 @@ impl Directives {
         })
     }
 
+    /// Returns whether a section says that it is on; none if it says nothing of that. What says both counts as off.
+    pub(crate) fn is_on(&self, object: &Object) -> Option<bool> {
+        let rows = self.rows.iter().filter(|row| row.owners.contains(&object.kind));
+        let stated = |row: &&Row| object.fields.iter().any(|(field, _)| mentions(&row.items, *field));
+        rows.filter(stated).filter_map(|row| row.attributes.state).min()
+    }
+
     /// Finds the directive of a section's own that a line is, by a number that says nothing else; lines of several forms may
     /// be the same directive.
     pub fn directive(&self, section: ObjectKind, line: &str, version: Version) -> Option<usize> {

@@ -387,6 +387,41 @@ async fn an_address_is_changed_at_runtime_exactly_where_haproxy_changes_it() {
 }
 
 #[tokio::test]
+async fn servers_of_a_disabled_backend_are_neither_added_nor_changed_nor_deleted_at_runtime() {
+    let (one, other) = ("  server s1 127.0.0.1:1\n", "  server s2 127.0.0.1:2\n");
+    let both = format!("{one}{other}");
+    let changes = [(one, &*both), (&*both, one), (one, "  server s1 127.0.0.1:1 weight 7\n")];
+    for version in Version::ALL {
+        for (section, is_off) in [
+            ("backend b\n  disabled\n", true),
+            ("listen b\n  bind :1\n  disabled\n", true),
+            ("defaults\n  disabled\nbackend b\n", true),
+            ("defaults\n  disabled\nbackend b\n  enabled\n", false),
+            ("backend b\n", false),
+        ] {
+            for (current, desired) in changes {
+                let text = |servers: &str| format!("{section}  balance roundrobin\n{servers}");
+                let told = verdict(version, &text(current), &text(desired));
+                assert_eq!(told, !is_off, "{version:?} {section} {desired}");
+            }
+        }
+        let haproxy = Haproxy::start_with(version, |port| {
+            format!(
+                "frontend main\n  bind {}\nbackend b\n  disabled\n  balance roundrobin\n{one}",
+                port.address()
+            )
+        })
+        .await;
+        let haproxy = need!(haproxy);
+        // Adding one is not tried: HAProxy 3.4 dies of it.
+        for command in ["set server b/s1 weight 7", "set server b/s1 state maint", "del server b/s1"] {
+            let answer = haproxy.runtime(&format!("experimental-mode on; {command}")).await.unwrap();
+            assert!(!answer.trim().is_empty(), "{version:?} {command} is accepted");
+        }
+    }
+}
+
+#[tokio::test]
 async fn servers_of_peers_are_neither_added_nor_changed_nor_deleted_at_runtime() {
     let text = |servers: &str| format!("peers p\n  bind 127.0.0.1:7003\n{servers}");
     let (one, other) = ("  server p1 127.0.0.1:7001\n", "  server p2 127.0.0.1:7002\n");
