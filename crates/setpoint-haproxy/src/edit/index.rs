@@ -92,7 +92,8 @@ impl Index {
     fn moved(&mut self, from: usize, by: isize) {
         if self.moves.len() >= LOG {
             self.forget();
-        } else {
+        } else if self.places.is_some() {
+            // Places that are made later are counted after this move already.
             self.moves.push((from, by));
         }
     }

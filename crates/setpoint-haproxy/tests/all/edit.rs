@@ -427,3 +427,20 @@ fn settings_that_were_replaced_are_what_the_section_says() {
     let replaced = edited(text, |editor| editor.replace_settings(&frontend(), &bare)).unwrap();
     assert_eq!(replaced, "frontend f\n  bind :80\n");
 }
+
+#[test]
+fn a_section_that_is_renamed_many_times_is_always_the_same_one() {
+    let cx = Context::default();
+    let text = "backend a\n\tserver s1 10.0.0.1:80\nbackend b\nbackend c\nbackend d\n";
+    let mut editor = Editor::new(Document::parse(text.as_bytes()), &cx);
+    let mut name = "b".to_owned();
+    for round in 0..3_000 {
+        let key = SectionKey::named(SectionKind::Backend, &name);
+        name = format!("b{round}");
+        editor
+            .replace_settings(&key, &object(ObjectKind::Backend, &serde_json::json!({ "name": name })))
+            .unwrap();
+    }
+    let expected = text.replace("backend b\n", &format!("backend {name}\n"));
+    assert_eq!(String::from_utf8(editor.finish().print()).unwrap(), expected);
+}
