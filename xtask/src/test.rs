@@ -28,6 +28,7 @@ mod tally;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::num::NonZero;
+use std::os::unix::process::CommandExt;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -44,7 +45,7 @@ use crate::{console, workspace};
 use build::{Binary, Built};
 use compile::Program;
 use environment::{Allowed, Environment};
-use limited::Runner;
+use limited::{Runner, Watcher};
 use load::Load;
 use selection::Selection;
 use summary::{Ran, Summary};
@@ -262,10 +263,14 @@ fn documentation_tests(program: &Program, selection: &Selection, runner: &str, s
     let mut cargo = workspace::cargo();
     let cargo =
         compiling(program, cargo.args(["test", "--doc", "--no-fail-fast", "--config", runner]), selection)?;
-    let mut child = cargo.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("can't start cargo")?;
+    let watcher = Watcher::start().context("can't start what ends cargo")?;
+    let cargo = cargo.process_group(watcher.group()?).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = cargo.spawn().context("can't start cargo")?;
     let output = child.stdout.take().map(BufReader::new);
     let lines = output.into_iter().flat_map(|output| output.split(b'\n'));
-    Ran::documentation(lines, || child.wait(), skips).context("lost what cargo says")
+    let ran = Ran::documentation(lines, || child.wait(), skips).context("lost what cargo says")?;
+    watcher.dismiss();
+    Ok(ran)
 }
 
 /// Has a cargo command compile what is selected, linted and documented.

@@ -5,7 +5,8 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -127,9 +128,22 @@ impl Workspace {
         command
     }
 
+    /// Waits for a file that something in a run writes.
+    fn await_file(&self, path: &str, run: &mut Child) {
+        while !self.path(path).exists() {
+            assert_eq!(run.try_wait().unwrap(), None, "it ended before {path} was written");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     fn run(&self, arguments: &[&str]) -> Ran {
         Ran(self.test(arguments).output().unwrap())
     }
+}
+
+fn terminate(child: &Child) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -TERM {}", child.id())]).status().unwrap();
+    assert!(sent.success());
 }
 
 struct Ran(Output);
@@ -219,17 +233,32 @@ fn an_interrupted_run_prints_its_closing_line_and_leaves_nothing_behind() {
         workspace.test(&["takes_long"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut output = child.stdout.take().unwrap();
     // What a binary prints beside others is shown when it has ended: the test itself says that it runs.
-    while !workspace.path("wrong/began").exists() {
-        assert_eq!(child.try_wait().unwrap(), None, "it ended before its test began");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    workspace.await_file("wrong/began", &mut child);
     assert!(fs::read_dir(workspace.path("scratch")).unwrap().count() > 0);
-    let ended = Command::new("sh").args(["-c", &format!("kill -TERM {}", child.id())]).status().unwrap();
-    assert!(ended.success());
+    terminate(&child);
     let mut rest = String::new();
     output.read_to_string(&mut rest).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
     let last: Vec<&str> = rest.lines().rev().take(2).collect();
     assert_eq!(last, ["0 passed, 1 failed, 0 skipped", "failed: the run was interrupted by SIGTERM"]);
     assert_eq!(fs::read_dir(workspace.path("scratch")).unwrap().count(), 0);
+}
+
+#[test]
+fn an_interrupted_run_ends_what_builds() {
+    let workspace = Workspace::new(RIGHT, "//! Tests.\n");
+    let script = "fn main() {\n    std::fs::write(\"new\", std::process::id().to_string()).unwrap();\n    \
+                  std::fs::rename(\"new\", \"builds\").unwrap();\n    \
+                  std::thread::sleep(std::time::Duration::from_secs(600));\n}\n";
+    workspace.write("wrong/build.rs", script);
+    let mut child = workspace.test(&[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    workspace.await_file("wrong/builds", &mut child);
+    terminate(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    let builds = fs::read_to_string(workspace.path("wrong/builds")).unwrap();
+    let deadline = Instant::now() + Duration::from_mins(5);
+    while fs::read(format!("/proc/{builds}/cmdline")).is_ok_and(|words| !words.is_empty()) {
+        assert!(Instant::now() < deadline, "process {builds} still builds");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

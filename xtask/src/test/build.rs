@@ -8,11 +8,14 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{BufRead, BufReader, IsTerminal};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
+
+use super::limited::Watcher;
 
 /// What a build came to.
 #[derive(Debug, Default)]
@@ -83,11 +86,13 @@ struct Diagnostic {
     message: String,
 }
 
-/// Runs a cargo command that builds tests.
+/// Runs a cargo command that builds tests. It ends when this process does: nothing goes on that holds cargo's lock.
 pub(crate) fn run(cargo: &mut Command) -> Result<Built> {
+    let watcher = Watcher::start().context("can't start what ends cargo")?;
     let colour = if std::io::stderr().is_terminal() { "-diagnostic-rendered-ansi" } else { "" };
     let mut child = cargo
         .arg(format!("--message-format=json{colour}"))
+        .process_group(watcher.group()?)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
@@ -99,6 +104,7 @@ pub(crate) fn run(cargo: &mut Command) -> Result<Built> {
         }
     }
     seen.built.succeeded = child.wait().context("lost cargo")?.success();
+    watcher.dismiss();
     Ok(seen.built)
 }
 
