@@ -161,22 +161,27 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
         workers: args.jobs.map_or_else(cores, usize::from),
         required,
     };
+    let without: Vec<_> = without.into_iter().map(|binary| (binary, None)).collect();
+    if args.repeat == 1 {
+        tests.run(&without, summary)?;
+    }
     let mut made = None;
-    for round in 1..=args.repeat {
-        if args.repeat > 1 {
-            console::heading(format_args!("round {round} of {}", args.repeat));
-        }
-        tests.run(&without, None, summary)?;
-        if with_parts.is_empty() {
-            continue;
-        }
-        if let Some(outcome) = parts.finish() {
-            summary.step("parts", || {
-                made = Some(tell(outcome)?);
-                Ok(())
-            });
-        }
-        tests.run(&with_parts, made.as_ref(), summary)?;
+    if !with_parts.is_empty()
+        && let Some(outcome) = parts.finish()
+    {
+        summary.step("parts", || {
+            made = Some(tell(outcome)?);
+            Ok(())
+        });
+    }
+    let with_parts: Vec<_> = with_parts.into_iter().map(|binary| (binary, made.as_ref())).collect();
+    if args.repeat == 1 {
+        tests.run(&with_parts, summary)?;
+    } else {
+        // A round begins while the last tests of the one before still run: no processor waits for the slowest.
+        let round = [without, with_parts].concat();
+        let rounds: Vec<_> = (0..args.repeat).flat_map(|_| &round).copied().collect();
+        tests.run(&rounds, summary)?;
     }
     for started in environment.started() {
         summary.fail(format!("a test started `{started}`, which is neither a part nor in tests.toml"));
@@ -202,12 +207,12 @@ struct Tests<'a> {
 }
 
 impl Tests<'_> {
-    /// Runs some binaries, with the parts that were made. What one prints is shown as it comes where it runs alone, and
-    /// in one piece otherwise.
-    fn run(&self, binaries: &[&Binary], made: Option<&Manifest>, summary: &mut Summary) -> Result<()> {
+    /// Runs some binaries, each with the parts that were made for it. What one prints is shown as it comes where it runs
+    /// alone, and in one piece otherwise.
+    fn run(&self, binaries: &[(&Binary, Option<&Manifest>)], summary: &mut Summary) -> Result<()> {
         let jobs: Vec<_> = (0..)
             .zip(binaries)
-            .map(|(number, binary)| self.prepare(number, binary, made))
+            .map(|(number, (binary, made))| self.prepare(number, binary, *made))
             .collect::<Result<_>>()?;
         let alone = self.workers == 1 || jobs.len() == 1;
         let work = |(binary, runner, skips): &(&Binary, Runner, PathBuf)| {
