@@ -69,8 +69,7 @@ impl History {
         });
         let made = made.await.expect("a ConfigMap can be made").uid();
         let mut receiver = self.seen.clone();
-        let is_told =
-            |seen: &Seen| seen.lost.is_some() || seen.versions.iter().any(|map| map.uid() == made);
+        let is_told = |seen: &Seen| seen.lost.is_some() || seen.versions.iter().any(|map| map.uid() == made);
         let told = tokio::time::timeout(LIMIT, receiver.wait_for(is_told)).await;
         let versions = {
             let seen = told.expect("the watch tells what was made").expect("it is followed");
