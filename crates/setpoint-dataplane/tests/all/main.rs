@@ -1,0 +1,5 @@
+//! The client and the sync, on a real HAProxy behind an API.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
+mod client;
+mod world;
