@@ -8,8 +8,12 @@
 //! ```
 //!
 //! What a configuration means, and what leads from one to another, is [`setpoint_haproxy`]'s to say. Here is what it takes to
-//! carry that over: a [`client`] of the API in all its versions, [`retry`], and [`error`]s that name the step that failed.
+//! carry that over: a [`client`] of the API in all its versions, [`target`]s, and the [`mod@sync`] of one. [`error`]s name the step
+//! that failed.
 
 pub mod client;
 pub mod error;
+pub mod files;
 pub mod retry;
+pub mod sync;
+pub mod target;

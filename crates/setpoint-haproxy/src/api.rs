@@ -291,3 +291,43 @@ pub fn child_of(kind: Kind, within: Kind, api: Version) -> Option<&'static Child
     let mut fitting = children.filter(|child| child.kind == kind && child.within == within);
     fitting.find(|child| (child.since.0..=child.since.1).contains(&api))
 }
+
+/// Returns the name under which the API keeps a file: without folders, and without letters that mean something to anybody.
+///
+/// Maps get the ending `.map` besides, if they have another.
+///
+/// ```
+/// use setpoint_haproxy::api::stored_name;
+///
+/// assert_eq!(stored_name("certs/www.example.test.pem").as_deref(), Some("www_example_test.pem"));
+/// assert_eq!(stored_name(".."), None);
+/// ```
+pub fn stored_name(name: &str) -> Option<String> {
+    let base = name.rsplit('/').next().unwrap_or_default();
+    let (stem, ending) = match base.rsplit_once('.') {
+        Some((stem, ending)) if !stem.is_empty() => (stem, Some(ending)),
+        _ => (base, None),
+    };
+    let stem = replaced(stem);
+    let name = match ending {
+        Some(ending) => format!("{stem}.{}", replaced(ending)),
+        None => stem,
+    };
+    let is_something = name.chars().any(|letter| letter.is_ascii_alphanumeric());
+    is_something.then_some(name)
+}
+
+fn replaced(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut bad = false;
+    for letter in text.chars() {
+        let good = letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+        if good {
+            out.push(letter);
+        } else if !bad {
+            out.push('_');
+        }
+        bad = !good;
+    }
+    out
+}

@@ -142,9 +142,10 @@ impl Client {
         Ok(self.transport().json(call, &[201]).await?.0)
     }
 
-    /// Commits a transaction.
-    pub async fn commit(&self, id: &str) -> Result<Changed, ApiError> {
+    /// Commits a transaction. With `force_reload`, HAProxy reloads whatever was changed, and the answer waits for it.
+    pub async fn commit(&self, id: &str, force_reload: bool) -> Result<Changed, ApiError> {
         let call = Call::put(TRANSACTIONS).part(id);
+        let call = if force_reload { call.query("force_reload", true) } else { call };
         Ok(Changed::of(self.transport().call(call, &[200, 202]).await?))
     }
 

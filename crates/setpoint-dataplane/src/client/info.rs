@@ -16,6 +16,7 @@ pub struct ApiVersion {
     patch: u32,
     /// As the API tells it.
     text: String,
+    is_setpoint: bool,
 }
 
 /// What answers is no Dataplane API that is known.
@@ -39,6 +40,11 @@ impl ApiVersion {
             3 => Version::V3_3,
             _ => Version::V3_4,
         }
+    }
+
+    /// Returns whether it is Setpoint that serves the API.
+    pub(super) fn is_setpoint(&self) -> bool {
+        self.is_setpoint
     }
 
     /// Returns whether certificates of a store are found below the store, which changed from one patch to the next.
@@ -68,7 +74,8 @@ impl FromStr for ApiVersion {
         match (numbers.next().flatten(), numbers.next().flatten()) {
             (Some(3), Some(minor)) => {
                 let patch = numbers.next().flatten().unwrap_or_default();
-                Ok(Self { minor, patch, text: word.to_owned() })
+                let is_setpoint = text.contains(" setpoint-");
+                Ok(Self { minor, patch, text: word.to_owned(), is_setpoint })
             }
             (Some(_), Some(_)) => Err(UnknownApi::Other(word.to_owned())),
             _ => Err(UnknownApi::NoVersion),

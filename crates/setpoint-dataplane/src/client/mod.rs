@@ -100,6 +100,11 @@ impl Client {
         self.inner.edition == Edition::Enterprise
     }
 
+    /// Returns whether it is Setpoint that serves the API, which tells a running HAProxy what the original reloads for.
+    pub fn is_setpoint(&self) -> bool {
+        self.inner.version.is_setpoint()
+    }
+
     /// What this version and edition can do.
     pub fn capabilities(&self) -> &Capabilities {
         &self.inner.capabilities

@@ -3,6 +3,8 @@
 //! The API changes names: dots before the ending become underscores, and `.map` is appended. What it answers is the name that
 //! counts.
 
+use std::fmt;
+
 use serde::Deserialize;
 
 use super::answer::ApiError;
@@ -40,6 +42,16 @@ impl FileKind {
     /// Returns whether the API gives back what a file holds.
     pub fn is_readable(self) -> bool {
         self != Self::Certificate
+    }
+}
+
+impl fmt::Display for FileKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Map => "map",
+            Self::General => "file",
+            Self::Certificate => "certificate",
+        })
     }
 }
 

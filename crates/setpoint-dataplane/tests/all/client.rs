@@ -30,6 +30,7 @@ async fn version_auto_detection() {
         assert_eq!((client.edition(), client.is_enterprise()), (Edition::Community, false));
         assert_eq!(client.capabilities().has(Capability::CrtLists), dialect.version() >= Version::V3_2);
         assert_eq!(client.endpoint(), world.url);
+        assert!(client.is_setpoint());
         let process = client.process().await.unwrap();
         assert!(process.pid.is_some() && process.version.starts_with("3."), "{process:?}");
         world.end().await;
@@ -53,7 +54,7 @@ async fn a_transaction_carries_operations_in_every_dialect() {
             client.operate(operation, For::Transaction(&transaction.id)).await.unwrap();
         }
         assert_eq!(client.configuration_version().await.unwrap(), version, "nothing is committed yet");
-        let changed = client.commit(&transaction.id).await.unwrap();
+        let changed = client.commit(&transaction.id, false).await.unwrap();
         assert_eq!(changed.version, Some(version + 1));
         let id = changed.reload_id.filter(|_| changed.is_delayed).expect("a new backend needs a reload");
         let ended = wait::until("the reload", LIMIT, async || {
@@ -154,7 +155,7 @@ async fn an_aborted_transaction_is_gone_and_aborting_it_again_is_no_error() {
     let transaction = client.begin(version).await.unwrap();
     client.abort(&transaction.id).await.unwrap();
     client.abort(&transaction.id).await.unwrap();
-    assert!(client.commit(&transaction.id).await.is_err());
+    assert!(client.commit(&transaction.id, false).await.is_err());
     world.end().await;
 }
 

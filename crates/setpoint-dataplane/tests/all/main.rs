@@ -2,4 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 mod client;
+mod counting;
+mod sync;
 mod world;
