@@ -33,6 +33,12 @@ pub trait Target: Sync {
     /// Returns why an operation that HAProxy could be told while it runs takes a reload here, if that is so.
     fn needs_reload(&self, operation: &Operation) -> Option<String>;
 
+    /// Returns whether a text that is pushed always takes a reload.
+    fn reloads_for_texts(&self) -> bool;
+
+    /// Returns whether a file of a kind that is replaced always takes a reload.
+    fn reloads_for(&self, kind: FileKind) -> bool;
+
     /// Reads the version of the configuration.
     fn version(&self) -> impl Future<Output = Result<u64, ApiError>>;
 
@@ -139,6 +145,18 @@ impl Target for ApiTarget {
         })
     }
 
+    fn reloads_for_texts(&self) -> bool {
+        !self.client.is_setpoint()
+    }
+
+    fn reloads_for(&self, kind: FileKind) -> bool {
+        let is_told = match kind {
+            FileKind::Certificate => self.client.capabilities().has(Capability::RuntimeCertificates),
+            FileKind::Map | FileKind::General => self.client.is_setpoint(),
+        };
+        !is_told
+    }
+
     async fn version(&self) -> Result<u64, ApiError> {
         self.client.configuration_version().await
     }
@@ -193,13 +211,11 @@ impl Target for ApiTarget {
     }
 
     async fn replace_file(&self, kind: FileKind, name: &str, bytes: &[u8]) -> Result<Effect, ApiError> {
-        // Elsewhere the original reloads for any file at once, used or not.
-        let is_told = match kind {
-            FileKind::Certificate => self.client.capabilities().has(Capability::RuntimeCertificates),
-            FileKind::Map | FileKind::General => false,
-        } || self.client.is_setpoint();
-        let changed = self.client.replace_file(kind, name, bytes, !is_told).await?;
-        Ok(effect(changed, if is_told { Effect::Now } else { Effect::NextReload }))
+        // The original would reload for any file at once, used or not: it reloads once, in the end. Of what Setpoint can't tell
+        // HAProxy, it says so.
+        let skips = self.reloads_for(kind) && !self.client.is_setpoint();
+        let changed = self.client.replace_file(kind, name, bytes, skips).await?;
+        Ok(effect(changed, if skips { Effect::NextReload } else { Effect::Now }))
     }
 
     async fn delete_file(&self, kind: FileKind, name: &str) -> Result<(), ApiError> {

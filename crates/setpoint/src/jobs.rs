@@ -51,7 +51,7 @@ pub(crate) const ALL: &[Job] = &[
     },
     Job {
         name: "dataplane",
-        about: "Serves the Dataplane API in front of a HAProxy, as `setpoint haproxy serve`",
+        about: "Serves the Dataplane API in front of a HAProxy, and brings configurations to one: `setpoint haproxy serve`, `plan`, `sync`",
         commands: &[],
         present: cfg!(feature = "dataplane"),
     },

@@ -18,6 +18,7 @@ use std::time::Duration;
 use futures::future::try_join;
 use setpoint_haproxy::compare::{Diff, Operation, compare};
 use setpoint_haproxy::text::Document;
+use setpoint_plan::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{ApiError, FileKind, For, OperateError, Process};
@@ -57,6 +58,45 @@ pub async fn sync<T: Target>(
         }
         Err(error) => Err(Box::new(FailedSync { error, result })),
     }
+}
+
+/// What a sync would do.
+#[derive(Clone, Debug)]
+pub struct SyncPlan {
+    /// The version of the configuration that is there.
+    pub version: u64,
+    /// What leads to the desired configuration, each with the verdict of this target.
+    pub diff: Diff,
+    /// What leads to the desired files.
+    pub files: FileDiffs,
+    /// By which way; none if the configuration does not differ.
+    pub mode: Option<SyncMode>,
+    /// Why HAProxy will reload; none if it will not.
+    pub reload: Option<String>,
+}
+
+impl SyncPlan {
+    /// Returns whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.diff.is_empty() && self.files.is_empty()
+    }
+}
+
+/// Finds out what a sync would do, and changes nothing.
+pub async fn plan<T: Target>(
+    target: &T,
+    desired: &Desired,
+    options: &SyncOptions,
+    cancel: &CancellationToken,
+) -> Result<SyncPlan, SyncError> {
+    let run = Run { target, desired, options, cancel, transaction: Mutex::new(None) };
+    let wanted = parse(ConfigType::Desired, &desired.text)?;
+    let current = run.current().await?;
+    let diff = run.compare(&current.document, &wanted)?;
+    let files = run.compare_files(&diff).await?;
+    let mode = run.mode(&diff, current.version);
+    let reload = run.why_it_reloads(mode, &diff, &files);
+    Ok(SyncPlan { version: current.version, diff, files, mode, reload })
 }
 
 /// What is there.
@@ -245,6 +285,36 @@ impl<T: Target> Run<'_, T> {
         Ok(())
     }
 
+    /// By which way a difference is carried over; none if there is none.
+    fn mode(&self, diff: &Diff, version: u64) -> Option<SyncMode> {
+        let needs_text = |operation: &Operation| self.target.needs_text(operation).is_some();
+        let threshold = self.options.raw_push_threshold;
+        (!diff.is_empty()).then(|| SyncMode::decide(version, diff.operations(), threshold, needs_text))
+    }
+
+    /// Why HAProxy reloads for a difference, if it does.
+    fn why_it_reloads(&self, mode: Option<SyncMode>, diff: &Diff, files: &FileDiffs) -> Option<String> {
+        let for_operation = diff.operations().iter().find_map(|operation| match &operation.runtime {
+            Runtime::Yes => None,
+            Runtime::No { why } => Some(format!("{operation}: {why}")),
+        });
+        let for_text = mode
+            .filter(|mode| mode.is_raw() && self.target.reloads_for_texts())
+            .map(|_| "the whole text is pushed");
+        let for_file = || {
+            let replaced = FileKind::ALL.into_iter().flat_map(|kind| {
+                files
+                    .of(kind)
+                    .to_update
+                    .keys()
+                    .filter(move |_| self.target.reloads_for(kind))
+                    .map(move |name| (kind, name))
+            });
+            replaced.map(|(kind, name)| format!("{kind} {name} is replaced")).next()
+        };
+        for_operation.or(for_text.map(str::to_owned)).or_else(for_file)
+    }
+
     /// Changes the configuration, by the way that is decided on.
     async fn change(
         &self,
@@ -254,12 +324,7 @@ impl<T: Target> Run<'_, T> {
         result: &mut SyncResult,
     ) -> Result<Committed, Failed> {
         let operations = diff.operations();
-        let needs_text = |operation: &Operation| self.target.needs_text(operation).is_some();
-        let mode = if operations.is_empty() {
-            SyncMode::FineGrained
-        } else {
-            SyncMode::decide(current.version, operations, self.options.raw_push_threshold, needs_text)
-        };
+        let mode = self.mode(diff, current.version).unwrap_or_default();
         result.mode = mode;
         let changed = match mode {
             SyncMode::FineGrained if operations.is_empty() && !reload_for_files => {

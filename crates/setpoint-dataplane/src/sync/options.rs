@@ -101,6 +101,11 @@ impl SyncMode {
         }
     }
 
+    /// Returns whether the whole text is pushed.
+    pub const fn is_raw(self) -> bool {
+        !matches!(self, Self::FineGrained | Self::Runtime)
+    }
+
     /// Decides as the document does that describes the sync: the whole text at first, above a threshold, and where no call
     /// carries an operation; one by one where only servers change; a transaction otherwise.
     pub(super) fn decide(

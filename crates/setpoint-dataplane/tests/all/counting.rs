@@ -89,6 +89,14 @@ impl<T: Target> Target for Counting<T> {
         self.inner.needs_reload(operation)
     }
 
+    fn reloads_for_texts(&self) -> bool {
+        self.inner.reloads_for_texts()
+    }
+
+    fn reloads_for(&self, kind: FileKind) -> bool {
+        self.inner.reloads_for(kind)
+    }
+
     async fn version(&self) -> Result<u64, ApiError> {
         self.note("version", "").await?;
         self.inner.version().await

@@ -579,7 +579,10 @@ async fn auxiliary_reload_verified_before_config_sync() {
     assert!(result.reload_triggered && result.applied_files == ["~ certificate site.pem"], "{result:?}");
     let calls = target.calls();
     let at = |call: &str| calls.iter().position(|noted| noted == call).unwrap();
-    assert!(at("replace_file certificate site.pem") < at("reload") && at("reload") < at("begin"), "{calls:?}");
+    assert!(
+        at("replace_file certificate site.pem") < at("reload") && at("reload") < at("begin"),
+        "{calls:?}"
+    );
     let again = sync(&target, &desired, &options(), &CancellationToken::new()).await.unwrap();
     assert_eq!(again.applied_files, Vec::<String>::new());
     world.end().await;

@@ -126,6 +126,15 @@ pub(super) enum Error {
         /// Why.
         source: io::Error,
     },
+    /// A target is not as desired.
+    #[cfg(feature = "dataplane")]
+    #[error("{message}")]
+    Sync {
+        /// Where, and why.
+        message: String,
+        /// What can be done.
+        hints: String,
+    },
     /// A configuration can't be written.
     #[error(transparent)]
     Write(setpoint_files::WriteError),
@@ -149,6 +158,7 @@ impl Reportable for Error {
             Self::Write(_) => "failed",
             #[cfg(feature = "dataplane")]
             Self::Program { .. }
+            | Self::Sync { .. }
             | Self::Version { .. }
             | Self::Open(_)
             | Self::Launch(_)
@@ -208,6 +218,7 @@ impl Reportable for Error {
             Self::NoConfiguration => Some("name its files with --config, or in a file of --settings"),
             #[cfg(feature = "dataplane")]
             Self::Open(_)
+            | Self::Sync { .. }
             | Self::Launch(_)
             | Self::Users(_)
             | Self::Dialect(_)
@@ -216,6 +227,14 @@ impl Reportable for Error {
             | Self::Settings { .. }
             | Self::Setting { .. }
             | Self::UnknownVersion(_) => None,
+        }
+    }
+
+    fn named_hint(&self) -> Option<String> {
+        match self {
+            #[cfg(feature = "dataplane")]
+            Self::Sync { hints, .. } if !hints.is_empty() => Some(hints.clone()),
+            _ => None,
         }
     }
 }
