@@ -10,7 +10,7 @@ mod error;
 mod fmt;
 #[cfg(feature = "dataplane")]
 mod serve;
-#[cfg(feature = "dataplane")]
+#[cfg(feature = "sync")]
 mod sync;
 
 use std::io::Read;
@@ -33,9 +33,9 @@ pub(crate) fn dispatch(command: &HaproxyCommand, report: Report) -> Result<u8, C
         HaproxyCommand::Coverage(args) => coverage::run(args, report),
         #[cfg(feature = "dataplane")]
         HaproxyCommand::Serve(args) => serve::run(args, report),
-        #[cfg(feature = "dataplane")]
+        #[cfg(feature = "sync")]
         HaproxyCommand::Plan(args) => sync::plan(args, report),
-        #[cfg(feature = "dataplane")]
+        #[cfg(feature = "sync")]
         HaproxyCommand::Sync(args) => sync::sync(args, report),
     }
 }

@@ -28,10 +28,10 @@ pub(crate) enum HaproxyCommand {
     #[cfg(feature = "dataplane")]
     Serve(Box<super::serve::ServeArgs>),
     /// Shows what would bring the HAProxy behind a Dataplane API to a configuration, and whether it would reload.
-    #[cfg(feature = "dataplane")]
+    #[cfg(feature = "sync")]
     Plan(Box<super::sync::HaproxyPlanArgs>),
     /// Brings the HAProxy behind a Dataplane API to a configuration, with as few reloads as can be.
-    #[cfg(feature = "dataplane")]
+    #[cfg(feature = "sync")]
     Sync(Box<super::sync::HaproxySyncArgs>),
 }
 

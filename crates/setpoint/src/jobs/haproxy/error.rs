@@ -127,7 +127,7 @@ pub(super) enum Error {
         source: io::Error,
     },
     /// A target is not as desired.
-    #[cfg(feature = "dataplane")]
+    #[cfg(feature = "sync")]
     #[error("{message}")]
     Sync {
         /// Where, and why.
@@ -156,9 +156,10 @@ impl Reportable for Error {
         match self {
             Self::Configuration { .. } | Self::Broken { .. } | Self::Compare(_) => "configuration",
             Self::Write(_) => "failed",
+            #[cfg(feature = "sync")]
+            Self::Sync { .. } => "failed",
             #[cfg(feature = "dataplane")]
             Self::Program { .. }
-            | Self::Sync { .. }
             | Self::Version { .. }
             | Self::Open(_)
             | Self::Launch(_)
@@ -186,6 +187,8 @@ impl Reportable for Error {
                 Some("name the current file first, then the desired one; neither may be empty")
             }
             Self::Configuration { .. } | Self::Write(_) => None,
+            #[cfg(feature = "sync")]
+            Self::Sync { .. } => None,
             #[cfg(feature = "dataplane")]
             Self::Open(setpoint_instance::instance::OpenError::Lock(_)) => {
                 Some("only one process may have a configuration in hand: end the other one first")
@@ -218,7 +221,6 @@ impl Reportable for Error {
             Self::NoConfiguration => Some("name its files with --config, or in a file of --settings"),
             #[cfg(feature = "dataplane")]
             Self::Open(_)
-            | Self::Sync { .. }
             | Self::Launch(_)
             | Self::Users(_)
             | Self::Dialect(_)
@@ -232,7 +234,7 @@ impl Reportable for Error {
 
     fn named_hint(&self) -> Option<String> {
         match self {
-            #[cfg(feature = "dataplane")]
+            #[cfg(feature = "sync")]
             Self::Sync { hints, .. } if !hints.is_empty() => Some(hints.clone()),
             _ => None,
         }

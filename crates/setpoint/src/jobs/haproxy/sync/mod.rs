@@ -30,7 +30,7 @@ type Outcome<T> = (String, Result<T, Box<FailedSync>>);
 pub(crate) fn plan(args: &HaproxyPlanArgs, report: Report) -> Result<u8, CliError> {
     let desired = args.target.desired(read(&args.target.desired, report)?.print())?;
     let options = args.target.options();
-    let outcomes = run(&args.target, async |target, cancel| {
+    let outcomes = run(&args.target, &async |target, cancel| {
         let plan = sync::plan(&target, &desired, &options, cancel).await;
         plan.map_err(|error| Box::new(FailedSync { error, result: SyncResult::default() }))
     })?;
@@ -42,7 +42,7 @@ pub(crate) fn plan(args: &HaproxyPlanArgs, report: Report) -> Result<u8, CliErro
 pub(crate) fn sync(args: &HaproxySyncArgs, report: Report) -> Result<u8, CliError> {
     let desired = args.target.desired(read(&args.target.desired, report)?.print())?;
     let options = args.options();
-    let outcomes = run(&args.target, async |target, cancel| {
+    let outcomes = run(&args.target, &async |target, cancel| {
         let endpoint = target.endpoint().to_owned();
         report.detail(|| format!("{endpoint}: begun"));
         sync::sync(&target, &desired, &options, cancel).await
@@ -53,7 +53,7 @@ pub(crate) fn sync(args: &HaproxySyncArgs, report: Report) -> Result<u8, CliErro
 /// Does something at each URL, all at once: one that fails holds up no other. A signal cancels all of it.
 fn run<T>(
     args: &TargetArgs,
-    work: impl AsyncFn(ApiTarget, &CancellationToken) -> Result<T, Box<FailedSync>>,
+    work: &impl AsyncFn(ApiTarget, &CancellationToken) -> Result<T, Box<FailedSync>>,
 ) -> Result<Vec<Outcome<T>>, CliError> {
     let mut settings = Vec::new();
     for url in &args.urls {
