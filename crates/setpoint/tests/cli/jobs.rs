@@ -5,8 +5,8 @@ use std::process::Command;
 use crate::{run, text};
 
 /// Each job with its feature and one of its commands, and whether it is in the binary that is tested. The
-/// Dataplane API has no command of its own.
-const JOBS: [(&str, &str, bool); 4] = [
+/// Dataplane API and the sync have no command of their own.
+const JOBS: [(&str, &str, bool); 5] = [
     ("host", "plan", cfg!(feature = "host")),
     ("haproxy", "haproxy", cfg!(feature = "haproxy")),
     ("dataplane", "", cfg!(feature = "dataplane")),
