@@ -16,7 +16,7 @@ pub(crate) struct TargetArgs {
     /// The configuration that is desired; `-` is the standard input.
     #[arg(value_name = "DESIRED")]
     pub(super) desired: PathBuf,
-    /// A Dataplane API, such as http://192.0.2.1:5555; several are brought there at once, each for itself.
+    /// The address of a Dataplane API, of which `/v3` is no part; several are brought there at once, each for itself.
     #[arg(long = "url", value_name = "URL", required = true)]
     pub(super) urls: Vec<String>,
     /// The user that the API knows; one in a URL goes before it.
