@@ -3,5 +3,6 @@
 
 mod client;
 mod counting;
+mod families;
 mod sync;
 mod world;
