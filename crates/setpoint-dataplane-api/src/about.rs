@@ -11,7 +11,8 @@ use crate::table::Other;
 
 impl Api {
     pub(crate) fn info(&self) -> Answer {
-        let version = format!("v{} {}", self.dialect.version(), env!("CARGO_PKG_VERSION"));
+        // Clients go by the patch level where a path has changed with it.
+        let version = format!("v{} setpoint-{}", self.dialect.release(), env!("CARGO_PKG_VERSION"));
         let api = json!({ "build_date": "0001-01-01T00:00:00.000Z", "version": version });
         Answer::json(200, json!({ "api": api, "system": {} }))
     }

@@ -10,6 +10,7 @@ use crate::answer::{Answer, Problem};
 use crate::change::{Did, answer, target};
 use crate::objects::{self, echoed, keeps_children, named};
 use crate::request::Request;
+use crate::route::parent_of;
 use crate::table::{Child, Key, Section, Shape, Verb, section_of};
 
 /// What a section without a name is called in the API.
@@ -205,7 +206,7 @@ impl Api {
         names: &[String],
         request: &Request,
     ) -> Result<Answer, Problem> {
-        let (parent, one) = child.parent(names, request)?;
+        let (parent, one) = parent_of(child, names, request)?;
         let Some(section) = section_of(child.within) else { return Err(Problem::not_served(child.path)) };
         let place = Place { child, section, parent, one, request };
         match verb {

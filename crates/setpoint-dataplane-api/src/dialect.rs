@@ -34,6 +34,17 @@ impl Dialect {
         self.0
     }
 
+    /// The release of the original whose specification is followed.
+    pub(crate) fn release(self) -> &'static str {
+        match self.0 {
+            Version::V3_1 => "3.1.14",
+            Version::V3_2 => "3.2.15",
+            Version::V3_3 => "3.3.7",
+            Version::V3_4 => "3.4.2",
+            _ => "3.0.23",
+        }
+    }
+
     /// Whether it is one of those that were written anew.
     pub(crate) fn is_new(self) -> bool {
         self.0 >= Version::V3_3

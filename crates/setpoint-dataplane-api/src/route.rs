@@ -163,18 +163,16 @@ impl Path {
     }
 }
 
-impl Child {
-    /// The name of the parent, and which child, out of the variable parts of a path and the query.
-    pub(crate) fn parent<'r>(
-        &self,
-        names: &'r [String],
-        request: &'r Request,
-    ) -> Result<(Option<&'r str>, Option<&'r str>), Problem> {
-        let name = |at: usize| names.get(at).map(String::as_str);
-        Ok(match self.parent {
-            Parent::Path => (name(0), name(1)),
-            Parent::Unnamed => (None, name(0)),
-            Parent::Query(parameter) => (Some(request.required(parameter)?), name(0)),
-        })
-    }
+/// The name of the parent, and which child, out of the variable parts of a path and the query.
+pub(crate) fn parent_of<'r>(
+    child: &Child,
+    names: &'r [String],
+    request: &'r Request,
+) -> Result<(Option<&'r str>, Option<&'r str>), Problem> {
+    let name = |at: usize| names.get(at).map(String::as_str);
+    Ok(match child.parent {
+        Parent::Path => (name(0), name(1)),
+        Parent::Unnamed => (None, name(0)),
+        Parent::Query(parameter) => (Some(request.required(parameter)?), name(0)),
+    })
 }

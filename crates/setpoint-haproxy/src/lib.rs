@@ -20,6 +20,7 @@
 //! assert_eq!(document.print(), text);
 //! ```
 
+pub mod api;
 pub mod check;
 pub mod compare;
 pub mod edit;

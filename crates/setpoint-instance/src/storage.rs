@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use setpoint_files::{Draft, WriteError};
+use setpoint_haproxy::api::stored_name;
 
 use crate::references::NamingLine;
 
@@ -87,7 +88,7 @@ impl Folder {
 
     /// The name that a file has here.
     pub fn name(&self, name: &str) -> Result<String, StorageError> {
-        let safe = safe(name).ok_or_else(|| StorageError::Name(name.to_owned()))?;
+        let safe = stored_name(name).ok_or_else(|| StorageError::Name(name.to_owned()))?;
         Ok(match self.ending {
             Some(ending) if safe.rsplit_once('.').is_none_or(|(_, held)| held != ending) => {
                 format!("{safe}.{ending}")
@@ -127,7 +128,7 @@ impl Folder {
         if let Some(path) = exact {
             return Ok(path);
         }
-        let path = self.path.join(safe(name).ok_or_else(missing)?);
+        let path = self.path.join(stored_name(name).ok_or_else(missing)?);
         if path.is_file() { Ok(path) } else { Err(missing()) }
     }
 
@@ -182,37 +183,6 @@ impl Folder {
         }
         fs::remove_file(&path).map_err(|source| StorageError::Step { step: "remove", path, source })
     }
-}
-
-/// A name without folders and without letters that mean something to anybody.
-fn safe(name: &str) -> Option<String> {
-    let base = name.rsplit('/').next().unwrap_or_default();
-    let (stem, ending) = match base.rsplit_once('.') {
-        Some((stem, ending)) if !stem.is_empty() => (stem, Some(ending)),
-        _ => (base, None),
-    };
-    let stem = replaced(stem);
-    let name = match ending {
-        Some(ending) => format!("{stem}.{}", replaced(ending)),
-        None => stem,
-    };
-    let is_something = name.chars().any(|letter| letter.is_ascii_alphanumeric());
-    is_something.then_some(name)
-}
-
-fn replaced(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut bad = false;
-    for letter in text.chars() {
-        let good = letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
-        if good {
-            out.push(letter);
-        } else if !bad {
-            out.push('_');
-        }
-        bad = !good;
-    }
-    out
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //!  feature host ────▶ host.rs ──────┐
 //!  feature haproxy ─▶ haproxy.rs ───┼──▶ subcommands of `cli.rs`, and a row in [`ALL`]
 //!  feature dataplane ▶ its `serve` ─┤
+//!  feature sync ────▶ its `sync` ───┤
 //!  feature composite ▶ composite.rs ┘
 //! ```
 
@@ -54,6 +55,12 @@ pub(crate) const ALL: &[Job] = &[
         about: "Serves the Dataplane API in front of a HAProxy, as `setpoint haproxy serve`",
         commands: &[],
         present: cfg!(feature = "dataplane"),
+    },
+    Job {
+        name: "sync",
+        about: "Brings configurations to HAProxies behind a Dataplane API, as `setpoint haproxy sync`",
+        commands: &[],
+        present: cfg!(feature = "sync"),
     },
     Job {
         name: "composite",

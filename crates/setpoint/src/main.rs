@@ -6,7 +6,7 @@ mod error;
 mod jobs;
 mod manual;
 mod report;
-#[cfg(any(feature = "host", feature = "dataplane", feature = "composite"))]
+#[cfg(any(feature = "host", feature = "dataplane", feature = "sync", feature = "composite"))]
 mod service;
 
 use std::process::ExitCode;

@@ -69,7 +69,7 @@ pub enum Problem {
 
 impl Problem {
     /// Returns whether HAProxy finds it while it splits a line into words, which it does before it looks at any `.if`.
-    pub(crate) fn is_of_words(self) -> bool {
+    pub fn is_of_words(self) -> bool {
         matches!(
             self,
             Self::UnmatchedQuote

@@ -10,6 +10,8 @@ mod error;
 mod fmt;
 #[cfg(feature = "dataplane")]
 mod serve;
+#[cfg(feature = "sync")]
+mod sync;
 
 use std::io::Read;
 use std::path::Path;
@@ -31,6 +33,10 @@ pub(crate) fn dispatch(command: &HaproxyCommand, report: Report) -> Result<u8, C
         HaproxyCommand::Coverage(args) => coverage::run(args, report),
         #[cfg(feature = "dataplane")]
         HaproxyCommand::Serve(args) => serve::run(args, report),
+        #[cfg(feature = "sync")]
+        HaproxyCommand::Plan(args) => sync::plan(args, report),
+        #[cfg(feature = "sync")]
+        HaproxyCommand::Sync(args) => sync::sync(args, report),
     }
 }
 

@@ -294,6 +294,40 @@ pub(super) const PAGES: &[Page] = &[
         files: HAPROXY,
     },
     Page {
+        command: "haproxy plan",
+        examples: &[
+            Example(
+                "See what would be changed, and whether HAProxy would reload:",
+                "setpoint haproxy plan desired.cfg --url http://admin@192.0.2.1:5555",
+            ),
+            Example(
+                "Tell a script whether there is something to do:",
+                "setpoint haproxy plan desired.cfg --url http://192.0.2.1:5555 --user admin --password-file secret --detailed-exitcode",
+            ),
+        ],
+        exit: DETAILED,
+        files: HAPROXY,
+    },
+    Page {
+        command: "haproxy sync",
+        examples: &[
+            Example(
+                "Bring two HAProxies to a configuration:",
+                "setpoint haproxy sync desired.cfg --url http://192.0.2.1:5555 --url http://192.0.2.2:5555 --user admin --password-file secret",
+            ),
+            Example(
+                "Bring maps and certificates along:",
+                "setpoint haproxy sync desired.cfg --url https://192.0.2.1:5555 --ca-file ca.pem --maps maps --certs certs",
+            ),
+        ],
+        exit: &[
+            Exit(0, "All are as desired."),
+            Exit(1, "One is not: what happened there is said, the others were brought there."),
+            USAGE,
+        ],
+        files: HAPROXY,
+    },
+    Page {
         command: "composite",
         examples: &[
             Example("Run the operator:", "setpoint composite run --consul-url http://consul:8500"),

@@ -1,5 +1,6 @@
 //! What commands share that wait for something: a runtime, and the signals that end it.
 
+#[cfg(any(feature = "host", feature = "dataplane"))]
 pub(crate) mod systemd;
 
 use std::io;

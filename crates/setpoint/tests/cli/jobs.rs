@@ -5,11 +5,12 @@ use std::process::Command;
 use crate::{run, text};
 
 /// Each job with its feature and one of its commands, and whether it is in the binary that is tested. The
-/// Dataplane API has no command of its own.
-const JOBS: [(&str, &str, bool); 4] = [
+/// Dataplane API and the sync have no command of their own.
+const JOBS: [(&str, &str, bool); 5] = [
     ("host", "plan", cfg!(feature = "host")),
     ("haproxy", "haproxy", cfg!(feature = "haproxy")),
     ("dataplane", "", cfg!(feature = "dataplane")),
+    ("sync", "", cfg!(feature = "sync")),
     ("composite", "composite", cfg!(feature = "composite")),
 ];
 
@@ -78,7 +79,7 @@ fn crates(features: &str) -> Vec<String> {
 }
 
 #[test]
-fn only_what_uses_a_network_brings_its_crates_and_only_composites_bring_clients() {
+fn only_what_uses_a_network_brings_its_crates_and_who_serves_brings_no_client() {
     let heavy = |name: &String| {
         ["kube", "k8s-openapi", "reqwest", "rustls", "aws-lc", "hyper", "axum", "tower"]
             .iter()
@@ -106,6 +107,7 @@ fn a_job_brings_only_the_crates_that_it_needs() {
     assert_eq!(own("host"), ["engine", "graph", "host", "plan", "state"]);
     assert_eq!(own("haproxy"), ["files", "haproxy", "plan"]);
     assert_eq!(own("dataplane"), ["dataplane-api", "files", "haproxy", "instance", "plan"]);
+    assert_eq!(own("sync"), ["dataplane", "files", "haproxy", "plan"]);
     assert_eq!(own("composite"), ["composite", "loop", "plan"]);
     assert!(!crates("haproxy").contains(&"tokio".to_owned()), "reading files needs no runtime");
 }

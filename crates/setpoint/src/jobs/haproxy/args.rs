@@ -27,6 +27,12 @@ pub(crate) enum HaproxyCommand {
     /// Serves the Dataplane API of a HAProxy on this machine.
     #[cfg(feature = "dataplane")]
     Serve(Box<super::serve::ServeArgs>),
+    /// Shows what would bring the HAProxy behind a Dataplane API to a configuration, and whether it would reload.
+    #[cfg(feature = "sync")]
+    Plan(Box<super::sync::HaproxyPlanArgs>),
+    /// Brings the HAProxy behind a Dataplane API to a configuration, with as few reloads as can be.
+    #[cfg(feature = "sync")]
+    Sync(Box<super::sync::HaproxySyncArgs>),
 }
 
 /// Arguments of `setpoint haproxy fmt`.

@@ -37,7 +37,8 @@ pub(crate) fn run(args: &HaproxyDiffArgs, report: Report) -> Result<u8, CliError
     Ok(if args.detailed_exitcode && !diff.is_empty() { CHANGES } else { 0 })
 }
 
-fn write(out: &mut String, subject: &str, diff: &Diff) -> std::fmt::Result {
+/// Writes the operations of a difference, each with its verdict.
+pub(super) fn write(out: &mut String, subject: &str, diff: &Diff) -> std::fmt::Result {
     if diff.is_empty() {
         return writeln!(out, "{subject}: nothing to do.");
     }

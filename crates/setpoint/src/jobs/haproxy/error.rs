@@ -126,6 +126,15 @@ pub(super) enum Error {
         /// Why.
         source: io::Error,
     },
+    /// A target is not as desired.
+    #[cfg(feature = "sync")]
+    #[error("{message}")]
+    Sync {
+        /// Where, and why.
+        message: String,
+        /// What can be done.
+        hints: String,
+    },
     /// A configuration can't be written.
     #[error(transparent)]
     Write(setpoint_files::WriteError),
@@ -147,6 +156,8 @@ impl Reportable for Error {
         match self {
             Self::Configuration { .. } | Self::Broken { .. } | Self::Compare(_) => "configuration",
             Self::Write(_) => "failed",
+            #[cfg(feature = "sync")]
+            Self::Sync { .. } => "failed",
             #[cfg(feature = "dataplane")]
             Self::Program { .. }
             | Self::Version { .. }
@@ -176,6 +187,8 @@ impl Reportable for Error {
                 Some("name the current file first, then the desired one; neither may be empty")
             }
             Self::Configuration { .. } | Self::Write(_) => None,
+            #[cfg(feature = "sync")]
+            Self::Sync { .. } => None,
             #[cfg(feature = "dataplane")]
             Self::Open(setpoint_instance::instance::OpenError::Lock(_)) => {
                 Some("only one process may have a configuration in hand: end the other one first")
@@ -216,6 +229,14 @@ impl Reportable for Error {
             | Self::Settings { .. }
             | Self::Setting { .. }
             | Self::UnknownVersion(_) => None,
+        }
+    }
+
+    fn named_hint(&self) -> Option<String> {
+        match self {
+            #[cfg(feature = "sync")]
+            Self::Sync { hints, .. } if !hints.is_empty() => Some(hints.clone()),
+            _ => None,
         }
     }
 }

@@ -1,0 +1,172 @@
+//! What a sync is told, and what it comes to.
+
+use std::time::Duration;
+
+use setpoint_haproxy::compare::{DiffSummary, Operation};
+use setpoint_haproxy::text::Document;
+
+use crate::error::SyncError;
+use crate::files::AuxiliaryFiles;
+use crate::retry::Retry;
+
+/// What is desired.
+#[derive(Clone, Debug, Default)]
+pub struct Desired {
+    /// The text of the configuration.
+    pub text: Vec<u8>,
+    /// The files that it names.
+    pub files: AuxiliaryFiles,
+}
+
+/// How a sync goes about it.
+#[derive(Clone, Debug)]
+pub struct SyncOptions {
+    /// How often is planned again where somebody else changed the configuration meanwhile.
+    pub max_retries: u32,
+    /// How long all of it may take.
+    pub timeout: Duration,
+    /// Whether operations go on where one has failed; all failures are reported then.
+    pub continue_on_error: bool,
+    /// Whether the whole text is pushed where operations have failed.
+    pub fallback_to_raw: bool,
+    /// Whether is waited for reloads, and seen to it that they succeeded.
+    pub verify_reload: bool,
+    /// How long a reload may take.
+    pub reload_verification_timeout: Duration,
+    /// How often is asked what became of a reload.
+    pub reload_poll_interval: Duration,
+    /// How many operations run at a time; no limit if it is 0.
+    pub max_parallel: usize,
+    /// The whole text is pushed where there are more operations than this; never for that reason if it is 0.
+    pub raw_push_threshold: usize,
+    /// The configuration as it was after the last sync, with its version: not read again while it has that version.
+    pub cached: Option<(Document, u64)>,
+    /// A checksum of all that is desired.
+    pub content_checksum: Option<String>,
+    /// That checksum at the last sync that succeeded. Files are not compared where both are the same and the configuration
+    /// does not differ.
+    pub last_deployed_checksum: Option<String>,
+    /// How often a target that can't be reached is asked for its version.
+    pub connection_retry: Retry,
+}
+
+impl Default for SyncOptions {
+    fn default() -> Self {
+        Self {
+            max_retries: 3,
+            timeout: Duration::from_mins(2),
+            continue_on_error: false,
+            fallback_to_raw: true,
+            verify_reload: true,
+            reload_verification_timeout: Duration::from_secs(10),
+            reload_poll_interval: Duration::from_millis(500),
+            max_parallel: 0,
+            raw_push_threshold: 0,
+            cached: None,
+            content_checksum: None,
+            last_deployed_checksum: None,
+            connection_retry: Retry::default(),
+        }
+    }
+}
+
+/// By which way a configuration was brought to a target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SyncMode {
+    /// By operations in a transaction.
+    #[default]
+    FineGrained,
+    /// By operations that took effect one by one, without a reload where the target could.
+    Runtime,
+    /// By the whole text, because the target had no configuration of ours yet.
+    RawInitial,
+    /// By the whole text, because there were many operations.
+    RawThreshold,
+    /// By the whole text, because no call carries some of it.
+    RawText,
+    /// By the whole text, because operations failed.
+    RawFallback,
+}
+
+impl SyncMode {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::FineGrained => "fine-grained",
+            Self::Runtime => "runtime",
+            Self::RawInitial => "raw-initial",
+            Self::RawThreshold => "raw-threshold",
+            Self::RawText => "raw-text",
+            Self::RawFallback => "raw-fallback",
+        }
+    }
+
+    /// Returns whether the whole text is pushed.
+    pub const fn is_raw(self) -> bool {
+        !matches!(self, Self::FineGrained | Self::Runtime)
+    }
+
+    /// Decides as the document does that describes the sync: the whole text at first, above a threshold, and where no call
+    /// carries an operation; one by one where only servers change; a transaction otherwise.
+    pub(super) fn decide(
+        version: u64,
+        operations: &[Operation],
+        threshold: usize,
+        needs_text: impl Fn(&Operation) -> bool,
+    ) -> Self {
+        if version == 1 {
+            Self::RawInitial
+        } else if threshold > 0 && operations.len() > threshold {
+            Self::RawThreshold
+        } else if operations.iter().any(needs_text) {
+            Self::RawText
+        } else if operations
+            .iter()
+            .all(|operation| operation.is_server_modification() && operation.runtime.is_possible())
+        {
+            Self::Runtime
+        } else {
+            Self::FineGrained
+        }
+    }
+}
+
+/// What a sync came to.
+#[derive(Clone, Debug, Default)]
+pub struct SyncResult {
+    /// Whether the target is as desired.
+    pub success: bool,
+    /// By which way.
+    pub mode: SyncMode,
+    /// The operations that were carried out, in the words of a plan. The push of a text carries out all of them.
+    pub applied_operations: Vec<String>,
+    /// The files that were made, replaced or deleted, by kind and name.
+    pub applied_files: Vec<String>,
+    /// Whether HAProxy reloads for it.
+    pub reload_triggered: bool,
+    /// The name of the reload.
+    pub reload_id: Option<String>,
+    /// Whether that reload was seen to succeed.
+    pub reload_verified: bool,
+    /// Why it was not, if it was not.
+    pub reload_verification_error: Option<String>,
+    /// How often was planned again.
+    pub retries: u32,
+    /// The version of the configuration afterwards.
+    pub post_sync_version: Option<u64>,
+    /// What differed.
+    pub summary: DiffSummary,
+    /// What went wrong without being in the way.
+    pub warnings: Vec<String>,
+}
+
+/// A sync that failed, with what it had done until then.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct FailedSync {
+    /// Why.
+    #[source]
+    pub error: SyncError,
+    /// What was done.
+    pub result: SyncResult,
+}

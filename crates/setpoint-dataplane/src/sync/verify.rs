@@ -1,0 +1,46 @@
+//! Whether a reload that was ordered has succeeded.
+
+use tokio::time::{Instant, sleep};
+
+use super::Run;
+use crate::client::{Process, ReloadStatus};
+use crate::target::Target;
+
+impl<T: Target> Run<'_, T> {
+    /// Waits for a reload. An error says why it is not known to have succeeded.
+    ///
+    /// An API that was restarted calls any reload a success that it has never heard of, so that another process has to serve
+    /// than before.
+    pub(super) async fn verify(&self, id: &str, before: Option<&Process>) -> Result<(), String> {
+        let within = self.options.reload_verification_timeout;
+        let deadline = Instant::now() + within;
+        loop {
+            let why = match self.target.reload(id).await {
+                Ok(reload) => match reload.status {
+                    ReloadStatus::Failed if reload.response.is_empty() => return Err("it failed".to_owned()),
+                    ReloadStatus::Failed => return Err(reload.response),
+                    ReloadStatus::Succeeded if self.has_another(before).await => return Ok(()),
+                    ReloadStatus::Succeeded => "the same process serves as before".to_owned(),
+                    ReloadStatus::InProgress => "it is still under way".to_owned(),
+                },
+                Err(error) => {
+                    tracing::debug!(endpoint = self.target.endpoint(), id, %error, "a reload can't be asked about");
+                    error.to_string()
+                }
+            };
+            if Instant::now() >= deadline {
+                return Err(format!("it was not seen to succeed within {within:?}: {why}"));
+            }
+            sleep(self.options.reload_poll_interval).await;
+        }
+    }
+
+    /// Returns whether another process serves than before, as far as that can be told.
+    async fn has_another(&self, before: Option<&Process>) -> bool {
+        let Some(Process { pid: Some(pid), uptime, .. }) = before else { return true };
+        match self.target.process().await {
+            Ok(now) => now.pid.is_none_or(|other| other != *pid) || now.uptime < *uptime,
+            Err(_) => false,
+        }
+    }
+}

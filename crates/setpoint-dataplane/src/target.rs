@@ -1,0 +1,228 @@
+//! What a sync works on: a Dataplane API, or an instance on this machine.
+
+use setpoint_haproxy::compare::Operation;
+use setpoint_haproxy::model::{Context, ObjectKind, Version};
+use setpoint_plan::Action;
+
+use crate::client::{
+    ApiError, Capability, Changed, Client, FileKind, For, OperateError, Process, PushReload, Reload,
+};
+
+/// How a file that was replaced takes effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It has: a running HAProxy uses it.
+    Now,
+    /// With a reload that was ordered, under this name.
+    Ordered(String),
+    /// With the next reload, which nobody has ordered.
+    NextReload,
+}
+
+/// Something that has a configuration, files, and a HAProxy that runs with them.
+pub trait Target: Sync {
+    /// Where it is, in words.
+    fn endpoint(&self) -> &str;
+
+    /// What configurations are read for.
+    fn context(&self) -> &Context;
+
+    /// Returns why only a push of the whole text carries out an operation, if that is so.
+    fn needs_text(&self, operation: &Operation) -> Option<String>;
+
+    /// Returns why an operation that HAProxy could be told while it runs takes a reload here, if that is so.
+    fn needs_reload(&self, operation: &Operation) -> Option<String>;
+
+    /// Returns whether a text that is pushed always takes a reload.
+    fn reloads_for_texts(&self) -> bool;
+
+    /// Returns whether a file of a kind that is replaced always takes a reload.
+    fn reloads_for(&self, kind: FileKind) -> bool;
+
+    /// Reads the version of the configuration.
+    fn version(&self) -> impl Future<Output = Result<u64, ApiError>>;
+
+    /// Reads the text of the configuration, and its version.
+    fn read(&self) -> impl Future<Output = Result<(Vec<u8>, u64), ApiError>>;
+
+    /// Begins a transaction for a version. Returns its name.
+    fn begin(&self, version: u64) -> impl Future<Output = Result<String, ApiError>>;
+
+    /// Carries out an operation.
+    fn operate(
+        &self,
+        operation: &Operation,
+        made_for: For<'_>,
+    ) -> impl Future<Output = Result<Changed, OperateError>>;
+
+    /// Commits a transaction. With `reloads`, a reload follows whatever was changed.
+    fn commit(&self, id: &str, reloads: bool) -> impl Future<Output = Result<Changed, ApiError>>;
+
+    /// Drops a transaction.
+    fn abort(&self, id: &str) -> impl Future<Output = Result<(), ApiError>>;
+
+    /// Puts a whole text in the place of the present one, which must have the given version.
+    fn push(&self, text: &[u8], version: u64) -> impl Future<Output = Result<Changed, ApiError>>;
+
+    /// Asks what became of a reload.
+    fn reload(&self, id: &str) -> impl Future<Output = Result<Reload, ApiError>>;
+
+    /// Asks which process serves.
+    fn process(&self) -> impl Future<Output = Result<Process, ApiError>>;
+
+    /// Lists the names of the files of a kind.
+    fn files(&self, kind: FileKind) -> impl Future<Output = Result<Vec<String>, ApiError>>;
+
+    /// Reads what a file holds; none if it is not there.
+    fn file(&self, kind: FileKind, name: &str) -> impl Future<Output = Result<Option<Vec<u8>>, ApiError>>;
+
+    /// Makes a file, or replaces it if it is there.
+    fn create_file(
+        &self,
+        kind: FileKind,
+        name: &str,
+        bytes: &[u8],
+    ) -> impl Future<Output = Result<Effect, ApiError>>;
+
+    /// Replaces what a file holds.
+    fn replace_file(
+        &self,
+        kind: FileKind,
+        name: &str,
+        bytes: &[u8],
+    ) -> impl Future<Output = Result<Effect, ApiError>>;
+
+    /// Deletes a file.
+    fn delete_file(&self, kind: FileKind, name: &str) -> impl Future<Output = Result<(), ApiError>>;
+}
+
+/// A Dataplane API, and the HAProxy behind it.
+#[derive(Clone, Debug)]
+pub struct ApiTarget {
+    client: Client,
+    cx: Context,
+}
+
+impl ApiTarget {
+    /// Asks which HAProxy is behind an API.
+    pub async fn new(client: Client) -> Result<Self, ApiError> {
+        let process = client.process().await?;
+        // One that is not known is taken for the one that goes with the API.
+        let haproxy: Version = process.version.parse().unwrap_or_else(|_| client.version().schema());
+        let cx = client.context(haproxy);
+        Ok(Self { client, cx })
+    }
+
+    /// The client.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl Target for ApiTarget {
+    fn endpoint(&self) -> &str {
+        self.client.endpoint()
+    }
+
+    fn context(&self) -> &Context {
+        &self.cx
+    }
+
+    fn needs_text(&self, operation: &Operation) -> Option<String> {
+        self.client.refuses(operation).map(|why| why.to_string())
+    }
+
+    fn needs_reload(&self, operation: &Operation) -> Option<String> {
+        if self.client.is_setpoint() || operation.is_server_modification() {
+            return None;
+        }
+        // The original leaves a server that was added in maintenance, and never checks it.
+        let is_new = operation.action == Action::Create && operation.kind() == ObjectKind::Server.model();
+        Some(if is_new {
+            "the Dataplane API leaves a new server in maintenance".to_owned()
+        } else {
+            "the Dataplane API reloads for it".to_owned()
+        })
+    }
+
+    fn reloads_for_texts(&self) -> bool {
+        !self.client.is_setpoint()
+    }
+
+    fn reloads_for(&self, kind: FileKind) -> bool {
+        let is_told = match kind {
+            FileKind::Certificate => self.client.capabilities().has(Capability::RuntimeCertificates),
+            FileKind::Map | FileKind::General => self.client.is_setpoint(),
+        };
+        !is_told
+    }
+
+    async fn version(&self) -> Result<u64, ApiError> {
+        self.client.configuration_version().await
+    }
+
+    async fn read(&self) -> Result<(Vec<u8>, u64), ApiError> {
+        self.client.raw_configuration().await
+    }
+
+    async fn begin(&self, version: u64) -> Result<String, ApiError> {
+        Ok(self.client.begin(version).await?.id)
+    }
+
+    async fn operate(&self, operation: &Operation, made_for: For<'_>) -> Result<Changed, OperateError> {
+        self.client.operate(operation, made_for).await
+    }
+
+    async fn commit(&self, id: &str, reloads: bool) -> Result<Changed, ApiError> {
+        self.client.commit(id, reloads).await
+    }
+
+    async fn abort(&self, id: &str) -> Result<(), ApiError> {
+        self.client.abort(id).await
+    }
+
+    async fn push(&self, text: &[u8], version: u64) -> Result<Changed, ApiError> {
+        self.client.push_raw_configuration(text, version, &PushReload::Delayed).await
+    }
+
+    async fn reload(&self, id: &str) -> Result<Reload, ApiError> {
+        self.client.reload(id).await
+    }
+
+    async fn process(&self) -> Result<Process, ApiError> {
+        self.client.process().await
+    }
+
+    async fn files(&self, kind: FileKind) -> Result<Vec<String>, ApiError> {
+        Ok(self.client.files(kind).await?.into_iter().map(|file| file.storage_name).collect())
+    }
+
+    async fn file(&self, kind: FileKind, name: &str) -> Result<Option<Vec<u8>>, ApiError> {
+        self.client.file(kind, name).await
+    }
+
+    async fn create_file(&self, kind: FileKind, name: &str, bytes: &[u8]) -> Result<Effect, ApiError> {
+        match self.client.create_file(kind, name, bytes).await {
+            Ok((_, changed)) => Ok(effect(changed, Effect::Now)),
+            // Somebody else made it since it was looked for.
+            Err(error) if error.is_conflict() => self.replace_file(kind, name, bytes).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn replace_file(&self, kind: FileKind, name: &str, bytes: &[u8]) -> Result<Effect, ApiError> {
+        // The original would reload for any file at once, used or not: it reloads once, in the end. Of what Setpoint can't tell
+        // HAProxy, it says so.
+        let skips = self.reloads_for(kind) && !self.client.is_setpoint();
+        let changed = self.client.replace_file(kind, name, bytes, skips).await?;
+        Ok(effect(changed, if skips { Effect::NextReload } else { Effect::Now }))
+    }
+
+    async fn delete_file(&self, kind: FileKind, name: &str) -> Result<(), ApiError> {
+        self.client.delete_file(kind, name).await.map(|_| ())
+    }
+}
+
+fn effect(changed: Changed, otherwise: Effect) -> Effect {
+    changed.reload_id.map_or(otherwise, Effect::Ordered)
+}

@@ -1,0 +1,171 @@
+//! A target that notes what it is asked, and fails where it is told to.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use setpoint_dataplane::client::{ApiError, Changed, FileKind, For, OperateError, Process, Reload};
+use setpoint_dataplane::error::ConnectionError;
+use setpoint_dataplane::target::{Effect, Target};
+use setpoint_haproxy::compare::Operation;
+use setpoint_haproxy::model::Context;
+
+/// What a call answers instead of what it would.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    Refused,
+    Conflict(u64),
+    Broken,
+}
+
+impl Fault {
+    fn error(self, call: &str) -> ApiError {
+        let call = call.to_owned();
+        match self {
+            Self::Refused => ApiError::Connection(ConnectionError::new(
+                "http://nobody",
+                std::io::Error::from(std::io::ErrorKind::ConnectionRefused),
+            )),
+            Self::Conflict(version) => {
+                ApiError::Conflict { call, version: Some(version), message: "version mismatch".to_owned() }
+            }
+            Self::Broken => ApiError::Refused { call, status: 500, message: "it broke".to_owned() },
+        }
+    }
+}
+
+/// A target in front of another.
+pub(crate) struct Counting<T> {
+    pub(crate) inner: T,
+    calls: Mutex<Vec<String>>,
+    faults: Mutex<BTreeMap<&'static str, VecDeque<Fault>>>,
+    /// How long each call takes longer than it would.
+    pub(crate) delay: Duration,
+}
+
+impl<T> Counting<T> {
+    pub(crate) fn new(inner: T) -> Self {
+        let delay = Duration::ZERO;
+        Self { inner, calls: Mutex::default(), faults: Mutex::default(), delay }
+    }
+
+    /// Lets a kind of call fail, as often as there are faults.
+    pub(crate) fn fail(&self, call: &'static str, faults: impl IntoIterator<Item = Fault>) {
+        self.faults.lock().unwrap().entry(call).or_default().extend(faults);
+    }
+
+    /// What was asked since this was asked last.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        std::mem::take(&mut self.calls.lock().unwrap())
+    }
+
+    /// How often something was asked.
+    pub(crate) fn count(&self, call: &str) -> usize {
+        self.calls.lock().unwrap().iter().filter(|noted| noted.starts_with(call)).count()
+    }
+
+    async fn note(&self, call: &'static str, what: &str) -> Result<(), ApiError> {
+        self.calls.lock().unwrap().push(format!("{call} {what}").trim_end().to_owned());
+        tokio::time::sleep(self.delay).await;
+        let fault = self.faults.lock().unwrap().get_mut(call).and_then(VecDeque::pop_front);
+        fault.map_or(Ok(()), |fault| Err(fault.error(call)))
+    }
+}
+
+impl<T: Target> Target for Counting<T> {
+    fn endpoint(&self) -> &str {
+        self.inner.endpoint()
+    }
+
+    fn context(&self) -> &Context {
+        self.inner.context()
+    }
+
+    fn needs_text(&self, operation: &Operation) -> Option<String> {
+        self.inner.needs_text(operation)
+    }
+
+    fn needs_reload(&self, operation: &Operation) -> Option<String> {
+        self.inner.needs_reload(operation)
+    }
+
+    fn reloads_for_texts(&self) -> bool {
+        self.inner.reloads_for_texts()
+    }
+
+    fn reloads_for(&self, kind: FileKind) -> bool {
+        self.inner.reloads_for(kind)
+    }
+
+    async fn version(&self) -> Result<u64, ApiError> {
+        self.note("version", "").await?;
+        self.inner.version().await
+    }
+
+    async fn read(&self) -> Result<(Vec<u8>, u64), ApiError> {
+        self.note("read", "").await?;
+        self.inner.read().await
+    }
+
+    async fn begin(&self, version: u64) -> Result<String, ApiError> {
+        self.note("begin", "").await?;
+        self.inner.begin(version).await
+    }
+
+    async fn operate(&self, operation: &Operation, made_for: For<'_>) -> Result<Changed, OperateError> {
+        self.note("operate", &operation.to_string()).await?;
+        self.inner.operate(operation, made_for).await
+    }
+
+    async fn commit(&self, id: &str, reloads: bool) -> Result<Changed, ApiError> {
+        self.note("commit", "").await?;
+        self.inner.commit(id, reloads).await
+    }
+
+    async fn abort(&self, id: &str) -> Result<(), ApiError> {
+        self.note("abort", "").await?;
+        self.inner.abort(id).await
+    }
+
+    async fn push(&self, text: &[u8], version: u64) -> Result<Changed, ApiError> {
+        self.note("push", "").await?;
+        self.inner.push(text, version).await
+    }
+
+    async fn reload(&self, id: &str) -> Result<Reload, ApiError> {
+        self.note("reload", "").await?;
+        self.inner.reload(id).await
+    }
+
+    async fn process(&self) -> Result<Process, ApiError> {
+        self.note("process", "").await?;
+        self.inner.process().await
+    }
+
+    async fn files(&self, kind: FileKind) -> Result<Vec<String>, ApiError> {
+        self.note("files", &kind.to_string()).await?;
+        self.inner.files(kind).await
+    }
+
+    async fn file(&self, kind: FileKind, name: &str) -> Result<Option<Vec<u8>>, ApiError> {
+        self.note("file ", name).await?;
+        self.inner.file(kind, name).await
+    }
+
+    async fn create_file(&self, kind: FileKind, name: &str, bytes: &[u8]) -> Result<Effect, ApiError> {
+        self.note("create_file", &format!("{kind} {name}")).await?;
+        let effect = self.inner.create_file(kind, name, bytes).await;
+        self.calls.lock().unwrap().push(format!("created {kind} {name}"));
+        effect
+    }
+
+    async fn replace_file(&self, kind: FileKind, name: &str, bytes: &[u8]) -> Result<Effect, ApiError> {
+        self.note("replace_file", &format!("{kind} {name}")).await?;
+        self.inner.replace_file(kind, name, bytes).await
+    }
+
+    async fn delete_file(&self, kind: FileKind, name: &str) -> Result<(), ApiError> {
+        self.note("delete_file", &format!("{kind} {name}")).await?;
+        self.inner.delete_file(kind, name).await
+    }
+}

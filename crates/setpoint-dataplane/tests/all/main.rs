@@ -1,0 +1,8 @@
+//! The client and the sync, on a real HAProxy behind an API.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
+mod client;
+mod counting;
+mod families;
+mod sync;
+mod world;

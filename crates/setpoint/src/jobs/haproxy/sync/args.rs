@@ -1,0 +1,147 @@
+//! The arguments of `setpoint haproxy plan` and `setpoint haproxy sync`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use setpoint_dataplane::client::{Settings, Tls};
+use setpoint_dataplane::files::{AuxiliaryFiles, Files};
+use setpoint_dataplane::sync::{Desired, SyncOptions};
+
+use crate::jobs::haproxy::error::Error;
+
+/// What is desired, and where.
+#[derive(Debug, Args)]
+pub(crate) struct TargetArgs {
+    /// The configuration that is desired; `-` is the standard input.
+    #[arg(value_name = "DESIRED")]
+    pub(super) desired: PathBuf,
+    /// The address of a Dataplane API, of which `/v3` is no part; several are brought there at once, each for itself.
+    #[arg(long = "url", value_name = "URL", required = true)]
+    pub(super) urls: Vec<String>,
+    /// The user that the API knows; one in a URL goes before it.
+    #[arg(long, value_name = "NAME", requires = "password_file")]
+    user: Option<String>,
+    /// A file that holds the user's password.
+    #[arg(long, value_name = "FILE", requires = "user")]
+    password_file: Option<PathBuf>,
+    /// A file with the authorities that are trusted (PEM), instead of those of the system.
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+    /// A file with the certificate and the key (PEM) that an API is shown that asks for it.
+    #[arg(long, value_name = "FILE")]
+    client_certificate: Option<PathBuf>,
+    /// A folder with the maps that are desired. Others that are there are deleted; without this, maps are left alone.
+    #[arg(long, value_name = "DIR")]
+    maps: Option<PathBuf>,
+    /// A folder with the certificates and keys that are desired, in the same manner.
+    #[arg(long, value_name = "DIR")]
+    certs: Option<PathBuf>,
+    /// A folder with all other files that are desired, in the same manner.
+    #[arg(long, value_name = "DIR")]
+    files: Option<PathBuf>,
+    /// The whole text is pushed where there are more operations than this; 0 is never.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threshold: usize,
+    /// How long a call may take, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+    /// Prints one JSON object a line for each URL.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Arguments of `setpoint haproxy plan`.
+#[derive(Debug, Args)]
+pub(crate) struct HaproxyPlanArgs {
+    #[command(flatten)]
+    pub(super) target: TargetArgs,
+    /// Exits with 2 if there is something to do, with 0 if not, and with 1 on an error.
+    #[arg(long)]
+    pub(super) detailed_exitcode: bool,
+}
+
+/// Arguments of `setpoint haproxy sync`.
+#[derive(Debug, Args)]
+pub(crate) struct HaproxySyncArgs {
+    #[command(flatten)]
+    pub(super) target: TargetArgs,
+    /// Does not push the whole text where operations failed.
+    #[arg(long)]
+    pub(super) no_fallback: bool,
+    /// Goes on with other operations where one has failed.
+    #[arg(long)]
+    pub(super) continue_on_error: bool,
+    /// How many operations run at a time; 0 is no limit.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) max_parallel: usize,
+    /// Does not wait for the reload.
+    #[arg(long)]
+    pub(super) no_verify: bool,
+    /// How long a reload may take, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(super) reload_timeout: u64,
+}
+
+impl TargetArgs {
+    /// How an API is reached.
+    pub(super) fn settings(&self, url: &str) -> Result<Settings, Error> {
+        let mut settings = Settings { timeout: Duration::from_secs(self.timeout), ..Settings::new(url) };
+        if let (Some(user), Some(file)) = (&self.user, &self.password_file) {
+            let password = read(file)?;
+            let password = String::from_utf8_lossy(&password);
+            settings = settings.with_credentials(user, password.trim_end_matches(['\r', '\n']));
+        }
+        let pem = |path: &Option<PathBuf>| path.as_deref().map(read).transpose();
+        settings.tls = Tls { authorities: pem(&self.ca_file)?, identity: pem(&self.client_certificate)? };
+        Ok(settings)
+    }
+
+    /// What is desired.
+    pub(super) fn desired(&self, text: Vec<u8>) -> Result<Desired, Error> {
+        let all = |folder: &Option<PathBuf>| folder.as_deref().map(files_in).transpose();
+        let files = AuxiliaryFiles {
+            maps: all(&self.maps)?,
+            certificates: all(&self.certs)?,
+            general: all(&self.files)?,
+            ..AuxiliaryFiles::default()
+        };
+        Ok(Desired { text, files })
+    }
+
+    /// How it is gone about.
+    pub(super) fn options(&self) -> SyncOptions {
+        SyncOptions { raw_push_threshold: self.threshold, ..SyncOptions::default() }
+    }
+}
+
+impl HaproxySyncArgs {
+    pub(super) fn options(&self) -> SyncOptions {
+        SyncOptions {
+            fallback_to_raw: !self.no_fallback,
+            continue_on_error: self.continue_on_error,
+            max_parallel: self.max_parallel,
+            verify_reload: !self.no_verify,
+            reload_verification_timeout: Duration::from_secs(self.reload_timeout),
+            ..self.target.options()
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|source| Error::Configuration { path: path.to_owned(), source })
+}
+
+/// The files of a folder. What begins with a dot, and what is no file, is none of them.
+fn files_in(folder: &Path) -> Result<Files, Error> {
+    let failed = |source| Error::Configuration { path: folder.to_owned(), source };
+    let mut files = Files::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !name.starts_with('.') && path.is_file() {
+            files.insert(name, read(&path)?);
+        }
+    }
+    Ok(files)
+}
