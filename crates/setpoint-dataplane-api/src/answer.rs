@@ -25,19 +25,21 @@ pub(crate) struct Answer {
     pub(crate) headers: Vec<(&'static str, String)>,
     /// Why HAProxy reloads, for the audit.
     pub(crate) reason: Option<String>,
+    /// The version that it speaks of, if it speaks of one: by now the configuration may have another.
+    pub(crate) version: Option<u64>,
 }
 
 impl Answer {
     pub(crate) fn json(status: u16, body: Json) -> Self {
-        Self { status, content: Content::Json(body), headers: Vec::new(), reason: None }
+        Self { content: Content::Json(body), ..Self::empty(status) }
     }
 
     pub(crate) fn empty(status: u16) -> Self {
-        Self { status, content: Content::None, headers: Vec::new(), reason: None }
+        Self { status, content: Content::None, headers: Vec::new(), reason: None, version: None }
     }
 
     pub(crate) fn bytes(status: u16, kind: &'static str, bytes: Vec<u8>) -> Self {
-        Self { status, content: Content::Bytes(kind, bytes), headers: Vec::new(), reason: None }
+        Self { content: Content::Bytes(kind, bytes), ..Self::empty(status) }
     }
 
     #[must_use]
@@ -53,9 +55,10 @@ impl Answer {
         self
     }
 
-    /// What became of a commit: the reload that waits, and why.
+    /// What became of a commit: its version, the reload that waits, and why.
     #[must_use]
     pub(crate) fn committed(mut self, committed: &Committed) -> Self {
+        self.version = Some(committed.version);
         self.reason.clone_from(&committed.reason);
         match &committed.applied {
             Applied::Ordered(id) => self.with("reload-id", id.as_str()),
@@ -137,7 +140,7 @@ impl From<Problem> for Answer {
     fn from(problem: Problem) -> Self {
         let code = problem.code.unwrap_or(problem.status);
         let body = json!({ "code": code, "message": problem.message });
-        Self { status: problem.status, content: Content::Json(body), headers: problem.headers, reason: None }
+        Self { headers: problem.headers, ..Self::json(problem.status, body) }
     }
 }
 

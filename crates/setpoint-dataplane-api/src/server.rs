@@ -217,7 +217,11 @@ impl Api {
             Some(id) => {
                 self.instance.transaction(id).and_then(|transaction| transaction.version).unwrap_or(0)
             }
-            None => self.instance.version(),
+            // Somebody else may have committed since: who took that version for this one would overwrite what it brought.
+            None => {
+                let spoken_of = answer.version.or_else(|| request.version.get().copied());
+                spoken_of.unwrap_or_else(|| self.instance.version())
+            }
         };
         answer.with("configuration-version", version.to_string())
     }

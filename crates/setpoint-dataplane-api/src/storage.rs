@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value as Json};
+use setpoint_instance::blocking::run_blocking;
 use setpoint_instance::cli::Request as CliRequest;
 use setpoint_instance::instance::{FileError, Replaced};
 use setpoint_instance::runtime::{ListEntry, ListKind, Told};
@@ -187,11 +188,11 @@ impl Api {
     }
 
     async fn create_file(&self, kind: Stored, folder: &Folder, request: &Request) -> Result<Answer, Problem> {
-        let Upload { name, bytes } = upload(request)?;
+        let Upload { name, bytes } = run_blocking(|| upload(request))?;
         if kind == Stored::Certificate {
             described(&bytes).map_err(|why| Problem::new(500, why))?;
         }
-        let path = folder.create(&name, &bytes)?;
+        let path = self.instance.create_file(folder, &name, &bytes).await?;
         let json = Json::Object(told(kind, &path, &bytes)?);
         // Nothing uses a new certificate yet; up to 3.1 the original reloads all the same.
         let reloads =
@@ -208,7 +209,7 @@ impl Api {
         request: &Request,
     ) -> Result<Answer, Problem> {
         let bytes = if kind == Stored::General {
-            upload(request)?.bytes
+            run_blocking(|| upload(request))?.bytes
         } else {
             if self.dialect.is_new() {
                 request.expects(&["text/plain"])?;
@@ -260,7 +261,7 @@ impl Api {
     /// configuration uses the file for something else, too.
     async fn set_entries(&self, kind: ListKind, path: &Path, bytes: &[u8]) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let text = self.instance.read(|configuration| configuration.print());
+        let text = self.instance.snapshot().print();
         let text = String::from_utf8_lossy(&text);
         let is_list = |line: &str| match kind {
             ListKind::Map => line.contains("map"),
@@ -287,7 +288,7 @@ impl Api {
     /// certificates, or patterns of an ACL. Returns whether it uses it now.
     async fn set_general(&self, path: &Path, bytes: &[u8]) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let text = self.instance.read(|configuration| configuration.print());
+        let text = self.instance.snapshot().print();
         let text = String::from_utf8_lossy(&text).into_owned();
         let mut lines = text.lines().filter(|line| line.contains(&name));
         let kind = ["ca-file", "crl-file"].into_iter().find(|word| text_uses(&text, word, &name));

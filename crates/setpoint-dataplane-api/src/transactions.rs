@@ -1,8 +1,8 @@
 //! Transactions, raw texts and reloads.
 
 use serde_json::{Value as Json, json};
+use setpoint_instance::blocking::run_blocking;
 use setpoint_instance::cli::Request as CliRequest;
-use setpoint_instance::configuration::Configuration;
 use setpoint_instance::instance::{
     Applied, CommitError, Reload, ReloadChoice, ReloadStatus, Transaction, TransactionStatus,
 };
@@ -119,7 +119,7 @@ impl Api {
                 return Err(self.raw_problem(Problem::new(404, message)));
             }
         }
-        let text = self.look(request, |configuration| Ok(configuration.print()));
+        let text = self.look_long(request, |configuration| Ok(configuration.print()));
         let text = text.map_err(|problem| {
             let id = request.query("transaction_id").unwrap_or_default();
             let message = format!("transaction does not exist: transaction file {id} does not exist");
@@ -168,8 +168,8 @@ impl Api {
         if validates {
             return match self.instance.validate(text).await {
                 Ok(()) => {
-                    let text = self.instance.read(|configuration: &mut Configuration| configuration.print());
-                    Ok(Answer::bytes(202, "text/plain", text))
+                    let held = self.instance.snapshot();
+                    Ok(Answer::bytes(202, "text/plain", run_blocking(|| held.print())))
                 }
                 Err(CommitError::Refused { messages, .. }) => Err(Problem::new(
                     400,
@@ -205,9 +205,13 @@ impl Api {
             committed.applied = Applied::Ordered(self.instance.order_reload());
             committed.reason = Some(why);
         }
-        let text = self.instance.read(|configuration| configuration.print());
+        let held = self.instance.snapshot();
+        let text = run_blocking(|| held.print());
         let status = if matches!(committed.applied, Applied::Ordered(_)) { 202 } else { 201 };
-        Ok(Answer::bytes(status, "text/plain", text).committed(&committed))
+        let mut answer = Answer::bytes(status, "text/plain", text).committed(&committed);
+        // Somebody else may have committed since.
+        answer.version = Some(held.version());
+        Ok(answer)
     }
 
     /// Tells the running HAProxy what who pushes a text without a reload says of it. What nobody knows is passed over, as the

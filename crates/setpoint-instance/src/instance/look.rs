@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{Event, Instance, Running, Standing, Writer, record};
+use super::{Event, Instance, Running, Standing, Writer};
+use crate::blocking::run_blocking;
 use crate::process::Identity;
 use crate::reload;
 use crate::runtime::Leftover;
@@ -20,8 +21,7 @@ impl Instance {
         let Ok(processes) = reload::processes(&self.inner.master).await else { return };
         let Some(serving) = processes.serving() else { return };
         if writer.record.is_of(serving.pid) {
-            let text = record::hash(&self.state().current.print());
-            if writer.record.loaded.as_ref() != Some(&text) {
+            if writer.record.loaded.as_ref() != Some(&self.hash_of_current()) {
                 self.say_not_read();
                 self.order_reload();
             }
@@ -30,8 +30,8 @@ impl Instance {
         }
         // Nobody changes anything until it is compared.
         let Ok(Some(states)) = self.worker().servers(None).await else { return };
-        let current = self.state().current.whole();
-        let differences = self.compare_servers(&states, current);
+        let current = self.state().current.whole().into_owned();
+        let differences = run_blocking(|| self.compare_servers(&states, current));
         for difference in differences.found {
             self.say(Event::Drift { difference });
         }
@@ -95,9 +95,9 @@ impl Instance {
         if self.has_read(writer, pid) {
             let (whole, reload_waits) = {
                 let state = self.state();
-                (state.current.whole(), state.reloads.due().is_some())
+                (state.current.whole().into_owned(), state.reloads.due().is_some())
             };
-            writer.running = Running::Text(whole);
+            writer.running = Running::text(whole);
             if !reload_waits {
                 self.accept(writer);
             }
@@ -135,9 +135,9 @@ impl Instance {
     pub(super) fn accepted(&self, writer: &mut Writer) {
         let is_running = {
             let mut state = self.state();
-            let whole = state.current.whole();
-            state.standing = Standing::accepted(writer.running.is(&whole));
-            state.standing == Standing::Good
+            let is_running = writer.running.is(&state.current.whole());
+            state.standing = Standing::accepted(is_running);
+            is_running
         };
         if is_running {
             self.accept(writer);

@@ -36,6 +36,7 @@ use setpoint_haproxy::model::Context;
 use setpoint_haproxy::text::Document;
 use tokio::sync::{Notify, broadcast};
 
+use crate::blocking::run_blocking;
 use crate::cli::Socket;
 use crate::configuration::{Configuration, ReadError};
 use crate::journal::{Journal, JournalError};
@@ -265,9 +266,9 @@ impl Instance {
         let is_loaded = record.loaded.as_ref() == Some(&text);
         let running = match &kept {
             // It is looked at before anybody relies on it.
-            _ if is_loaded || record.worker.is_none() => Running::Text(current.whole()),
+            _ if is_loaded || record.worker.is_none() => Running::text(current.whole().into_owned()),
             Some(kept) if record.loaded == Some(record::hash(&kept.print())) => {
-                Running::Since(Some(kept.whole()))
+                Running::Since(Some(Arc::new(kept.whole().into_owned())))
             }
             _ => Running::Since(None),
         };
@@ -347,10 +348,16 @@ impl Instance {
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the current configuration. The file is read anew if somebody else changed it.
+    /// Looks at the current configuration, for a moment: all others wait. The file is read anew if somebody else changed it.
     pub fn read<T>(&self, look: impl FnOnce(&mut Configuration) -> T) -> T {
         let _ = self.refresh();
         look(&mut self.state().current)
+    }
+
+    /// A copy of the current configuration, for whoever looks at much of it: nobody waits meanwhile. The file is read anew if
+    /// somebody else changed it.
+    pub fn snapshot(&self) -> Configuration {
+        self.read(|current| current.fork())
     }
 
     /// The version of the current configuration.
@@ -371,7 +378,7 @@ impl Instance {
         }
         let mut found = Configuration::read(files, self.inner.cx)?;
         state.signatures = signatures;
-        if found.changed_since(&state.current).is_empty() {
+        if !found.differs_from(&state.current) {
             return Ok(());
         }
         let version = found.version().max(state.current.version() + 1);
@@ -387,8 +394,7 @@ impl Instance {
         if let Some(path) = &self.inner.settings.worker_socket {
             return Worker::at(path.clone());
         }
-        let document = self.state().current.whole();
-        Worker::of(&document, &self.inner.master, self.inner.cx.haproxy)
+        Worker::of(&self.state().current.whole(), &self.inner.master, self.inner.cx.haproxy)
     }
 
     /// Begins a transaction for a version.
@@ -441,10 +447,10 @@ impl Instance {
     /// What committing a transaction would do.
     pub fn plan(&self, id: &str) -> Option<Result<Diff, CompareError>> {
         let mut state = self.state();
-        let new = state.transactions.configuration(id)?.whole();
-        let current = state.current.whole();
+        let new = state.transactions.configuration(id)?.fork();
+        let current = state.current.fork();
         drop(state);
-        Some(self.compare(&current, &new))
+        Some(run_blocking(|| self.compare(&current.whole(), &new.whole())))
     }
 
     /// Compares two texts, with the verdicts of what can be told here.

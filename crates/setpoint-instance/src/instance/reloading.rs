@@ -6,6 +6,7 @@ use std::time::Duration;
 use setpoint_haproxy::text::Document;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::commit::on_disk;
 use super::{Event, Instance, ReloadStatus, Running, Standing, Writer};
 use crate::check::{Check, CheckError};
 use crate::configuration::{Configuration, same};
@@ -209,8 +210,8 @@ impl Instance {
         let is_still = self.is_still(loading.version());
         match outcome {
             Ok(Outcome::Succeeded { worker, messages }) => {
-                let whole = loading.whole();
-                let ran = std::mem::replace(&mut writer.running, Running::Text(whole.clone()));
+                let whole = loading.whole().into_owned();
+                let ran = std::mem::replace(&mut writer.running, Running::text(whole.clone()));
                 let told = std::mem::take(&mut writer.told);
                 if is_still {
                     self.accept(writer);
@@ -279,7 +280,7 @@ impl Instance {
         let is_other = |good: &Configuration| {
             let mut good = good.fork();
             good.set_version(current.version());
-            (!good.changed_since(&current).is_empty()).then_some(good)
+            good.differs_from(&current).then_some(good)
         };
         let Some(mut good) = writer.good.as_ref().and_then(is_other) else {
             // It is something else than the text, a file that it names, say; or no text was good yet.
@@ -293,8 +294,14 @@ impl Instance {
             Err(error) => format!("{why}\nwhat was refused could not be kept: {error}"),
         };
         good.set_version(current.version() + 1);
-        let (version, text) = (good.version(), good.whole());
-        if let Err(error) = self.place(writer, good, &current, Vec::new(), Standing::Good) {
+        let (version, text) = (good.version(), good.whole().into_owned());
+        let changed = good.changed_since(&current);
+        let placed = self.place(writer, good, &changed, Vec::new(), Standing::Good);
+        let placed = match placed {
+            Ok(renamed) => on_disk(renamed).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = placed {
             tracing::error!(%error, "the last good configuration could not be written back");
             return Restored::Runs;
         }
@@ -319,7 +326,7 @@ impl Instance {
         };
         match told {
             Ok(()) => {
-                writer.running = Running::Text(text.clone());
+                writer.running = Running::text(text.clone());
                 Restored::Runs
             }
             Err(difference) => {

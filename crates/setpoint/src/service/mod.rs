@@ -21,6 +21,12 @@ pub(crate) fn runtime() -> Result<Runtime, RuntimeError> {
     Builder::new_current_thread().enable_all().build().map_err(RuntimeError)
 }
 
+/// What a command runs on that serves many at once.
+#[cfg(feature = "dataplane")]
+pub(crate) fn threads() -> Result<Runtime, RuntimeError> {
+    Builder::new_multi_thread().enable_all().build().map_err(RuntimeError)
+}
+
 /// The signals that ask a command to stop.
 pub(crate) struct Signals {
     interrupt: Signal,

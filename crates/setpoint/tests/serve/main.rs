@@ -200,6 +200,19 @@ async fn a_second_one_is_told_who_has_the_configuration() {
     world.end().await;
 }
 
+#[tokio::test]
+async fn it_runs_on_as_many_threads_as_there_are_processors() {
+    let world = need!(World::new(Version::V3_4));
+    let serving = world.serve();
+    // Nobody has asked for anything yet that is done aside.
+    let threads = fs::read_dir(format!("/proc/{}/task", serving.pid())).unwrap().flatten();
+    let names = threads.map(|thread| fs::read_to_string(thread.path().join("comm")).unwrap_or_default());
+    let workers = names.filter(|name| name.trim() == "tokio-rt-worker").count();
+    assert!(workers >= std::thread::available_parallelism().unwrap().get(), "{workers}");
+    drop(serving);
+    world.end().await;
+}
+
 /// A number that the environment gives.
 fn given(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()

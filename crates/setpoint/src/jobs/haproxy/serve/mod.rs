@@ -24,7 +24,7 @@ use super::error::Error;
 use crate::error::CliError;
 use crate::report::{LogFormat, Report};
 use crate::service::systemd::Systemd;
-use crate::service::{Signals, runtime};
+use crate::service::{Signals, threads};
 
 /// How long HAProxy may take to start.
 const START_WITHIN: Duration = Duration::from_mins(1);
@@ -34,7 +34,7 @@ const ANOTHER_WITHIN: Duration = Duration::from_secs(3);
 pub(crate) fn run(args: &ServeArgs, report: Report) -> Result<u8, CliError> {
     log_to_stderr(report);
     let settings = args.resolve(report)?;
-    runtime()?.block_on(serve(&settings, report))
+    threads()?.block_on(serve(&settings, report))
 }
 
 async fn serve(given: &Settings, report: Report) -> Result<u8, CliError> {
