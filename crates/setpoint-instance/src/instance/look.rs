@@ -18,7 +18,7 @@ impl Instance {
         if std::mem::replace(&mut writer.has_looked, true) {
             return;
         }
-        let Ok(processes) = reload::processes(&self.inner.master).await else { return };
+        let Ok(processes) = reload::processes(self.master()).await else { return };
         let Some(serving) = processes.serving() else { return };
         if writer.record.is_of(serving.pid) {
             if writer.record.loaded.as_ref() != Some(&self.hash_of_current()) {
@@ -52,9 +52,9 @@ impl Instance {
         }
         // A reload of this program may have been under way.
         let mut writer = self.inner.writer.lock().await;
-        let Ok(processes) = reload::processes(&self.inner.master).await else { return };
+        let Ok(processes) = reload::processes(self.master()).await else { return };
         let Some(serving) = processes.serving() else { return };
-        if writer.record.is_of(serving.pid) || !reload::is_serving(&self.inner.master, serving.pid).await {
+        if writer.record.is_of(serving.pid) || !self.master().is_serving(serving.pid).await {
             return;
         }
         self.say(Event::Drift {
@@ -68,7 +68,7 @@ impl Instance {
     }
 
     async fn another_serves(&self) -> bool {
-        let Ok(processes) = reload::processes(&self.inner.master).await else { return false };
+        let Ok(processes) = reload::processes(self.master()).await else { return false };
         match (processes.serving(), self.inner.writer.try_lock()) {
             (Some(serving), Ok(writer)) => !writer.record.is_of(serving.pid),
             // Who writes at this moment may be reloading.

@@ -40,6 +40,7 @@ use crate::blocking::run_blocking;
 use crate::cli::Socket;
 use crate::configuration::{Configuration, ReadError};
 use crate::journal::{Journal, JournalError};
+use crate::reload::Master;
 use crate::runtime::{Leftover, Worker};
 pub use commit::{Applied, CommitError, Committed, ReloadChoice};
 pub use files::{FileError, Replaced};
@@ -327,9 +328,15 @@ impl Instance {
         files.filter(|file| setpoint_files::is_mount(file).unwrap_or(false)).cloned().collect()
     }
 
-    /// The socket of the master.
-    pub fn master(&self) -> &Socket {
-        &self.inner.master
+    /// The master, as it is reached.
+    pub fn master(&self) -> Master {
+        if self.inner.settings.by_process { self.master_process() } else { Master::from(&self.inner.master) }
+    }
+
+    /// The master as a process of this machine.
+    fn master_process(&self) -> Master {
+        let files = self.inner.settings.files.clone();
+        Master::Process { files, worker: self.worker().socket().clone() }
     }
 
     /// What happens from now on.

@@ -10,7 +10,8 @@ use super::commit::on_disk;
 use super::{Event, Instance, ReloadStatus, Running, Standing, Writer};
 use crate::check::{Check, CheckError};
 use crate::configuration::{Configuration, same};
-use crate::reload::{self, Outcome, ReloadError};
+use crate::process::master_of;
+use crate::reload::{self, Method, Outcome, ReloadError};
 use crate::runtime::Refused;
 
 /// How often is looked at what nobody tells: files, workers, and servers that wait for their end.
@@ -200,13 +201,12 @@ impl Instance {
 
     /// Reloads, and returns what HAProxy printed. What HAProxy refuses is taken back.
     pub(super) async fn reload_now(&self, writer: &mut Writer) -> Result<String, String> {
-        let settings = &self.inner.settings;
         self.begin_with_what_runs(writer).await;
         self.check_before_reload(writer).await?;
         // What a check accepts may still fail to load: it is good when a worker serves.
         let loading = self.state().current.fork();
         let before = self.worker().servers(None).await.ok().flatten().unwrap_or_default();
-        let outcome = reload::reload(&self.inner.master, &settings.reload, settings.reload_within).await;
+        let outcome = self.ask_to_reload().await;
         let is_still = self.is_still(loading.version());
         match outcome {
             Ok(Outcome::Succeeded { worker, messages }) => {
@@ -247,7 +247,7 @@ impl Instance {
             }
             Err(error) => {
                 // HAProxy has not said anything against the text.
-                if !matches!(error, ReloadError::Socket(_) | ReloadError::NoMaster { .. }) {
+                if !error.is_unasked() {
                     writer.running.interrupt();
                     self.note(writer);
                 }
@@ -255,6 +255,23 @@ impl Instance {
                 self.end_reload(ReloadStatus::Failed, &why);
                 Err(why)
             }
+        }
+    }
+
+    /// Asks HAProxy to reload. A master whose socket is not there, or does not say what it runs, is asked by a signal.
+    async fn ask_to_reload(&self) -> Result<Outcome, ReloadError> {
+        let settings = &self.inner.settings;
+        let (method, within) = (&settings.reload, settings.reload_within);
+        match reload::reload(self.master(), method, within).await {
+            Err(error)
+                if *method == Method::Socket
+                    && error.is_about_socket()
+                    && master_of(&settings.files).is_some() =>
+            {
+                tracing::warn!(%error, "HAProxy is asked to reload by SIGUSR2");
+                reload::reload(self.master_process(), &Method::Signal, within).await
+            }
+            asked => asked,
         }
     }
 

@@ -485,8 +485,39 @@ async fn a_haproxy_that_somebody_else_runs_is_not_doubled() {
     wait::until("it to serve", LIMIT, async || http::get(&world.port.http()).await).await;
     let said = with(&[]);
     assert!(said.contains("runs with this configuration") && said.contains("--master-socket"), "{said}");
+    assert!(said.contains("--reload-signal"), "{said}");
     other.kill().unwrap();
     other.wait().unwrap();
+}
+
+#[tokio::test]
+async fn a_haproxy_whose_master_has_no_socket_is_reloaded_by_a_signal() {
+    for version in [Version::V2_6, Version::V3_4] {
+        let world = need!(World::new(version));
+        let mut haproxy = Command::new(&world.program).arg("-W").arg("-f").arg(world.file()).spawn().unwrap();
+        wait::until("it to serve", LIMIT, async || http::get(&world.port.http()).await).await;
+        let serving = world.serve_with(|command| command.args(["--reload-signal", "--reload-delay", "0.02"]));
+        let said = serving.log.lock().unwrap().join("\n");
+        assert!(said.contains(&format!("HAProxy runs as process {}", haproxy.id())), "{said}");
+        // A change that is told, and one that is loaded.
+        assert_eq!(serving.weigh(1, 7).await.unwrap().0, 200, "{version:?}");
+        let new = json!({ "name": "b", "from": "d", "balance": { "algorithm": "leastconn" } });
+        let made = serving.ask("POST", "configuration/backends?version=2&force_reload=true", Some(&new)).await;
+        assert_eq!(made.unwrap().0, 201, "{version:?}");
+        let worker = setpoint_instance::runtime::Worker::at(world.folder.path().join("run.sock"));
+        assert!(worker.servers(Some("b")).await.unwrap().is_some(), "{version:?}");
+        assert_eq!(world.weight().await, Some(7), "{version:?}");
+        // What HAProxy can't load is taken back: it has no right to that address.
+        let path = "configuration/frontends/main/binds?version=3&force_reload=true";
+        let bind = json!({ "name": "x", "address": "192.0.2.1", "port": 9 });
+        let (status, answer) = serving.ask("POST", path, Some(&bind)).await.unwrap();
+        assert_eq!(status, 400, "{version:?}: {answer}");
+        assert!(!fs::read_to_string(world.file()).unwrap().contains("192.0.2.1"), "{version:?}");
+        assert_eq!(http::get(&world.port.http()).await.as_deref(), Some("served"), "{version:?}");
+        drop(serving);
+        haproxy.kill().unwrap();
+        haproxy.wait().unwrap();
+    }
 }
 
 #[tokio::test]
