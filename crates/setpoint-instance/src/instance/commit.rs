@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_files::{Draft, WriteError};
-use setpoint_haproxy::compare::{CompareError, Diff, Operation, Subject};
-use setpoint_haproxy::model::ObjectKind;
+use setpoint_haproxy::compare::{CompareError, Diff, Operation};
 use tokio::task::spawn_blocking;
 
 use super::transactions::new_id;
@@ -143,14 +142,7 @@ pub(super) fn on_disk(renamed: Option<PathBuf>) -> impl Future<Output = Result<(
 
 /// Why an operation that HAProxy could be told is not told by this program.
 pub(super) fn not_told(operation: &Operation) -> Option<String> {
-    let is_told = match &operation.subject {
-        Subject::Child { kind, .. } => {
-            *kind == ObjectKind::Server
-                || operation.changes.iter().all(|change| change.attribute == "metadata")
-        }
-        _ => operation.action == setpoint_plan::Action::Modify,
-    };
-    (!is_told).then(|| format!("a new {} comes with a reload", operation.kind()))
+    (!apply::is_told(operation)).then(|| format!("a new {} comes with a reload", operation.kind()))
 }
 
 impl Instance {

@@ -2,6 +2,7 @@
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "helpers of tests fail the test"))]
 
 mod adopt;
+mod backends;
 mod check;
 mod full;
 mod good;
