@@ -29,6 +29,7 @@ mod request;
 mod route;
 mod runtime;
 mod server;
+mod specification;
 mod storage;
 mod table;
 mod tls;

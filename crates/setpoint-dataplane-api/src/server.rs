@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use setpoint_instance::blocking::run_blocking;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
@@ -23,6 +24,7 @@ use crate::listen::{Connection, Listener, Peer};
 use crate::metrics;
 use crate::request::Request;
 use crate::route::{Found, Operation};
+use crate::specification::Format;
 use crate::table::{Other, Verb};
 
 /// How long a client may take to send a body.
@@ -255,8 +257,8 @@ impl Api {
                 Other::Endpoints => Ok(self.endpoints(&request.path)),
                 Other::Info => Ok(self.info()),
                 Other::Health => Ok(self.health().await),
-                Other::Specification => Ok(self.specification(false)),
-                Other::SpecificationV3 => Ok(self.specification(true)),
+                Other::Specification => Ok(run_blocking(|| self.specification(Format::Swagger2))),
+                Other::SpecificationV3 => Ok(run_blocking(|| self.specification(Format::OpenApi3))),
                 Other::ConfigurationVersion => self.version_answer(request),
                 Other::RawGet => self.raw(request),
                 Other::RawPush => self.push(request).await,
