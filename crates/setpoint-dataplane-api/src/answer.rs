@@ -48,6 +48,13 @@ impl Answer {
         self
     }
 
+    /// Warns of some things: of very many, the first are named, and the others counted.
+    #[must_use]
+    pub(crate) fn warned(self, what: &str, things: &[String]) -> Self {
+        let text = limited(things).replace('"', "'");
+        self.with("warning", format!("299 - \"{what}: {text}\""))
+    }
+
     /// Says why HAProxy reloads.
     #[must_use]
     pub(crate) fn because(mut self, reason: impl Into<String>) -> Self {
@@ -95,6 +102,25 @@ impl Answer {
         }
         response
     }
+}
+
+/// The longest text of a warning: many clients take a few kilobytes of headers altogether.
+const LONGEST_WARNING: usize = 1000;
+
+/// A list of things, up to a length.
+fn limited(things: &[String]) -> String {
+    let (mut text, mut named) = (String::new(), 0);
+    for thing in things {
+        let thing = thing.get(..thing.floor_char_boundary(LONGEST_WARNING)).unwrap_or(thing);
+        if named > 0 && text.len() + thing.len() > LONGEST_WARNING {
+            break;
+        }
+        text.push_str(if named > 0 { ", " } else { "" });
+        text.push_str(thing);
+        named += 1;
+    }
+    let others = things.len() - named;
+    if others > 0 { format!("{text} and {others} more") } else { text }
 }
 
 /// Why a request is refused.
@@ -204,5 +230,32 @@ impl From<EditError> for Problem {
                 Self::new(400, format!("validation error: {error}"))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_names_what_fits_and_counts_the_rest() {
+        let names = |count: usize| (0..count).map(|number| format!("n\u{e4}me{number}")).collect::<Vec<_>>();
+        assert_eq!(limited(&names(2)), "n\u{e4}me0, n\u{e4}me1");
+        let many = limited(&names(5_000));
+        assert!(many.len() < 2 * LONGEST_WARNING && many.starts_with("n\u{e4}me0, "), "{many}");
+        let (named, others) = many.rsplit_once(" and ").unwrap();
+        let others: usize = others.strip_suffix(" more").unwrap().parse().unwrap();
+        assert_eq!(named.split(", ").count() + others, 5_000);
+        let long = "\u{e4}".repeat(LONGEST_WARNING);
+        assert_eq!(limited(&[long.clone(), long]).len(), LONGEST_WARNING + " and 1 more".len());
+    }
+
+    #[test]
+    fn a_warning_may_hold_any_letter_and_ends_no_header() {
+        let unknown = ["n\u{e4}me".to_owned(), "a\r\nx-evil: \"1\"".to_owned()];
+        let response = Answer::empty(200).warned("properties that were ignored", &unknown).into_response();
+        let text = String::from_utf8(response.headers()["warning"].as_bytes().to_vec()).unwrap();
+        assert_eq!(text, "299 - \"properties that were ignored: n\u{e4}me, a  x-evil: '1'\"");
+        assert!(!response.headers().contains_key("x-evil"));
     }
 }

@@ -56,11 +56,10 @@ fn warned(api: &Api, answer: Answer, unknown: &[String]) -> Result<Answer, Probl
     if unknown.is_empty() {
         return Ok(answer);
     }
-    let all = unknown.join(", ");
     if api.options.strict {
-        return Err(Problem::new(422, format!("unknown properties: {all}")));
+        return Err(Problem::new(422, format!("unknown properties: {}", unknown.join(", "))));
     }
-    Ok(answer.with("warning", format!("299 - \"properties that were ignored: {}\"", all.replace('"', "'"))))
+    Ok(answer.warned("properties that were ignored", unknown))
 }
 
 fn capitalised(text: &str) -> String {
@@ -181,7 +180,7 @@ impl Api {
         if left_out.is_empty() {
             return answer;
         }
-        answer.with("warning", format!("299 - \"not shown: {}\"", left_out.join("; ").replace('"', "'")))
+        answer.warned("not shown", &left_out)
     }
 
     /// `PUT defaults`: the one that the body names, or the first.

@@ -40,8 +40,8 @@ impl Format {
     /// An operation with a body and an answer, if it has them.
     fn operation(self, summary: &str, mut parameters: Vec<Json>, body: Option<Json>, answer: Json) -> Json {
         if self == Self::Swagger2 {
-            let body =
-                body.map(|schema| json!({ "name": "data", "in": "body", "required": true, "schema": schema }));
+            let body = body
+                .map(|schema| json!({ "name": "data", "in": "body", "required": true, "schema": schema }));
             parameters.extend(body);
             return json!({ "summary": summary, "parameters": parameters, "responses": answer });
         }

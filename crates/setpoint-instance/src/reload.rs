@@ -142,9 +142,9 @@ impl ReloadError {
     /// Returns whether a master that is just starting anew gives this error.
     fn is_passing(&self) -> bool {
         match self {
-            Self::Socket(SocketError::Unreachable { .. } | SocketError::Broken { .. }) => true,
+            Self::Socket(SocketError::Unreachable { .. } | SocketError::Broken { .. })
+            | Self::NoProcess(_) => true,
             Self::NoMaster { answer, .. } => answer.is_empty(),
-            Self::NoProcess(_) => true,
             _ => false,
         }
     }

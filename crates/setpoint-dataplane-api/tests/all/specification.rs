@@ -115,9 +115,11 @@ impl Specification {
             ("object", Json::Object(properties)) => {
                 let required = schema["required"].as_array().into_iter().flatten();
                 let missing = required.filter(|name| !properties.contains_key(name.as_str().unwrap()));
-                let mut found: Vec<String> = missing.map(|name| format!("{path}.{name} is required")).collect();
+                let mut found: Vec<String> =
+                    missing.map(|name| format!("{path}.{name} is required")).collect();
                 // What is free may hold anything.
-                let is_free = schema.get("properties").is_none() && schema.get("additionalProperties").is_none();
+                let is_free =
+                    schema.get("properties").is_none() && schema.get("additionalProperties").is_none();
                 for (name, json) in properties.iter().filter(|_| !is_free) {
                     let below = format!("{path}.{name}");
                     match schema["properties"].get(name).or(schema.get("additionalProperties")) {
@@ -148,7 +150,8 @@ async fn the_models_of_all_objects_are_described_as_they_are_read() {
         for one in [&old, &new] {
             assert_eq!(one.dangling(&one.whole), [""; 0], "{}", dialect.version());
         }
-        let put = &old.whole["paths"]["/services/haproxy/configuration/backends/{parent_name}/servers/{name}"]["put"];
+        let put = &old.whole["paths"]["/services/haproxy/configuration/backends/{parent_name}/servers/{name}"]
+            ["put"];
         let body = put["parameters"].as_array().unwrap().iter().find(|it| it["in"] == "body").unwrap();
         assert_eq!(body["schema"]["$ref"], "#/definitions/server", "{put}");
         let get = &new.whole["paths"]["/services/haproxy/configuration/backends"]["get"];
@@ -159,10 +162,9 @@ async fn the_models_of_all_objects_are_described_as_they_are_read() {
             if !case["status"].as_u64().is_some_and(|status| status < 300) || case["child"] == "entries" {
                 continue;
             }
-            let kind = case["child"].as_str().map_or_else(
-                || section_kind(case["section"].as_str().unwrap()),
-                child_kind,
-            );
+            let kind = case["child"]
+                .as_str()
+                .map_or_else(|| section_kind(case["section"].as_str().unwrap()), child_kind);
             let model = old.model(kind.model()).unwrap_or_else(|| panic!("{kind} is not described"));
             misfits.extend(old.misfits(model, &case["sent"], kind.model()));
             count += 1;

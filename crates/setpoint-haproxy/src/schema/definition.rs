@@ -97,7 +97,8 @@ fn constrain(schema: &mut Json, path: &[&'static str], rule: &Rule) {
     let is_known = at(schema, path).is_some();
     let (Some(owner), true) = (at(schema, outer), is_known) else { return };
     if let Rule::Required { .. } = rule {
-        let required = owner.as_object_mut().map(|owner| owner.entry("required").or_insert_with(|| json!([])));
+        let required =
+            owner.as_object_mut().map(|owner| owner.entry("required").or_insert_with(|| json!([])));
         if let Some(required) = required.and_then(Json::as_array_mut) {
             required.push(Json::from(*name));
         }

@@ -77,7 +77,8 @@ impl Instance {
         let cx = self.inner.cx;
         let (mut was, mut current) = (Editor::new(was.clone(), cx), Editor::new(current.clone(), cx));
         let worker = self.worker();
-        for request in overrides(&touched, &mut was, &mut current) {
+        let mut requests = overrides(&touched, &mut was, &mut current).into_iter();
+        while let Some(request) = requests.next() {
             match worker.tell(&request).await {
                 Ok(Told::Done(_)) => {}
                 Ok(Told::Refused(why)) => {
@@ -85,10 +86,15 @@ impl Instance {
                         difference: format!("`{request}` was refused after a reload: {why}"),
                     });
                 }
+                // It does not answer the others either, and nobody can commit meanwhile.
                 Err(error) => {
-                    self.say(Event::Drift {
-                        difference: format!("`{request}` is lost after a reload: {error}"),
-                    });
+                    let lost: Vec<String> = std::iter::once(request)
+                        .chain(requests)
+                        .map(|request| format!("`{request}`"))
+                        .collect();
+                    let lost = lost.join(", ");
+                    return self
+                        .say(Event::Drift { difference: format!("lost after a reload: {lost}: {error}") });
                 }
             }
         }

@@ -143,7 +143,9 @@ pub(crate) async fn apply(
 fn new_backend(operation: &Operation) -> Option<(&str, &Object)> {
     let name = operation.section.name.as_deref()?;
     match &operation.subject {
-        Subject::Section { old: None, new: Some(new) } if new.kind == ObjectKind::Backend => Some((name, new)),
+        Subject::Section { old: None, new: Some(new) } if new.kind == ObjectKind::Backend => {
+            Some((name, new))
+        }
         _ => None,
     }
 }

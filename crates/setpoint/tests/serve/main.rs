@@ -502,7 +502,8 @@ async fn a_haproxy_whose_master_has_no_socket_is_reloaded_by_a_signal() {
         // A change that is told, and one that is loaded.
         assert_eq!(serving.weigh(1, 7).await.unwrap().0, 200, "{version:?}");
         let new = json!({ "name": "b", "from": "d", "balance": { "algorithm": "leastconn" } });
-        let made = serving.ask("POST", "configuration/backends?version=2&force_reload=true", Some(&new)).await;
+        let made =
+            serving.ask("POST", "configuration/backends?version=2&force_reload=true", Some(&new)).await;
         assert_eq!(made.unwrap().0, 201, "{version:?}");
         let worker = setpoint_instance::runtime::Worker::at(world.folder.path().join("run.sock"));
         assert!(worker.servers(Some("b")).await.unwrap().is_some(), "{version:?}");

@@ -55,7 +55,9 @@ async fn serve(given: &Settings, report: Report) -> Result<u8, CliError> {
     }
     let (instance, found) = adopt(given, instance, report).await?;
     let instance = Instance::open(instance).map_err(Error::from)?;
-    if instance.settings().by_process && instance.worker().socket().path() == instance.settings().master_socket {
+    if instance.settings().by_process
+        && instance.worker().socket().path() == instance.settings().master_socket
+    {
         let why = "HAProxy's master has no socket, and its configuration no `stats socket` with `level admin`: nobody could tell whether a reload succeeded";
         return Err(Error::Setting { name: "reload-signal", why: why.to_owned() }.into());
     }
