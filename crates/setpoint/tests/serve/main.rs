@@ -472,6 +472,41 @@ async fn what_waits_for_a_reload_is_reloaded_before_the_end_and_systemd_is_told(
 }
 
 #[tokio::test]
+async fn the_log_says_of_each_change_why_haproxy_reloads() {
+    let world = need!(World::new(Version::V3_4));
+    let serving = world.serve();
+    let new = json!({ "name": "b" });
+    let path = "configuration/backends?version=1&force_reload=true";
+    assert_eq!(serving.ask("POST", path, Some(&new)).await.unwrap().0, 201);
+    assert_eq!(serving.ask("POST", "reloads", None).await.unwrap().0, 202);
+    let send = async |method: reqwest::Method, path: &str| {
+        let form = reqwest::multipart::Form::new();
+        let form = form.part("file_upload", reqwest::multipart::Part::text("x\n").file_name("x.txt"));
+        let url = format!("{}/services/haproxy/storage/general{path}", serving.url);
+        let request = http::client().request(method, url).basic_auth("admin", Some(&serving.password));
+        request.multipart(form).send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(send(reqwest::Method::POST, "").await, 201);
+    assert_eq!(send(reqwest::Method::PUT, "/x.txt?force_reload=true").await, 204);
+    assert_eq!(send(reqwest::Method::PUT, "/x.txt").await, 202);
+    for (method, path, reason) in [
+        ("POST", "configuration/backends", "force_reload"),
+        ("POST", "haproxy/reloads", "it was asked for"),
+        ("PUT", "general/x.txt", "force_reload"),
+        ("PUT", "general/x.txt", "HAProxy can't be told what the file holds"),
+    ] {
+        let is_audited = async || {
+            let log = serving.log.lock().unwrap();
+            let words = ["audit", method, path, &format!("reason=\"{reason}\"")];
+            log.iter().any(|line| words.iter().all(|word| line.contains(word))).then_some(())
+        };
+        wait::until(&format!("the audit of {method} {path}: {reason}"), LIMIT, is_audited).await;
+    }
+    drop(serving);
+    world.end().await;
+}
+
+#[tokio::test]
 async fn a_haproxy_that_somebody_else_runs_is_not_doubled() {
     let world = need!(World::new(Version::V3_4));
     let (program, file) = (world.program.as_os_str(), world.file());
