@@ -215,15 +215,12 @@ impl Api {
 
     /// Each answer says the version: of the transaction that it is about, or of the configuration.
     fn versioned(&self, request: &Request, answer: Answer) -> Answer {
-        let version = match request.query("transaction_id").filter(|id| !id.is_empty()) {
-            Some(id) => {
-                self.instance.transaction(id).and_then(|transaction| transaction.version).unwrap_or(0)
-            }
+        let version = if let Some(id) = request.query("transaction_id").filter(|id| !id.is_empty()) {
+            self.instance.transaction(id).and_then(|transaction| transaction.version).unwrap_or(0)
+        } else {
             // Somebody else may have committed since: who took that version for this one would overwrite what it brought.
-            None => {
-                let spoken_of = answer.version.or_else(|| request.version.get().copied());
-                spoken_of.unwrap_or_else(|| self.instance.version())
-            }
+            let spoken_of = answer.version.or_else(|| request.version.get().copied());
+            spoken_of.unwrap_or_else(|| self.instance.version())
         };
         answer.with("configuration-version", version.to_string())
     }

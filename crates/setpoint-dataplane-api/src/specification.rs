@@ -38,7 +38,7 @@ impl Format {
     }
 
     /// An operation with a body and an answer, if it has them.
-    fn operation(self, summary: &str, mut parameters: Vec<Json>, body: Option<Json>, answer: Json) -> Json {
+    fn operation(self, summary: &str, mut parameters: Vec<Json>, body: Option<Json>, answer: &Json) -> Json {
         if self == Self::Swagger2 {
             let body = body
                 .map(|schema| json!({ "name": "data", "in": "body", "required": true, "schema": schema }));
@@ -134,9 +134,9 @@ fn described(path: &Path, operation: &Operation, format: Format) -> Json {
         Operation::Child(child, verb) => (child.kind, *verb),
         Operation::Other(Other::NotServed(what)) => {
             let answer = format.answer("501", None);
-            return format.operation(&format!("{what}: not served"), given, None, answer);
+            return format.operation(&format!("{what}: not served"), given, None, &answer);
         }
-        Operation::Other(_) => return format.operation("", given, None, format.answer("default", None)),
+        Operation::Other(_) => return format.operation("", given, None, &format.answer("default", None)),
     };
     let one = || format.reference(kind);
     let all = || json!({ "type": "array", "items": format.reference(kind) });
@@ -147,7 +147,7 @@ fn described(path: &Path, operation: &Operation, format: Format) -> Json {
         Verb::ReplaceAll => (Some(all()), Some(all())),
         Verb::Delete => (None, None),
     };
-    format.operation(&kind.to_string(), given, body, format.answer("default", answer))
+    format.operation(&kind.to_string(), given, body, &format.answer("default", answer))
 }
 
 impl Api {

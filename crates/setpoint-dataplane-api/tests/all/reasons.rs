@@ -37,6 +37,8 @@ pub(crate) const REASONS: &[Reason] = &[
                 "tx.empty.commit",
                 "tx.server-only.commit",
                 "raw.push.same-text",
+                // It adds a backend, of which HAProxy 3.4 is told.
+                "raw.push.version",
             ];
             let status = if exchange.case.starts_with("raw.push") { 201 } else { without_reload(exchange) };
             let is_stored = exchange.case.starts_with("raw.push") && is_stored(exchange, ours);
