@@ -61,7 +61,7 @@ async fn accept(listener: Listener, api: Arc<Api>, tracker: TaskTracker, connect
     while let Some(Some((accepted, permit))) = api.stopping.run_until_cancelled(next()).await {
         match accepted {
             Ok(connection) => {
-                tracker.spawn(converse(connection, Arc::clone(&api), tracker.clone(), permit));
+                tracker.spawn(serve_connection(connection, Arc::clone(&api), tracker.clone(), permit));
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -72,14 +72,14 @@ async fn accept(listener: Listener, api: Arc<Api>, tracker: TaskTracker, connect
 }
 
 /// Answers the requests of one connection.
-async fn converse(
+async fn serve_connection(
     connection: Connection,
     api: Arc<Api>,
     tracker: TaskTracker,
     _permit: OwnedSemaphorePermit,
 ) {
     let (peer, _connected) = (connection.peer, api.metrics.connected());
-    let stream = match connection.agree().await {
+    let stream = match connection.handshake().await {
         Ok(stream) => stream,
         Err(error) => return tracing::info!(%error, %peer, "no TLS was agreed on"),
     };
@@ -163,7 +163,7 @@ impl Api {
             let text = self.metrics.text(&self.instance).into_bytes();
             return Answer::bytes(200, metrics::CONTENT_TYPE, text).into_response();
         }
-        // Strangers are not listened to.
+        // The body of a client that has not authenticated is not read.
         let body = match &user {
             Ok(_) => timeout(BODY_WITHIN, to_bytes(body, self.options.longest_body)).await,
             Err(_) => Ok(Ok(Bytes::default())),

@@ -6,7 +6,7 @@ use setpoint_instance::cli::Request as CliRequest;
 use setpoint_instance::instance::{
     Applied, CommitError, Reload, ReloadChoice, ReloadStatus, Transaction, TransactionStatus,
 };
-use setpoint_instance::runtime::Told;
+use setpoint_instance::runtime::Reply;
 
 use crate::Api;
 use crate::answer::{Answer, Problem, quoted, stale};
@@ -239,8 +239,8 @@ impl Api {
                 continue;
             };
             let why = match worker.tell(&request).await {
-                Ok(Told::Done(_)) => continue,
-                Ok(Told::Refused(why)) => why,
+                Ok(Reply::Done(_)) => continue,
+                Ok(Reply::Refused(why)) => why,
                 Err(error) => error.to_string(),
             };
             tracing::warn!(action, why, "a runtime action failed");

@@ -121,18 +121,18 @@ mod tests {
 
     #[test]
     fn messages_say_the_lines_of_the_text_that_was_sent() {
-        let said = |sent: &str, message: &str| renumbered(message, "/h.cfg", sent.as_bytes());
+        let renumbered_for = |sent: &str, message: &str| renumbered(message, "/h.cfg", sent.as_bytes());
         assert_eq!(
-            said("global\n  bad\n", "[/h.cfg:3] : 'bad', see /h.cfg:2)"),
+            renumbered_for("global\n  bad\n", "[/h.cfg:3] : 'bad', see /h.cfg:2)"),
             "[/h.cfg:2] : 'bad', see /h.cfg:1)"
         );
-        assert_eq!(said("# _version=1\nglobal\n  bad\n", "[/h.cfg:3] : bad"), "[/h.cfg:3] : bad");
+        assert_eq!(renumbered_for("# _version=1\nglobal\n  bad\n", "[/h.cfg:3] : bad"), "[/h.cfg:3] : bad");
         assert_eq!(
-            said("# _md5hash=a\n# _version=1\nglobal\n  bad\n", "[/h.cfg:3] : bad"),
+            renumbered_for("# _md5hash=a\n# _version=1\nglobal\n  bad\n", "[/h.cfg:3] : bad"),
             "[/h.cfg:4] : bad"
         );
         assert_eq!(
-            said("# mine\n# _version=1\nglobal\n", "[/h.cfg:1] [/i.cfg:3] /h.cfg:"),
+            renumbered_for("# mine\n# _version=1\nglobal\n", "[/h.cfg:1] [/i.cfg:3] /h.cfg:"),
             "[/h.cfg:1] [/i.cfg:3] /h.cfg:"
         );
     }

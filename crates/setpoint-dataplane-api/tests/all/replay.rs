@@ -9,7 +9,7 @@ use reqwest::{Client, Method};
 use serde_json::Value as Json;
 use setpoint_dataplane_api::Dialect;
 use setpoint_instance::cli::Request as CliRequest;
-use setpoint_instance::runtime::{ListEntry, ListKind, Told};
+use setpoint_instance::runtime::{ListEntry, ListKind, Reply};
 use setpoint_testutils::Missing;
 
 use crate::recording::Exchange;
@@ -239,7 +239,7 @@ impl Replay {
         let Some(wanted) = ListEntry::read(kind, &bytes) else { return false };
         let Ok(Some(list)) = worker.list_of(kind, &folder.join(name), folder).await else { return false };
         let show = CliRequest::new(if kind == ListKind::Map { "show map" } else { "show acl" });
-        let Ok(Told::Done(shown)) = worker.ask(&show.word(&list).unwrap()).await else { return false };
+        let Ok(Reply::Done(shown)) = worker.ask(&show.word(&list).unwrap()).await else { return false };
         let held = shown.lines().filter(|line| !line.trim().is_empty());
         // Each line begins with what HAProxy calls the entry.
         let held: Vec<&str> = held.filter_map(|line| Some(line.split_once(' ')?.1)).collect();

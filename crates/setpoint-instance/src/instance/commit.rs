@@ -141,8 +141,8 @@ pub(super) fn on_disk(renamed: Option<PathBuf>) -> impl Future<Output = Result<(
 }
 
 /// Why an operation that HAProxy could be told is not told by this program.
-pub(super) fn not_told(operation: &Operation) -> Option<String> {
-    (!apply::is_told(operation)).then(|| format!("a new {} comes with a reload", operation.kind()))
+pub(super) fn needs_reload(operation: &Operation) -> Option<String> {
+    (!apply::has_commands(operation)).then(|| format!("a new {} comes with a reload", operation.kind()))
 }
 
 impl Instance {
@@ -315,7 +315,7 @@ impl Instance {
             ReloadChoice::Now => match self.reload_now(writer).await {
                 Ok(_) => (Applied::Reloaded, None),
                 Err(why) => {
-                    self.say(Event::Committed { version, applied: "reload", reason: Some(why.clone()) });
+                    self.emit(Event::Committed { version, applied: "reload", reason: Some(why.clone()) });
                     return Err(CommitError::Reload(why));
                 }
             },
@@ -327,7 +327,7 @@ impl Instance {
             Applied::Reloaded => "reloaded",
             Applied::Skipped => "skipped",
         };
-        self.say(Event::Committed { version, applied: word, reason: reason.clone() });
+        self.emit(Event::Committed { version, applied: word, reason: reason.clone() });
         on_disk.await?;
         Ok(Committed { version, applied, reason })
     }
@@ -360,7 +360,7 @@ impl Instance {
             Err(refused) => return order(refused.to_string()),
         }
         // Nobody has to wait for that: what is read from the file is the same.
-        writer.unnoted = true;
+        writer.unrecorded = true;
         self.inner.wake.notify_one();
         match &writer.running {
             Running::Text(_) => (Applied::Runtime, None),
@@ -384,12 +384,12 @@ impl Instance {
             let (backend, server) = apply::server_of(operation)?;
             Some((backend.to_owned(), server.to_owned()))
         });
-        writer.told.extend(servers);
+        writer.changed_servers.extend(servers);
         let mut leftovers = std::mem::take(&mut self.state().leftovers);
-        let told =
+        let applied =
             apply::apply(&self.worker(), diff.operations(), self.inner.cx, drain, &mut leftovers).await;
         self.state().leftovers.extend(leftovers);
-        told?;
+        applied?;
         writer.running = before;
         Ok(())
     }
@@ -493,7 +493,7 @@ impl Instance {
         // Nobody waits while it is printed and hashed.
         let current = self.state().current.fork();
         let text = run_blocking(|| record::hash(&current.print()));
-        writer.unnoted = false;
+        writer.unrecorded = false;
         writer.record.version = current.version();
         writer.record.loaded = writer.running.is(&current.whole()).then(|| text.clone());
         writer.record.text = text;

@@ -22,7 +22,7 @@ impl Instance {
         let Some(serving) = processes.serving() else { return };
         if writer.record.is_of(serving.pid) {
             if writer.record.loaded.as_ref() != Some(&self.hash_of_current()) {
-                self.say_not_read();
+                self.report_unread();
                 self.order_reload();
             }
         } else {
@@ -33,7 +33,7 @@ impl Instance {
         let current = self.state().current.whole().into_owned();
         let differences = run_blocking(|| self.compare_servers(&states, current));
         for difference in differences.found {
-            self.say(Event::Drift { difference });
+            self.emit(Event::Drift { difference });
         }
         if differences.missing {
             self.order_reload();
@@ -57,7 +57,7 @@ impl Instance {
         if writer.record.is_of(serving.pid) || !self.master().is_serving(serving.pid).await {
             return;
         }
-        self.say(Event::Drift {
+        self.emit(Event::Drift {
             difference: format!(
                 "worker {} serves, which this program did not load: somebody else has reloaded or started HAProxy",
                 serving.pid
@@ -79,9 +79,9 @@ impl Instance {
     /// Says in what the servers that run differ from the configuration.
     pub(super) async fn report_differences(&self) {
         match self.differences().await {
-            Ok(found) => found.into_iter().for_each(|difference| self.say(Event::Drift { difference })),
+            Ok(found) => found.into_iter().for_each(|difference| self.emit(Event::Drift { difference })),
             Err(error) => {
-                self.say(Event::Drift { difference: format!("it is not known which servers run: {error}") });
+                self.emit(Event::Drift { difference: format!("it is not known which servers run: {error}") });
             }
         }
     }
@@ -90,7 +90,7 @@ impl Instance {
     fn take_worker(&self, writer: &mut Writer, pid: u32) {
         // They went with the worker that had them.
         self.state().leftovers.clear();
-        writer.told.clear();
+        writer.changed_servers.clear();
         writer.record.set_worker(pid);
         if self.has_read(writer, pid) {
             let (whole, reload_waits) = {
@@ -103,7 +103,7 @@ impl Instance {
             }
         } else {
             writer.running = Running::Since(None);
-            self.say_not_read();
+            self.report_unread();
         }
         self.note(writer);
     }
@@ -127,8 +127,8 @@ impl Instance {
         files.all(|written| until.is_none_or(|until| written <= until))
     }
 
-    fn say_not_read(&self) {
-        self.say(Event::Drift { difference: "HAProxy has not read the configuration as it is".to_owned() });
+    fn report_unread(&self) {
+        self.emit(Event::Drift { difference: "HAProxy has not read the configuration as it is".to_owned() });
     }
 
     /// Takes the current text for what HAProxy accepts, and for good if it runs it.

@@ -103,10 +103,10 @@ struct Writer {
     running: Running,
     /// Whether somebody has looked at what runs since this program began.
     has_looked: bool,
-    /// The servers that the worker was told something about since it was started, each with its backend.
-    told: BTreeSet<(String, String)>,
-    /// Whether what HAProxy runs is still to be written down.
-    unnoted: bool,
+    /// The servers that were changed at runtime since the worker was started, each with its backend.
+    changed_servers: BTreeSet<(String, String)>,
+    /// Whether what HAProxy runs is still to be recorded.
+    unrecorded: bool,
     record: Record,
 }
 
@@ -285,8 +285,8 @@ impl Instance {
             good: kept.or_else(|| is_loaded.then(|| current.fork())),
             running,
             has_looked: false,
-            told: BTreeSet::new(),
-            unnoted: false,
+            changed_servers: BTreeSet::new(),
+            unrecorded: false,
             record,
         };
         let state = State {
@@ -344,7 +344,7 @@ impl Instance {
         self.inner.events.subscribe()
     }
 
-    fn say(&self, event: Event) {
+    fn emit(&self, event: Event) {
         event.log();
         // Nobody may be listening.
         let _ = self.inner.events.send(event);
@@ -392,7 +392,7 @@ impl Instance {
         found.raise_version(version);
         (state.current, state.standing) = (found, Standing::Foreign);
         drop(state);
-        self.say(Event::FileChanged { version });
+        self.emit(Event::FileChanged { version });
         Ok(())
     }
 
@@ -463,7 +463,7 @@ impl Instance {
     /// Compares two texts, with the verdicts of what can be told here.
     fn compare(&self, old: &Document, new: &Document) -> Result<Diff, CompareError> {
         let mut diff = compare(old, new, self.inner.cx)?;
-        diff.narrow(commit::not_told);
+        diff.narrow(commit::needs_reload);
         Ok(diff)
     }
 

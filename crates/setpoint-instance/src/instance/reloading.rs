@@ -74,7 +74,7 @@ impl Instance {
             }
             {
                 let mut writer = self.inner.writer.lock().await;
-                if writer.unnoted {
+                if writer.unrecorded {
                     self.note(&mut writer);
                 }
             }
@@ -141,7 +141,7 @@ impl Instance {
             // What came of it is written down, and seen at the next start.
             let _ = self.reload_now(&mut writer).await;
         }
-        if writer.unnoted {
+        if writer.unrecorded {
             self.note(&mut writer);
         }
     }
@@ -212,7 +212,7 @@ impl Instance {
             Ok(Outcome::Succeeded { worker, messages }) => {
                 let whole = loading.whole().into_owned();
                 let ran = std::mem::replace(&mut writer.running, Running::text(whole.clone()));
-                let told = std::mem::take(&mut writer.told);
+                let changed_servers = std::mem::take(&mut writer.changed_servers);
                 if is_still {
                     self.accept(writer);
                 } else {
@@ -224,7 +224,7 @@ impl Instance {
                 writer.record.set_worker(worker);
                 self.note(writer);
                 self.report_differences().await;
-                self.keep_what_operators_set(&before, &ran, &told, &whole).await;
+                self.keep_what_operators_set(&before, &ran, &changed_servers, &whole).await;
                 self.end_reload(ReloadStatus::Succeeded, &messages);
                 Ok(messages)
             }
@@ -234,7 +234,7 @@ impl Instance {
                     self.restore(writer, &why).await
                 } else {
                     let version = loading.version();
-                    self.say(Event::Drift {
+                    self.emit(Event::Drift {
                         difference: format!(
                             "HAProxy refuses version {version}, which somebody else has replaced meanwhile: {why}"
                         ),
@@ -277,7 +277,7 @@ impl Instance {
 
     fn end_reload(&self, status: ReloadStatus, response: &str) {
         let ended = self.state().reloads.end(status, response);
-        self.say(Event::Reloaded {
+        self.emit(Event::Reloaded {
             id: ended.map(|reload| reload.id),
             succeeded: status == ReloadStatus::Succeeded,
             response: response.to_owned(),
@@ -301,7 +301,7 @@ impl Instance {
         };
         let Some(mut good) = writer.good.as_ref().and_then(is_other) else {
             // It is something else than the text, a file that it names, say; or no text was good yet.
-            self.say(Event::Drift {
+            self.emit(Event::Drift {
                 difference: format!("HAProxy refuses the configuration as it is: {why}"),
             });
             return Restored::Runs;
@@ -325,7 +325,7 @@ impl Instance {
         self.accept(writer);
         let restored = self.tell_restored(writer, &current.whole(), &text).await;
         self.note(writer);
-        self.say(Event::Restored { version, reason: why.to_owned() });
+        self.emit(Event::Restored { version, reason: why.to_owned() });
         restored
     }
 
@@ -337,17 +337,17 @@ impl Instance {
             Running::Since(Some(last)) if same(last, text) => refused,
             Running::Since(_) => return Restored::NeedsReload,
         };
-        let told: Result<(), String> = match self.compare(from, text) {
+        let result: Result<(), String> = match self.compare(from, text) {
             Ok(diff) => self.tell(writer, &diff, Duration::ZERO).await.map_err(|refused| refused.to_string()),
             Err(error) => Err(error.to_string()),
         };
-        match told {
+        match result {
             Ok(()) => {
                 writer.running = Running::text(text.clone());
                 Restored::Runs
             }
             Err(difference) => {
-                self.say(Event::Drift { difference });
+                self.emit(Event::Drift { difference });
                 Restored::NeedsReload
             }
         }

@@ -19,7 +19,7 @@ use setpoint_haproxy::model::{Context, Object, ObjectKind, Value};
 use setpoint_plan::Action;
 use tokio::time::Instant;
 
-use super::{Told, Worker};
+use super::{Reply, Worker};
 use crate::cli::{Request, RequestError, SocketError};
 
 /// Commands are sent together up to this size: HAProxy reads a line into one buffer, of 16 KiB unless it is told otherwise.
@@ -162,7 +162,7 @@ fn add_backend(name: &str, backend: &Object) -> Result<Request, RequestError> {
 }
 
 /// Returns whether an operation is one for which there are commands, on a version that knows them.
-pub(crate) fn is_told(operation: &Operation) -> bool {
+pub(crate) fn has_commands(operation: &Operation) -> bool {
     let only_comments = || operation.changes.iter().all(|change| change.attribute == "metadata");
     match &operation.subject {
         Subject::Child { kind, .. } => *kind == ObjectKind::Server || only_comments(),
@@ -223,8 +223,8 @@ async fn flush(worker: &Worker, together: &mut Option<Request>) -> Result<(), Re
 
 async fn tell(worker: &Worker, request: &Request) -> Result<(), Refused> {
     match worker.tell(request).await? {
-        Told::Done(_) => Ok(()),
-        Told::Refused(why) => Err(Refused::Command { command: request.to_string(), why }),
+        Reply::Done(_) => Ok(()),
+        Reply::Refused(why) => Err(Refused::Command { command: request.to_string(), why }),
     }
 }
 
@@ -328,17 +328,17 @@ impl Leftover {
             }
             match tell(worker, &state(&self.backend, &self.server, "maint")?).await {
                 Err(Refused::Command { why, .. }) if why.contains("No such") => return Ok(true),
-                told => told?,
+                done => done?,
             }
             self.drains_until = None;
         }
         let path = format!("{}/{}", self.backend, self.server);
         match worker.tell(&Request::new("del server").word(&path)?).await? {
-            Told::Done(_) => Ok(true),
+            Reply::Done(_) => Ok(true),
             // Somebody else removed it.
-            Told::Refused(why) if why.contains("No such") => Ok(true),
-            Told::Refused(why) if why.contains("still has") || why.contains("connections") => Ok(false),
-            Told::Refused(why) => Err(Refused::Command { command: format!("del server {path}"), why }),
+            Reply::Refused(why) if why.contains("No such") => Ok(true),
+            Reply::Refused(why) if why.contains("still has") || why.contains("connections") => Ok(false),
+            Reply::Refused(why) => Err(Refused::Command { command: format!("del server {path}"), why }),
         }
     }
 }

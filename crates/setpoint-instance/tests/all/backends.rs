@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 use setpoint_instance::cli::Request;
 use setpoint_instance::instance::Applied;
-use setpoint_instance::runtime::Told;
+use setpoint_instance::runtime::Reply;
 use setpoint_testutils::{Missing, Port, Version, http, need, wait};
 
 use crate::instance::{Running, backend, change};
@@ -68,7 +68,7 @@ async fn a_backend_that_was_added_at_runtime_goes_again_if_the_check_refuses_it(
     assert_eq!(done.applied, Applied::Runtime);
     let is_gone = async || {
         let shown = running.instance.worker().ask(&Request::new("show backend")).await.ok()?;
-        let Told::Done(shown) = shown else { return None };
+        let Reply::Done(shown) = shown else { return None };
         let text = fs::read_to_string(running.world.file()).unwrap();
         (shown.contains("web") && !shown.contains("new") && !text.contains("backend new")).then_some(())
     };

@@ -10,7 +10,7 @@ use setpoint_haproxy::model::ObjectKind;
 use setpoint_instance::cli::Request;
 use setpoint_instance::configuration::Configuration;
 use setpoint_instance::instance::{Applied, Event, Settings};
-use setpoint_instance::runtime::{Told, Worker};
+use setpoint_instance::runtime::{Reply, Worker};
 use setpoint_testutils::{Missing, Version, need, wait};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -86,7 +86,7 @@ async fn what_operators_set_is_not_set_again_one_time_out_after_another() {
     for number in 1..=4 {
         let command = Request::new("set server").word(&format!("web/s{number}")).unwrap();
         let command = command.word("state").unwrap().word("maint").unwrap();
-        assert!(matches!(direct.tell(&command).await.unwrap(), Told::Done(_)));
+        assert!(matches!(direct.tell(&command).await.unwrap(), Reply::Done(_)));
     }
     let mut events = running.instance.events();
     between.hangs.store(true, Ordering::Relaxed);
@@ -114,7 +114,7 @@ async fn a_commit_is_not_held_up_by_each_server_that_waits_for_its_end() {
     let mut held = Vec::new();
     let direct = Worker::at(running.world.folder.path().join("run.sock"));
     let maintenance = Request::new("set server web/s1 state maint");
-    assert!(matches!(direct.tell(&maintenance).await.unwrap(), Told::Done(_)));
+    assert!(matches!(direct.tell(&maintenance).await.unwrap(), Reply::Done(_)));
     for _ in 0..3 {
         let client = TcpStream::connect(running.world.port.address()).await.unwrap();
         held.push((client, listener.accept().await.unwrap()));

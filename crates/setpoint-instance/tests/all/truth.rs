@@ -18,7 +18,7 @@ use crate::world::{WITHIN, World};
 
 async fn tell(running: &Running, command: &'static str) {
     let told = running.instance.worker().tell(&Request::new(command)).await.unwrap();
-    assert!(matches!(told, setpoint_instance::runtime::Told::Done(_)), "{command}: {told:?}");
+    assert!(matches!(told, setpoint_instance::runtime::Reply::Done(_)), "{command}: {told:?}");
 }
 
 async fn state(running: &Running, name: &str) -> Option<ServerState> {
@@ -256,7 +256,7 @@ async fn what_differs_after_a_reload_is_said() {
     let running = Running::start_on(world, settings).await;
     running.settled().await;
     let state = running.instance.worker().ask(&Request::new("show servers state")).await.unwrap();
-    let setpoint_instance::runtime::Told::Done(table) = state else { panic!("{state:?}") };
+    let setpoint_instance::runtime::Reply::Done(table) = state else { panic!("{state:?}") };
     // Its weight is another one in that file.
     fs::write(&states, table.replace(" 10 10 ", " 7 10 ")).unwrap();
     let mut events = running.instance.events();

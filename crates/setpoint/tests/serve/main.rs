@@ -305,7 +305,7 @@ async fn a_settings_file_of_the_original_is_read_as_it_is() {
     let made = http::client().post(url).basic_auth("alice", Some("wonderland")).multipart(form).send().await;
     assert_eq!(made.unwrap().status(), 201);
     assert_eq!(fs::read_to_string(maps.join("a.map")).unwrap(), "a b\n");
-    // Passwords are nobody's business.
+    // The log holds no passwords.
     assert!(!serving.log.lock().unwrap().join("\n").contains("wonderland"));
     drop(serving);
     world.end().await;
