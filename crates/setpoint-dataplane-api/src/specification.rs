@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value as Json, json};
 use setpoint_haproxy::model::ObjectKind;
-use setpoint_haproxy::schema::definition;
+use setpoint_haproxy::schema::{children, definition};
 
 use crate::Api;
 use crate::answer::Answer;
 use crate::dialect::Dialect;
 use crate::route::{Operation, Path};
-use crate::table::{CHILDREN, Child, IN_LISTENS, Other, Parent, SECTIONS, Since, Verb};
+use crate::table::{Other, Parent, SECTIONS, Since, Verb};
 
 /// How a specification is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,34 +69,25 @@ fn has(dialect: Dialect, since: Since) -> bool {
     (since.0..=since.1).contains(&dialect.version())
 }
 
-/// All that stands in sections of a dialect.
-fn children(dialect: Dialect) -> impl Iterator<Item = &'static Child> {
-    CHILDREN.iter().chain(IN_LISTENS.iter()).filter(move |child| has(dialect, child.since))
-}
-
 /// The models of all sections and of what stands in them.
 fn models(dialect: Dialect, format: Format) -> Map<String, Json> {
-    let mut models = Map::new();
+    let (mut models, version) = (Map::new(), dialect.version());
     for section in SECTIONS.iter().filter(|section| has(dialect, section.since)) {
-        let mut model = definition(section.kind, dialect.version());
-        let within = children(dialect).filter(|child| child.within == section.kind);
-        if let Some(properties) = model.get_mut("properties").and_then(Json::as_object_mut) {
-            for child in within {
-                let collection = child.kind.collection_in(section.kind, dialect.version());
-                let reference = format.reference(child.kind);
-                let schema = if child.kind.is_ordered() || collection == "loads" {
-                    json!({ "type": "array", "items": reference })
-                } else {
-                    json!({ "type": "object", "additionalProperties": reference })
-                };
+        let mut model = definition(section.kind, version);
+        for child in children(section.kind, version) {
+            let (collection, reference) =
+                (child.collection_in(section.kind, version), format.reference(child));
+            let schema = if child.is_ordered() || collection == "loads" {
+                json!({ "type": "array", "items": reference })
+            } else {
+                json!({ "type": "object", "additionalProperties": reference })
+            };
+            if let Some(properties) = model.get_mut("properties").and_then(Json::as_object_mut) {
                 properties.insert(collection.to_owned(), schema);
             }
+            models.entry(child.model()).or_insert_with(|| definition(child, version));
         }
         models.insert(section.kind.model().to_owned(), model);
-    }
-    for child in children(dialect) {
-        let model = || definition(child.kind, dialect.version());
-        models.entry(child.kind.model()).or_insert_with(model);
     }
     models
 }

@@ -34,6 +34,14 @@ pub fn definition(kind: ObjectKind, api: Version) -> Json {
     schema
 }
 
+/// Lists the kinds of objects that may stand in a section of a kind.
+pub fn children(section: ObjectKind, api: Version) -> Vec<ObjectKind> {
+    let mut kinds: Vec<ObjectKind> = directives().written(section, api).filter_map(|row| row.child).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
+}
+
 fn object() -> Json {
     json!({ "type": "object", "properties": {} })
 }

@@ -158,12 +158,10 @@ impl Instance {
                 }
                 Some(_) => {}
             }
-            let configuration =
-                state.transactions.configuration(id).map(|configuration| configuration.fork());
-            configuration.ok_or_else(|| CommitError::NoTransaction(id.to_owned()))?
+            state.transactions.take(id).ok_or_else(|| CommitError::NoTransaction(id.to_owned()))?
         };
         let given = new.version();
-        let committed = self.write(&mut writer, new, given, choice, id).await;
+        let committed = self.write(&mut writer, new.fork(), given, choice, id).await;
         let mut state = self.state();
         match &committed {
             Ok(committed) => {
@@ -176,7 +174,7 @@ impl Instance {
             }
             Err(CommitError::Refused { .. }) => state.transactions.end(id, TransactionStatus::Failed),
             // It is not the fault of what it came to: it can be committed again.
-            Err(_) => {}
+            Err(_) => state.transactions.give_back(id, new),
         }
         committed
     }

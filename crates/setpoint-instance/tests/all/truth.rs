@@ -337,3 +337,27 @@ async fn through_a_link_nobody_else_gets_the_same_configuration() {
     drop(first);
     Instance::open(through_link()).unwrap();
 }
+
+#[tokio::test]
+async fn a_transaction_that_is_being_committed_takes_no_change_that_would_be_lost() {
+    let world = need!(World::new(Version::V3_4));
+    world.write_backend();
+    let (asked, answer) = (world.folder.path().join("asked"), world.folder.path().join("answer"));
+    let lines =
+        format!("touch {}; while [ ! -e {} ]; do sleep 0.05; done", asked.display(), answer.display());
+    let settings = Settings { program: world.check_with(&lines), ..world.settings(Version::V3_4) };
+    let running = Running::start_on(world, settings).await;
+    let transaction = running.instance.begin(1).unwrap();
+    running.instance.in_transaction(&transaction.id, backend_with("early")).unwrap().unwrap();
+    let commit = tokio::spawn({
+        let (instance, id) = (running.instance.clone(), transaction.id.clone());
+        async move { instance.commit(&id, ReloadChoice::Delayed).await }
+    });
+    wait::until("HAProxy to be asked", WITHIN, async || asked.exists().then_some(())).await;
+    assert!(running.instance.in_transaction(&transaction.id, backend_with("late")).is_none());
+    fs::write(answer, "").unwrap();
+    commit.await.unwrap().unwrap();
+    let text = fs::read_to_string(running.world.file()).unwrap();
+    assert!(text.contains("backend early") && !text.contains("backend late"), "{text}");
+    running.stop().await;
+}
