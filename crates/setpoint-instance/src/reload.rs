@@ -140,7 +140,7 @@ impl ReloadError {
     }
 
     /// Returns whether a master that is just starting anew gives this error.
-    fn is_passing(&self) -> bool {
+    pub fn is_passing(&self) -> bool {
         match self {
             Self::Socket(SocketError::Unreachable { .. } | SocketError::Broken { .. })
             | Self::NoProcess(_) => true,

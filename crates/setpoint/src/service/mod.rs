@@ -17,6 +17,7 @@ pub(crate) struct RuntimeError(#[source] io::Error);
 impl Reportable for RuntimeError {}
 
 /// What a command runs on.
+#[cfg(any(feature = "host", feature = "composite"))]
 pub(crate) fn runtime() -> Result<Runtime, RuntimeError> {
     Builder::new_current_thread().enable_all().build().map_err(RuntimeError)
 }

@@ -414,6 +414,15 @@ async fn names_of_reloads_are_not_given_twice_over_restarts() {
     let mut names: Vec<String> = Vec::new();
     for number in 1..4_u64 {
         let mut serving = world.serve_with(|command| command.args(["--reload-delay", "3600"]));
+        let status = async |id: &str| {
+            let (status, reload) = serving.ask("GET", &format!("reloads/{id}"), None).await.unwrap();
+            (status, reload["status"].as_str().unwrap_or_default().to_owned())
+        };
+        // What waited when the one before was killed is made; until then, others share it.
+        for before in &names {
+            let ended = async || (status(before).await == (200, "succeeded".to_owned())).then_some(());
+            wait::until("the earlier reload", LIMIT, ended).await;
+        }
         let url = format!("{}/services/haproxy/configuration/backends?version={number}", serving.url);
         let answer = http::client()
             .post(url)
@@ -424,16 +433,7 @@ async fn names_of_reloads_are_not_given_twice_over_restarts() {
             .await
             .unwrap();
         let id = answer.headers()["reload-id"].to_str().unwrap().to_owned();
-        let status = async |id: &str| {
-            let (status, reload) = serving.ask("GET", &format!("reloads/{id}"), None).await.unwrap();
-            (status, reload["status"].as_str().unwrap_or_default().to_owned())
-        };
-        // What waited when the one before was killed has been made.
-        for before in &names {
-            assert_ne!(*before, id);
-            let ended = async || (status(before).await == (200, "succeeded".to_owned())).then_some(());
-            wait::until("the earlier reload", LIMIT, ended).await;
-        }
+        assert!(!names.contains(&id), "{id} was given before: {names:?}");
         names.push(id);
         serving.kill();
     }

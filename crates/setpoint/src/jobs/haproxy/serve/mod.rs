@@ -202,10 +202,24 @@ async fn adopt(
     mut settings: InstanceSettings,
     report: Report,
 ) -> Result<(InstanceSettings, Found), Error> {
-    let master = Socket::new(&settings.master_socket);
+    let (master, until) = (Socket::new(&settings.master_socket), Instant::now() + ANOTHER_WITHIN);
+    let answered = loop {
+        match processes(&master).await {
+            // A master that is just reloading drops its connections.
+            Err(error)
+                if error.is_passing()
+                    && settings.master_socket.exists()
+                    && !running_with(&settings.files).is_empty()
+                    && Instant::now() < until =>
+            {
+                tokio::time::sleep(ANOTHER_WITHIN / 30).await;
+            }
+            answered => break answered,
+        }
+    };
     let may_lack_socket = given.reload_signal && given.master_socket.is_none();
     let process = may_lack_socket.then(|| master_of(&settings.files)).flatten();
-    let found = match (processes(&master).await, process) {
+    let found = match (answered, process) {
         (Ok(found), _) => {
             use_process(&mut settings, found.master.pid, report)?;
             Found::Running
@@ -228,7 +242,6 @@ async fn adopt(
         (Err(_), None) => {
             // A second one beside it would take a part of its connections. A check, or a worker whose master was killed, is gone in
             // a moment.
-            let until = Instant::now() + ANOTHER_WITHIN;
             while let Some(pid) = running_with(&settings.files).first().map(|other| other.pid()) {
                 if Instant::now() >= until {
                     return Err(Error::Runs { pid });
