@@ -80,7 +80,7 @@ async fn start(text: &str, keeps: &'static str) -> Result<(Running, Arc<Between>
 
 #[tokio::test]
 async fn what_operators_set_is_not_set_again_one_time_out_after_another() {
-    let servers: String = (1..=4).map(|number| format!("  server s{number} 127.0.0.1:9\n")).collect();
+    let servers = [1, 2, 3, 4].map(|number| format!("  server s{number} 127.0.0.1:9\n")).concat();
     let (running, between) = need!(start(&servers, "set server").await);
     let direct = Worker::at(running.world.folder.path().join("run.sock"));
     for number in 1..=4 {
