@@ -14,6 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use setpoint_instance::blocking::run_blocking;
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
@@ -90,8 +91,9 @@ async fn serve_connection(
                 return Ok(handle(&api, peer, request).await);
             }
             // Who hangs up ends the conversation, and not the change that is under way.
-            let handled = tracker.spawn(async move { handle(&api, peer, request).await });
-            handled.await
+            let runtime = api.changes.clone().unwrap_or_else(Handle::current);
+            let handled = async move { handle(&api, peer, request).await };
+            tracker.spawn_on(handled, &runtime).await
         }
     });
     let mut builder = http1::Builder::new();

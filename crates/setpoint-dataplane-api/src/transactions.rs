@@ -1,5 +1,7 @@
 //! Transactions, raw texts and reloads.
 
+use std::borrow::Cow;
+
 use serde_json::{Value as Json, json};
 use setpoint_instance::blocking::run_blocking;
 use setpoint_instance::cli::Request as CliRequest;
@@ -143,11 +145,10 @@ impl Api {
         let text = if request.header("content-type").is_some_and(|kind| kind.starts_with("application/json"))
         {
             let json: Json = request.json()?;
-            json.as_str()
-                .map(|text| text.as_bytes().to_vec())
-                .ok_or_else(|| Problem::new(400, "a text is needed"))?
+            let text = json.as_str().map(|text| text.as_bytes().to_vec());
+            Cow::Owned(text.ok_or_else(|| Problem::new(400, "a text is needed"))?)
         } else {
-            request.body.clone()
+            Cow::Borrowed(request.body.as_slice())
         };
         let (version, skip_version) = (request.number("version")?, request.flag("skip_version")?);
         let (skip, force) = (request.flag("skip_reload")?, request.flag("force_reload")?);

@@ -77,6 +77,8 @@ impl VersionLine {
     /// Puts the line back into the text as it was.
     pub(crate) fn put_back(&self, mut text: Vec<u8>) -> Vec<u8> {
         let at = if self.at <= text.len() { self.at } else { 0 };
+        // A text may be large, and twice its size is not needed.
+        text.reserve_exact(self.written.len());
         text.splice(at..at, self.written.iter().copied());
         text
     }

@@ -25,7 +25,7 @@ fn server(editor: &mut Editor<'_>, state: &ServerState) -> Option<Object> {
 }
 
 /// Returns whether a server may be something else than what its configuration says, without a look at that.
-fn is_touched(state: &ServerState, changed: &Servers) -> bool {
+pub(super) fn is_touched(state: &ServerState, changed: &Servers) -> bool {
     state.forced_state().is_some()
         || state.was_disabled()
         || state.weight() != state.number("srv_iweight")

@@ -7,6 +7,7 @@ use setpoint_haproxy::text::Document;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::commit::on_disk;
+use super::operator::is_touched;
 use super::{Event, Instance, ReloadStatus, Running, Standing, Writer};
 use crate::check::{Check, CheckError};
 use crate::configuration::{Configuration, same};
@@ -205,7 +206,10 @@ impl Instance {
         self.check_before_reload(writer).await?;
         // What a check accepts may still fail to load: it is good when a worker serves.
         let loading = self.state().current.fork();
-        let before = self.worker().servers(None).await.ok().flatten().unwrap_or_default();
+        let mut before = self.worker().servers(None).await.ok().flatten().unwrap_or_default();
+        // Of very many servers, few are not as the text says.
+        before.retain(|state| is_touched(state, &writer.changed_servers));
+        before.shrink_to_fit();
         let outcome = self.ask_to_reload().await;
         let is_still = self.is_still(loading.version());
         match outcome {

@@ -17,12 +17,11 @@ pub(crate) struct RuntimeError(#[source] io::Error);
 impl Reportable for RuntimeError {}
 
 /// What a command runs on.
-#[cfg(any(feature = "host", feature = "composite"))]
 pub(crate) fn runtime() -> Result<Runtime, RuntimeError> {
     Builder::new_current_thread().enable_all().build().map_err(RuntimeError)
 }
 
-/// What a command runs on that serves many at once.
+/// What connections are served on, beside what a command does.
 #[cfg(feature = "dataplane")]
 pub(crate) fn threads() -> Result<Runtime, RuntimeError> {
     Builder::new_multi_thread().enable_all().build().map_err(RuntimeError)

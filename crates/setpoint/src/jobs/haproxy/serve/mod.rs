@@ -19,6 +19,8 @@ use setpoint_instance::process::{
     CommandLine, Identity, Launch, configuration_files, master_of, running_with,
 };
 use setpoint_instance::reload::{Method, ReloadError, processes};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
 
 pub(crate) use self::settings::ServeArgs;
 use self::settings::Settings;
@@ -26,7 +28,7 @@ use super::error::Error;
 use crate::error::CliError;
 use crate::report::{LogFormat, Report};
 use crate::service::systemd::Systemd;
-use crate::service::{Signals, threads};
+use crate::service::{Signals, runtime, threads};
 
 /// How long HAProxy may take to start.
 const START_WITHIN: Duration = Duration::from_mins(1);
@@ -36,10 +38,12 @@ const ANOTHER_WITHIN: Duration = Duration::from_secs(3);
 pub(crate) fn run(args: &ServeArgs, report: Report) -> Result<u8, CliError> {
     log_to_stderr(report);
     let settings = args.resolve(report)?;
-    threads()?.block_on(serve(&settings, report))
+    // One thread changes and reloads, others serve connections: who reads waits for nobody.
+    let threads = threads()?;
+    runtime()?.block_on(serve(&settings, report, threads.handle()))
 }
 
-async fn serve(given: &Settings, report: Report) -> Result<u8, CliError> {
+async fn serve(given: &Settings, report: Report, threads: &Handle) -> Result<u8, CliError> {
     let version = given.dialect()?;
     let dialect = Dialect::new(version).map_err(Error::from)?;
     let addresses = given.addresses()?;
@@ -51,6 +55,8 @@ async fn serve(given: &Settings, report: Report) -> Result<u8, CliError> {
     let mut listeners = Vec::new();
     for address in addresses {
         warn_of_strangers(&address, report);
+        // A socket is watched by the runtime that it is made on.
+        let _threads = threads.enter();
         listeners.push(Listener::bind(address).await.map_err(Error::from)?);
     }
     let (instance, found) = adopt(given, instance, report).await?;
@@ -78,18 +84,21 @@ async fn serve(given: &Settings, report: Report) -> Result<u8, CliError> {
     allow_many_files();
     let storage = Storage::new(maps, certificates, general);
     storage.remove_drafts();
-    let api = Arc::new(Api::new(instance.clone(), dialect, users, storage, given.options()));
+    let api = Api::new(instance.clone(), dialect, users, storage, given.options());
+    let api = Arc::new(api.with_changes_on(Handle::current()));
     let (mut signals, mut systemd) = (Signals::new()?, Systemd::from_environment());
     systemd.passed(&format!("serving {}", first.display()));
     let _alive = systemd.keep_alive();
-    let stop = async move {
-        signals.next().await;
-        systemd.stopping();
-    };
-    let ended = tokio::sync::Notify::new();
+    let (stop, ended) = (Arc::new(Notify::new()), Notify::new());
+    let stopped = Arc::clone(&stop).notified_owned();
+    let served = threads.spawn(setpoint_dataplane_api::serve(listeners, api, stopped));
     tokio::join!(
         async {
-            setpoint_dataplane_api::serve(listeners, api, stop).await;
+            signals.next().await;
+            systemd.stopping();
+            stop.notify_one();
+            // It ends by itself, or has panicked.
+            let _ = served.await;
             ended.notify_one();
         },
         // What is under way is completed.
