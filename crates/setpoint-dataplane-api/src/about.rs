@@ -1,6 +1,6 @@
-//! The API about itself: information, health, endpoints, specification.
+//! The API about itself: information, health, endpoints.
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use setpoint_haproxy::model::ObjectKind;
 use setpoint_instance::reload::processes;
 
@@ -48,56 +48,5 @@ impl Api {
             json!({ "url": format!("/{}", path.template), "title": format!("Return {name}"), "description": format!("Returns {name}.") })
         });
         Answer::json(200, Json::Array(shown.collect()))
-    }
-
-    /// What is routed, as a specification: paths, methods and parameters. What the API refuses to serve is named.
-    pub(crate) fn specification(&self, v3: bool) -> Answer {
-        let mut paths = Map::new();
-        for path in &self.routes.paths {
-            let mut methods = Map::new();
-            for (method, operation) in &path.operations {
-                let (summary, status) = match operation {
-                    Operation::Other(Other::NotServed(what)) => (format!("{what}: not served"), "501"),
-                    Operation::Other(_) => (String::new(), "default"),
-                    Operation::Section(section, _) => (section.kind.to_string(), "default"),
-                    Operation::Child(child, _) => (child.kind.to_string(), "default"),
-                };
-                let names =
-                    path.template.split('/').filter_map(|word| word.strip_prefix('{')?.strip_suffix('}'));
-                let schema = |name: &str| {
-                    if v3 {
-                        json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } })
-                    } else {
-                        json!({ "name": name, "in": "path", "required": true, "type": "string" })
-                    }
-                };
-                let parameters: Vec<Json> = names.map(schema).collect();
-                let responses = json!({ status: { "description": "" } });
-                let operation =
-                    json!({ "summary": summary, "parameters": parameters, "responses": responses });
-                methods.insert(method.to_ascii_lowercase(), operation);
-            }
-            paths.insert(format!("/{}", path.template), Json::Object(methods));
-        }
-        let info = json!({
-            "title": "HAProxy Data Plane API",
-            "description": "The Dataplane API as Setpoint serves it.",
-            "version": self.dialect.version().as_str(),
-        });
-        Answer::json(
-            200,
-            if v3 {
-                json!({ "openapi": "3.0.1", "info": info, "servers": [{ "url": "/v3" }], "paths": paths })
-            } else {
-                json!({
-                    "swagger": "2.0",
-                    "info": info,
-                    "basePath": "/v3",
-                    "consumes": ["application/json"],
-                    "produces": ["application/json"],
-                    "paths": paths,
-                })
-            },
-        )
     }
 }

@@ -25,25 +25,34 @@ pub(crate) struct Answer {
     pub(crate) headers: Vec<(&'static str, String)>,
     /// Why HAProxy reloads, for the audit.
     pub(crate) reason: Option<String>,
+    /// The version that it speaks of, if it speaks of one: by now the configuration may have another.
+    pub(crate) version: Option<u64>,
 }
 
 impl Answer {
     pub(crate) fn json(status: u16, body: Json) -> Self {
-        Self { status, content: Content::Json(body), headers: Vec::new(), reason: None }
+        Self { content: Content::Json(body), ..Self::empty(status) }
     }
 
     pub(crate) fn empty(status: u16) -> Self {
-        Self { status, content: Content::None, headers: Vec::new(), reason: None }
+        Self { status, content: Content::None, headers: Vec::new(), reason: None, version: None }
     }
 
     pub(crate) fn bytes(status: u16, kind: &'static str, bytes: Vec<u8>) -> Self {
-        Self { status, content: Content::Bytes(kind, bytes), headers: Vec::new(), reason: None }
+        Self { content: Content::Bytes(kind, bytes), ..Self::empty(status) }
     }
 
     #[must_use]
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
+    }
+
+    /// Warns of some things: of very many, the first are named, and the others counted.
+    #[must_use]
+    pub(crate) fn warned(self, what: &str, things: &[String]) -> Self {
+        let text = limited(things).replace('"', "'");
+        self.with("warning", format!("299 - \"{what}: {text}\""))
     }
 
     /// Says why HAProxy reloads.
@@ -53,9 +62,10 @@ impl Answer {
         self
     }
 
-    /// What became of a commit: the reload that waits, and why.
+    /// What became of a commit: its version, the reload that waits, and why.
     #[must_use]
     pub(crate) fn committed(mut self, committed: &Committed) -> Self {
+        self.version = Some(committed.version);
         self.reason.clone_from(&committed.reason);
         match &committed.applied {
             Applied::Ordered(id) => self.with("reload-id", id.as_str()),
@@ -92,6 +102,25 @@ impl Answer {
         }
         response
     }
+}
+
+/// The longest text of a warning: many clients take a few kilobytes of headers altogether.
+const LONGEST_WARNING: usize = 1000;
+
+/// A list of things, up to a length.
+fn limited(things: &[String]) -> String {
+    let (mut text, mut named) = (String::new(), 0);
+    for thing in things {
+        let thing = thing.get(..thing.floor_char_boundary(LONGEST_WARNING)).unwrap_or(thing);
+        if named > 0 && text.len() + thing.len() > LONGEST_WARNING {
+            break;
+        }
+        text.push_str(if named > 0 { ", " } else { "" });
+        text.push_str(thing);
+        named += 1;
+    }
+    let others = things.len() - named;
+    if others > 0 { format!("{text} and {others} more") } else { text }
 }
 
 /// Why a request is refused.
@@ -137,7 +166,7 @@ impl From<Problem> for Answer {
     fn from(problem: Problem) -> Self {
         let code = problem.code.unwrap_or(problem.status);
         let body = json!({ "code": code, "message": problem.message });
-        Self { status: problem.status, content: Content::Json(body), headers: problem.headers, reason: None }
+        Self { headers: problem.headers, ..Self::json(problem.status, body) }
     }
 }
 
@@ -201,5 +230,32 @@ impl From<EditError> for Problem {
                 Self::new(400, format!("validation error: {error}"))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_names_what_fits_and_counts_the_rest() {
+        let names = |count: usize| (0..count).map(|number| format!("n\u{e4}me{number}")).collect::<Vec<_>>();
+        assert_eq!(limited(&names(2)), "n\u{e4}me0, n\u{e4}me1");
+        let many = limited(&names(5_000));
+        assert!(many.len() < 2 * LONGEST_WARNING && many.starts_with("n\u{e4}me0, "), "{many}");
+        let (named, others) = many.rsplit_once(" and ").unwrap();
+        let others: usize = others.strip_suffix(" more").unwrap().parse().unwrap();
+        assert_eq!(named.split(", ").count() + others, 5_000);
+        let long = "\u{e4}".repeat(LONGEST_WARNING);
+        assert_eq!(limited(&[long.clone(), long]).len(), LONGEST_WARNING + " and 1 more".len());
+    }
+
+    #[test]
+    fn a_warning_may_hold_any_letter_and_ends_no_header() {
+        let unknown = ["n\u{e4}me".to_owned(), "a\r\nx-evil: \"1\"".to_owned()];
+        let response = Answer::empty(200).warned("properties that were ignored", &unknown).into_response();
+        let text = String::from_utf8(response.headers()["warning"].as_bytes().to_vec()).unwrap();
+        assert_eq!(text, "299 - \"properties that were ignored: n\u{e4}me, a  x-evil: '1'\"");
+        assert!(!response.headers().contains_key("x-evil"));
     }
 }

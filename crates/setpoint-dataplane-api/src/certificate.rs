@@ -1,11 +1,11 @@
-//! What is told of a certificate in a file.
+//! The properties of a certificate in a file.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value as Json};
 use x509_parser::pem::Pem;
 use x509_parser::prelude::X509Name;
 
-/// Reads the first certificate of a file that holds its key, too. Returns what is told of it.
+/// Reads the first certificate of a file that holds its key, too. Returns its properties.
 pub(crate) fn described(bytes: &[u8]) -> Result<Map<String, Json>, &'static str> {
     const BROKEN: &str = "failed to parse certificate";
     let blocks: Vec<Pem> = Pem::iter_from_buffer(bytes).filter_map(Result::ok).collect();
@@ -14,18 +14,18 @@ pub(crate) fn described(bytes: &[u8]) -> Result<Map<String, Json>, &'static str>
     if !blocks.iter().any(|block| block.label.ends_with("PRIVATE KEY")) {
         return Err("file should contain both certificate and private key");
     }
-    let mut told = Map::new();
-    let mut tell = |name: &str, value: String| {
+    let mut properties = Map::new();
+    let mut add = |name: &str, value: String| {
         if !value.is_empty() {
-            told.insert(name.to_owned(), Json::from(value));
+            properties.insert(name.to_owned(), Json::from(value));
         }
     };
-    tell("subject", common_name(certificate.subject()));
-    tell("issuers", common_name(certificate.issuer()));
-    tell("serial", certificate.tbs_certificate.serial.to_string());
-    tell("not_before", written(certificate.validity().not_before.timestamp()));
-    tell("not_after", written(certificate.validity().not_after.timestamp()));
-    Ok(told)
+    add("subject", common_name(certificate.subject()));
+    add("issuers", common_name(certificate.issuer()));
+    add("serial", certificate.tbs_certificate.serial.to_string());
+    add("not_before", written(certificate.validity().not_before.timestamp()));
+    add("not_after", written(certificate.validity().not_after.timestamp()));
+    Ok(properties)
 }
 
 fn common_name(name: &X509Name<'_>) -> String {

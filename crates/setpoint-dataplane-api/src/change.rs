@@ -1,6 +1,7 @@
 //! Changes of the configuration: in a transaction, or by themselves for a version.
 
 use serde_json::Value as Json;
+use setpoint_instance::blocking::run_blocking;
 use setpoint_instance::configuration::Configuration;
 use setpoint_instance::instance::{Applied, Committed, ReloadChoice};
 
@@ -79,7 +80,7 @@ impl Api {
         }
     }
 
-    /// Looks at the configuration of a transaction, or at the current one.
+    /// Looks at the configuration of a transaction, or at the current one, for a moment: all others wait.
     pub(crate) fn look<T>(
         &self,
         request: &Request,
@@ -90,8 +91,21 @@ impl Api {
                 .instance
                 .in_transaction(id, work)
                 .ok_or_else(|| Problem::new(400, format!("transaction does not exist: {id}")))?,
-            None => self.instance.read(work),
+            None => self.instance.read(|configuration| {
+                request.version.get_or_init(|| configuration.version());
+                work(configuration)
+            }),
         }
+    }
+
+    /// The same for whoever looks at much of it: all others are served meanwhile.
+    pub(crate) fn look_long<T>(
+        &self,
+        request: &Request,
+        work: impl FnOnce(&mut Configuration) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        let mut copy = self.look(request, |configuration| Ok(configuration.fork()))?;
+        run_blocking(|| work(&mut copy))
     }
 }
 

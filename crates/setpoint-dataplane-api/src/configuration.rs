@@ -57,11 +57,10 @@ fn warned(api: &Api, answer: Answer, unknown: &[String]) -> Result<Answer, Probl
     if unknown.is_empty() {
         return Ok(answer);
     }
-    let all = unknown.join(", ");
     if api.options.strict {
-        return Err(Problem::new(422, format!("unknown properties: {all}")));
+        return Err(Problem::new(422, format!("unknown properties: {}", unknown.join(", "))));
     }
-    Ok(answer.with("warning", format!("299 - \"properties that were ignored: {}\"", all.replace('"', "'"))))
+    Ok(answer.warned("properties that were ignored", unknown))
 }
 
 fn capitalised(text: &str) -> String {
@@ -85,15 +84,16 @@ impl Api {
         let full = request.flag("full_section")?;
         let name = names.first().map(String::as_str);
         match verb {
-            Verb::List => self.look(request, |configuration| Ok(self.listed(section, full, configuration))),
+            Verb::List => {
+                self.look_long(request, |configuration| Ok(self.listed(section, full, configuration)))
+            }
             Verb::Get => {
-                let json = self.look(request, |configuration| {
-                    let key = key_of(section, name);
+                let key = key_of(section, name);
+                let model = self.look(request, |configuration| {
                     let model = configuration.editor(&key).section(&key);
-                    let model = model.map_err(|error| missing(section, name, error, true))?;
-                    Ok(shown(self, section, &key, &model, full))
+                    model.map_err(|error| missing(section, name, error, true))
                 })?;
-                Ok(Answer::json(200, json))
+                Ok(Answer::json(200, shown(self, section, &key, &model, full)))
             }
             Verb::Delete => {
                 let target = target(request)?;
@@ -181,7 +181,7 @@ impl Api {
         if left_out.is_empty() {
             return answer;
         }
-        answer.with("warning", format!("299 - \"not shown: {}\"", left_out.join("; ").replace('"', "'")))
+        answer.warned("not shown", &left_out)
     }
 
     /// `PUT defaults`: the one that the body names, or the first.
@@ -210,7 +210,7 @@ impl Api {
         let Some(section) = section_of(child.within) else { return Err(Problem::not_served(child.path)) };
         let place = Place { child, section, parent, one, request };
         match verb {
-            Verb::List => self.look(request, |configuration| place.list(configuration)),
+            Verb::List => self.look_long(request, |configuration| place.list(configuration)),
             Verb::Get => self.look(request, |configuration| place.get(configuration)),
             Verb::Delete => {
                 let target = target(request)?;

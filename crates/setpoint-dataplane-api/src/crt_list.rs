@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
 use setpoint_instance::cli::Request as CliRequest;
-use setpoint_instance::runtime::{Told, Worker};
+use setpoint_instance::runtime::{Reply, Worker};
 
 use crate::Api;
 use crate::answer::{Answer, Problem};
@@ -62,9 +62,9 @@ impl Api {
         let is_asked = !request.flag("skip_reload")? && !request.flag("force_reload")?;
         let replaced = self.instance.replace_file(folder, name, new).await?;
         let (path, before) = (replaced.path.clone(), replaced.before.clone());
-        let is_told =
+        let is_applied =
             is_asked && (!self.uses_crt_list(&path).await || self.set_crt_list(&path, &before, new).await);
-        settle(replaced, request, is_told).await
+        settle(replaced, request, is_applied).await
     }
 
     /// Returns whether the running HAProxy has loaded a list; also if that is not known.
@@ -87,7 +87,7 @@ impl Api {
             else {
                 return false;
             };
-            if !matches!(worker.tell(&delete).await, Ok(Told::Done(_))) {
+            if !matches!(worker.tell(&delete).await, Ok(Reply::Done(_))) {
                 return false;
             }
         }
@@ -98,7 +98,7 @@ impl Api {
             let add = CliRequest::new("add ssl crt-list").word(&list);
             let Ok(add) = add.and_then(|add| add.payload(&format!("{line}\n"))) else { return false };
             match worker.tell(&add).await {
-                Ok(Told::Done(answer)) if answer.contains("Success") => {}
+                Ok(Reply::Done(answer)) if answer.contains("Success") => {}
                 _ => return false,
             }
         }
@@ -111,12 +111,13 @@ impl Api {
         let word = |command: &'static str| CliRequest::new(command).word(file);
         let (Ok(show), Ok(new)) = (word("show ssl cert"), word("new ssl cert")) else { return false };
         match worker.ask(&show).await {
-            Ok(Told::Done(answer)) if answer.contains("Filename:") => return true,
+            Ok(Reply::Done(answer)) if answer.contains("Filename:") => return true,
             Ok(_) => {}
             Err(_) => return false,
         }
         let Ok(bytes) = std::fs::read(&path) else { return false };
-        matches!(worker.tell(&new).await, Ok(Told::Done(_))) && self.set_ssl_file("cert", &path, &bytes).await
+        matches!(worker.tell(&new).await, Ok(Reply::Done(_)))
+            && self.set_ssl_file("cert", &path, &bytes).await
     }
 }
 
@@ -126,7 +127,7 @@ async fn loaded(
     path: &Path,
     working_directory: &Path,
 ) -> Result<Option<String>, setpoint_instance::cli::SocketError> {
-    let Told::Done(answer) = worker.ask(&CliRequest::new("show ssl crt-list")).await? else {
+    let Reply::Done(answer) = worker.ask(&CliRequest::new("show ssl crt-list")).await? else {
         return Ok(None);
     };
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);

@@ -29,6 +29,7 @@ mod request;
 mod route;
 mod runtime;
 mod server;
+mod specification;
 mod storage;
 mod table;
 mod tls;
@@ -41,6 +42,7 @@ pub use server::serve;
 use setpoint_instance::instance::Instance;
 pub use storage::Storage;
 pub use tls::{TlsError, TlsFiles};
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use limits::Buckets;
@@ -87,6 +89,8 @@ pub struct Api {
     metrics: Metrics,
     /// Cancelled when the API ends.
     stopping: CancellationToken,
+    /// What changes are made on; the runtime that serves if there is no other.
+    changes: Option<Handle>,
 }
 
 impl Api {
@@ -110,7 +114,15 @@ impl Api {
             requests,
             metrics: Metrics::default(),
             stopping: CancellationToken::new(),
+            changes: None,
         }
+    }
+
+    /// The same, and changes are made on another runtime than the one that serves: whatever they take, whoever reads is answered.
+    #[must_use]
+    pub fn with_changes_on(mut self, runtime: Handle) -> Self {
+        self.changes = Some(runtime);
+        self
     }
 
     /// The instance behind it.

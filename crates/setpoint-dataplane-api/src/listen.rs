@@ -155,7 +155,7 @@ impl Drop for Listener {
 
 impl Connection {
     /// Agrees on TLS, if it is asked for.
-    pub(crate) async fn agree(self) -> io::Result<BoxedStream> {
+    pub(crate) async fn handshake(self) -> io::Result<BoxedStream> {
         let Some(tls) = self.tls else { return Ok(self.stream) };
         let agreed = timeout(HANDSHAKE_WITHIN, tls.acceptor().accept(self.stream)).await;
         Ok(Box::pin(agreed.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??))

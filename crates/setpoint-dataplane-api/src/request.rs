@@ -1,5 +1,7 @@
 //! A request, taken apart.
 
+use std::sync::OnceLock;
+
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method};
 
@@ -22,6 +24,8 @@ pub(crate) struct Request {
     pub(crate) user: Result<String, Problem>,
     /// The name of the request in logs.
     pub(crate) id: String,
+    /// The version of the configuration that was looked at for it.
+    pub(crate) version: OnceLock<u64>,
 }
 
 impl Request {
@@ -48,6 +52,7 @@ impl Request {
             dialect,
             user,
             id: id.to_str().unwrap_or_default().to_owned(),
+            version: OnceLock::new(),
         }
     }
 

@@ -13,6 +13,8 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use setpoint_instance::blocking::run_blocking;
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
@@ -23,6 +25,7 @@ use crate::listen::{Connection, Listener, Peer};
 use crate::metrics;
 use crate::request::Request;
 use crate::route::{Found, Operation};
+use crate::specification::Format;
 use crate::table::{Other, Verb};
 
 /// How long a client may take to send a body.
@@ -59,7 +62,7 @@ async fn accept(listener: Listener, api: Arc<Api>, tracker: TaskTracker, connect
     while let Some(Some((accepted, permit))) = api.stopping.run_until_cancelled(next()).await {
         match accepted {
             Ok(connection) => {
-                tracker.spawn(converse(connection, Arc::clone(&api), tracker.clone(), permit));
+                tracker.spawn(serve_connection(connection, Arc::clone(&api), tracker.clone(), permit));
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -70,14 +73,14 @@ async fn accept(listener: Listener, api: Arc<Api>, tracker: TaskTracker, connect
 }
 
 /// Answers the requests of one connection.
-async fn converse(
+async fn serve_connection(
     connection: Connection,
     api: Arc<Api>,
     tracker: TaskTracker,
     _permit: OwnedSemaphorePermit,
 ) {
     let (peer, _connected) = (connection.peer, api.metrics.connected());
-    let stream = match connection.agree().await {
+    let stream = match connection.handshake().await {
         Ok(stream) => stream,
         Err(error) => return tracing::info!(%error, %peer, "no TLS was agreed on"),
     };
@@ -88,8 +91,9 @@ async fn converse(
                 return Ok(handle(&api, peer, request).await);
             }
             // Who hangs up ends the conversation, and not the change that is under way.
-            let handled = tracker.spawn(async move { handle(&api, peer, request).await });
-            handled.await
+            let runtime = api.changes.clone().unwrap_or_else(Handle::current);
+            let handled = async move { handle(&api, peer, request).await };
+            tracker.spawn_on(handled, &runtime).await
         }
     });
     let mut builder = http1::Builder::new();
@@ -161,7 +165,7 @@ impl Api {
             let text = self.metrics.text(&self.instance).into_bytes();
             return Answer::bytes(200, metrics::CONTENT_TYPE, text).into_response();
         }
-        // Strangers are not listened to.
+        // The body of a client that has not authenticated is not read.
         let body = match &user {
             Ok(_) => timeout(BODY_WITHIN, to_bytes(body, self.options.longest_body)).await,
             Err(_) => Ok(Ok(Bytes::default())),
@@ -213,11 +217,12 @@ impl Api {
 
     /// Each answer says the version: of the transaction that it is about, or of the configuration.
     fn versioned(&self, request: &Request, answer: Answer) -> Answer {
-        let version = match request.query("transaction_id").filter(|id| !id.is_empty()) {
-            Some(id) => {
-                self.instance.transaction(id).and_then(|transaction| transaction.version).unwrap_or(0)
-            }
-            None => self.instance.version(),
+        let version = if let Some(id) = request.query("transaction_id").filter(|id| !id.is_empty()) {
+            self.instance.transaction(id).and_then(|transaction| transaction.version).unwrap_or(0)
+        } else {
+            // Somebody else may have committed since: who took that version for this one would overwrite what it brought.
+            let spoken_of = answer.version.or_else(|| request.version.get().copied());
+            spoken_of.unwrap_or_else(|| self.instance.version())
         };
         answer.with("configuration-version", version.to_string())
     }
@@ -251,8 +256,8 @@ impl Api {
                 Other::Endpoints => Ok(self.endpoints(&request.path)),
                 Other::Info => Ok(self.info()),
                 Other::Health => Ok(self.health().await),
-                Other::Specification => Ok(self.specification(false)),
-                Other::SpecificationV3 => Ok(self.specification(true)),
+                Other::Specification => Ok(run_blocking(|| self.specification(Format::Swagger2))),
+                Other::SpecificationV3 => Ok(run_blocking(|| self.specification(Format::OpenApi3))),
                 Other::ConfigurationVersion => self.version_answer(request),
                 Other::RawGet => self.raw(request),
                 Other::RawPush => self.push(request).await,

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value as Json};
+use setpoint_instance::blocking::run_blocking;
 use setpoint_instance::cli::Request as CliRequest;
 use setpoint_instance::instance::{FileError, Replaced};
-use setpoint_instance::runtime::{ListEntry, ListKind, Told};
+use setpoint_instance::runtime::{ListEntry, ListKind, Reply};
 use setpoint_instance::storage::{Folder, StorageError};
 
 use crate::Api;
@@ -95,7 +96,7 @@ fn shown(kind: Stored, path: &Path, size: Option<usize>) -> Map<String, Json> {
 }
 
 /// What is told of a file with what it holds.
-fn told(kind: Stored, path: &Path, bytes: &[u8]) -> Result<Map<String, Json>, Problem> {
+fn described_file(kind: Stored, path: &Path, bytes: &[u8]) -> Result<Map<String, Json>, Problem> {
     let mut json = shown(kind, path, Some(bytes.len()));
     if kind == Stored::Certificate {
         json.extend(described(bytes).map_err(|why| Problem::new(500, why))?);
@@ -162,7 +163,7 @@ impl Api {
             }
             Verb::Get if kind == Stored::Certificate => {
                 let (bytes, path) = (folder.read(name)?, folder.find(name)?);
-                Ok(Answer::json(200, Json::Object(told(kind, &path, &bytes)?)))
+                Ok(Answer::json(200, Json::Object(described_file(kind, &path, &bytes)?)))
             }
             Verb::Get => {
                 let bytes = folder.read(name).map_err(|error| {
@@ -187,12 +188,12 @@ impl Api {
     }
 
     async fn create_file(&self, kind: Stored, folder: &Folder, request: &Request) -> Result<Answer, Problem> {
-        let Upload { name, bytes } = upload(request)?;
+        let Upload { name, bytes } = run_blocking(|| upload(request))?;
         if kind == Stored::Certificate {
             described(&bytes).map_err(|why| Problem::new(500, why))?;
         }
-        let path = folder.create(&name, &bytes)?;
-        let json = Json::Object(told(kind, &path, &bytes)?);
+        let path = self.instance.create_file(folder, &name, &bytes).await?;
+        let json = Json::Object(described_file(kind, &path, &bytes)?);
         // Nothing uses a new certificate yet; up to 3.1 the original reloads all the same.
         let reloads =
             kind == Stored::CrtList || kind == Stored::Certificate && !self.dialect.tells_runtime_errors();
@@ -208,7 +209,7 @@ impl Api {
         request: &Request,
     ) -> Result<Answer, Problem> {
         let bytes = if kind == Stored::General {
-            upload(request)?.bytes
+            run_blocking(|| upload(request))?.bytes
         } else {
             if self.dialect.is_new() {
                 request.expects(&["text/plain"])?;
@@ -222,11 +223,11 @@ impl Api {
         if kind == Stored::Certificate {
             described(&bytes).map_err(|why| Problem::new(500, why))?;
         }
-        let json = Json::Object(told(kind, &folder.find(name)?, &bytes)?);
+        let json = Json::Object(described_file(kind, &folder.find(name)?, &bytes)?);
         let is_asked = !request.flag("skip_reload")? && !request.flag("force_reload")?;
         let replaced = self.instance.replace_file(folder, name, &bytes).await?;
         let (path, before) = (replaced.path.clone(), replaced.before.clone());
-        let is_told = is_asked
+        let is_applied = is_asked
             && match kind {
                 Stored::Certificate => {
                     self.dialect.tells_runtime_errors() && self.set_ssl_file("cert", &path, &bytes).await
@@ -235,7 +236,7 @@ impl Api {
                 Stored::General => self.set_general(&path, &bytes).await,
                 Stored::CrtList => self.set_crt_list(&path, &before, &bytes).await,
             };
-        let effect = settle(replaced, request, is_told).await?;
+        let effect = settle(replaced, request, is_applied).await?;
         let with_body = matches!(kind, Stored::Certificate | Stored::CrtList);
         Ok(if with_body {
             effect.answer(202, 200, |status| Answer::json(status, json))
@@ -260,7 +261,7 @@ impl Api {
     /// configuration uses the file for something else, too.
     async fn set_entries(&self, kind: ListKind, path: &Path, bytes: &[u8]) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let text = self.instance.read(|configuration| configuration.print());
+        let text = self.instance.snapshot().print();
         let text = String::from_utf8_lossy(&text);
         let is_list = |line: &str| match kind {
             ListKind::Map => line.contains("map"),
@@ -287,7 +288,7 @@ impl Api {
     /// certificates, or patterns of an ACL. Returns whether it uses it now.
     async fn set_general(&self, path: &Path, bytes: &[u8]) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let text = self.instance.read(|configuration| configuration.print());
+        let text = self.instance.snapshot().print();
         let text = String::from_utf8_lossy(&text).into_owned();
         let mut lines = text.lines().filter(|line| line.contains(&name));
         let kind = ["ca-file", "crl-file"].into_iter().find(|word| text_uses(&text, word, &name));
@@ -318,11 +319,11 @@ impl Api {
             return false;
         };
         match worker.tell(&set).await {
-            Ok(Told::Done(answer)) if answer.to_lowercase().contains("transaction") => {}
+            Ok(Reply::Done(answer)) if answer.to_lowercase().contains("transaction") => {}
             _ => return false,
         }
         match worker.tell(&commit).await {
-            Ok(Told::Done(answer)) if answer.contains("Success") => true,
+            Ok(Reply::Done(answer)) if answer.contains("Success") => true,
             _ => {
                 let _ = worker.tell(&abort).await;
                 false
@@ -339,12 +340,12 @@ fn failed_reload(why: &str) -> Problem {
 pub(crate) async fn settle(
     replaced: Replaced<'_>,
     request: &Request,
-    is_told: bool,
+    is_applied: bool,
 ) -> Result<Effect, Problem> {
     if request.flag("force_reload")? && !request.flag("skip_reload")? {
         return replaced.reload().await.map(|_| Effect::Reloaded(FORCED)).map_err(|why| failed_reload(&why));
     }
-    if is_told || request.flag("skip_reload")? {
+    if is_applied || request.flag("skip_reload")? {
         replaced.done();
         return Ok(Effect::Done);
     }

@@ -112,7 +112,7 @@ impl TlsFiles {
         let pair = |error: rustls::Error| TlsError::Pair {
             certificate: self.certificate.clone(),
             key: self.key.clone(),
-            why: said(&error),
+            why: message_of(&error),
         };
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
         let builder = builder.with_safe_default_protocol_versions().map_err(pair)?;
@@ -122,7 +122,7 @@ impl TlsFiles {
                 const WHAT: &str = "the authorities of clients";
                 let mut roots = RootCertStore::empty();
                 for certificate in certificates(path, WHAT)? {
-                    roots.add(certificate).map_err(|error| problem(WHAT, path, &said(&error)))?;
+                    roots.add(certificate).map_err(|error| problem(WHAT, path, &message_of(&error)))?;
                 }
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
                 builder
@@ -136,7 +136,7 @@ impl TlsFiles {
 }
 
 /// What is wrong with a certificate, in words for who has made it.
-fn said(error: &rustls::Error) -> String {
+fn message_of(error: &rustls::Error) -> String {
     let text = error.to_string();
     if text.contains("UnsupportedCertVersion") {
         return "it is a certificate of X.509 version 1; make one of version 3 (with a subjectAltName, say)"

@@ -1,12 +1,14 @@
 //! Transactions, raw texts and reloads.
 
+use std::borrow::Cow;
+
 use serde_json::{Value as Json, json};
+use setpoint_instance::blocking::run_blocking;
 use setpoint_instance::cli::Request as CliRequest;
-use setpoint_instance::configuration::Configuration;
 use setpoint_instance::instance::{
     Applied, CommitError, Reload, ReloadChoice, ReloadStatus, Transaction, TransactionStatus,
 };
-use setpoint_instance::runtime::Told;
+use setpoint_instance::runtime::Reply;
 
 use crate::Api;
 use crate::answer::{Answer, Problem, quoted, stale};
@@ -119,7 +121,7 @@ impl Api {
                 return Err(self.raw_problem(Problem::new(404, message)));
             }
         }
-        let text = self.look(request, |configuration| Ok(configuration.print()));
+        let text = self.look_long(request, |configuration| Ok(configuration.print()));
         let text = text.map_err(|problem| {
             let id = request.query("transaction_id").unwrap_or_default();
             let message = format!("transaction does not exist: transaction file {id} does not exist");
@@ -143,11 +145,10 @@ impl Api {
         let text = if request.header("content-type").is_some_and(|kind| kind.starts_with("application/json"))
         {
             let json: Json = request.json()?;
-            json.as_str()
-                .map(|text| text.as_bytes().to_vec())
-                .ok_or_else(|| Problem::new(400, "a text is needed"))?
+            let text = json.as_str().map(|text| text.as_bytes().to_vec());
+            Cow::Owned(text.ok_or_else(|| Problem::new(400, "a text is needed"))?)
         } else {
-            request.body.clone()
+            Cow::Borrowed(request.body.as_slice())
         };
         let (version, skip_version) = (request.number("version")?, request.flag("skip_version")?);
         let (skip, force) = (request.flag("skip_reload")?, request.flag("force_reload")?);
@@ -168,8 +169,8 @@ impl Api {
         if validates {
             return match self.instance.validate(text).await {
                 Ok(()) => {
-                    let text = self.instance.read(|configuration: &mut Configuration| configuration.print());
-                    Ok(Answer::bytes(202, "text/plain", text))
+                    let held = self.instance.snapshot();
+                    Ok(Answer::bytes(202, "text/plain", run_blocking(|| held.print())))
                 }
                 Err(CommitError::Refused { messages, .. }) => Err(Problem::new(
                     400,
@@ -205,9 +206,13 @@ impl Api {
             committed.applied = Applied::Ordered(self.instance.order_reload());
             committed.reason = Some(why);
         }
-        let text = self.instance.read(|configuration| configuration.print());
+        let held = self.instance.snapshot();
+        let text = run_blocking(|| held.print());
         let status = if matches!(committed.applied, Applied::Ordered(_)) { 202 } else { 201 };
-        Ok(Answer::bytes(status, "text/plain", text).committed(&committed))
+        let mut answer = Answer::bytes(status, "text/plain", text).committed(&committed);
+        // Somebody else may have committed since.
+        answer.version = Some(held.version());
+        Ok(answer)
     }
 
     /// Tells the running HAProxy what who pushes a text without a reload says of it. What nobody knows is passed over, as the
@@ -235,8 +240,8 @@ impl Api {
                 continue;
             };
             let why = match worker.tell(&request).await {
-                Ok(Told::Done(_)) => continue,
-                Ok(Told::Refused(why)) => why,
+                Ok(Reply::Done(_)) => continue,
+                Ok(Reply::Refused(why)) => why,
                 Err(error) => error.to_string(),
             };
             tracing::warn!(action, why, "a runtime action failed");

@@ -113,11 +113,18 @@ impl Draft {
         self.place == place
     }
 
-    /// Puts it into its place, at once for everybody who looks.
-    pub fn place(mut self) -> Result<(), WriteError> {
+    /// Puts it into its place, at once for everybody who looks, and makes sure that it stays there.
+    pub fn place(self) -> Result<(), WriteError> {
+        let place = self.rename()?;
+        sync_folder(&place).map_err(step("write to disk the folder of", &place))
+    }
+
+    /// Puts it into its place, at once for everybody who looks. A machine that stops may forget it until [`sync_folder`] has been
+    /// called with the place, which is returned.
+    pub fn rename(mut self) -> Result<PathBuf, WriteError> {
         fs::rename(&self.path, &self.place).map_err(step("replace", &self.place))?;
         self.placed = true;
-        sync_folder(&self.place).map_err(step("write to disk the folder of", &self.place))
+        Ok(std::mem::take(&mut self.place))
     }
 
     /// Leaves it where it is, to be placed by who knows of it.

@@ -7,6 +7,7 @@
 //! An edit goes to the file that its section came from; a new section to the file that holds others of its kind. The version
 //! stands in the first file.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs;
 use std::io;
@@ -140,7 +141,7 @@ impl Configuration {
     /// The same sections; those that are here already are not held twice.
     fn shared(&self, sections: Vec<Arc<Section>>) -> impl Iterator<Item = Arc<Section>> {
         let own = self.parts.iter().flat_map(|part| part.editor.document().sections());
-        let key = |section: &Section| (section.kind(), section.name().map(std::borrow::Cow::into_owned));
+        let key = |section: &Section| (section.kind(), section.name().map(Cow::into_owned));
         let mut held: HashMap<_, Vec<&Arc<Section>>> = HashMap::new();
         for section in own {
             held.entry(key(section)).or_default().push(section);
@@ -167,7 +168,7 @@ impl Configuration {
         }
         let mut seen: HashMap<_, usize> = HashMap::new();
         let home = |section: &Arc<Section>| {
-            let key = (section.kind(), section.name().map(std::borrow::Cow::into_owned));
+            let key = (section.kind(), section.name().map(Cow::into_owned));
             let nth = seen.entry(key).or_default();
             *nth += 1;
             let files = homes.get(&(section.kind(), section.name()))?;
@@ -245,22 +246,32 @@ impl Configuration {
         self.parts.iter().map(Part::print).collect()
     }
 
-    /// The bytes of each file that is not written as in another configuration of the same files.
-    pub(crate) fn changed_since(&self, other: &Self) -> Vec<(&Path, Vec<u8>)> {
+    /// The files that are not written as in another configuration of the same files.
+    fn parts_changed_since(&self, other: &Self) -> impl Iterator<Item = &Part> {
         let pairs = self.parts.iter().zip(&other.parts);
         let changed = pairs
             .filter(|(new, old)| new.line != old.line || !same(new.editor.document(), old.editor.document()));
-        changed.map(|(part, _)| (part.path.as_path(), part.print())).collect()
+        changed.map(|(part, _)| part)
+    }
+
+    /// Returns whether a file is not written as in another configuration of the same files.
+    pub(crate) fn differs_from(&self, other: &Self) -> bool {
+        self.parts_changed_since(other).next().is_some()
+    }
+
+    /// The bytes of each file that is not written as in another configuration of the same files.
+    pub(crate) fn changed_since(&self, other: &Self) -> Vec<(PathBuf, Vec<u8>)> {
+        self.parts_changed_since(other).map(|part| (part.path.clone(), part.print())).collect()
     }
 
     /// All sections of all files, as one document.
-    pub fn whole(&self) -> Document {
+    pub fn whole(&self) -> Cow<'_, Document> {
         match self.parts.as_slice() {
-            [only] => only.editor.document().clone(),
+            [only] => Cow::Borrowed(only.editor.document()),
             parts => {
                 let sections =
                     parts.iter().flat_map(|part| part.editor.document().sections().iter().cloned());
-                Document::from_sections(sections.collect::<Vec<Arc<Section>>>())
+                Cow::Owned(Document::from_sections(sections.collect::<Vec<Arc<Section>>>()))
             }
         }
     }
@@ -401,7 +412,7 @@ impl FileEditor<'_> {
 
 impl Part {
     fn print(&self) -> Vec<u8> {
-        self.line.put_back(&self.editor.document().print())
+        self.line.put_back(self.editor.document().print())
     }
 }
 
@@ -535,6 +546,6 @@ mod tests {
         let text = "\n# _md5hash=x\n# _version=3\n\nglobal # c\n\tdaemon\n\n\nbackend b";
         let old = configuration(&[text]);
         assert_eq!(old.fork().print(), text.as_bytes());
-        assert!(old.fork().changed_since(&old).is_empty());
+        assert!(!old.fork().differs_from(&old));
     }
 }

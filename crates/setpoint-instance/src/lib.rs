@@ -11,6 +11,7 @@
 //! What a text means is `setpoint-haproxy`'s to say. Here is what it takes to bring a text to a running HAProxy, and to know
 //! what that HAProxy runs: [`instance`] puts all of it together.
 
+pub mod blocking;
 pub mod check;
 pub mod cli;
 pub mod configuration;

@@ -8,9 +8,13 @@
 //! a signal or a command never does. A reload succeeded when a worker serves that was not there before, and this worker
 //! itself says who it is; it failed when the master has counted one more and no new worker came. What HAProxy printed
 //! meanwhile is passed on where its version tells.
+//!
+//! A master that has no socket, or does not let its socket reload, gets SIGUSR2. Where it can't be asked for its processes either,
+//! the system is: it failed then when a new worker has gone without having served, or none came.
 
 use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -18,7 +22,7 @@ use rustix::process::Signal;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::cli::{Processes, Request, Socket, SocketError};
-use crate::process::Identity;
+use crate::process::{Identity, master_of, processes_of};
 
 /// How often is looked whether a worker has come.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -34,6 +38,26 @@ pub enum Method {
     Signal,
     /// By a program and its arguments, such as `systemctl reload haproxy`.
     Command(Vec<OsString>),
+}
+
+/// A master, as it is reached.
+#[derive(Clone, Debug)]
+pub enum Master {
+    /// By its socket.
+    Socket(Socket),
+    /// As a process of this machine: it has no socket.
+    Process {
+        /// The files that it was started with.
+        files: Vec<PathBuf>,
+        /// The socket of its worker, as the configuration that is to be loaded says.
+        worker: Socket,
+    },
+}
+
+impl From<&Socket> for Master {
+    fn from(socket: &Socket) -> Self {
+        Self::Socket(socket.clone())
+    }
 }
 
 /// What came of a reload.
@@ -67,6 +91,9 @@ pub enum ReloadError {
         /// The beginning of its answer.
         answer: String,
     },
+    /// There is no such process.
+    #[error("no HAProxy in master-worker mode runs with {0}, as a process that this user may look at")]
+    NoProcess(String),
     /// The signal could not be sent.
     #[error("can't ask HAProxy to reload by SIGUSR2: {0}")]
     Signal(#[source] io::Error),
@@ -102,10 +129,21 @@ pub enum ReloadError {
 }
 
 impl ReloadError {
+    /// Returns whether nobody was there to be asked: HAProxy has not read anything.
+    pub(crate) fn is_unasked(&self) -> bool {
+        matches!(self, Self::Socket(_) | Self::NoMaster { .. } | Self::NoProcess(_))
+    }
+
+    /// Returns whether the master could not be asked by its socket: nobody listens, or it does not say what it runs.
+    pub(crate) fn is_about_socket(&self) -> bool {
+        matches!(self, Self::Socket(SocketError::Unreachable { .. }) | Self::NoMaster { .. })
+    }
+
     /// Returns whether a master that is just starting anew gives this error.
-    fn is_passing(&self) -> bool {
+    pub fn is_passing(&self) -> bool {
         match self {
-            Self::Socket(SocketError::Unreachable { .. } | SocketError::Broken { .. }) => true,
+            Self::Socket(SocketError::Unreachable { .. } | SocketError::Broken { .. })
+            | Self::NoProcess(_) => true,
             Self::NoMaster { answer, .. } => answer.is_empty(),
             _ => false,
         }
@@ -113,33 +151,84 @@ impl ReloadError {
 }
 
 /// Asks a master for its processes.
-pub async fn processes(master: &Socket) -> Result<Processes, ReloadError> {
-    let answer = master.ask(&Request::new("show proc")).await?;
-    Processes::read(&answer).ok_or_else(|| ReloadError::NoMaster {
-        path: master.path().display().to_string(),
-        answer: answer.chars().take(100).collect(),
-    })
+pub async fn processes(master: impl Into<Master>) -> Result<Processes, ReloadError> {
+    master.into().processes().await
+}
+
+impl Master {
+    async fn processes(&self) -> Result<Processes, ReloadError> {
+        match self {
+            Self::Socket(socket) => {
+                let answer = socket.ask(&Request::new("show proc")).await?;
+                Processes::read(&answer).ok_or_else(|| ReloadError::NoMaster {
+                    path: socket.path().display().to_string(),
+                    answer: answer.chars().take(100).collect(),
+                })
+            }
+            Self::Process { files, .. } => {
+                let names = || files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>();
+                let found = master_of(files).and_then(processes_of);
+                found.ok_or_else(|| ReloadError::NoProcess(names().join(", ")))
+            }
+        }
+    }
+
+    /// Returns whether its worker answers by this process id.
+    pub(crate) async fn is_serving(&self, pid: u32) -> bool {
+        let worker = match self {
+            Self::Socket(master) => Socket::of_worker_behind(master),
+            Self::Process { worker, .. } => worker.clone(),
+        };
+        let answer = worker.ask(&Request::new("show info")).await.unwrap_or_default();
+        let mut pids = answer.lines().filter_map(|line| line.strip_prefix("Pid: ")?.trim().parse().ok());
+        pids.any(|held: u32| held == pid)
+    }
+
+    /// Asks for its processes, and tries again for a while where nobody answers: a master that starts anew drops its connections
+    /// and binds its socket anew.
+    async fn patient_processes(&self, until: Instant) -> Result<Processes, ReloadError> {
+        let until = until.min(Instant::now() + REBINDING);
+        loop {
+            match self.processes().await {
+                Err(error) if error.is_passing() && Instant::now() < until => sleep(LOOK_EVERY).await,
+                done => return done,
+            }
+        }
+    }
 }
 
 /// Reloads, and waits for what comes of it.
 ///
 /// What the master counts is looked at after the configuration was written, so that whoever else reloads meanwhile has read
 /// the same text.
-pub async fn reload(master: &Socket, method: &Method, within: Duration) -> Result<Outcome, ReloadError> {
-    let until = Instant::now() + within;
-    let before = patient_processes(master, until).await?;
-    let mut messages = ask(master, method, &before, until).await?;
+pub async fn reload(
+    master: impl Into<Master>,
+    method: &Method,
+    within: Duration,
+) -> Result<Outcome, ReloadError> {
+    let (master, until) = (master.into(), Instant::now() + within);
+    let before = master.patient_processes(until).await?;
+    let mut messages = ask(&master, method, &before, until).await?;
     let mut asked = Instant::now();
+    let (mut has_come, mut missing_since) = (false, None);
     loop {
-        match progress(&before, master).await? {
+        match progress(&before, &master).await? {
             Progress::Succeeded(worker) => return Ok(Outcome::Succeeded { worker, messages }),
             Progress::Failed => return Ok(Outcome::Failed { messages }),
             // A reload that something else had begun was in the way: ours was refused, or lost with its connection.
             Progress::NotBegun if messages.contains(IN_PROGRESS) || asked.elapsed() > REBINDING => {
-                messages = ask(master, method, &before, until).await?;
+                messages = ask(&master, method, &before, until).await?;
                 asked = Instant::now();
             }
-            Progress::NotBegun | Progress::UnderWay => {}
+            Progress::Starting => has_come = true,
+            // The system does not count what failed.
+            Progress::NoWorker if matches!(master, Master::Process { .. }) => {
+                let since = *missing_since.get_or_insert_with(Instant::now);
+                if has_come || since.elapsed() > REBINDING {
+                    return Ok(Outcome::Failed { messages });
+                }
+            }
+            Progress::NotBegun | Progress::NoWorker | Progress::UnderWay => {}
         }
         if Instant::now() >= until {
             return Err(ReloadError::TimedOut(within));
@@ -148,19 +237,7 @@ pub async fn reload(master: &Socket, method: &Method, within: Duration) -> Resul
     }
 }
 
-/// Asks a master for its processes, and tries again for a while where nobody answers: a master that starts anew drops its
-/// connections and binds its socket anew.
-async fn patient_processes(master: &Socket, until: Instant) -> Result<Processes, ReloadError> {
-    let until = until.min(Instant::now() + REBINDING);
-    loop {
-        match processes(master).await {
-            Err(error) if error.is_passing() && Instant::now() < until => sleep(LOOK_EVERY).await,
-            done => return done,
-        }
-    }
-}
-
-/// Sends `reload` to a master, as patiently.
+/// Sends `reload` to a master, and tries again for a while where nobody answers.
 async fn patient_reload(master: &Socket, until: Instant) -> Result<String, ReloadError> {
     let until = until.min(Instant::now() + REBINDING);
     loop {
@@ -173,17 +250,21 @@ async fn patient_reload(master: &Socket, until: Instant) -> Result<String, Reloa
 
 /// What a master says that is still busy with an earlier reload.
 const IN_PROGRESS: &str = "Another reload is still in progress";
+/// What a master says whose socket has too low a level for a command.
+const NOT_ALLOWED: &str = "Permission denied";
 
 /// Asks for a reload, and returns what HAProxy printed, where it tells.
 async fn ask(
-    master: &Socket,
+    master: &Master,
     method: &Method,
     before: &Processes,
     until: Instant,
 ) -> Result<String, ReloadError> {
-    match method {
-        Method::Socket => {
-            match patient_reload(master, until).await {
+    match (method, master) {
+        (Method::Socket, Master::Socket(socket)) => {
+            match patient_reload(socket, until).await {
+                // What it may not do by its socket, it does by a signal.
+                Ok(answer) if answer.contains(NOT_ALLOWED) => signal(before),
                 Ok(answer) => Ok(printed(&answer)),
                 // A master that starts anew drops its connections, and one that reads a long configuration is slow.
                 Err(ReloadError::Socket(SocketError::Broken { .. } | SocketError::TimedOut { .. })) => {
@@ -192,14 +273,17 @@ async fn ask(
                 Err(error) => Err(error),
             }
         }
-        Method::Signal => {
-            let gone = || io::Error::new(io::ErrorKind::NotFound, "its master is no process of this machine");
-            let identity = Identity::of(before.master.pid).ok_or_else(gone).map_err(ReloadError::Signal)?;
-            identity.signal(Signal::USR2).map_err(ReloadError::Signal)?;
-            Ok(String::new())
-        }
-        Method::Command(words) => run(words, until.saturating_duration_since(Instant::now())).await,
+        (Method::Socket, Master::Process { .. }) | (Method::Signal, _) => signal(before),
+        (Method::Command(words), _) => run(words, until.saturating_duration_since(Instant::now())).await,
     }
+}
+
+/// Sends SIGUSR2 to a master. It prints nothing here.
+fn signal(before: &Processes) -> Result<String, ReloadError> {
+    let gone = || io::Error::new(io::ErrorKind::NotFound, "its master is no process of this machine");
+    let identity = Identity::of(before.master.pid).ok_or_else(gone).map_err(ReloadError::Signal)?;
+    identity.signal(Signal::USR2).map_err(ReloadError::Signal)?;
+    Ok(String::new())
 }
 
 /// What stands after the first line of an answer, which is `Success=1` or `Success=0`.
@@ -233,17 +317,23 @@ enum Progress {
     NotBegun,
     /// There is no verdict yet.
     UnderWay,
+    /// A new worker has come, and does not serve yet.
+    Starting,
+    /// It is counted, and there are no workers but those of before.
+    NoWorker,
     /// This worker serves.
     Succeeded(u32),
     /// No new worker came.
     Failed,
 }
 
-async fn progress(before: &Processes, master: &Socket) -> Result<Progress, ReloadError> {
-    let now = match processes(master).await {
+async fn progress(before: &Processes, master: &Master) -> Result<Progress, ReloadError> {
+    let now = match master.processes().await {
         Ok(now) => now,
         // It is starting anew: whoever waits gives up when the time is over.
-        Err(ReloadError::Socket(_) | ReloadError::NoMaster { .. }) => return Ok(Progress::UnderWay),
+        Err(ReloadError::Socket(_) | ReloadError::NoMaster { .. } | ReloadError::NoProcess(_)) => {
+            return Ok(Progress::UnderWay);
+        }
         Err(error) => return Err(error),
     };
     if now.master.pid != before.master.pid {
@@ -253,18 +343,17 @@ async fn progress(before: &Processes, master: &Socket) -> Result<Progress, Reloa
         return Ok(Progress::NotBegun);
     }
     Ok(match now.serving() {
-        // From 3.1 on a worker is listed while it still reads its configuration, and may yet fail.
-        Some(worker) if !before.has_worker(worker.pid) && is_serving(master, worker.pid).await => {
-            Progress::Succeeded(worker.pid)
+        Some(worker) if !before.has_worker(worker.pid) => {
+            // From 3.1 on a worker is listed while it still reads its configuration, and may yet fail.
+            if master.is_serving(worker.pid).await {
+                Progress::Succeeded(worker.pid)
+            } else {
+                Progress::Starting
+            }
         }
         // An earlier one may have failed, too: it is counted until one succeeds.
-        Some(worker) if before.has_worker(worker.pid) && now.failed > before.failed => Progress::Failed,
-        _ => Progress::UnderWay,
+        Some(_) if now.failed > before.failed => Progress::Failed,
+        Some(_) => Progress::NoWorker,
+        None => Progress::UnderWay,
     })
-}
-
-/// Returns whether the worker behind a master answers by this process id.
-pub(crate) async fn is_serving(master: &Socket, pid: u32) -> bool {
-    let answer = Socket::of_worker_behind(master).ask(&Request::new("show info")).await.unwrap_or_default();
-    answer.lines().any(|line| line.strip_prefix("Pid: ").and_then(|pid| pid.trim().parse().ok()) == Some(pid))
 }

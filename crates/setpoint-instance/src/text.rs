@@ -75,19 +75,18 @@ fn ends_with_carriage_return(bytes: &[u8]) -> bool {
 
 impl VersionLine {
     /// Puts the line back into the text as it was.
-    pub(crate) fn put_back(&self, text: &[u8]) -> Vec<u8> {
-        self.joined(text, &self.written)
+    pub(crate) fn put_back(&self, mut text: Vec<u8>) -> Vec<u8> {
+        let at = if self.at <= text.len() { self.at } else { 0 };
+        // A text may be large, and twice its size is not needed.
+        text.reserve_exact(self.written.len());
+        text.splice(at..at, self.written.iter().copied());
+        text
     }
 
     /// Makes the line say another version.
     pub(crate) fn set(&mut self, version: u64) {
         let end = if self.carriage_return { "\r\n" } else { "\n" };
         self.written = format!("{VERSION}{version}{end}").into_bytes();
-    }
-
-    fn joined(&self, text: &[u8], line: &[u8]) -> Vec<u8> {
-        let (before, after) = text.split_at_checked(self.at).unwrap_or((&[], text));
-        [before, line, after].concat()
     }
 }
 
@@ -97,14 +96,14 @@ mod tests {
 
     fn read(text: &str) -> (String, Option<u64>) {
         let (rest, line, version) = split(text.as_bytes());
-        assert_eq!(line.put_back(&rest), text.as_bytes(), "nothing is lost");
+        assert_eq!(line.put_back(rest.clone()), text.as_bytes(), "nothing is lost");
         (String::from_utf8(rest).unwrap(), version)
     }
 
     fn with(text: &str, version: u64) -> String {
         let (rest, mut line, _) = split(text.as_bytes());
         line.set(version);
-        String::from_utf8(line.put_back(&rest)).unwrap()
+        String::from_utf8(line.put_back(rest)).unwrap()
     }
 
     #[test]
@@ -124,18 +123,18 @@ mod tests {
 
     #[test]
     fn messages_say_the_lines_of_the_text_that_was_sent() {
-        let said = |sent: &str, message: &str| renumbered(message, "/h.cfg", sent.as_bytes());
+        let renumbered_for = |sent: &str, message: &str| renumbered(message, "/h.cfg", sent.as_bytes());
         assert_eq!(
-            said("global\n  bad\n", "[/h.cfg:3] : 'bad', see /h.cfg:2)"),
+            renumbered_for("global\n  bad\n", "[/h.cfg:3] : 'bad', see /h.cfg:2)"),
             "[/h.cfg:2] : 'bad', see /h.cfg:1)"
         );
-        assert_eq!(said("# _version=1\nglobal\n  bad\n", "[/h.cfg:3] : bad"), "[/h.cfg:3] : bad");
+        assert_eq!(renumbered_for("# _version=1\nglobal\n  bad\n", "[/h.cfg:3] : bad"), "[/h.cfg:3] : bad");
         assert_eq!(
-            said("# _md5hash=a\n# _version=1\nglobal\n  bad\n", "[/h.cfg:3] : bad"),
+            renumbered_for("# _md5hash=a\n# _version=1\nglobal\n  bad\n", "[/h.cfg:3] : bad"),
             "[/h.cfg:4] : bad"
         );
         assert_eq!(
-            said("# mine\n# _version=1\nglobal\n", "[/h.cfg:1] [/i.cfg:3] /h.cfg:"),
+            renumbered_for("# mine\n# _version=1\nglobal\n", "[/h.cfg:1] [/i.cfg:3] /h.cfg:"),
             "[/h.cfg:1] [/i.cfg:3] /h.cfg:"
         );
     }

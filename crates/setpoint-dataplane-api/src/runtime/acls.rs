@@ -5,7 +5,7 @@ use setpoint_instance::cli::Request as CliRequest;
 use setpoint_instance::runtime::{ListEntry, ListKind, LoadedList, Worker};
 
 use super::maps::value_of;
-use super::{asked, lines, missing, told};
+use super::{asked, lines, missing, run_command};
 use crate::Api;
 use crate::answer::{Answer, Problem};
 use crate::request::Request;
@@ -65,13 +65,14 @@ impl Api {
                         format!("cannot add ACL files entry for {acl}: already exists"),
                     ));
                 }
-                told(&worker, &CliRequest::new("add acl").word(&identifier)?.word(value)?, |_| 500).await?;
+                run_command(&worker, &CliRequest::new("add acl").word(&identifier)?.word(value)?, |_| 500)
+                    .await?;
                 Ok(Answer::json(201, json!({ "value": value })))
             }
             Verb::Delete => {
                 let command = CliRequest::new("del acl").word(&identifier)?.word(&format!("#{id}"))?;
                 let status = if self.dialect.tells_runtime_errors() { 404 } else { 500 };
-                told(&worker, &command, |_| status).await?;
+                run_command(&worker, &command, |_| status).await?;
                 Ok(Answer::empty(204))
             }
             _ => self.replace_entries(&worker, &identifier, request).await,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 use setpoint_instance::cli::{Request as CliRequest, Table};
-use setpoint_instance::runtime::Told;
+use setpoint_instance::runtime::Reply;
 
 use crate::Api;
 use crate::answer::{Answer, Problem};
@@ -102,8 +102,8 @@ impl Api {
 
     pub(super) async fn process_info(&self) -> Result<Answer, Problem> {
         let answer = match self.instance.worker().ask(&CliRequest::new("show info")).await {
-            Ok(Told::Done(answer)) => answer,
-            Ok(Told::Refused(why)) => return Ok(self.no_info(&why)),
+            Ok(Reply::Done(answer)) => answer,
+            Ok(Reply::Refused(why)) => return Ok(self.no_info(&why)),
             // The original answers with an error of its own, and with success.
             Err(error) => return Ok(self.no_info(&error.to_string())),
         };
@@ -132,8 +132,8 @@ impl Api {
     pub(crate) async fn stats(&self, request: &Request) -> Result<Answer, Problem> {
         let address = format!("{}@1", self.address());
         let answer = match self.instance.worker().ask(&CliRequest::new("show stat")).await {
-            Ok(Told::Done(answer)) => answer,
-            Ok(Told::Refused(why)) => {
+            Ok(Reply::Done(answer)) => answer,
+            Ok(Reply::Refused(why)) => {
                 return Ok(Answer::json(500, json!({ "error": why, "runtimeAPI": address })));
             }
             Err(error) => {

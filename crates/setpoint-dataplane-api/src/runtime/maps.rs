@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use setpoint_instance::cli::Request as CliRequest;
 use setpoint_instance::runtime::{ListKind, LoadedList, Worker};
 
-use super::{asked, lines, text, told};
+use super::{asked, lines, run_command, text};
 use crate::Api;
 use crate::answer::{Answer, Problem};
 use crate::request::Request;
@@ -58,7 +58,7 @@ impl Api {
                 Ok(Answer::json(200, json!({ "id": id, "file": file, "description": description })))
             }
             Verb::Delete => {
-                told(&worker, &CliRequest::new("clear map").word(&file)?, |_| 404).await?;
+                run_command(&worker, &CliRequest::new("clear map").word(&file)?, |_| 404).await?;
                 if request.flag("forceDelete")? {
                     // HAProxy keeps the map until its next reload.
                     let _ = self.storage.folder(Stored::Map).remove(name);
@@ -79,7 +79,7 @@ impl Api {
                     };
                     is_a_key(key)?;
                     let command = CliRequest::new("add map").word(&file)?.word(key)?.word(value)?;
-                    told(&worker, &command, |_| 400).await?;
+                    run_command(&worker, &command, |_| 400).await?;
                 }
                 if request.flag("force_sync")? {
                     self.sync(&worker, name).await?;
@@ -129,7 +129,7 @@ impl Api {
                     return Err(Problem::new(409, format!("{key} already exists")));
                 }
                 let command = CliRequest::new("add map").word(&file)?.word(key)?.word(value)?;
-                told(&worker, &command, status).await?;
+                run_command(&worker, &command, status).await?;
                 Answer::json(201, json!({ "key": key, "value": value }))
             }
             Verb::Replace => {
@@ -137,12 +137,16 @@ impl Api {
                 let Some(value) = text(&body, "value") else {
                     return Err(Problem::new(400, "an entry needs a value"));
                 };
-                told(&worker, &CliRequest::new("set map").word(&file)?.word(key)?.word(value)?, status)
-                    .await?;
+                run_command(
+                    &worker,
+                    &CliRequest::new("set map").word(&file)?.word(key)?.word(value)?,
+                    status,
+                )
+                .await?;
                 Answer::json(200, json!({ "key": key, "value": value }))
             }
             _ => {
-                told(&worker, &CliRequest::new("del map").word(&file)?.word(key)?, status).await?;
+                run_command(&worker, &CliRequest::new("del map").word(&file)?.word(key)?, status).await?;
                 Answer::empty(204)
             }
         };

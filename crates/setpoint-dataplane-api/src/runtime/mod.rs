@@ -9,7 +9,7 @@ mod tables;
 
 use serde_json::Value as Json;
 use setpoint_instance::cli::{Request as CliRequest, RequestError, SocketError};
-use setpoint_instance::runtime::{ServersError, Told, Worker};
+use setpoint_instance::runtime::{Reply, ServersError, Worker};
 
 use crate::Api;
 use crate::answer::{Answer, Problem};
@@ -38,14 +38,14 @@ impl From<ServersError> for Problem {
 }
 
 /// Tells HAProxy something, and returns what it printed. The status of a refusal depends on what it says.
-async fn told(
+async fn run_command(
     worker: &Worker,
     request: &CliRequest,
     refusal: impl Fn(&str) -> u16,
 ) -> Result<String, Problem> {
     match worker.tell(request).await? {
-        Told::Done(answer) => Ok(answer),
-        Told::Refused(why) => Err(refused(request, &why, refusal(&why))),
+        Reply::Done(answer) => Ok(answer),
+        Reply::Refused(why) => Err(refused(request, &why, refusal(&why))),
     }
 }
 
@@ -56,8 +56,8 @@ async fn asked(
     refusal: impl Fn(&str) -> u16,
 ) -> Result<String, Problem> {
     match worker.ask(request).await? {
-        Told::Done(answer) => Ok(answer),
-        Told::Refused(why) => Err(refused(request, &why, refusal(&why))),
+        Reply::Done(answer) => Ok(answer),
+        Reply::Refused(why) => Err(refused(request, &why, refusal(&why))),
     }
 }
 

@@ -6,7 +6,7 @@ use setpoint_haproxy::text::Document;
 use setpoint_instance::cli::Request as CliRequest;
 use setpoint_instance::runtime::{ServerState, Worker};
 
-use super::{missing, text, told};
+use super::{missing, run_command, text};
 use crate::Api;
 use crate::answer::{Answer, Problem};
 use crate::request::Request;
@@ -93,8 +93,8 @@ impl Api {
                 }
                 let path = format!("{backend}/{name}");
                 let state = CliRequest::new("set server").word(&path)?.word("state")?.word("maint")?;
-                told(&worker, &state, |_| 400).await?;
-                told(&worker, &CliRequest::new("del server").word(&path)?, |_| 400).await?;
+                run_command(&worker, &state, |_| 400).await?;
+                run_command(&worker, &CliRequest::new("del server").word(&path)?, |_| 400).await?;
                 Ok(Answer::empty(204))
             }
             _ => self.set(&worker, backend, name, request).await,
@@ -128,7 +128,7 @@ impl Api {
             if let Some(word) = text(&body, property) {
                 let path = format!("{backend}/{name}");
                 let request = CliRequest::new("set server").word(&path)?.word(command)?.word(word)?;
-                told(worker, &request, |_| 400).await?;
+                run_command(worker, &request, |_| 400).await?;
             }
         }
         match find(worker, backend, name).await? {
@@ -165,6 +165,6 @@ async fn add(api: &Api, worker: &Worker, backend: &str, request: &Request) -> Re
         why if why.contains("No such backend") => 404,
         _ => 400,
     };
-    told(worker, &command, status).await?;
+    run_command(worker, &command, status).await?;
     Ok(Answer::json(201, body))
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value as Json, json};
 use setpoint_instance::cli::Request as CliRequest;
-use setpoint_instance::runtime::{Told, Worker};
+use setpoint_instance::runtime::{Reply, Worker};
 
-use super::{asked, lines, told};
+use super::{asked, lines, run_command};
 use crate::Api;
 use crate::answer::{Answer, Problem};
 use crate::crt_list::{entry, line_of};
@@ -131,12 +131,12 @@ impl Api {
             Verb::Create => {
                 let file = upload(request)?;
                 let status = |why: &str| if why.contains("already exist") { 409 } else { 400 };
-                told(&worker, &new.word(&file.name)?, status).await?;
+                run_command(&worker, &new.word(&file.name)?, status).await?;
                 self.fill(&worker, kind, &file.name, &file.bytes).await?;
                 Ok(Answer::empty(201))
             }
             Verb::Delete => {
-                told(&worker, &delete.word(name)?, |_| 500).await?;
+                run_command(&worker, &delete.word(name)?, |_| 500).await?;
                 Ok(Answer::empty(204))
             }
             _ => {
@@ -154,8 +154,8 @@ impl Api {
         let [_, _, set, commit, abort, _] = commands(kind);
         let text = String::from_utf8_lossy(bytes);
         let text = without_empty_lines(&text);
-        told(worker, &set.word(name)?.payload(&text)?, |_| 400).await?;
-        let committed = told(worker, &commit.word(name)?, |_| 400).await;
+        run_command(worker, &set.word(name)?.payload(&text)?, |_| 400).await?;
+        let committed = run_command(worker, &commit.word(name)?, |_| 400).await;
         if committed.is_err() {
             let _ = worker.tell(&abort.word(name)?).await;
         }
@@ -175,8 +175,9 @@ impl Api {
             let text = String::from_utf8_lossy(&file.bytes);
             let text = without_empty_lines(&text);
             let add = CliRequest::new("add ssl ca-file").word(name)?.payload(&text)?;
-            told(&worker, &add, |why| if why.contains("ot found") { 404 } else { 400 }).await?;
-            let committed = told(&worker, &CliRequest::new("commit ssl ca-file").word(name)?, |_| 400).await;
+            run_command(&worker, &add, |why| if why.contains("ot found") { 404 } else { 400 }).await?;
+            let committed =
+                run_command(&worker, &CliRequest::new("commit ssl ca-file").word(name)?, |_| 400).await;
             if committed.is_err() {
                 // What was begun and not ended would be in the way of all others.
                 let _ = worker.tell(&CliRequest::new("abort ssl ca-file").word(name)?).await;
@@ -220,7 +221,7 @@ impl Api {
                     return Err(Problem::new(422, "file in body is required"));
                 };
                 let command = CliRequest::new("add ssl crt-list").word(name)?.payload(&line)?;
-                told(&worker, &command, |why| if why.contains("already") { 409 } else { 400 }).await?;
+                run_command(&worker, &command, |why| if why.contains("already") { 409 } else { 400 }).await?;
                 Ok(Answer::empty(201))
             }
             _ => {
@@ -230,7 +231,8 @@ impl Api {
                     None => certificate.to_owned(),
                 };
                 let command = CliRequest::new("del ssl crt-list").word(name)?.word(&which)?;
-                told(&worker, &command, |why| if why.contains("not found") { 404 } else { 400 }).await?;
+                run_command(&worker, &command, |why| if why.contains("not found") { 404 } else { 400 })
+                    .await?;
                 Ok(Answer::empty(204))
             }
         }
@@ -240,13 +242,13 @@ impl Api {
         let worker = self.instance.worker();
         if verb == Verb::Replace {
             let certificate = request.required("certificate")?;
-            told(&worker, &CliRequest::new("acme renew").word(certificate)?, |_| 404).await?;
+            run_command(&worker, &CliRequest::new("acme renew").word(certificate)?, |_| 404).await?;
             return Ok(Answer::empty(200));
         }
         let rows = match worker.ask(&CliRequest::new("acme status")).await? {
-            Told::Done(answer) => answer,
+            Reply::Done(answer) => answer,
             // A HAProxy without it manages no certificates.
-            Told::Refused(_) => return Ok(Answer::json(200, json!([]))),
+            Reply::Refused(_) => return Ok(Answer::json(200, json!([]))),
         };
         let heading: Vec<String> = rows
             .lines()

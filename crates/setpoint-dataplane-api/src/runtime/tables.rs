@@ -6,7 +6,7 @@ use setpoint_haproxy::model::Value;
 use setpoint_haproxy::text::SectionKind;
 use setpoint_instance::cli::Request as CliRequest;
 
-use super::{asked, lines, told};
+use super::{asked, lines, run_command};
 use crate::Api;
 use crate::answer::{Answer, Problem};
 use crate::request::Request;
@@ -105,7 +105,7 @@ impl Api {
                 let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 command = command.word(&format!("data.{name}"))?.word(&value)?;
             }
-            told(&worker, &command, refusal).await?;
+            run_command(&worker, &command, refusal).await?;
             return Ok(Answer::empty(204));
         }
         let mut command = CliRequest::new("show table").word(table)?;

@@ -1,7 +1,8 @@
 //! Whether our server answered what the original did.
 //!
-//! The status, the headers that say what became of the configuration, and the body have to be the same. Of an error only its
-//! code is compared: the sentences are our own. What varied between two runs of the original is not compared.
+//! The status, the headers that say what became of the configuration, and the body have to be the same; also where only the status
+//! of a success is another. Of an error only its code is compared: the sentences are our own. What varied between two runs of the
+//! original is not compared.
 
 use serde_json::Value as Json;
 
@@ -24,7 +25,11 @@ pub(crate) fn differences(replay: &Replay, exchange: &Exchange, ours: &Answered)
     let theirs = &exchange.answer;
     let mut found = Vec::new();
     if theirs.status != ours.status {
-        return vec![Difference::Status(theirs.status, ours.status)];
+        found.push(Difference::Status(theirs.status, ours.status));
+        // A refusal says something else than a success.
+        if theirs.status.max(ours.status) >= 400 {
+            return found;
+        }
     }
     for name in
         ["content-type", "www-authenticate", "access-control-allow-methods", "access-control-allow-origin"]

@@ -36,3 +36,24 @@ async fn commits_and_reloads_are_told_as_they_happen() {
     assert!(said.contains("\"version\":2") && said.contains("+ backend b"), "{said}");
     world.end().await;
 }
+
+#[tokio::test]
+async fn a_stream_on_which_nothing_happens_says_that_it_is_alive() {
+    let world = need!(
+        World::start(&Plan::default(), |_, ports| format!(
+            "defaults\n  mode http\n  timeout connect 5s\n  timeout client 5s\n  timeout server 5s\nfrontend f\n  bind {}\n",
+            ports[0].address()
+        ))
+        .await
+    );
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let request = client.get(format!("{}/v3/services/haproxy/events", world.url));
+    let mut stream = request.basic_auth("admin", Some("adminpwd")).send().await.unwrap();
+    let mut said = String::new();
+    while !said.ends_with(": alive\n\n") {
+        let chunk = tokio::time::timeout(WITHIN, stream.chunk()).await.unwrap().unwrap().unwrap();
+        said.push_str(&String::from_utf8_lossy(&chunk));
+    }
+    assert_eq!(said, ": connected\n\n: alive\n\n");
+    world.end().await;
+}

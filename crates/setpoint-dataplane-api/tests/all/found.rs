@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value as Json, json};
 use setpoint_instance::cli::Request as CliRequest;
-use setpoint_instance::runtime::Told;
+use setpoint_instance::runtime::Reply;
 use setpoint_testutils::{Missing, need};
 
 use crate::world::{Plan, World, certificate};
@@ -130,7 +130,7 @@ async fn a_stick_table_that_is_not_there_and_data_that_it_does_not_store_are_the
 async fn shown(world: &World, command: &'static str, word: &str) -> String {
     let request = CliRequest::new(command).word(word).unwrap();
     match world.api.instance().worker().ask(&request).await.unwrap() {
-        Told::Done(answer) | Told::Refused(answer) => answer,
+        Reply::Done(answer) | Reply::Refused(answer) => answer,
     }
 }
 

@@ -132,7 +132,7 @@ impl Server {
 }
 
 /// The kind of a recorded section, by its name in the recordings.
-fn section_kind(name: &str) -> ObjectKind {
+pub(crate) fn section_kind(name: &str) -> ObjectKind {
     match name {
         "peers" => ObjectKind::Peers,
         "mailers" => ObjectKind::Mailers,
@@ -143,7 +143,7 @@ fn section_kind(name: &str) -> ObjectKind {
     }
 }
 
-fn child_kind(name: &str) -> ObjectKind {
+pub(crate) fn child_kind(name: &str) -> ObjectKind {
     let named = ObjectKind::ALL.iter().copied().find(|kind| !kind.is_section() && kind.collection() == name);
     named.unwrap_or_else(|| match name {
         "force_be_switches" => ObjectKind::ForceBeSwitch,
@@ -275,7 +275,7 @@ fn modelled(case: &Json, cx: &Context) -> Option<Vec<String>> {
 }
 
 /// The recorded objects or texts of a dialect.
-fn recording(dialect: Dialect, kind: &str) -> Option<Vec<Json>> {
+pub(crate) fn recording(dialect: Dialect, kind: &str) -> Option<Vec<Json>> {
     let text = crate::recording::read(dialect, kind)?;
     let text = text.replace("$D", "/rec");
     Some(text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())

@@ -8,6 +8,8 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Client, Method};
 use serde_json::Value as Json;
 use setpoint_dataplane_api::Dialect;
+use setpoint_instance::cli::Request as CliRequest;
+use setpoint_instance::runtime::{ListEntry, ListKind, Reply};
 use setpoint_testutils::Missing;
 
 use crate::recording::Exchange;
@@ -19,6 +21,8 @@ pub(crate) struct Answered {
     pub(crate) status: u16,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: String,
+    /// Whether HAProxy holds what is in the file that the request was about, if it was about one of a list.
+    pub(crate) is_held: bool,
 }
 
 impl Answered {
@@ -219,9 +223,30 @@ impl Replay {
         let status = response.status().as_u16();
         let headers = headers(response.headers());
         let body = response.bytes().await.unwrap();
-        let answered = Answered { status, headers, body: String::from_utf8_lossy(&body).into_owned() };
+        let (body, is_held) = (String::from_utf8_lossy(&body).into_owned(), self.is_held(exchange).await);
+        let answered = Answered { status, headers, body, is_held };
         self.learn(exchange, &answered);
         answered
+    }
+
+    /// Returns whether HAProxy holds the entries of the file in the storage that a request names.
+    async fn is_held(&self, exchange: &Exchange) -> bool {
+        let path = exchange.path.split('?').next().unwrap_or_default();
+        let Some((_, name)) = path.split_once("/storage/") else { return false };
+        let kind = if name.starts_with("maps/") { ListKind::Map } else { ListKind::Acl };
+        let (folder, worker) = (self.world.folder.path(), self.world.api.instance().worker());
+        let Ok(bytes) = fs::read(folder.join(name)) else { return false };
+        let Some(wanted) = ListEntry::read(kind, &bytes) else { return false };
+        let Ok(Some(list)) = worker.list_of(kind, &folder.join(name), folder).await else { return false };
+        let show = CliRequest::new(if kind == ListKind::Map { "show map" } else { "show acl" });
+        let Ok(Reply::Done(shown)) = worker.ask(&show.word(&list).unwrap()).await else { return false };
+        let held = shown.lines().filter(|line| !line.trim().is_empty());
+        // Each line begins with what HAProxy calls the entry.
+        let held: Vec<&str> = held.filter_map(|line| Some(line.split_once(' ')?.1)).collect();
+        let line = |entry: &ListEntry| {
+            entry.value.as_ref().map_or_else(|| entry.key.clone(), |value| format!("{} {value}", entry.key))
+        };
+        held == wanted.iter().map(line).collect::<Vec<_>>()
     }
 
     /// Takes over what recorded names stand for, and where versions stand.

@@ -20,6 +20,7 @@
 //! );
 //! ```
 
+mod definition;
 mod pattern;
 
 use std::fmt;
@@ -29,6 +30,7 @@ use rustc_hash::FxHashMap;
 use serde_json::Value as Json;
 
 use crate::model::{ObjectKind, Version};
+pub use definition::{children, definition};
 use pattern::Pattern;
 
 /// The text of the constraints.

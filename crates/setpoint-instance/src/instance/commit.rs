@@ -1,14 +1,16 @@
 //! Commits: checked, written, applied.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_files::{Draft, WriteError};
-use setpoint_haproxy::compare::{CompareError, Diff, Operation, Subject};
-use setpoint_haproxy::model::ObjectKind;
+use setpoint_haproxy::compare::{CompareError, Diff, Operation};
+use tokio::task::spawn_blocking;
 
 use super::transactions::new_id;
 use super::{Event, Instance, Running, Signature, Standing, TransactionStatus, Writer, record};
+use crate::blocking::run_blocking;
 use crate::check::{Check, CheckError};
 use crate::configuration::{Configuration, ReadError};
 use crate::journal::{Change, JournalError};
@@ -104,16 +106,43 @@ impl From<WriteError> for CommitError {
     }
 }
 
-/// Why an operation that HAProxy could be told is not told by this program.
-pub(super) fn not_told(operation: &Operation) -> Option<String> {
-    let is_told = match &operation.subject {
-        Subject::Child { kind, .. } => {
-            *kind == ObjectKind::Server
-                || operation.changes.iter().all(|change| change.attribute == "metadata")
+/// Writes what is to take the place of a single file beside it, on disk, beside whatever else is done. None if several files change,
+/// or if the file can't be replaced as a whole: then a journal is needed.
+fn prepare_beside(
+    changed: &Arc<Vec<(PathBuf, Vec<u8>)>>,
+) -> impl Future<Output = Result<Option<Draft>, CommitError>> + use<> {
+    let changed = Arc::clone(changed);
+    let prepared = spawn_blocking(move || match changed.as_slice() {
+        [(path, bytes)] => match Draft::prepare(path, bytes) {
+            Err(WriteError::Mounted(_)) => Ok(None),
+            draft => draft.map(Some),
+        },
+        _ => Ok(None),
+    });
+    // Without a draft, it is written when it is needed.
+    async move { Ok(prepared.await.unwrap_or(Ok(None))?) }
+}
+
+/// Makes sure that a file stays where it was renamed to, beside whatever else is done.
+pub(super) fn on_disk(renamed: Option<PathBuf>) -> impl Future<Output = Result<(), CommitError>> {
+    let synced = renamed.map(|path| {
+        spawn_blocking(move || {
+            let synced = setpoint_files::sync_folder(&path);
+            synced.map_err(|source| WriteError::Step { step: "write to disk the folder of", path, source })
+        })
+    });
+    async move {
+        match synced {
+            // Nobody ends such a thread but the end of the program.
+            Some(synced) => Ok(synced.await.unwrap_or(Ok(()))?),
+            None => Ok(()),
         }
-        _ => operation.action == setpoint_plan::Action::Modify,
-    };
-    (!is_told).then(|| format!("a new {} comes with a reload", operation.kind()))
+    }
+}
+
+/// Why an operation that HAProxy could be told is not told by this program.
+pub(super) fn needs_reload(operation: &Operation) -> Option<String> {
+    (!apply::has_commands(operation)).then(|| format!("a new {} comes with a reload", operation.kind()))
 }
 
 impl Instance {
@@ -129,12 +158,10 @@ impl Instance {
                 }
                 Some(_) => {}
             }
-            let configuration =
-                state.transactions.configuration(id).map(|configuration| configuration.fork());
-            configuration.ok_or_else(|| CommitError::NoTransaction(id.to_owned()))?
+            state.transactions.take(id).ok_or_else(|| CommitError::NoTransaction(id.to_owned()))?
         };
         let given = new.version();
-        let committed = self.write(&mut writer, new, given, choice, id).await;
+        let committed = self.write(&mut writer, new.fork(), given, choice, id).await;
         let mut state = self.state();
         match &committed {
             Ok(committed) => {
@@ -147,7 +174,7 @@ impl Instance {
             }
             Err(CommitError::Refused { .. }) => state.transactions.end(id, TransactionStatus::Failed),
             // It is not the fault of what it came to: it can be committed again.
-            Err(_) => {}
+            Err(_) => state.transactions.give_back(id, new),
         }
         committed
     }
@@ -197,8 +224,9 @@ impl Instance {
     ) -> Result<Committed, CommitError> {
         let mut writer = self.inner.writer.lock().await;
         self.refresh()?;
-        let mut new = self.state().current.with_text(text);
-        let current = new.version();
+        let current = self.state().current.fork();
+        let mut new = run_blocking(|| current.with_text(text));
+        let current = current.version();
         if let Some(given) = given.filter(|given| *given != current) {
             return Err(CommitError::Stale { current, given });
         }
@@ -222,9 +250,10 @@ impl Instance {
 
     /// Asks HAProxy whether it would accept a text, and writes nothing.
     pub async fn validate(&self, text: &[u8]) -> Result<(), CommitError> {
-        let new = self.state().current.with_text(text);
         let current = self.state().current.fork();
-        self.check(&new, &current, &new_id()).await.map(|_| ()).map_err(|error| self.about(text, error))
+        let changed = run_blocking(|| current.with_text(text).changed_since(&current));
+        let checked = self.check_texts(&changed, Vec::new(), &new_id()).await;
+        checked.map(|_| ()).map_err(|error| self.about(text, error))
     }
 
     /// Checks, writes and applies.
@@ -248,27 +277,32 @@ impl Instance {
             return stale(current.version());
         }
         new.set_version(if new.is_reset() { 1 } else { given + 1 });
-        let diff = self.compare(&current.whole(), &new.whole());
+        let changed = Arc::new(run_blocking(|| new.changed_since(&current)));
+        // Whatever comes of the comparison, the bytes are the same: they go to disk meanwhile.
+        let draft = prepare_beside(&changed);
+        let diff = run_blocking(|| self.compare(&current.whole(), &new.whole()));
+        let mut drafts: Vec<Draft> = draft.await?.into_iter().collect();
         let at_runtime = |diff: &Diff| diff.is_possible_at_runtime();
         // What somebody else wrote may be wrong by itself: it is not built upon before HAProxy has been asked.
         let is_quick = choice == ReloadChoice::Delayed
             && standing != Standing::Foreign
             && diff.as_ref().is_ok_and(at_runtime);
         let checks = self.inner.settings.checks;
-        let mut drafts = Vec::new();
         if !is_quick && checks {
-            drafts = self.check(&new, &current, id).await?;
-            // Somebody may have edited a file while HAProxy was asked.
-            self.refresh()?;
-            let now = self.version();
-            if now != given {
-                return stale(now);
-            }
+            drafts = self.check_texts(&changed, drafts, id).await?;
+        }
+        // Somebody may have edited a file while all that was done.
+        self.refresh()?;
+        let now = self.state().current.version();
+        if now != given {
+            return stale(now);
         }
         self.keep_good(writer, standing);
         let version = new.version();
         let (ran_current, is_reset) = (writer.running.is(&current.whole()), new.is_reset());
-        self.place(writer, new, &current, drafts, Standing::committed(!is_quick || !checks))?;
+        let placed = self.place(writer, new, &changed, drafts, Standing::committed(!is_quick || !checks))?;
+        // A machine that stops takes HAProxy with it: what is told need not wait for the disk.
+        let on_disk = on_disk(placed);
         self.keep(&current);
         if is_reset {
             // Another version of the same number would be taken for the one that they were made for.
@@ -279,7 +313,7 @@ impl Instance {
             ReloadChoice::Now => match self.reload_now(writer).await {
                 Ok(_) => (Applied::Reloaded, None),
                 Err(why) => {
-                    self.say(Event::Committed { version, applied: "reload", reason: Some(why.clone()) });
+                    self.emit(Event::Committed { version, applied: "reload", reason: Some(why.clone()) });
                     return Err(CommitError::Reload(why));
                 }
             },
@@ -291,7 +325,8 @@ impl Instance {
             Applied::Reloaded => "reloaded",
             Applied::Skipped => "skipped",
         };
-        self.say(Event::Committed { version, applied: word, reason: reason.clone() });
+        self.emit(Event::Committed { version, applied: word, reason: reason.clone() });
+        on_disk.await?;
         Ok(Committed { version, applied, reason })
     }
 
@@ -316,12 +351,14 @@ impl Instance {
             return order(why);
         }
         match self.tell(writer, diff, self.inner.settings.drain).await {
-            Ok(()) if ran_current => writer.running = Running::Text(self.state().current.whole()),
-            Ok(()) => {}
+            Ok(()) if ran_current => {
+                writer.running = Running::text(self.state().current.whole().into_owned());
+            }
+            Ok(()) => writer.running.follow(diff, self.inner.cx),
             Err(refused) => return order(refused.to_string()),
         }
         // Nobody has to wait for that: what is read from the file is the same.
-        writer.unnoted = true;
+        writer.unrecorded = true;
         self.inner.wake.notify_one();
         match &writer.running {
             Running::Text(_) => (Applied::Runtime, None),
@@ -329,7 +366,8 @@ impl Instance {
         }
     }
 
-    /// Tells a running HAProxy what differs. While it is told, and if it can't be told all of it, it is not known what it runs.
+    /// Tells a running HAProxy what differs. While it is told, and if it can't be told all of it, it is not known what it runs. Who
+    /// calls says what it runs then.
     pub(super) async fn tell(
         &self,
         writer: &mut Writer,
@@ -344,54 +382,37 @@ impl Instance {
             let (backend, server) = apply::server_of(operation)?;
             Some((backend.to_owned(), server.to_owned()))
         });
-        writer.told.extend(servers);
+        writer.changed_servers.extend(servers);
         let mut leftovers = std::mem::take(&mut self.state().leftovers);
-        let told =
+        let applied =
             apply::apply(&self.worker(), diff.operations(), self.inner.cx, drain, &mut leftovers).await;
         self.state().leftovers.extend(leftovers);
-        told?;
-        writer.running = match before {
-            Running::Text(text) => match text.apply_all(diff, self.inner.cx) {
-                Ok(text) => Running::Text(text),
-                Err(_) => Running::Since(Some(text)),
-            },
-            before @ Running::Since(_) => before,
-        };
+        applied?;
+        writer.running = before;
         Ok(())
     }
 
-    /// Asks HAProxy about exactly the bytes that would be written. Returns the files that hold them.
-    async fn check(
-        &self,
-        new: &Configuration,
-        current: &Configuration,
-        id: &str,
-    ) -> Result<Vec<Draft>, CommitError> {
-        let changed = new.changed_since(current).into_iter();
-        let changed: Vec<_> = changed.map(|(path, bytes)| (path.to_owned(), bytes)).collect();
-        self.check_texts(&changed, id).await
-    }
-
-    /// Asks HAProxy about the files, some of which hold something else. Returns what stands for these.
+    /// Asks HAProxy about the files, some of which hold something else: exactly the bytes that would be written. Returns what stands
+    /// for these, of which some may be there already, in the order of the files.
     pub(super) async fn check_texts(
         &self,
         changed: &[(PathBuf, Vec<u8>)],
+        mut drafts: Vec<Draft>,
         id: &str,
     ) -> Result<Vec<Draft>, CommitError> {
         let settings = &self.inner.settings;
-        let mut drafts = Vec::new();
-        let mut files: Vec<_> = settings.files.iter().map(|file| (file.clone(), None)).collect();
-        for (path, bytes) in changed {
-            let draft = match Draft::prepare(path, bytes) {
-                // It can't be replaced as a whole: what is checked stands elsewhere.
-                Err(WriteError::Mounted(_)) => Draft::prepare(&settings.folder.join("checked.cfg"), bytes)?,
-                draft => draft?,
-            };
-            if let Some(file) = files.iter_mut().find(|(file, _)| file == path) {
-                file.1 = Some(draft.path().to_owned());
-            }
-            drafts.push(draft);
-        }
+        let missing = changed.iter().skip(drafts.len());
+        let prepared = missing.map(|(path, bytes)| match Draft::prepare(path, bytes) {
+            // It can't be replaced as a whole: what is checked stands elsewhere.
+            Err(WriteError::Mounted(_)) => Draft::prepare(&settings.folder.join("checked.cfg"), bytes),
+            draft => draft,
+        });
+        drafts.extend(run_blocking(|| prepared.collect::<Result<Vec<_>, _>>())?);
+        let stands_for = |file: &PathBuf| {
+            let place = changed.iter().position(|(path, _)| path == file)?;
+            drafts.get(place).map(|draft| draft.path().to_owned())
+        };
+        let files = settings.files.iter().map(|file| (file.clone(), stands_for(file))).collect();
         let check = Check {
             program: settings.program.clone(),
             files,
@@ -407,24 +428,27 @@ impl Instance {
         }
     }
 
-    /// Writes the files that differ, a single one from the draft that was checked, and takes what was written for what is
-    /// current. Until all of it is written, nobody reads the files.
+    /// Writes the files that differ, a single one from its draft, and takes what was written for what is current. Until all of it is
+    /// written, nobody reads the files. Returns the file, if one was renamed into its place and that may not be on disk yet.
     pub(super) fn place(
         &self,
         writer: &mut Writer,
         new: Configuration,
-        current: &Configuration,
+        changed: &[(PathBuf, Vec<u8>)],
         drafts: Vec<Draft>,
         standing: Standing,
-    ) -> Result<(), CommitError> {
+    ) -> Result<Option<PathBuf>, CommitError> {
         self.state().files_are_torn = true;
-        let written = self.write_files(&new, current, drafts);
+        let written = run_blocking(|| self.write_files(changed, drafts));
         // What could not be completed is completed from the journal, and read then.
         let is_torn = matches!(&written, Err(CommitError::Write(error)) if error.is_incomplete());
-        if let Err(error) = written {
-            self.state().files_are_torn = is_torn;
-            return Err(error);
-        }
+        let renamed = match written {
+            Ok(renamed) => renamed,
+            Err(error) => {
+                self.state().files_are_torn = is_torn;
+                return Err(error);
+            }
+        };
         let signatures = Signature::of_all(&self.inner.settings.files);
         writer.record.version = new.version();
         writer.record.files.clone_from(&signatures);
@@ -433,26 +457,24 @@ impl Instance {
         state.signatures = signatures;
         (state.current, state.standing) = (new, standing);
         state.files_are_torn = false;
-        Ok(())
+        Ok(renamed)
     }
 
     fn write_files(
         &self,
-        new: &Configuration,
-        current: &Configuration,
+        changed: &[(PathBuf, Vec<u8>)],
         mut drafts: Vec<Draft>,
-    ) -> Result<(), CommitError> {
-        let changed = new.changed_since(current);
-        if let ([(path, _)], Some(draft)) = (changed.as_slice(), drafts.pop())
+    ) -> Result<Option<PathBuf>, CommitError> {
+        if let ([(path, _)], Some(draft)) = (changed, drafts.pop())
             && setpoint_files::target(path).is_ok_and(|target| draft.place_is(&target))
         {
-            return Ok(draft.place()?);
+            return Ok(Some(draft.rename()?));
         }
         let changes: Vec<_> = changed.iter().map(|(path, bytes)| Change::Write(path, bytes)).collect();
         if !changes.is_empty() {
             self.inner.journal.commit(&changes)?;
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Completes what could not be written, if something could not.
@@ -466,15 +488,20 @@ impl Instance {
 
     /// Writes down what the running HAProxy runs: all that is in the files, or something else.
     pub(super) fn note(&self, writer: &mut Writer) {
-        let (version, text, whole) = {
-            let state = self.state();
-            (state.current.version(), record::hash(&state.current.print()), state.current.whole())
-        };
-        writer.unnoted = false;
-        writer.record.version = version;
-        writer.record.loaded = writer.running.is(&whole).then(|| text.clone());
+        // Nobody waits while it is printed and hashed.
+        let current = self.state().current.fork();
+        let text = run_blocking(|| record::hash(&current.print()));
+        writer.unrecorded = false;
+        writer.record.version = current.version();
+        writer.record.loaded = writer.running.is(&current.whole()).then(|| text.clone());
         writer.record.text = text;
         self.write_record(writer);
+    }
+
+    /// The hash of the current text.
+    pub(super) fn hash_of_current(&self) -> String {
+        let current = self.state().current.fork();
+        run_blocking(|| record::hash(&current.print()))
     }
 
     fn write_record(&self, writer: &Writer) {

@@ -8,6 +8,7 @@ use setpoint_haproxy::text::{Document, SectionKind};
 use tokio::time::Instant;
 
 use super::Instance;
+use crate::blocking::run_blocking;
 use crate::runtime::{AdminState, Leftover, ServerState, ServersError};
 
 /// The sections that have servers which HAProxy shows.
@@ -36,8 +37,8 @@ impl Instance {
     /// In what the servers of the running HAProxy differ from the configuration. An error says that they are not known.
     pub async fn differences(&self) -> Result<Vec<String>, ServersError> {
         let states = self.worker().servers(None).await?.unwrap_or_default();
-        let current = self.state().current.whole();
-        Ok(self.compare_servers(&states, current).found)
+        let current = self.state().current.whole().into_owned();
+        Ok(run_blocking(|| self.compare_servers(&states, current)).found)
     }
 
     pub(super) fn compare_servers(&self, states: &[ServerState], text: Document) -> Differences {

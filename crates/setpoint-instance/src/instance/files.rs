@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use tokio::sync::MutexGuard;
 
 use super::{CommitError, Instance, Running, Writer};
+use crate::blocking::run_blocking;
 use crate::references::{Aside, Named};
 use crate::storage::{Folder, StorageError};
 
@@ -42,6 +43,18 @@ pub struct Replaced<'i> {
 }
 
 impl Instance {
+    /// Makes a file of a folder that is not there yet. Returns where it is.
+    pub async fn create_file(
+        &self,
+        folder: &Folder,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<PathBuf, StorageError> {
+        // Nobody may make one of the same name meanwhile.
+        let _writer = self.inner.writer.lock().await;
+        run_blocking(|| folder.create(name, bytes))
+    }
+
     /// Puts something else into a file of a folder. If the configuration names it, HAProxy is asked first.
     pub async fn replace_file(
         &self,
@@ -55,7 +68,7 @@ impl Instance {
         self.check_file(folder, &path, bytes).await?;
         let ran = writer.running.interrupt();
         self.note(&mut writer);
-        match folder.replace(name, bytes) {
+        match run_blocking(|| folder.replace(name, bytes)) {
             Ok(path) => Ok(Replaced { path, before, instance: self, writer, ran }),
             Err(error) => {
                 writer.running = ran;
@@ -87,7 +100,7 @@ impl Instance {
             source,
         })?;
         let Some(aside) = aside else { return Ok(()) };
-        match self.check_texts(&aside.texts, "").await {
+        match self.check_texts(&aside.texts, Vec::new(), "").await {
             Ok(_) => Ok(()),
             Err(CommitError::Refused { messages, .. }) => Err(FileError::Refused(aside.meant(&messages))),
             Err(error) => Err(error.into()),

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{Event, Instance, Running, Standing, Writer, record};
+use super::{Event, Instance, Running, Standing, Writer};
+use crate::blocking::run_blocking;
 use crate::process::Identity;
 use crate::reload;
 use crate::runtime::Leftover;
@@ -17,12 +18,11 @@ impl Instance {
         if std::mem::replace(&mut writer.has_looked, true) {
             return;
         }
-        let Ok(processes) = reload::processes(&self.inner.master).await else { return };
+        let Ok(processes) = reload::processes(self.master()).await else { return };
         let Some(serving) = processes.serving() else { return };
         if writer.record.is_of(serving.pid) {
-            let text = record::hash(&self.state().current.print());
-            if writer.record.loaded.as_ref() != Some(&text) {
-                self.say_not_read();
+            if writer.record.loaded.as_ref() != Some(&self.hash_of_current()) {
+                self.report_unread();
                 self.order_reload();
             }
         } else {
@@ -30,10 +30,10 @@ impl Instance {
         }
         // Nobody changes anything until it is compared.
         let Ok(Some(states)) = self.worker().servers(None).await else { return };
-        let current = self.state().current.whole();
-        let differences = self.compare_servers(&states, current);
+        let current = self.state().current.whole().into_owned();
+        let differences = run_blocking(|| self.compare_servers(&states, current));
         for difference in differences.found {
-            self.say(Event::Drift { difference });
+            self.emit(Event::Drift { difference });
         }
         if differences.missing {
             self.order_reload();
@@ -52,12 +52,12 @@ impl Instance {
         }
         // A reload of this program may have been under way.
         let mut writer = self.inner.writer.lock().await;
-        let Ok(processes) = reload::processes(&self.inner.master).await else { return };
+        let Ok(processes) = reload::processes(self.master()).await else { return };
         let Some(serving) = processes.serving() else { return };
-        if writer.record.is_of(serving.pid) || !reload::is_serving(&self.inner.master, serving.pid).await {
+        if writer.record.is_of(serving.pid) || !self.master().is_serving(serving.pid).await {
             return;
         }
-        self.say(Event::Drift {
+        self.emit(Event::Drift {
             difference: format!(
                 "worker {} serves, which this program did not load: somebody else has reloaded or started HAProxy",
                 serving.pid
@@ -68,7 +68,7 @@ impl Instance {
     }
 
     async fn another_serves(&self) -> bool {
-        let Ok(processes) = reload::processes(&self.inner.master).await else { return false };
+        let Ok(processes) = reload::processes(self.master()).await else { return false };
         match (processes.serving(), self.inner.writer.try_lock()) {
             (Some(serving), Ok(writer)) => !writer.record.is_of(serving.pid),
             // Who writes at this moment may be reloading.
@@ -79,9 +79,9 @@ impl Instance {
     /// Says in what the servers that run differ from the configuration.
     pub(super) async fn report_differences(&self) {
         match self.differences().await {
-            Ok(found) => found.into_iter().for_each(|difference| self.say(Event::Drift { difference })),
+            Ok(found) => found.into_iter().for_each(|difference| self.emit(Event::Drift { difference })),
             Err(error) => {
-                self.say(Event::Drift { difference: format!("it is not known which servers run: {error}") });
+                self.emit(Event::Drift { difference: format!("it is not known which servers run: {error}") });
             }
         }
     }
@@ -90,20 +90,20 @@ impl Instance {
     fn take_worker(&self, writer: &mut Writer, pid: u32) {
         // They went with the worker that had them.
         self.state().leftovers.clear();
-        writer.told.clear();
+        writer.changed_servers.clear();
         writer.record.set_worker(pid);
         if self.has_read(writer, pid) {
             let (whole, reload_waits) = {
                 let state = self.state();
-                (state.current.whole(), state.reloads.due().is_some())
+                (state.current.whole().into_owned(), state.reloads.due().is_some())
             };
-            writer.running = Running::Text(whole);
+            writer.running = Running::text(whole);
             if !reload_waits {
                 self.accept(writer);
             }
         } else {
             writer.running = Running::Since(None);
-            self.say_not_read();
+            self.report_unread();
         }
         self.note(writer);
     }
@@ -127,17 +127,17 @@ impl Instance {
         files.all(|written| until.is_none_or(|until| written <= until))
     }
 
-    fn say_not_read(&self) {
-        self.say(Event::Drift { difference: "HAProxy has not read the configuration as it is".to_owned() });
+    fn report_unread(&self) {
+        self.emit(Event::Drift { difference: "HAProxy has not read the configuration as it is".to_owned() });
     }
 
     /// Takes the current text for what HAProxy accepts, and for good if it runs it.
     pub(super) fn accepted(&self, writer: &mut Writer) {
         let is_running = {
             let mut state = self.state();
-            let whole = state.current.whole();
-            state.standing = Standing::accepted(writer.running.is(&whole));
-            state.standing == Standing::Good
+            let is_running = writer.running.is(&state.current.whole());
+            state.standing = Standing::accepted(is_running);
+            is_running
         };
         if is_running {
             self.accept(writer);

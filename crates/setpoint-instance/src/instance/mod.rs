@@ -36,9 +36,11 @@ use setpoint_haproxy::model::Context;
 use setpoint_haproxy::text::Document;
 use tokio::sync::{Notify, broadcast};
 
+use crate::blocking::run_blocking;
 use crate::cli::Socket;
 use crate::configuration::{Configuration, ReadError};
 use crate::journal::{Journal, JournalError};
+use crate::reload::Master;
 use crate::runtime::{Leftover, Worker};
 pub use commit::{Applied, CommitError, Committed, ReloadChoice};
 pub use files::{FileError, Replaced};
@@ -101,10 +103,10 @@ struct Writer {
     running: Running,
     /// Whether somebody has looked at what runs since this program began.
     has_looked: bool,
-    /// The servers that the worker was told something about since it was started, each with its backend.
-    told: BTreeSet<(String, String)>,
-    /// Whether what HAProxy runs is still to be written down.
-    unnoted: bool,
+    /// The servers that were changed at runtime since the worker was started, each with its backend.
+    changed_servers: BTreeSet<(String, String)>,
+    /// Whether what HAProxy runs is still to be recorded.
+    unrecorded: bool,
     record: Record,
 }
 
@@ -265,9 +267,9 @@ impl Instance {
         let is_loaded = record.loaded.as_ref() == Some(&text);
         let running = match &kept {
             // It is looked at before anybody relies on it.
-            _ if is_loaded || record.worker.is_none() => Running::Text(current.whole()),
+            _ if is_loaded || record.worker.is_none() => Running::text(current.whole().into_owned()),
             Some(kept) if record.loaded == Some(record::hash(&kept.print())) => {
-                Running::Since(Some(kept.whole()))
+                Running::Since(Some(Arc::new(kept.whole().into_owned())))
             }
             _ => Running::Since(None),
         };
@@ -283,8 +285,8 @@ impl Instance {
             good: kept.or_else(|| is_loaded.then(|| current.fork())),
             running,
             has_looked: false,
-            told: BTreeSet::new(),
-            unnoted: false,
+            changed_servers: BTreeSet::new(),
+            unrecorded: false,
             record,
         };
         let state = State {
@@ -326,9 +328,15 @@ impl Instance {
         files.filter(|file| setpoint_files::is_mount(file).unwrap_or(false)).cloned().collect()
     }
 
-    /// The socket of the master.
-    pub fn master(&self) -> &Socket {
-        &self.inner.master
+    /// The master, as it is reached.
+    pub fn master(&self) -> Master {
+        if self.inner.settings.by_process { self.master_process() } else { Master::from(&self.inner.master) }
+    }
+
+    /// The master as a process of this machine.
+    fn master_process(&self) -> Master {
+        let files = self.inner.settings.files.clone();
+        Master::Process { files, worker: self.worker().socket().clone() }
     }
 
     /// What happens from now on.
@@ -336,7 +344,7 @@ impl Instance {
         self.inner.events.subscribe()
     }
 
-    fn say(&self, event: Event) {
+    fn emit(&self, event: Event) {
         event.log();
         // Nobody may be listening.
         let _ = self.inner.events.send(event);
@@ -347,10 +355,16 @@ impl Instance {
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the current configuration. The file is read anew if somebody else changed it.
+    /// Looks at the current configuration, for a moment: all others wait. The file is read anew if somebody else changed it.
     pub fn read<T>(&self, look: impl FnOnce(&mut Configuration) -> T) -> T {
         let _ = self.refresh();
         look(&mut self.state().current)
+    }
+
+    /// A copy of the current configuration, for whoever looks at much of it: nobody waits meanwhile. The file is read anew if
+    /// somebody else changed it.
+    pub fn snapshot(&self) -> Configuration {
+        self.read(|current| current.fork())
     }
 
     /// The version of the current configuration.
@@ -371,14 +385,14 @@ impl Instance {
         }
         let mut found = Configuration::read(files, self.inner.cx)?;
         state.signatures = signatures;
-        if found.changed_since(&state.current).is_empty() {
+        if !found.differs_from(&state.current) {
             return Ok(());
         }
         let version = found.version().max(state.current.version() + 1);
         found.raise_version(version);
         (state.current, state.standing) = (found, Standing::Foreign);
         drop(state);
-        self.say(Event::FileChanged { version });
+        self.emit(Event::FileChanged { version });
         Ok(())
     }
 
@@ -387,8 +401,7 @@ impl Instance {
         if let Some(path) = &self.inner.settings.worker_socket {
             return Worker::at(path.clone());
         }
-        let document = self.state().current.whole();
-        Worker::of(&document, &self.inner.master, self.inner.cx.haproxy)
+        Worker::of(&self.state().current.whole(), &self.inner.master, self.inner.cx.haproxy)
     }
 
     /// Begins a transaction for a version.
@@ -441,16 +454,16 @@ impl Instance {
     /// What committing a transaction would do.
     pub fn plan(&self, id: &str) -> Option<Result<Diff, CompareError>> {
         let mut state = self.state();
-        let new = state.transactions.configuration(id)?.whole();
-        let current = state.current.whole();
+        let new = state.transactions.configuration(id)?.fork();
+        let current = state.current.fork();
         drop(state);
-        Some(self.compare(&current, &new))
+        Some(run_blocking(|| self.compare(&current.whole(), &new.whole())))
     }
 
     /// Compares two texts, with the verdicts of what can be told here.
     fn compare(&self, old: &Document, new: &Document) -> Result<Diff, CompareError> {
         let mut diff = compare(old, new, self.inner.cx)?;
-        diff.narrow(commit::not_told);
+        diff.narrow(commit::needs_reload);
         Ok(diff)
     }
 

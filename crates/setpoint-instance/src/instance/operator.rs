@@ -10,7 +10,7 @@ use super::differences::{WITH_SERVERS, is_in_maintenance, weight};
 use super::standing::Running;
 use super::{Event, Instance};
 use crate::cli::Request;
-use crate::runtime::{AdminState, ServerState, Told, apply};
+use crate::runtime::{AdminState, Reply, ServerState, apply};
 
 /// Servers, each with its backend.
 type Servers = BTreeSet<(String, String)>;
@@ -25,11 +25,11 @@ fn server(editor: &mut Editor<'_>, state: &ServerState) -> Option<Object> {
 }
 
 /// Returns whether a server may be something else than what its configuration says, without a look at that.
-fn is_touched(state: &ServerState, told: &Servers) -> bool {
+pub(super) fn is_touched(state: &ServerState, changed: &Servers) -> bool {
     state.forced_state().is_some()
         || state.was_disabled()
         || state.weight() != state.number("srv_iweight")
-        || told.contains(&(state.backend.clone(), state.name.clone()))
+        || changed.contains(&(state.backend.clone(), state.name.clone()))
 }
 
 /// What brings back what somebody set at runtime, as far as neither text says something else about it.
@@ -37,9 +37,9 @@ fn overrides(before: &[&ServerState], was: &mut Editor<'_>, current: &mut Editor
     let mut requests = Vec::new();
     for state in before {
         let (Some(old), Some(new)) = (server(was, state), server(current, state)) else { continue };
-        let said = if is_in_maintenance(&old) { AdminState::Maintenance } else { AdminState::Ready };
+        let configured = if is_in_maintenance(&old) { AdminState::Maintenance } else { AdminState::Ready };
         let decided = state.forced_state().unwrap_or(AdminState::Ready);
-        if decided != said && is_in_maintenance(&old) == is_in_maintenance(&new) {
+        if decided != configured && is_in_maintenance(&old) == is_in_maintenance(&new) {
             requests.extend(apply::state(&state.backend, &state.name, decided.word()));
         }
         let expected = weight(&old).unwrap_or(state.number("srv_iweight"));
@@ -57,14 +57,15 @@ impl Instance {
         &self,
         before: &[ServerState],
         ran: &Running,
-        told: &Servers,
+        changed: &Servers,
         current: &Document,
     ) {
-        let is_told = |state: &ServerState| told.contains(&(state.backend.clone(), state.name.clone()));
-        let mut touched: Vec<&ServerState> = before.iter().filter(|state| is_touched(state, told)).collect();
+        let is_changed = |state: &ServerState| changed.contains(&(state.backend.clone(), state.name.clone()));
+        let mut touched: Vec<&ServerState> =
+            before.iter().filter(|state| is_touched(state, changed)).collect();
         if matches!(ran, Running::Since(_)) {
             // Of these it is not known how much they were told here.
-            touched.retain(|state| !is_told(state));
+            touched.retain(|state| !is_changed(state));
         }
         if touched.is_empty() {
             return;
@@ -72,23 +73,29 @@ impl Instance {
         let Some(was) = ran.last() else {
             let difference =
                 "what was set at runtime is lost with a reload: it is not known what HAProxy ran";
-            return self.say(Event::Drift { difference: difference.to_owned() });
+            return self.emit(Event::Drift { difference: difference.to_owned() });
         };
         let cx = self.inner.cx;
         let (mut was, mut current) = (Editor::new(was.clone(), cx), Editor::new(current.clone(), cx));
         let worker = self.worker();
-        for request in overrides(&touched, &mut was, &mut current) {
+        let mut requests = overrides(&touched, &mut was, &mut current).into_iter();
+        while let Some(request) = requests.next() {
             match worker.tell(&request).await {
-                Ok(Told::Done(_)) => {}
-                Ok(Told::Refused(why)) => {
-                    self.say(Event::Drift {
+                Ok(Reply::Done(_)) => {}
+                Ok(Reply::Refused(why)) => {
+                    self.emit(Event::Drift {
                         difference: format!("`{request}` was refused after a reload: {why}"),
                     });
                 }
+                // It does not answer the others either, and nobody can commit meanwhile.
                 Err(error) => {
-                    self.say(Event::Drift {
-                        difference: format!("`{request}` is lost after a reload: {error}"),
-                    });
+                    let lost: Vec<String> = std::iter::once(request)
+                        .chain(requests)
+                        .map(|request| format!("`{request}`"))
+                        .collect();
+                    let lost = lost.join(", ");
+                    return self
+                        .emit(Event::Drift { difference: format!("lost after a reload: {lost}: {error}") });
                 }
             }
         }

@@ -6,10 +6,13 @@ use std::time::Duration;
 use setpoint_haproxy::text::Document;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::commit::on_disk;
+use super::operator::is_touched;
 use super::{Event, Instance, ReloadStatus, Running, Standing, Writer};
 use crate::check::{Check, CheckError};
 use crate::configuration::{Configuration, same};
-use crate::reload::{self, Outcome, ReloadError};
+use crate::process::master_of;
+use crate::reload::{self, Method, Outcome, ReloadError};
 use crate::runtime::Refused;
 
 /// How often is looked at what nobody tells: files, workers, and servers that wait for their end.
@@ -72,7 +75,7 @@ impl Instance {
             }
             {
                 let mut writer = self.inner.writer.lock().await;
-                if writer.unnoted {
+                if writer.unrecorded {
                     self.note(&mut writer);
                 }
             }
@@ -139,7 +142,7 @@ impl Instance {
             // What came of it is written down, and seen at the next start.
             let _ = self.reload_now(&mut writer).await;
         }
-        if writer.unnoted {
+        if writer.unrecorded {
             self.note(&mut writer);
         }
     }
@@ -199,19 +202,21 @@ impl Instance {
 
     /// Reloads, and returns what HAProxy printed. What HAProxy refuses is taken back.
     pub(super) async fn reload_now(&self, writer: &mut Writer) -> Result<String, String> {
-        let settings = &self.inner.settings;
         self.begin_with_what_runs(writer).await;
         self.check_before_reload(writer).await?;
         // What a check accepts may still fail to load: it is good when a worker serves.
         let loading = self.state().current.fork();
-        let before = self.worker().servers(None).await.ok().flatten().unwrap_or_default();
-        let outcome = reload::reload(&self.inner.master, &settings.reload, settings.reload_within).await;
+        let mut before = self.worker().servers(None).await.ok().flatten().unwrap_or_default();
+        // Of very many servers, few are not as the text says.
+        before.retain(|state| is_touched(state, &writer.changed_servers));
+        before.shrink_to_fit();
+        let outcome = self.ask_to_reload().await;
         let is_still = self.is_still(loading.version());
         match outcome {
             Ok(Outcome::Succeeded { worker, messages }) => {
-                let whole = loading.whole();
-                let ran = std::mem::replace(&mut writer.running, Running::Text(whole.clone()));
-                let told = std::mem::take(&mut writer.told);
+                let whole = loading.whole().into_owned();
+                let ran = std::mem::replace(&mut writer.running, Running::text(whole.clone()));
+                let changed_servers = std::mem::take(&mut writer.changed_servers);
                 if is_still {
                     self.accept(writer);
                 } else {
@@ -223,7 +228,7 @@ impl Instance {
                 writer.record.set_worker(worker);
                 self.note(writer);
                 self.report_differences().await;
-                self.keep_what_operators_set(&before, &ran, &told, &whole).await;
+                self.keep_what_operators_set(&before, &ran, &changed_servers, &whole).await;
                 self.end_reload(ReloadStatus::Succeeded, &messages);
                 Ok(messages)
             }
@@ -233,7 +238,7 @@ impl Instance {
                     self.restore(writer, &why).await
                 } else {
                     let version = loading.version();
-                    self.say(Event::Drift {
+                    self.emit(Event::Drift {
                         difference: format!(
                             "HAProxy refuses version {version}, which somebody else has replaced meanwhile: {why}"
                         ),
@@ -246,7 +251,7 @@ impl Instance {
             }
             Err(error) => {
                 // HAProxy has not said anything against the text.
-                if !matches!(error, ReloadError::Socket(_) | ReloadError::NoMaster { .. }) {
+                if !error.is_unasked() {
                     writer.running.interrupt();
                     self.note(writer);
                 }
@@ -257,9 +262,26 @@ impl Instance {
         }
     }
 
+    /// Asks HAProxy to reload. A master whose socket is not there, or does not say what it runs, is asked by a signal.
+    async fn ask_to_reload(&self) -> Result<Outcome, ReloadError> {
+        let settings = &self.inner.settings;
+        let (method, within) = (&settings.reload, settings.reload_within);
+        match reload::reload(self.master(), method, within).await {
+            Err(error)
+                if *method == Method::Socket
+                    && error.is_about_socket()
+                    && master_of(&settings.files).is_some() =>
+            {
+                tracing::warn!(%error, "HAProxy is asked to reload by SIGUSR2");
+                reload::reload(self.master_process(), &Method::Signal, within).await
+            }
+            asked => asked,
+        }
+    }
+
     fn end_reload(&self, status: ReloadStatus, response: &str) {
         let ended = self.state().reloads.end(status, response);
-        self.say(Event::Reloaded {
+        self.emit(Event::Reloaded {
             id: ended.map(|reload| reload.id),
             succeeded: status == ReloadStatus::Succeeded,
             response: response.to_owned(),
@@ -279,11 +301,11 @@ impl Instance {
         let is_other = |good: &Configuration| {
             let mut good = good.fork();
             good.set_version(current.version());
-            (!good.changed_since(&current).is_empty()).then_some(good)
+            good.differs_from(&current).then_some(good)
         };
         let Some(mut good) = writer.good.as_ref().and_then(is_other) else {
             // It is something else than the text, a file that it names, say; or no text was good yet.
-            self.say(Event::Drift {
+            self.emit(Event::Drift {
                 difference: format!("HAProxy refuses the configuration as it is: {why}"),
             });
             return Restored::Runs;
@@ -293,15 +315,21 @@ impl Instance {
             Err(error) => format!("{why}\nwhat was refused could not be kept: {error}"),
         };
         good.set_version(current.version() + 1);
-        let (version, text) = (good.version(), good.whole());
-        if let Err(error) = self.place(writer, good, &current, Vec::new(), Standing::Good) {
+        let (version, text) = (good.version(), good.whole().into_owned());
+        let changed = good.changed_since(&current);
+        let placed = self.place(writer, good, &changed, Vec::new(), Standing::Good);
+        let placed = match placed {
+            Ok(renamed) => on_disk(renamed).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = placed {
             tracing::error!(%error, "the last good configuration could not be written back");
             return Restored::Runs;
         }
         self.accept(writer);
         let restored = self.tell_restored(writer, &current.whole(), &text).await;
         self.note(writer);
-        self.say(Event::Restored { version, reason: why.to_owned() });
+        self.emit(Event::Restored { version, reason: why.to_owned() });
         restored
     }
 
@@ -313,17 +341,17 @@ impl Instance {
             Running::Since(Some(last)) if same(last, text) => refused,
             Running::Since(_) => return Restored::NeedsReload,
         };
-        let told: Result<(), String> = match self.compare(from, text) {
+        let result: Result<(), String> = match self.compare(from, text) {
             Ok(diff) => self.tell(writer, &diff, Duration::ZERO).await.map_err(|refused| refused.to_string()),
             Err(error) => Err(error.to_string()),
         };
-        match told {
+        match result {
             Ok(()) => {
-                writer.running = Running::Text(text.clone());
+                writer.running = Running::text(text.clone());
                 Restored::Runs
             }
             Err(difference) => {
-                self.say(Event::Drift { difference });
+                self.emit(Event::Drift { difference });
                 Restored::NeedsReload
             }
         }

@@ -24,6 +24,8 @@ pub struct Settings {
     pub environment: Option<Vec<(OsString, OsString)>>,
     /// The socket of its master.
     pub master_socket: PathBuf,
+    /// Whether the master has no socket: it is found among the processes of this machine, by its files.
+    pub by_process: bool,
     /// The socket of its worker; found in the configuration if there is none.
     pub worker_socket: Option<PathBuf>,
     /// How a reload is asked for.
@@ -63,6 +65,7 @@ impl Settings {
             folder: own,
             working_directory: folder,
             environment: None,
+            by_process: false,
             worker_socket: None,
             reload: Method::Socket,
             reload_delay: Duration::from_secs(5),

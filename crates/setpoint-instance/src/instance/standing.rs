@@ -8,6 +8,10 @@
 //!             └── commit that was checked ────────────▶ Checked ──loaded──▶ Good
 //! ```
 
+use std::sync::Arc;
+
+use setpoint_haproxy::compare::Diff;
+use setpoint_haproxy::model::Context;
 use setpoint_haproxy::text::Document;
 
 use crate::configuration::same;
@@ -46,12 +50,17 @@ impl Standing {
 #[derive(Clone, Debug)]
 pub(super) enum Running {
     /// This text: it was loaded, or HAProxy was told what differs.
-    Text(Document),
+    Text(Arc<Document>),
     /// HAProxy ran this text, if it is known, and was perhaps told a part of what followed. Only a reload ends that.
-    Since(Option<Document>),
+    Since(Option<Arc<Document>>),
 }
 
 impl Running {
+    /// It runs a text.
+    pub(super) fn text(text: Document) -> Self {
+        Self::Text(Arc::new(text))
+    }
+
     /// Returns whether it is this text.
     pub(super) fn is(&self, text: &Document) -> bool {
         matches!(self, Self::Text(held) if same(held, text))
@@ -67,8 +76,20 @@ impl Running {
 
     /// While HAProxy is told something, and after it could not be told all of it. Returns what it ran before.
     pub(super) fn interrupt(&mut self) -> Self {
-        let since = Self::Since(self.last().cloned());
+        let since = match self {
+            Self::Text(text) => Self::Since(Some(Arc::clone(text))),
+            Self::Since(last) => Self::Since(last.clone()),
+        };
         std::mem::replace(self, since)
+    }
+
+    /// After HAProxy was told a difference.
+    pub(super) fn follow(&mut self, diff: &Diff, cx: &Context) {
+        let Self::Text(text) = self else { return };
+        *self = match text.apply_all(diff, cx) {
+            Ok(text) => Self::text(text),
+            Err(_) => Self::Since(Some(Arc::clone(text))),
+        };
     }
 }
 
@@ -87,7 +108,7 @@ mod tests {
     #[test]
     fn what_was_told_in_part_is_no_text_and_the_last_one_stays_known() {
         let text = |text: &str| Document::parse(text.as_bytes());
-        let mut running = Running::Text(text("global\n"));
+        let mut running = Running::text(text("global\n"));
         assert!(running.is(&text("global\n")) && !running.is(&text("global\n  daemon\n")));
         assert!(running.interrupt().is(&text("global\n")));
         assert!(!running.interrupt().is(&text("global\n")));

@@ -39,7 +39,7 @@ pub struct Transaction {
 struct Entry {
     number: u64,
     status: TransactionStatus,
-    /// What it comes to; only while it is in progress.
+    /// What it comes to; only while it is in progress, and is not being committed.
     configuration: Option<Configuration>,
 }
 
@@ -77,7 +77,8 @@ impl Transactions {
         self.begun += 1;
         self.entries.insert(id, Entry { number: self.begun, status, configuration });
         while self.entries.len() - self.open() > REMEMBERED {
-            let ended = self.entries.iter().filter(|(_, entry)| entry.configuration.is_none());
+            let ended =
+                self.entries.iter().filter(|(_, entry)| entry.status != TransactionStatus::InProgress);
             let Some(oldest) = ended.min_by_key(|(_, entry)| entry.number).map(|(id, _)| id.clone()) else {
                 break;
             };
@@ -93,6 +94,18 @@ impl Transactions {
     /// What one that is in progress comes to.
     pub(crate) fn configuration(&mut self, id: &str) -> Option<&mut Configuration> {
         self.entries.get_mut(id)?.configuration.as_mut()
+    }
+
+    /// Takes what one comes to, for a commit: until that has ended, nobody can change it, and think that the change is part of it.
+    pub(crate) fn take(&mut self, id: &str) -> Option<Configuration> {
+        self.entries.get_mut(id)?.configuration.take()
+    }
+
+    /// Gives it back: it can be committed again.
+    pub(crate) fn give_back(&mut self, id: &str, configuration: Configuration) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.configuration = Some(configuration);
+        }
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<Transaction> {

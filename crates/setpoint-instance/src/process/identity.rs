@@ -32,17 +32,19 @@ pub struct CommandLine {
 impl Identity {
     /// Looks at a process; none if there is none, or if it has ended and nobody has collected its end.
     pub fn of(pid: u32) -> Option<Self> {
-        let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
-        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-        // The name before the last bracket may hold anything.
-        let (_, rest) = stat.rsplit_once(')')?;
-        let fields: Vec<_> = rest.split_ascii_whitespace().collect();
+        let fields = status(pid)?;
         let threads: u64 = fields.get(17)?.parse().ok()?;
         // The state is that of the first thread: while others run, the process does, with its sockets.
-        if matches!(*fields.first()?, "Z" | "X" | "x") && threads <= 1 {
+        if matches!(fields.first()?.as_str(), "Z" | "X" | "x") && threads <= 1 {
             return None;
         }
+        let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
         Some(Self { pid, start: fields.get(19)?.parse().ok()? })
+    }
+
+    /// The process that started it, or that took it over; none if it has ended.
+    pub fn parent(self) -> Option<u32> {
+        status(self.pid())?.get(1)?.parse().ok()
     }
 
     /// Its process id.
@@ -96,6 +98,14 @@ impl Identity {
         let environment = environment.collect();
         self.is_running().then_some(CommandLine { program, configuration, working_directory, environment })
     }
+}
+
+/// What the system says of a process, without its id and its name: its state, its parent and so on.
+fn status(pid: u32) -> Option<Vec<String>> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before the last bracket may hold anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    Some(rest.split_ascii_whitespace().map(str::to_owned).collect())
 }
 
 /// A number of ticks, which is far below what would be rounded.

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::Identity;
 use crate::cli::Socket;
-use crate::reload;
+use crate::reload::{self, Master};
 
 /// How often is looked whether it has got somewhere.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -141,7 +141,7 @@ impl Launch {
 async fn serves(master: &Socket, pid: u32) -> bool {
     let processes = reload::processes(master).await.ok().filter(|processes| processes.master.pid == pid);
     match processes.and_then(|processes| processes.serving()) {
-        Some(worker) => reload::is_serving(master, worker.pid).await,
+        Some(worker) => Master::from(master).is_serving(worker.pid).await,
         None => false,
     }
 }

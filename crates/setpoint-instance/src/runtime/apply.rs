@@ -6,6 +6,7 @@
 //!                                            one that is left over under its name is removed first, or set ready again
 //!                           removed server:  `state drain` for as long as is asked for, then `state maint`, `del server`;
 //!                                            meanwhile a leftover that is removed later
+//!                           new backend:     `add backend`, its servers, and `publish backend`: nobody gets to it before
 //! ```
 //!
 //! HAProxy ignores `default-server` for a server that is added, so what the comparison merged is told. The first refusal ends
@@ -18,7 +19,7 @@ use setpoint_haproxy::model::{Context, Object, ObjectKind, Value};
 use setpoint_plan::Action;
 use tokio::time::Instant;
 
-use super::{Told, Worker};
+use super::{Reply, Worker};
 use crate::cli::{Request, RequestError, SocketError};
 
 /// Commands are sent together up to this size: HAProxy reads a line into one buffer, of 16 KiB unless it is told otherwise.
@@ -70,7 +71,14 @@ pub(crate) async fn apply(
     leftovers: &mut Vec<Leftover>,
 ) -> Result<(), Refused> {
     let mut together: Option<Request> = None;
+    let mut publish = Vec::new();
     for operation in operations {
+        if let Some((name, backend)) = new_backend(operation) {
+            flush(worker, &mut together).await?;
+            tell(worker, &add_backend(name, backend)?).await?;
+            publish.push(Request::new("publish backend").word(name)?);
+            continue;
+        }
         let Some((backend, change)) = server_change(operation) else {
             if operation.changes.iter().all(|change| change.attribute == "metadata")
                 && operation.action == Action::Modify
@@ -124,7 +132,42 @@ pub(crate) async fn apply(
             }
         }
     }
-    flush(worker, &mut together).await
+    flush(worker, &mut together).await?;
+    for request in publish {
+        tell(worker, &request).await?;
+    }
+    Ok(())
+}
+
+/// The backend that an operation adds, if it adds one.
+fn new_backend(operation: &Operation) -> Option<(&str, &Object)> {
+    let name = operation.section.name.as_deref()?;
+    match &operation.subject {
+        Subject::Section { old: None, new: Some(new) } if new.kind == ObjectKind::Backend => {
+            Some((name, new))
+        }
+        _ => None,
+    }
+}
+
+/// The command that adds a backend. What it has beside this comes from its `defaults`; the comparison allows nothing else.
+fn add_backend(name: &str, backend: &Object) -> Result<Request, RequestError> {
+    let mut request = Request::new("add backend").word(name)?;
+    for setting in ["from", "mode", "guid"] {
+        if let Some(value) = text(backend, setting) {
+            request = request.word(setting)?.word(value)?;
+        }
+    }
+    Ok(request)
+}
+
+/// Returns whether an operation is one for which there are commands, on a version that knows them.
+pub(crate) fn has_commands(operation: &Operation) -> bool {
+    let only_comments = || operation.changes.iter().all(|change| change.attribute == "metadata");
+    match &operation.subject {
+        Subject::Child { kind, .. } => *kind == ObjectKind::Server || only_comments(),
+        _ => operation.action == Action::Modify || new_backend(operation).is_some(),
+    }
 }
 
 /// The backend and the name of the server that an operation is about, if it is about one.
@@ -180,8 +223,8 @@ async fn flush(worker: &Worker, together: &mut Option<Request>) -> Result<(), Re
 
 async fn tell(worker: &Worker, request: &Request) -> Result<(), Refused> {
     match worker.tell(request).await? {
-        Told::Done(_) => Ok(()),
-        Told::Refused(why) => Err(Refused::Command { command: request.to_string(), why }),
+        Reply::Done(_) => Ok(()),
+        Reply::Refused(why) => Err(Refused::Command { command: request.to_string(), why }),
     }
 }
 
@@ -285,17 +328,17 @@ impl Leftover {
             }
             match tell(worker, &state(&self.backend, &self.server, "maint")?).await {
                 Err(Refused::Command { why, .. }) if why.contains("No such") => return Ok(true),
-                told => told?,
+                done => done?,
             }
             self.drains_until = None;
         }
         let path = format!("{}/{}", self.backend, self.server);
         match worker.tell(&Request::new("del server").word(&path)?).await? {
-            Told::Done(_) => Ok(true),
+            Reply::Done(_) => Ok(true),
             // Somebody else removed it.
-            Told::Refused(why) if why.contains("No such") => Ok(true),
-            Told::Refused(why) if why.contains("still has") || why.contains("connections") => Ok(false),
-            Told::Refused(why) => Err(Refused::Command { command: format!("del server {path}"), why }),
+            Reply::Refused(why) if why.contains("No such") => Ok(true),
+            Reply::Refused(why) if why.contains("still has") || why.contains("connections") => Ok(false),
+            Reply::Refused(why) => Err(Refused::Command { command: format!("del server {path}"), why }),
         }
     }
 }

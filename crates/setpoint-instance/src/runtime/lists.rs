@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Refused, Told, Worker};
+use super::{Refused, Reply, Worker};
 use crate::cli::{Request, RequestError};
 
 /// What a list of entries is.
@@ -90,8 +90,8 @@ impl Worker {
     pub async fn lists(&self, kind: ListKind) -> Result<Vec<LoadedList>, Refused> {
         let request = kind.commands().show;
         let answer = match self.ask(&request).await? {
-            Told::Done(answer) => answer,
-            Told::Refused(why) => return Err(Refused::Command { command: request.to_string(), why }),
+            Reply::Done(answer) => answer,
+            Reply::Refused(why) => return Err(Refused::Command { command: request.to_string(), why }),
         };
         let rows = lines(&answer).filter_map(|line| {
             let (id, rest) = line.split_once(' ')?;
@@ -125,26 +125,26 @@ impl Worker {
         entries: &[ListEntry],
     ) -> Result<(), Refused> {
         let commands = kind.commands();
-        let prepared = self.told(&commands.prepare.word(list)?).await?;
+        let prepared = self.run(&commands.prepare.word(list)?).await?;
         let digits = prepared.rsplit(|letter: char| !letter.is_ascii_digit());
         let version = digits.into_iter().find(|word| !word.is_empty()).unwrap_or_default();
         let at = |command: Request| command.word(&format!("@{version}"))?.word(list);
         let added = async {
             for request in self.additions(&at(commands.add)?, entries)? {
-                self.told(&request).await?;
+                self.run(&request).await?;
             }
             // A HAProxy that has dropped something does not say so.
             let show = at(commands.show)?;
             let answer = match self.ask(&show).await? {
-                Told::Done(answer) => answer,
-                Told::Refused(why) => return Err(Refused::Command { command: show.to_string(), why }),
+                Reply::Done(answer) => answer,
+                Reply::Refused(why) => return Err(Refused::Command { command: show.to_string(), why }),
             };
             let (found, wanted) = (lines(&answer).count(), entries.len());
             if found != wanted {
                 let why = format!("it took {found} of {wanted} entries");
                 return Err(Refused::Command { command: commands_name(kind, list), why });
             }
-            self.told(&at(commands.commit)?).await.map(drop)
+            self.run(&at(commands.commit)?).await.map(drop)
         };
         let added = added.await;
         if added.is_err() {
@@ -154,10 +154,10 @@ impl Worker {
         added
     }
 
-    async fn told(&self, request: &Request) -> Result<String, Refused> {
+    async fn run(&self, request: &Request) -> Result<String, Refused> {
         match self.tell(request).await? {
-            Told::Done(answer) => Ok(answer),
-            Told::Refused(why) => Err(Refused::Command { command: request.to_string(), why }),
+            Reply::Done(answer) => Ok(answer),
+            Reply::Refused(why) => Err(Refused::Command { command: request.to_string(), why }),
         }
     }
 

@@ -15,4 +15,4 @@ mod worker;
 pub use apply::{Leftover, Refused};
 pub use lists::{ListEntry, ListKind, LoadedList};
 pub use servers::{AdminState, ServerState, ServersError};
-pub use worker::{Told, Worker};
+pub use worker::{Reply, Worker};

@@ -1,6 +1,6 @@
 //! What a running HAProxy says of its servers: `show servers state`.
 
-use super::{Told, Worker};
+use super::{Reply, Worker};
 use crate::cli::{Request, RequestError, SocketError, Table, TableError};
 
 /// What an operator can decide about a server.
@@ -102,9 +102,9 @@ impl Worker {
             request = request.word(backend)?;
         }
         let answer = match self.ask(&request).await? {
-            Told::Done(answer) => answer,
-            Told::Refused(why) if why.contains("find backend") => return Ok(None),
-            Told::Refused(why) => return Err(ServersError::Refused(why)),
+            Reply::Done(answer) => answer,
+            Reply::Refused(why) if why.contains("find backend") => return Ok(None),
+            Reply::Refused(why) => return Err(ServersError::Refused(why)),
         };
         if !answer.contains("# ") && backend.is_some() {
             return Ok(None);

@@ -28,7 +28,7 @@ const BUFFER: usize = 16 << 10;
 
 /// What came of a command that changes something.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Reply {
     /// HAProxy did it; this is what it printed.
     Done(String),
     /// HAProxy refused; this is why.
@@ -88,18 +88,18 @@ impl Worker {
     }
 
     /// Asks for something that is shown.
-    pub async fn ask(&self, request: &Request) -> Result<Told, SocketError> {
+    pub async fn ask(&self, request: &Request) -> Result<Reply, SocketError> {
         let answer = self.answer(request).await?;
         // `set severity-output` itself answers with an empty line.
         let answer = answer.strip_prefix('\n').unwrap_or(&answer);
         Ok(match graded(answer) {
-            Some((severity, text)) if severity <= ERROR => Told::Refused(text.trim().to_owned()),
-            _ => Told::Done(answer.to_owned()),
+            Some((severity, text)) if severity <= ERROR => Reply::Refused(text.trim().to_owned()),
+            _ => Reply::Done(answer.to_owned()),
         })
     }
 
     /// Tells it to change something. Any message that is an error counts, of however many commands.
-    pub async fn tell(&self, request: &Request) -> Result<Told, SocketError> {
+    pub async fn tell(&self, request: &Request) -> Result<Reply, SocketError> {
         let answer = self.answer(request).await?;
         let mut messages = answer.lines().filter(|line| !line.trim().is_empty());
         let refused = messages.find(|line| match graded(line) {
@@ -107,8 +107,8 @@ impl Worker {
             None => self.graded && looks_like_an_error(line) || !self.graded && !is_good_news(line),
         });
         Ok(match refused {
-            Some(line) => Told::Refused(graded(line).map_or(line, |(_, text)| text).trim().to_owned()),
-            None => Told::Done(answer.trim().to_owned()),
+            Some(line) => Reply::Refused(graded(line).map_or(line, |(_, text)| text).trim().to_owned()),
+            None => Reply::Done(answer.trim().to_owned()),
         })
     }
 }
@@ -201,11 +201,11 @@ mod tests {
             }
         });
         let worker = Worker::at(path);
-        for told in [
+        for reply in [
             worker.tell(&Request::new("set server a/b weight 1")).await,
             worker.ask(&Request::new("show info")).await,
         ] {
-            assert!(matches!(told, Err(SocketError::Broken { .. })), "{told:?}");
+            assert!(matches!(reply, Err(SocketError::Broken { .. })), "{reply:?}");
         }
     }
 

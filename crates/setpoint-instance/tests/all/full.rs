@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use setpoint_instance::instance::{Applied, Settings};
+use setpoint_instance::instance::{Applied, ReloadChoice, Settings};
 use setpoint_testutils::{Version, need, part, wait};
 
 use crate::instance::{Running, backend_with, change, weight};
@@ -78,4 +78,31 @@ async fn on_a_full_disk_nothing_changes_and_afterwards_changes_are_made_again() 
     assert_eq!(drafts, [".haproxy.cfg.setpoint"]);
     running.stop().await;
     drop(small);
+}
+
+#[tokio::test]
+async fn a_mount_without_room_for_a_text_stays_as_it_is() {
+    need!(part::root("a file system of a given size"));
+    let world = need!(World::new(Version::V3_4));
+    let small = Mounted::new(world.folder.path().join("small"));
+    let text = format!("{}backend web\n  server s1 127.0.0.1:9 weight 10\n", world.text("one"));
+    let source = small.0.join("source.cfg");
+    fs::write(&source, &text).unwrap();
+    let bound = Command::new("mount").arg("--bind").arg(&source).arg(world.file()).status().unwrap();
+    assert!(bound.success());
+    let bound = Mounted(world.file());
+    let settings: Settings = world.settings(Version::V3_4);
+    let running = Running::start_on(world, settings).await;
+    fill(&small.0.join("filler"));
+    let long = format!("{text}# {}\n", "more ".repeat(20_000));
+    let error = running.instance.push(long.as_bytes(), Some(1), ReloadChoice::Skip).await.unwrap_err();
+    assert!(error.to_string().contains("No space left"), "{error}");
+    assert_eq!(fs::read_to_string(&source).unwrap(), text);
+    assert_eq!(running.instance.version(), 1);
+    // It is made when there is room, and by nobody before that.
+    fs::remove_file(small.0.join("filler")).unwrap();
+    running.instance.push(long.as_bytes(), Some(1), ReloadChoice::Skip).await.unwrap();
+    assert_eq!(fs::read_to_string(&source).unwrap(), format!("# _version=2\n{long}"));
+    running.stop().await;
+    drop((bound, small));
 }

@@ -133,7 +133,7 @@ pub(crate) fn weight(weight: u32) -> impl FnOnce(&mut Configuration) -> Result<(
 }
 
 /// What creates a backend.
-fn backend(json: Json) -> impl FnOnce(&mut Configuration) -> Result<(), EditError> {
+pub(crate) fn backend(json: Json) -> impl FnOnce(&mut Configuration) -> Result<(), EditError> {
     move |configuration| {
         let (section, _) =
             SectionModel::from_json(ObjectKind::Backend, &json, configuration.context()).unwrap();

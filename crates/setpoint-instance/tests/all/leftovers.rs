@@ -129,7 +129,7 @@ async fn a_server_that_haproxy_lost_comes_back_with_a_reload_at_the_next_start()
     let worker = running.instance.worker();
     for command in ["set server web/s1 state maint", "del server web/s1"] {
         let told = worker.tell(&setpoint_instance::cli::Request::new(command)).await.unwrap();
-        assert!(matches!(told, setpoint_instance::runtime::Told::Done(_)), "{told:?}");
+        assert!(matches!(told, setpoint_instance::runtime::Reply::Done(_)), "{told:?}");
     }
     assert!(state(&running).await.is_none());
     let settings = running.world.settings(Version::V3_4);

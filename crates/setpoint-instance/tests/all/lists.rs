@@ -3,7 +3,7 @@
 use std::fs;
 
 use setpoint_instance::cli::Request;
-use setpoint_instance::runtime::{ListEntry, ListKind, Told, Worker};
+use setpoint_instance::runtime::{ListEntry, ListKind, Reply, Worker};
 use setpoint_testutils::{Version, need};
 
 use crate::world::World;
@@ -41,10 +41,10 @@ async fn all_entries_are_replaced_at_once_and_none_is_lost() {
         entries.push(ListEntry { key: "/with blank".to_owned(), value: Some("v\\".to_owned()) });
         worker.replace_entries(ListKind::Map, &list, &entries).await.unwrap();
         let shown = async |request: Request| match worker.ask(&request).await.unwrap() {
-            Told::Done(answer) => {
+            Reply::Done(answer) => {
                 answer.lines().filter(|line| line.starts_with("0x")).map(str::to_owned).collect()
             }
-            Told::Refused(why) => panic!("{version:?}: {why}"),
+            Reply::Refused(why) => panic!("{version:?}: {why}"),
         };
         let held: Vec<String> = shown(Request::new("show map").word(&list).unwrap()).await;
         assert_eq!(held.len(), entries.len(), "{version:?}");

@@ -2,9 +2,11 @@
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "helpers of tests fail the test"))]
 
 mod adopt;
+mod backends;
 mod check;
 mod full;
 mod good;
+mod hung;
 mod instance;
 mod journal;
 mod launch;
@@ -15,5 +17,6 @@ mod mounts;
 mod program;
 mod reload;
 mod sequences;
+mod threads;
 mod truth;
 mod world;

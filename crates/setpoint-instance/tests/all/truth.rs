@@ -18,7 +18,7 @@ use crate::world::{WITHIN, World};
 
 async fn tell(running: &Running, command: &'static str) {
     let told = running.instance.worker().tell(&Request::new(command)).await.unwrap();
-    assert!(matches!(told, setpoint_instance::runtime::Told::Done(_)), "{command}: {told:?}");
+    assert!(matches!(told, setpoint_instance::runtime::Reply::Done(_)), "{command}: {told:?}");
 }
 
 async fn state(running: &Running, name: &str) -> Option<ServerState> {
@@ -256,7 +256,7 @@ async fn what_differs_after_a_reload_is_said() {
     let running = Running::start_on(world, settings).await;
     running.settled().await;
     let state = running.instance.worker().ask(&Request::new("show servers state")).await.unwrap();
-    let setpoint_instance::runtime::Told::Done(table) = state else { panic!("{state:?}") };
+    let setpoint_instance::runtime::Reply::Done(table) = state else { panic!("{state:?}") };
     // Its weight is another one in that file.
     fs::write(&states, table.replace(" 10 10 ", " 7 10 ")).unwrap();
     let mut events = running.instance.events();
@@ -336,4 +336,28 @@ async fn through_a_link_nobody_else_gets_the_same_configuration() {
     assert!(error.to_string().contains("process"), "{error}");
     drop(first);
     Instance::open(through_link()).unwrap();
+}
+
+#[tokio::test]
+async fn a_transaction_that_is_being_committed_takes_no_change_that_would_be_lost() {
+    let world = need!(World::new(Version::V3_4));
+    world.write_backend();
+    let (asked, answer) = (world.folder.path().join("asked"), world.folder.path().join("answer"));
+    let lines =
+        format!("touch {}; while [ ! -e {} ]; do sleep 0.05; done", asked.display(), answer.display());
+    let settings = Settings { program: world.check_with(&lines), ..world.settings(Version::V3_4) };
+    let running = Running::start_on(world, settings).await;
+    let transaction = running.instance.begin(1).unwrap();
+    running.instance.in_transaction(&transaction.id, backend_with("early")).unwrap().unwrap();
+    let commit = tokio::spawn({
+        let (instance, id) = (running.instance.clone(), transaction.id.clone());
+        async move { instance.commit(&id, ReloadChoice::Delayed).await }
+    });
+    wait::until("HAProxy to be asked", WITHIN, async || asked.exists().then_some(())).await;
+    assert!(running.instance.in_transaction(&transaction.id, backend_with("late")).is_none());
+    fs::write(answer, "").unwrap();
+    commit.await.unwrap().unwrap();
+    let text = fs::read_to_string(running.world.file()).unwrap();
+    assert!(text.contains("backend early") && !text.contains("backend late"), "{text}");
+    running.stop().await;
 }

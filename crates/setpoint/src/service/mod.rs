@@ -22,6 +22,12 @@ pub(crate) fn runtime() -> Result<Runtime, RuntimeError> {
     Builder::new_current_thread().enable_all().build().map_err(RuntimeError)
 }
 
+/// What connections are served on, beside what a command does.
+#[cfg(feature = "dataplane")]
+pub(crate) fn threads() -> Result<Runtime, RuntimeError> {
+    Builder::new_multi_thread().enable_all().build().map_err(RuntimeError)
+}
+
 /// The signals that ask a command to stop.
 pub(crate) struct Signals {
     interrupt: Signal,

@@ -202,6 +202,19 @@ async fn a_second_one_is_told_who_has_the_configuration() {
     world.end().await;
 }
 
+#[tokio::test]
+async fn it_runs_on_as_many_threads_as_there_are_processors() {
+    let world = need!(World::new(Version::V3_4));
+    let serving = world.serve();
+    // Nobody has asked for anything yet that is done aside.
+    let threads = fs::read_dir(format!("/proc/{}/task", serving.pid())).unwrap().flatten();
+    let names = threads.map(|thread| fs::read_to_string(thread.path().join("comm")).unwrap_or_default());
+    let workers = names.filter(|name| name.trim() == "tokio-rt-worker").count();
+    assert!(workers >= std::thread::available_parallelism().unwrap().get(), "{workers}");
+    drop(serving);
+    world.end().await;
+}
+
 /// A number that the environment gives.
 fn given(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -294,7 +307,7 @@ async fn a_settings_file_of_the_original_is_read_as_it_is() {
     let made = http::client().post(url).basic_auth("alice", Some("wonderland")).multipart(form).send().await;
     assert_eq!(made.unwrap().status(), 201);
     assert_eq!(fs::read_to_string(maps.join("a.map")).unwrap(), "a b\n");
-    // Passwords are nobody's business.
+    // The log holds no passwords.
     assert!(!serving.log.lock().unwrap().join("\n").contains("wonderland"));
     drop(serving);
     world.end().await;
@@ -403,6 +416,15 @@ async fn names_of_reloads_are_not_given_twice_over_restarts() {
     let mut names: Vec<String> = Vec::new();
     for number in 1..4_u64 {
         let mut serving = world.serve_with(|command| command.args(["--reload-delay", "3600"]));
+        let status = async |id: &str| {
+            let (status, reload) = serving.ask("GET", &format!("reloads/{id}"), None).await.unwrap();
+            (status, reload["status"].as_str().unwrap_or_default().to_owned())
+        };
+        // What waited when the one before was killed is made; until then, others share it.
+        for before in &names {
+            let ended = async || (status(before).await == (200, "succeeded".to_owned())).then_some(());
+            wait::until("the earlier reload", LIMIT, ended).await;
+        }
         let url = format!("{}/services/haproxy/configuration/backends?version={number}", serving.url);
         let answer = http::client()
             .post(url)
@@ -413,16 +435,7 @@ async fn names_of_reloads_are_not_given_twice_over_restarts() {
             .await
             .unwrap();
         let id = answer.headers()["reload-id"].to_str().unwrap().to_owned();
-        let status = async |id: &str| {
-            let (status, reload) = serving.ask("GET", &format!("reloads/{id}"), None).await.unwrap();
-            (status, reload["status"].as_str().unwrap_or_default().to_owned())
-        };
-        // What waited when the one before was killed has been made.
-        for before in &names {
-            assert_ne!(*before, id);
-            let ended = async || (status(before).await == (200, "succeeded".to_owned())).then_some(());
-            wait::until("the earlier reload", LIMIT, ended).await;
-        }
+        assert!(!names.contains(&id), "{id} was given before: {names:?}");
         names.push(id);
         serving.kill();
     }
@@ -461,6 +474,41 @@ async fn what_waits_for_a_reload_is_reloaded_before_the_end_and_systemd_is_told(
 }
 
 #[tokio::test]
+async fn the_log_says_of_each_change_why_haproxy_reloads() {
+    let world = need!(World::new(Version::V3_4));
+    let serving = world.serve();
+    let new = json!({ "name": "b" });
+    let path = "configuration/backends?version=1&force_reload=true";
+    assert_eq!(serving.ask("POST", path, Some(&new)).await.unwrap().0, 201);
+    assert_eq!(serving.ask("POST", "reloads", None).await.unwrap().0, 202);
+    let send = async |method: reqwest::Method, path: &str| {
+        let form = reqwest::multipart::Form::new();
+        let form = form.part("file_upload", reqwest::multipart::Part::text("x\n").file_name("x.txt"));
+        let url = format!("{}/services/haproxy/storage/general{path}", serving.url);
+        let request = http::client().request(method, url).basic_auth("admin", Some(&serving.password));
+        request.multipart(form).send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(send(reqwest::Method::POST, "").await, 201);
+    assert_eq!(send(reqwest::Method::PUT, "/x.txt?force_reload=true").await, 204);
+    assert_eq!(send(reqwest::Method::PUT, "/x.txt").await, 202);
+    for (method, path, reason) in [
+        ("POST", "configuration/backends", "force_reload"),
+        ("POST", "haproxy/reloads", "it was asked for"),
+        ("PUT", "general/x.txt", "force_reload"),
+        ("PUT", "general/x.txt", "HAProxy can't be told what the file holds"),
+    ] {
+        let is_audited = async || {
+            let log = serving.log.lock().unwrap();
+            let words = ["audit", method, path, &format!("reason=\"{reason}\"")];
+            log.iter().any(|line| words.iter().all(|word| line.contains(word))).then_some(())
+        };
+        wait::until(&format!("the audit of {method} {path}: {reason}"), LIMIT, is_audited).await;
+    }
+    drop(serving);
+    world.end().await;
+}
+
+#[tokio::test]
 async fn a_haproxy_that_somebody_else_runs_is_not_doubled() {
     let world = need!(World::new(Version::V3_4));
     let (program, file) = (world.program.as_os_str(), world.file());
@@ -474,8 +522,40 @@ async fn a_haproxy_that_somebody_else_runs_is_not_doubled() {
     wait::until("it to serve", LIMIT, async || http::get(&world.port.http()).await).await;
     let said = with(&[]);
     assert!(said.contains("runs with this configuration") && said.contains("--master-socket"), "{said}");
+    assert!(said.contains("--reload-signal"), "{said}");
     other.kill().unwrap();
     other.wait().unwrap();
+}
+
+#[tokio::test]
+async fn a_haproxy_whose_master_has_no_socket_is_reloaded_by_a_signal() {
+    for version in [Version::V2_6, Version::V3_4] {
+        let world = need!(World::new(version));
+        let mut haproxy = Command::new(&world.program).arg("-W").arg("-f").arg(world.file()).spawn().unwrap();
+        wait::until("it to serve", LIMIT, async || http::get(&world.port.http()).await).await;
+        let serving = world.serve_with(|command| command.args(["--reload-signal", "--reload-delay", "0.02"]));
+        let said = serving.log.lock().unwrap().join("\n");
+        assert!(said.contains(&format!("HAProxy runs as process {}", haproxy.id())), "{said}");
+        // A change that is told, and one that is loaded.
+        assert_eq!(serving.weigh(1, 7).await.unwrap().0, 200, "{version:?}");
+        let new = json!({ "name": "b", "from": "d", "balance": { "algorithm": "leastconn" } });
+        let made =
+            serving.ask("POST", "configuration/backends?version=2&force_reload=true", Some(&new)).await;
+        assert_eq!(made.unwrap().0, 201, "{version:?}");
+        let worker = setpoint_instance::runtime::Worker::at(world.folder.path().join("run.sock"));
+        assert!(worker.servers(Some("b")).await.unwrap().is_some(), "{version:?}");
+        assert_eq!(world.weight().await, Some(7), "{version:?}");
+        // What HAProxy can't load is taken back: it has no right to that address.
+        let path = "configuration/frontends/main/binds?version=3&force_reload=true";
+        let bind = json!({ "name": "x", "address": "192.0.2.1", "port": 9 });
+        let (status, answer) = serving.ask("POST", path, Some(&bind)).await.unwrap();
+        assert_eq!(status, 400, "{version:?}: {answer}");
+        assert!(!fs::read_to_string(world.file()).unwrap().contains("192.0.2.1"), "{version:?}");
+        assert_eq!(http::get(&world.port.http()).await.as_deref(), Some("served"), "{version:?}");
+        drop(serving);
+        haproxy.kill().unwrap();
+        haproxy.wait().unwrap();
+    }
 }
 
 #[tokio::test]

@@ -215,7 +215,7 @@ impl Reportable for Error {
             ),
             #[cfg(feature = "dataplane")]
             Self::Runs { .. } => Some(
-                "start it in master-worker mode with a socket (`haproxy -W -S SOCKET`) and name that with --master-socket, or end it",
+                "start it in master-worker mode with a socket (`haproxy -W -S SOCKET`) and name that with --master-socket, have it reloaded by SIGUSR2 with --reload-signal, or end it",
             ),
             #[cfg(feature = "dataplane")]
             Self::NoConfiguration => Some("name its files with --config, or in a file of --settings"),

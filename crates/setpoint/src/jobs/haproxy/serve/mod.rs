@@ -15,8 +15,12 @@ use setpoint_haproxy::model::{Context, Version};
 use setpoint_haproxy::text::Document;
 use setpoint_instance::cli::Socket;
 use setpoint_instance::instance::{Instance, Settings as InstanceSettings};
-use setpoint_instance::process::{CommandLine, Identity, Launch, configuration_files};
+use setpoint_instance::process::{
+    CommandLine, Identity, Launch, configuration_files, master_of, running_with,
+};
 use setpoint_instance::reload::{Method, ReloadError, processes};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
 
 pub(crate) use self::settings::ServeArgs;
 use self::settings::Settings;
@@ -24,7 +28,7 @@ use super::error::Error;
 use crate::error::CliError;
 use crate::report::{LogFormat, Report};
 use crate::service::systemd::Systemd;
-use crate::service::{Signals, runtime};
+use crate::service::{Signals, runtime, threads};
 
 /// How long HAProxy may take to start.
 const START_WITHIN: Duration = Duration::from_mins(1);
@@ -34,10 +38,12 @@ const ANOTHER_WITHIN: Duration = Duration::from_secs(3);
 pub(crate) fn run(args: &ServeArgs, report: Report) -> Result<u8, CliError> {
     log_to_stderr(report);
     let settings = args.resolve(report)?;
-    runtime()?.block_on(serve(&settings, report))
+    // One thread changes and reloads, others serve connections: who reads waits for nobody.
+    let threads = threads()?;
+    runtime()?.block_on(serve(&settings, report, threads.handle()))
 }
 
-async fn serve(given: &Settings, report: Report) -> Result<u8, CliError> {
+async fn serve(given: &Settings, report: Report, threads: &Handle) -> Result<u8, CliError> {
     let version = given.dialect()?;
     let dialect = Dialect::new(version).map_err(Error::from)?;
     let addresses = given.addresses()?;
@@ -49,10 +55,18 @@ async fn serve(given: &Settings, report: Report) -> Result<u8, CliError> {
     let mut listeners = Vec::new();
     for address in addresses {
         warn_of_strangers(&address, report);
+        // A socket is watched by the runtime that it is made on.
+        let _threads = threads.enter();
         listeners.push(Listener::bind(address).await.map_err(Error::from)?);
     }
     let (instance, found) = adopt(given, instance, report).await?;
     let instance = Instance::open(instance).map_err(Error::from)?;
+    if instance.settings().by_process
+        && instance.worker().socket().path() == instance.settings().master_socket
+    {
+        let why = "HAProxy's master has no socket, and its configuration no `stats socket` with `level admin`: nobody could tell whether a reload succeeded";
+        return Err(Error::Setting { name: "reload-signal", why: why.to_owned() }.into());
+    }
     start_if_needed(&instance, found, report).await?;
     for file in instance.in_place() {
         report.warn(&format!(
@@ -70,18 +84,21 @@ async fn serve(given: &Settings, report: Report) -> Result<u8, CliError> {
     allow_many_files();
     let storage = Storage::new(maps, certificates, general);
     storage.remove_drafts();
-    let api = Arc::new(Api::new(instance.clone(), dialect, users, storage, given.options()));
+    let api = Api::new(instance.clone(), dialect, users, storage, given.options());
+    let api = Arc::new(api.with_changes_on(Handle::current()));
     let (mut signals, mut systemd) = (Signals::new()?, Systemd::from_environment());
     systemd.passed(&format!("serving {}", first.display()));
     let _alive = systemd.keep_alive();
-    let stop = async move {
-        signals.next().await;
-        systemd.stopping();
-    };
-    let ended = tokio::sync::Notify::new();
+    let (stop, ended) = (Arc::new(Notify::new()), Notify::new());
+    let stopped = Arc::clone(&stop).notified_owned();
+    let served = threads.spawn(setpoint_dataplane_api::serve(listeners, api, stopped));
     tokio::join!(
         async {
-            setpoint_dataplane_api::serve(listeners, api, stop).await;
+            signals.next().await;
+            systemd.stopping();
+            stop.notify_one();
+            // It ends by itself, or has panicked.
+            let _ = served.await;
             ended.notify_one();
         },
         // What is under way is completed.
@@ -100,6 +117,10 @@ fn instance_settings(given: &Settings, version: Version) -> Result<InstanceSetti
         let why = "whatever reloads HAProxy runs it, too: name the socket of its master (`haproxy -W -S SOCKET`) with master-socket";
         return Err(Error::Setting { name: "reload-command", why: why.to_owned() });
     }
+    if given.reload_command.is_some() && given.reload_signal {
+        let why = "HAProxy is reloaded by a command already: leave one of them out".to_owned();
+        return Err(Error::Setting { name: "reload-signal", why });
+    }
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     let files = files_in(&given.config.iter().map(absolute).collect::<Vec<_>>())?;
     let first = files.first().cloned().unwrap_or_default();
@@ -110,9 +131,11 @@ fn instance_settings(given: &Settings, version: Version) -> Result<InstanceSetti
         drain: given.drain()?,
         context: Context::new(version).with_haproxy(haproxy),
         master_socket: given.master_socket.as_ref().map_or(default.master_socket, absolute),
-        reload: given.reload_command.as_ref().map_or(default.reload, |command| {
-            Method::Command(command.split_ascii_whitespace().map(Into::into).collect())
-        }),
+        reload: match &given.reload_command {
+            Some(command) => Method::Command(command.split_ascii_whitespace().map(Into::into).collect()),
+            None if given.reload_signal => Method::Signal,
+            None => default.reload,
+        },
         open_transactions: given.open_transactions.unwrap_or(default.open_transactions),
         backups: given.backups.unwrap_or(default.backups),
         backups_folder: given.backups_dir.as_ref().map_or(default.backups_folder, absolute),
@@ -188,32 +211,47 @@ async fn adopt(
     mut settings: InstanceSettings,
     report: Report,
 ) -> Result<(InstanceSettings, Found), Error> {
-    let master = Socket::new(&settings.master_socket);
-    let found = match processes(&master).await {
-        Ok(found) => {
-            report.info(&format!("HAProxy runs as process {} and is used as it is", found.master.pid));
-            let line = Identity::of(found.master.pid).and_then(Identity::command_line);
-            if let Some(line) = line {
-                settings.files = files_of(&line, settings.files, report)?;
-                settings.working_directory = line.working_directory;
-                settings.environment = Some(line.environment);
+    let (master, until) = (Socket::new(&settings.master_socket), Instant::now() + ANOTHER_WITHIN);
+    let answered = loop {
+        match processes(&master).await {
+            // A master that is just reloading drops its connections.
+            Err(error)
+                if error.is_passing()
+                    && settings.master_socket.exists()
+                    && !running_with(&settings.files).is_empty()
+                    && Instant::now() < until =>
+            {
+                tokio::time::sleep(ANOTHER_WITHIN / 30).await;
             }
+            answered => break answered,
+        }
+    };
+    let may_lack_socket = given.reload_signal && given.master_socket.is_none();
+    let process = may_lack_socket.then(|| master_of(&settings.files)).flatten();
+    let found = match (answered, process) {
+        (Ok(found), _) => {
+            use_process(&mut settings, found.master.pid, report)?;
             Found::Running
         }
-        Err(error @ ReloadError::NoMaster { .. }) if given.master_socket.is_some() => {
+        (Err(_), Some(process)) => {
+            use_process(&mut settings, process.pid(), report)?;
+            settings.by_process = true;
+            Found::Running
+        }
+        (Err(error @ ReloadError::NoMaster { .. }), None) if given.master_socket.is_some() => {
             return Err(Error::Master(error));
         }
-        Err(_) if given.master_socket.is_some() => {
+        (Err(_), None) if given.master_socket.is_some() => {
             report.warn(&format!(
                 "no HAProxy answers on {}: changes are written, and take effect when it does",
                 settings.master_socket.display()
             ));
             Found::Elsewhere
         }
-        Err(_) => {
-            // A check, or a worker whose master was killed, is gone in a moment.
-            let until = Instant::now() + ANOTHER_WITHIN;
-            while let Some(pid) = another_haproxy(&settings.files) {
+        (Err(_), None) => {
+            // A second one beside it would take a part of its connections. A check, or a worker whose master was killed, is gone in
+            // a moment.
+            while let Some(pid) = running_with(&settings.files).first().map(|other| other.pid()) {
                 if Instant::now() >= until {
                     return Err(Error::Runs { pid });
                 }
@@ -225,23 +263,15 @@ async fn adopt(
     Ok((settings, found))
 }
 
-/// A HAProxy of this machine that was started with one of these files by somebody else. A second one beside it would take a part of
-/// its connections.
-fn another_haproxy(files: &[PathBuf]) -> Option<u32> {
-    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
-    let files: Vec<PathBuf> = files.iter().map(real).collect();
-    let processes = fs::read_dir("/proc").ok()?.flatten();
-    let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.find(|pid| {
-        let Some(line) = Identity::of(*pid).and_then(Identity::command_line) else { return false };
-        let name = line.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let held = line.files().unwrap_or_default();
-        // In a container, files of the same names are others.
-        let mounts = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
-        name.starts_with("haproxy")
-            && mounts(&pid.to_string()) == mounts("self")
-            && held.iter().any(|file| files.contains(&real(file)))
-    })
+/// Takes over from a HAProxy that runs how it was started.
+fn use_process(settings: &mut InstanceSettings, master: u32, report: Report) -> Result<(), Error> {
+    report.info(&format!("HAProxy runs as process {master} and is used as it is"));
+    if let Some(line) = Identity::of(master).and_then(Identity::command_line) {
+        settings.files = files_of(&line, std::mem::take(&mut settings.files), report)?;
+        settings.working_directory = line.working_directory;
+        settings.environment = Some(line.environment);
+    }
+    Ok(())
 }
 
 /// The files that a HAProxy was started with, which have to be those that were named, and may be more.

@@ -64,6 +64,10 @@ pub(crate) struct Settings {
     /// A command that reloads HAProxy, in the place of its master's socket; words are separated by blanks.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) reload_command: Option<String>,
+    /// Reloads HAProxy by SIGUSR2, in the place of its master's socket. A HAProxy that runs already, and whose master has no socket,
+    /// is found by its configuration then.
+    #[arg(long, conflicts_with = "reload_command")]
+    pub(crate) reload_signal: bool,
     /// How long a reload waits for further commits, in seconds [default: 5].
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) reload_delay: Option<f64>,
