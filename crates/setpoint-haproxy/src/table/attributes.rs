@@ -92,8 +92,9 @@ pub(crate) struct Attributes {
     pub(crate) state: Option<bool>,
     /// Whether HAProxy accepts it in `defaults` sections only where these have a name.
     pub(crate) wants_named_defaults: bool,
-    /// The lines among which its number counts.
-    pub(crate) numbered: Option<&'static str>,
+    /// Of an option of servers: the values with which a server's place in a consistent hash does not follow from the order of
+    /// servers; all, where there are none.
+    pub(crate) hash_place: Option<Vec<&'static str>>,
     /// What it does to the environment.
     pub(crate) environment: Option<EnvironmentChange>,
     /// For what opens a section: the name that one has which HAProxy makes by itself.
@@ -319,7 +320,7 @@ impl Compiler {
                 ("ref-if", paths) => read.references_if = parts(paths, ','),
                 ("state", "on" | "off") => read.state = Some(value == "on"),
                 ("named", "") => read.wants_named_defaults = true,
-                ("numbered", name) => read.numbered = Some(name),
+                ("hash-place", values) => read.hash_place = Some(parts(values, '|')),
                 ("env", name) => {
                     read.environment = EnvironmentChange::by_name(name);
                     self.expect(read.environment.is_some(), line, "nothing changes the environment so");

@@ -37,6 +37,8 @@ pub(crate) struct SectionFacts {
     pub(crate) experimental: Option<Versions>,
     /// The name of one that HAProxy makes by itself.
     pub(crate) predefined: Option<&'static str>,
+    /// Whether its place among all other sections counts: those below are read with what it says.
+    pub(crate) is_placed: bool,
     /// Settings without which HAProxy does not look up some names: the path of each, and the words that its lines begin with.
     pub(crate) conditions: Vec<(&'static str, Vec<String>)>,
     named: FxHashMap<&'static str, Vec<NamedLine>>,
@@ -116,7 +118,6 @@ pub(crate) struct Facts {
     negatable: FxHashSet<&'static str>,
     addressed: FxHashMap<&'static str, usize>,
     grouped: FxHashSet<&'static str>,
-    numbered: FxHashMap<&'static str, &'static str>,
     environment: FxHashMap<&'static str, EnvironmentChange>,
     /// The words that lines begin with which choose an algorithm.
     algorithms: FxHashSet<&'static str>,
@@ -124,6 +125,8 @@ pub(crate) struct Facts {
     before_files: FxHashSet<&'static str>,
     /// The words before names of servers.
     before_servers: FxHashSet<&'static str>,
+    /// The words that begin what is experimental in some version.
+    experimental: FxHashSet<&'static str>,
     /// What options provide to their lines, by the words that they begin with.
     provided: FxHashSet<(&'static str, Resource)>,
     /// The words of health checks, which begin their steps.
@@ -192,7 +195,6 @@ impl Facts {
             *last = at.max(*last);
         }
         let attributes = &row.attributes;
-        self.numbered.extend(attributes.numbered.map(|name| (first, name)));
         self.environment.extend(attributes.environment.map(|change| (first, change)));
         self.algorithms.extend(attributes.servers.map(|_| first));
         self.steps.extend(attributes.step.map(|_| first));
@@ -206,8 +208,10 @@ impl Facts {
         {
             self.before_servers.insert(word);
         }
+        self.experimental.extend(attributes.experimental.map(|_| first));
         for option in row.options() {
             let Some(word) = option.items.first().and_then(literal) else { continue };
+            self.experimental.extend(option.attributes.experimental.map(|_| word));
             let provides = option.attributes.provides.iter();
             self.provided.extend(provides.map(|provision| (word, provision.resource)));
             if option.attributes.loads {
@@ -272,11 +276,6 @@ impl Facts {
         self.addressed.get(word).copied()
     }
 
-    /// Returns the name of the lines among which the number of one counts that begins with a word.
-    pub(crate) fn numbered(&self, word: &str) -> Option<&'static str> {
-        self.numbered.get(word).copied()
-    }
-
     /// Returns what lines of `global` that begin with a word do to the environment.
     pub(crate) fn environment(&self, word: &str) -> Option<EnvironmentChange> {
         self.environment.get(word).copied()
@@ -317,6 +316,11 @@ impl Facts {
         &self.before_servers
     }
 
+    /// Returns whether a word begins a line or an option that is experimental in some version.
+    pub(crate) fn is_experimental(&self, word: &str) -> bool {
+        self.experimental.contains(word)
+    }
+
     /// Returns whether objects of a kind start from the lines of a name.
     pub(crate) fn is_based_on(&self, kind: ObjectKind, base: &str) -> bool {
         self.based.get(base).is_some_and(|kinds| kinds.contains(&kind))
@@ -347,6 +351,7 @@ impl SectionFacts {
                     facts.deprecated = facts.deprecated.or(attributes.deprecated);
                     facts.experimental = facts.experimental.or(attributes.experimental);
                     facts.predefined = facts.predefined.or(attributes.predefined);
+                    facts.is_placed |= attributes.sequence.is_some();
                     if let Some(unique) = &attributes.unique {
                         is_unique = true;
                         is_warned |= unique.is_warned;

@@ -81,6 +81,21 @@ impl Directives {
             .servers
     }
 
+    /// Returns the options of servers, by their paths, with which the place of a server in a consistent hash does not follow from the
+    /// order of servers, and the values that do so; none stand for all.
+    pub(crate) fn hash_places(&self) -> Vec<(&'static str, &[&'static str])> {
+        let mut found = Vec::new();
+        for row in self.rows.iter().filter(|row| row.owners.contains(&ObjectKind::Server)) {
+            for option in row.options() {
+                let Some(values) = option.attributes.hash_place.as_deref() else { continue };
+                let mut fields = Vec::new();
+                collect_fields(&option.items, &mut fields);
+                found.extend(fields.into_iter().map(|field| (self.field_path(field), values)));
+            }
+        }
+        found
+    }
+
     /// Lists the names of the lists of words that values are one of.
     pub fn lists(&self) -> Vec<&'static str> {
         self.words.keys().copied().collect()
