@@ -17,7 +17,7 @@ use crate::model::{Edition, ObjectKind, Version};
 use crate::table::accept::{LineContext, Match, Misfit, accept, broken_rule};
 use crate::table::facts::{Given, facts};
 use crate::table::forms::Holds;
-use crate::table::grammar::{Item, Versions, first_word};
+use crate::table::grammar::{Entry, Item, Versions, first_word};
 use crate::table::limits::{Complaint, Limit};
 use crate::table::resources::Resource;
 use crate::table::samples::{SampleContext, criterion, stages, unknown_flag};
@@ -241,7 +241,7 @@ impl Checker<'_> {
                     let diagnostic = line.diagnostic(Problem::Refused, (word.column, word.raw), message);
                     self.found.push(diagnostic.with_hint("write a name after `defaults`"));
                 }
-                self.attributes(row, &matched, line, offset);
+                self.attributes(row, &matched, part.kind, line, offset);
                 let at = Place { part, line, offset, is_unused: self.references.is_unused() };
                 self.found.extend(self.needs.line(row, &matched, at));
                 self.references.line(row, &matched, line, part, self.hints, self.found);
@@ -250,7 +250,14 @@ impl Checker<'_> {
     }
 
     /// Looks at what a row and the options of a line say of them: what is deprecated, experimental, or missing.
-    fn attributes(&mut self, row: &Row, matched: &Match<'_>, line: &CheckedLine<'_>, offset: usize) {
+    fn attributes(
+        &mut self,
+        row: &Row,
+        matched: &Match<'_>,
+        kind: SectionKind,
+        line: &CheckedLine<'_>,
+        offset: usize,
+    ) {
         let own = line.words.get(offset).map(|word| (&row.attributes, row.start(), word));
         let options = matched.options.iter().filter_map(|(option, at)| {
             let word = line.words.get(*at + offset)?;
@@ -267,14 +274,19 @@ impl Checker<'_> {
             }
             let action = line.words.iter().find(|word| name.ends_with(&*word.to_str_lossy())).unwrap_or(word);
             self.experimental(attributes.experimental, line, action);
-            let needed = attributes.needs.filter(|needed| {
-                !matched.options.iter().any(|(option, _)| {
-                    option.items.first().and_then(first_word).is_some_and(|first| first == *needed)
-                })
-            });
-            if let Some(needed) = needed {
-                let message = format!("`{}` can't be without `{needed}`", word.to_str_lossy());
+            let given = |(option, _): &(&Entry, usize)| {
+                let first = option.items.first().and_then(first_word);
+                first.is_some_and(|first| attributes.needs.contains(&first))
+            };
+            if !attributes.needs.is_empty() && !matched.options.iter().any(given) {
+                let needed: Vec<String> = attributes.needs.iter().map(|needed| format!("`{needed}`")).collect();
+                let message = format!("`{name}` can't be without {}", needed.join(" or "));
                 self.found.push(line.diagnostic(Problem::Needs, (word.column, word.raw), message));
+            }
+            if attributes.ignored {
+                let message = format!("`{name}` has no effect in a `{kind}` section");
+                let diagnostic = line.diagnostic(Problem::NoEffect, (word.column, word.raw), message);
+                self.found.push(diagnostic.warning());
             }
         }
     }

@@ -72,8 +72,10 @@ pub(crate) struct Attributes {
     pub(crate) deprecated: Option<(Versions, &'static str)>,
     /// The versions that accept it only after `expose-experimental-directives`.
     pub(crate) experimental: Option<Versions>,
-    /// The option without which HAProxy refuses it.
-    pub(crate) needs: Option<&'static str>,
+    /// The options of which HAProxy wants one.
+    pub(crate) needs: Vec<&'static str>,
+    /// Whether HAProxy ignores it, with a warning.
+    pub(crate) ignored: bool,
     /// What it gives to others.
     pub(crate) provides: Vec<Provision>,
     /// What it can't be without.
@@ -299,7 +301,8 @@ impl Compiler {
                 }
                 ("deprecated", advice) => read.deprecated = Some((versions, advice.trim_matches('"'))),
                 ("experimental", "") => read.experimental = Some(versions),
-                ("needs", option) => read.needs = Some(option),
+                ("needs", options) => read.needs = parts(options, '|'),
+                ("ignored", "") => read.ignored = true,
                 ("provides", text) => read.provides.extend(self.provision(&fields, text, prefix, line)),
                 ("requires", text) => read.requires.extend(self.provision(&fields, text, prefix, line)),
                 ("less-than", text) => {
