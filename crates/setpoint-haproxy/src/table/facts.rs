@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::attributes::{Multiplicity, Sequence, Unique};
+use super::attributes::{Distinct, Multiplicity, Sequence, Unique};
 use super::grammar::{Item, Piece, Type, Versions};
 use super::lookup::Directives;
 use super::names::{Name, Naming};
@@ -39,6 +39,8 @@ pub(crate) struct SectionFacts {
     pub(crate) predefined: Option<&'static str>,
     /// Whether its place among all other sections counts: those below are read with what it says.
     pub(crate) is_placed: bool,
+    /// The word that begins a line without which HAProxy refuses it.
+    pub(crate) wants: Option<&'static str>,
     /// Settings without which HAProxy does not look up some names: the path of each, and the words that its lines begin with.
     pub(crate) conditions: Vec<(&'static str, Vec<String>)>,
     named: FxHashMap<&'static str, Vec<NamedLine>>,
@@ -125,6 +127,11 @@ pub(crate) struct Facts {
     before_files: FxHashSet<&'static str>,
     /// The words before names of servers.
     before_servers: FxHashSet<&'static str>,
+    /// The words before values that no other may have in the whole configuration.
+    before_distinct: FxHashSet<&'static str>,
+    /// The fixed words that lines begin with beside which no server can be added to a running HAProxy where no algorithm is
+    /// stated.
+    static_servers: Vec<(String, Versions)>,
     /// The words that begin what is experimental in some version.
     experimental: FxHashSet<&'static str>,
     /// What options provide to their lines, by the words that they begin with.
@@ -209,9 +216,15 @@ impl Facts {
             self.before_servers.insert(word);
         }
         self.experimental.extend(attributes.experimental.map(|_| first));
+        if let Some(rule) = attributes.static_servers.as_ref().filter(|rule| rule.values.is_empty()) {
+            self.static_servers.push((row.start(), rule.versions));
+        }
         for option in row.options() {
             let Some(word) = option.items.first().and_then(literal) else { continue };
             self.experimental.extend(option.attributes.experimental.map(|_| word));
+            if option.attributes.distinct == Some(Distinct::Everywhere) {
+                self.before_distinct.insert(word);
+            }
             let provides = option.attributes.provides.iter();
             self.provided.extend(provides.map(|provision| (word, provision.resource)));
             if option.attributes.loads {
@@ -311,6 +324,21 @@ impl Facts {
         self.provided.iter().any(|(option, provided)| *option == word && *provided == resource)
     }
 
+    /// Returns the words before values that no other may have in the whole configuration.
+    pub(crate) fn before_distinct(&self) -> &FxHashSet<&'static str> {
+        &self.before_distinct
+    }
+
+    /// Finds what lines begin with beside which a running HAProxy accepts no new server, if a line is one.
+    pub(crate) fn static_servers(&self, words: &[Word<'_>], version: Version) -> Option<&str> {
+        let is_it = |start: &str| {
+            let mut words = words.iter();
+            start.split(' ').all(|start| words.next().is_some_and(|word| word.is(start)))
+        };
+        let mut starts = self.static_servers.iter().filter(|(_, versions)| versions.contains(version));
+        starts.find(|(start, _)| is_it(start)).map(|(start, _)| start.as_str())
+    }
+
     /// Returns the words before names of servers.
     pub(crate) fn before_servers(&self) -> &FxHashSet<&'static str> {
         &self.before_servers
@@ -352,6 +380,7 @@ impl SectionFacts {
                     facts.experimental = facts.experimental.or(attributes.experimental);
                     facts.predefined = facts.predefined.or(attributes.predefined);
                     facts.is_placed |= attributes.sequence.is_some();
+                    facts.wants = facts.wants.or(attributes.wants);
                     if let Some(unique) = &attributes.unique {
                         is_unique = true;
                         is_warned |= unique.is_warned;

@@ -494,7 +494,10 @@ mod tests {
                 "http-request redirect location \"https://user:x@h/a\" code 302",
                 "http-request redirect location \"https://user:(secret)@h/a\" code 302",
             ),
-            ("http-request redirect location http://h:80/a@b:c", "http-request redirect location http://h:80/a@b:c"),
+            (
+                "http-request redirect location http://h:80/a@b:c",
+                "http-request redirect location http://h:80/a@b:c",
+            ),
             ("server s 10.0.0.1:80 agent-send x check", "server s 10.0.0.1:80 agent-send (secret) check"),
             ("lua-load /a.lua token x", "lua-load /a.lua (secret) (secret)"),
         ] {

@@ -321,7 +321,8 @@ fn the_options_of_a_redirection_stand_in_any_order() {
     ] {
         accepts(&format!("frontend f\n  bind 127.0.0.1:8080\n  {rule}\n"), &Version::ALL);
     }
-    for rule in ["http-request redirect code 301", "redirect drop-query", "http-response redirect prefix /a"] {
+    for rule in ["http-request redirect code 301", "redirect drop-query", "http-response redirect prefix /a"]
+    {
         let text = format!("{START}frontend f\n  bind 127.0.0.1:8080\n  {rule}\n");
         for version in Version::ALL {
             assert_eq!(errors(&text, Some(same(version))).len(), 1, "{version:?} {rule}");

@@ -172,9 +172,7 @@ fn the_place_of_global_among_the_sections_that_are_read_after_it_counts() {
 #[test]
 fn a_line_that_repeats_beside_lines_whose_order_counts_leaves_these_in_their_order() {
     let text = |more: &str| {
-        format!(
-            "global\n  setenv A b\n  presetenv X \"y z\"\n  cpu-map 1 0\n{more}frontend f\n  bind :80\n"
-        )
+        format!("global\n  setenv A b\n  presetenv X \"y z\"\n  cpu-map 1 0\n{more}frontend f\n  bind :80\n")
     };
     differ(&text(""), &text("  cpu-map 1 0\n"));
     differ(&text("  maxconn 5\n"), &text("  cpu-map 1 0\n"));
