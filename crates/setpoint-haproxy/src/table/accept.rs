@@ -45,7 +45,7 @@ pub(crate) struct Misfit {
     /// The word at which it stops; one more than there are where something is missing.
     pub(crate) at: usize,
     /// What is wrong with the value there; none where the word has no place there, or is missing.
-    pub(crate) complaint: Option<Complaint>,
+    pub(crate) complaint: Option<Box<Complaint>>,
     /// The words that could stand there.
     pub(crate) expected: Vec<&'static str>,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Misfit {
 impl Misfit {
     /// Makes one of a word that HAProxy does not accept.
     pub(crate) fn new(at: usize, complaint: Option<Complaint>) -> Self {
-        Self { at, complaint, expected: Vec::new() }
+        Self { at, complaint: complaint.map(Box::new), expected: Vec::new() }
     }
 
     /// The one that says more: what came further; what stops at the same word says together what could stand there.
@@ -96,13 +96,14 @@ pub(crate) fn accept<'w>(
     }
     let is_refused =
         |versions: Option<Versions>| versions.is_some_and(|it| it.contains(line_cx.sample_cx.version));
+    let refused =
+        [(row.attributes.no_quic, Reached::Quic), (row.attributes.no_datagrams, Reached::Datagram)];
     let mut walk = Walk {
         words,
         at: 0,
         line_cx,
         is_default: row.attributes.repeat == Repeat::Merge,
-        is_quic_refused: is_refused(row.attributes.no_quic),
-        are_datagrams_refused: is_refused(row.attributes.no_datagrams),
+        refused: refused.map(|(versions, reached)| is_refused(versions).then_some(reached)),
         negation_used: false,
         found: Match::default(),
         misfit: None,
@@ -133,10 +134,8 @@ struct Walk<'w> {
     line_cx: LineContext,
     /// Whether this is what holds for others: their expressions are looked at when something uses them.
     is_default: bool,
-    /// Whether the version has no QUIC in such lines.
-    is_quic_refused: bool,
-    /// Whether the version has no datagrams in such lines.
-    are_datagrams_refused: bool,
+    /// What addresses the version does not accept in such lines.
+    refused: [Option<Reached>; 2],
     negation_used: bool,
     found: Match<'w>,
     /// The misfit that came furthest.
@@ -390,12 +389,12 @@ impl<'w> Walk<'w> {
         if let Some(complaint) = complaint(word, accepted, self.line_cx.sample_cx.version) {
             return self.fail(Some(complaint));
         }
-        if self.are_datagrams_refused && reached(word) == Reached::Datagram {
-            let why = "HAProxy listens for no datagrams here";
-            return self.fail(Some(Complaint { word: Some(word.to_owned()), ..Complaint::new(why) }));
-        }
-        if self.is_quic_refused && word.starts_with("quic") && word.contains('@') {
-            let why = "this version has no QUIC to servers";
+        let refused = self.refused.into_iter().flatten().find(|refused| reached(word) == *refused);
+        if let Some(refused) = refused {
+            let why = match refused {
+                Reached::Quic => "this version has no QUIC to servers",
+                _ => "HAProxy listens for no datagrams here",
+            };
             return self.fail(Some(Complaint { word: Some(word.to_owned()), ..Complaint::new(why) }));
         }
         self.found.values.push((field, self.at, word));

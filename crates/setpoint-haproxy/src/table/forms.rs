@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::accepted;
 use super::limits::Complaint;
-use super::patterns::is_regex;
+use super::patterns::{is_hex, is_regex};
 use super::samples::{SampleContext, criterion, expression, format, leading};
 use super::units::{read_number, read_size, read_time};
 use crate::keywords::{ALL_STAGES, Place};
@@ -187,9 +187,7 @@ const FORMS: &[Form] = &[
     each("mss", "a number from 1 to 65535, perhaps negative", |word| {
         word.parse::<i64>().is_ok_and(|number| (1..=65535).contains(&number.abs()))
     }),
-    each("hex", "pairs of hexadecimal digits", |word| {
-        word.len() % 2 == 0 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
-    }),
+    each("hex", "pairs of hexadecimal digits", is_hex),
     each("plain", "letters, digits, `_`, `-` and `.`", is_plain),
     each("identifier", "letters, digits, `_`, `-`, `.` and `:`", is_identifier),
     each("shards", "a number from 1 to 1024, `by-thread` or `by-group`", |word| {

@@ -471,9 +471,10 @@ impl Directives {
 fn is_stated(items: &[Item], fields: &Fields) -> bool {
     let is = |field: Field, expected: &str| fields.get(field).and_then(Value::as_str) == Some(expected);
     let mut states = items.iter().filter_map(|item| match item {
-        Item::Constant { field, value, .. } => Some(is(*field, value)),
+        Item::Constant { field, value, .. } | Item::Value { field, ty: Type::Always(value), .. } => {
+            Some(is(*field, value))
+        }
         Item::Value { field, ty: Type::Toggle | Type::On, .. } => Some(is(*field, "enabled")),
-        Item::Value { field, ty: Type::Always(value), .. } => Some(is(*field, value)),
         Item::Value { field, .. } => Some(fields.get(*field).is_some()),
         _ => None,
     });

@@ -110,8 +110,9 @@ fn may_be_address(word: &str) -> bool {
     !is_address || if mask.is_some() { is_network(word) } else { is_network(host) }
 }
 
-fn is_hex(word: &str) -> bool {
-    word.len() % 2 == 0 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+/// Returns whether a word is pairs of hexadecimal digits.
+pub(super) fn is_hex(word: &str) -> bool {
+    word.len().is_multiple_of(2) && word.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Returns whether a word may be a regular expression: parentheses and brackets are closed, and what repeats follows something.
