@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 
 use super::as_text::AsText;
-use super::below;
+use super::{below, unmodelled};
 use crate::model::{Object, ObjectKind, SectionModel, Value};
 use crate::table::directives;
 use crate::table::facts::{Base, Given, facts};
@@ -39,7 +39,9 @@ pub(super) fn differ(old: Placement<'_>, new: Placement<'_>) -> Option<AsText> {
 /// Returns whether operations on a section may bring lines out of an order that counts.
 pub(super) fn may_misplace(section: &Section, model: &SectionModel) -> bool {
     let bases = Bases::of(section);
-    has_mixed_sequences(model) || !bases.add_up && !bases.lines.is_empty() && !bases.before.is_empty()
+    !model.unmodelled.is_empty()
+        || has_mixed_sequences(model)
+        || !bases.add_up && !bases.lines.is_empty() && !bases.before.is_empty()
 }
 
 /// Returns whether lines of a section that operations made are in another order than they should, and it matters.
@@ -49,7 +51,9 @@ pub(super) fn are_misplaced(
 ) -> bool {
     let (held, expected) = (Bases::of(result), Bases::of(desired));
     let scattered = held.are_scattered() || expected.are_scattered();
-    lines_move(made, wanted) || scattered && held != expected
+    unmodelled::lines(result, made) != unmodelled::lines(desired, wanted)
+        || lines_move(made, wanted)
+        || scattered && held != expected
 }
 
 /// Why a section can't be made of its model: the model does not show places.

@@ -96,8 +96,7 @@ pub(crate) fn accept<'w>(
     }
     let is_refused =
         |versions: Option<Versions>| versions.is_some_and(|it| it.contains(line_cx.sample_cx.version));
-    let refused =
-        [(row.attributes.no_quic, Reached::Quic), (row.attributes.no_datagrams, Reached::Datagram)];
+    let refused = [(row.attributes.no_quic, Reached::Quic), (row.attributes.no_datagrams, Reached::Datagram)];
     let mut walk = Walk {
         words,
         at: 0,

@@ -178,6 +178,14 @@ fn a_line_that_repeats_beside_lines_whose_order_counts_leaves_these_in_their_ord
     differ(&text("  maxconn 5\n"), &text("  cpu-map 1 0\n"));
 }
 
+#[test]
+fn a_rule_behind_a_line_that_the_model_does_not_cover_comes_behind_it() {
+    let rules = "  http-response set-header a b\n  http-response bogus\n";
+    let more = "  http-response set-header c d\n";
+    differ(&format!("backend b\n{rules}"), &format!("backend b\n{rules}{more}"));
+    differ(&format!("backend b\n{rules}"), &format!("backend b\n  timeout server 5s\n{rules}{more}"));
+}
+
 // Sections that repeat
 
 #[test]
