@@ -128,6 +128,9 @@ struct Reader<'c, 'd> {
     configuration: Configuration<'d>,
 }
 
+/// How many `.if` may stand in each other.
+const DEPTH: usize = 99;
+
 /// An `.if` and its branches so far.
 #[derive(Clone, Copy)]
 struct Level {
@@ -158,7 +161,8 @@ impl<'d> Reader<'_, 'd> {
                 let Some(first) = words.first() else { continue };
                 let directive = if first.variable { None } else { Directive::from_word(&first.text) };
                 if let Some(directive) = directive.filter(|directive| directive.is_conditional()) {
-                    let line = CheckedLine { number, words, certain: now == Truth::True };
+                    // Whether a condition counts is told by what is around it.
+                    let line = CheckedLine { number, words, certain: true };
                     self.branch(directive, &line, &mut levels, found);
                     continue;
                 }
@@ -167,6 +171,13 @@ impl<'d> Reader<'_, 'd> {
                         Some((_, end)) if *end == number => *end += 1,
                         _ => unread.push((number, number.saturating_add(1))),
                     }
+                    continue;
+                }
+                if first.is(".alert") && !first.variable {
+                    let line = CheckedLine { number, words, certain: now == Truth::True };
+                    let Some(word) = line.words.first() else { continue };
+                    let message = "HAProxy refuses what `.alert` says";
+                    found.push(line.diagnostic(Problem::Refused, (word.column, word.raw), message));
                     continue;
                 }
                 if directive.is_some() || line.error().is_some() || first.raw.first() == Some(&b'[') {
@@ -252,6 +263,12 @@ impl<'d> Reader<'_, 'd> {
         match directive {
             Directive::If => {
                 let truth = evaluate(around);
+                if levels.len() == DEPTH {
+                    let word = line.words.first();
+                    let at = word.map_or((1, &b""[..]), |word| (word.column, word.raw));
+                    let message = format!("more than {DEPTH} `.if` in each other");
+                    found.push(line.diagnostic(Problem::BadCondition, at, message));
+                }
                 levels.push(Level { around, taken: truth, now: around.and(truth) });
             }
             Directive::Elif => {

@@ -1,11 +1,12 @@
-//! Names that are given twice.
+//! Names and other values that are given twice.
 
 use rustc_hash::FxHashMap;
 
 use super::configuration::{CheckedLine, Configuration, Part};
 use crate::model::Version;
+use crate::table::accept::Match;
 use crate::table::facts::{Given, facts};
-use crate::table::{Multiplicity, Name};
+use crate::table::{Distinct, Multiplicity, Name, Row, fields_of};
 use crate::text::{Diagnostic, Problem, SectionKind};
 
 /// Looks for names that are given twice. What is under a condition may be there once whatever the text shows.
@@ -26,24 +27,24 @@ pub(super) fn check(
     }
 }
 
-/// The names of sections so far: what gave them, and in which line.
+/// The names of sections so far: what gave them, in which file and line.
 struct Sections {
     version: Option<Version>,
-    seen: FxHashMap<(&'static str, String), (SectionKind, u32)>,
+    seen: FxHashMap<(&'static str, String), (SectionKind, usize, u32)>,
 }
 
 impl Sections {
     fn look_at(&mut self, part: &Part<'_>, header: &CheckedLine<'_>, found: &mut Vec<Diagnostic>) {
         let Some(name) = part.name() else { return };
-        let (kind, number) = (part.kind, header.number);
+        let (kind, place) = (part.kind, (part.kind, part.file, header.number));
         let mut other = None;
         for group in facts().name_groups(kind, self.version) {
-            other = self.seen.insert((group, name.to_string()), (kind, number)).or(other);
+            other = self.seen.insert((group, name.to_string()), place).or(other);
         }
-        let (Some((other, line)), Some(keyword)) = (other, header.words.first()) else { return };
+        let (Some((other, file, line)), Some(keyword)) = (other, header.words.first()) else { return };
         let message = format!("another {other} is called `{name}`");
         let diagnostic = header.diagnostic(Problem::DuplicateSection, (keyword.column, keyword.raw), message);
-        let hint = format!("the other one is in line {line}");
+        let hint = elsewhere(part.file, file, line);
         let is_warned = facts().section(kind).unique.as_ref().is_some_and(|unique| unique.is_warned);
         let diagnostic = if is_warned { diagnostic.warning() } else { diagnostic };
         found.push(diagnostic.with_hint(hint));
@@ -103,5 +104,69 @@ fn lines(part: &Part<'_>, found: &mut Vec<Diagnostic>) {
                 });
             }
         }
+    }
+}
+
+/// The values so far that no two lines may have, as `distinct` of rows tells.
+#[derive(Debug, Default)]
+pub(super) struct DistinctValues {
+    /// Those of the section at hand, by the words of the line and the option, and by value; each with its line.
+    own: FxHashMap<(String, String), u32>,
+    /// Those of the whole configuration, by the word before them and by value; each with its file and line.
+    everywhere: FxHashMap<(String, String), (usize, u32)>,
+}
+
+impl DistinctValues {
+    /// Begins a section.
+    pub(super) fn begin(&mut self) {
+        self.own.clear();
+    }
+
+    /// Notes the values of a line that no other may have, and reports those that another one has.
+    pub(super) fn line(
+        &mut self,
+        row: &Row,
+        matched: &Match<'_>,
+        (part, line): (&Part<'_>, &CheckedLine<'_>),
+        offset: usize,
+    ) -> Vec<Diagnostic> {
+        let own = row.attributes.distinct.map(|distinct| (distinct, row.start(), fields_of(&row.items)));
+        let options = matched.options.iter().filter_map(|(option, at)| {
+            let word = line.words.get(*at + offset)?.to_str_lossy().into_owned();
+            Some((option.attributes.distinct?, word, fields_of(&option.items)))
+        });
+        let mut found = Vec::new();
+        for (distinct, keyword, fields) in own.into_iter().chain(options).filter(|_| line.certain) {
+            let Some((_, at, value)) = matched.values.iter().find(|(field, ..)| fields.contains(field))
+            else {
+                continue;
+            };
+            let Some(word) = line.words.get(*at + offset) else { continue };
+            let value = (*value).to_owned();
+            let other = match distinct {
+                Distinct::Section | Distinct::Numbered => {
+                    let key = (format!("{} {keyword}", row.start()), value);
+                    self.own.insert(key, line.number).map(|line| (part.file, line))
+                }
+                Distinct::Everywhere => {
+                    self.everywhere.insert((keyword.clone(), value), (part.file, line.number))
+                }
+            };
+            if let Some((file, number)) = other {
+                let message = format!("another one has the `{keyword}` `{}`", word.to_str_lossy());
+                let diagnostic = line.diagnostic(Problem::DuplicateName, (word.column, word.raw), message);
+                found.push(diagnostic.with_hint(elsewhere(part.file, file, number)));
+            }
+        }
+        found
+    }
+}
+
+/// Says where another one is that is the same.
+fn elsewhere(here: usize, file: usize, line: u32) -> String {
+    if here == file {
+        format!("the other one is in line {line}")
+    } else {
+        format!("the other one is in line {line} of file {} of those that are given", file + 1)
     }
 }

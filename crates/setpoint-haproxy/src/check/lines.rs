@@ -8,17 +8,19 @@ use rustc_hash::FxHashSet;
 
 use super::acls::{Acls, Element, elements};
 use super::configuration::{CheckedLine, Configuration, Part};
+use super::duplicates::DistinctValues;
 use super::hints::Hints;
 use super::names::Names;
 use super::needs::{Needs, Place};
 use super::references::References;
-use crate::keywords::ASKED;
+use crate::keywords::{ALL_STAGES, ASKED};
 use crate::model::{Edition, ObjectKind, Version};
 use crate::table::accept::{LineContext, Match, Misfit, accept, broken_rule};
 use crate::table::facts::{Given, facts};
 use crate::table::forms::Holds;
-use crate::table::grammar::{Item, Versions, first_word};
-use crate::table::limits::{Complaint, Limit};
+use crate::table::grammar::{Entry, Item, Versions, first_word};
+use crate::table::limits::{Complaint, Limit, did_you_mean};
+use crate::table::patterns::wrong_pattern;
 use crate::table::resources::Resource;
 use crate::table::samples::{SampleContext, criterion, stages, unknown_flag};
 use crate::table::{Name, Row, accepted};
@@ -36,6 +38,7 @@ pub(super) fn check(
     let unused = super::references::unused(configuration);
     let mut is_experimental = false;
     let mut needs = Needs::default();
+    let mut distinct = DistinctValues::default();
     let wrong = lines_with_errors(found);
     for (index, part) in configuration.parts.iter().enumerate() {
         let judge = Judge::new(part.kind, &versions);
@@ -44,13 +47,25 @@ pub(super) fn check(
         let references = References::new(&names, part, unused.contains(&index), version);
         let acls = Acls::new(version);
         needs.begin();
-        let mut checker =
-            Checker { judge, is_experimental, acls, references, needs: &mut needs, hints, found };
+        distinct.begin();
+        let mut checker = Checker {
+            judge,
+            is_experimental,
+            acls,
+            references,
+            needs: &mut needs,
+            distinct: &mut distinct,
+            hints,
+            found,
+        };
         if let Some(header) = &part.header {
             if let Some(word) = header.words.first() {
                 checker.experimental(section_facts.experimental, header, word);
             }
             checker.references.header(header, part, checker.hints, checker.found);
+        }
+        if let Some(header) = &part.header {
+            checker.wanted(part, header, section_facts.wants);
         }
         for line in &part.lines {
             let is_known_as_wrong = wrong.contains(&line.number);
@@ -118,7 +133,7 @@ impl<'v> Judge<'v> {
             None => bare,
             Some(Ok((row, _))) if self.miscounts_default(texts, row) => {
                 let why = "this HAProxy takes what follows `default option` for an argument too many";
-                Some(Err(Misfit { at: 2, complaint: Some(Complaint::new(why)) }))
+                Some(Err(Misfit::new(2, Some(Complaint::new(why)))))
             }
             Some(Ok((row, matched))) => Some(Ok((row, matched, 1))),
             Some(Err(misfit)) => Some(Err(Misfit { at: misfit.at + 1, ..misfit })),
@@ -132,7 +147,8 @@ impl<'v> Judge<'v> {
         let is_format = |item: &Item| matches!(item, Item::Value { limit: Some(Limit::Form(form)), .. } if form.holds() == Some(Holds::Format));
         let version = self.versions.first().copied().unwrap_or(Version::LATEST);
         let mut rows = self.kinds.iter().flat_map(|kind| accepted().forms(*kind, first, second, version));
-        rows.any(|row| row.attributes.stage.is_none() && row.items.iter().any(is_format))
+        let is_late = |row: &Row| row.attributes.stage.is_none_or(|stage| stage.is_late);
+        rows.any(|row| is_late(row) && row.items.iter().any(is_format))
     }
 
     /// Returns whether HAProxy refuses `default` before an option: it counts the arguments of those that take none.
@@ -172,7 +188,13 @@ impl<'v> Judge<'v> {
                 }
             }
         }
-        Some(Err(misfit.unwrap_or(Misfit { at: 1, complaint: None })))
+        let mut misfit = misfit.unwrap_or(Misfit::new(1, None));
+        if misfit.at == 1 {
+            let version = self.versions.first().copied().unwrap_or(Version::LATEST);
+            let seconds = self.kinds.iter().flat_map(|kind| accepted().second_words(*kind, first, version));
+            misfit.expected.extend(seconds);
+        }
+        Some(Err(misfit))
     }
 }
 
@@ -183,6 +205,7 @@ struct Checker<'c> {
     acls: Acls,
     references: References<'c>,
     needs: &'c mut Needs,
+    distinct: &'c mut DistinctValues,
     hints: &'c mut Hints,
     found: &'c mut Vec<Diagnostic>,
 }
@@ -218,7 +241,7 @@ impl Checker<'_> {
                     self.judge.kinds.iter().find_map(|kind| broken_rule(words, *kind, line_cx))
                 });
                 if let Some(complaint) = broken {
-                    self.found.push(diagnostic(line, Misfit { at: 0, complaint: Some(complaint) }));
+                    self.found.push(diagnostic(line, Misfit::new(0, Some(complaint))));
                 }
                 if let Some(from) = matched.condition {
                     self.condition(row, line, &texts, from + offset);
@@ -241,7 +264,8 @@ impl Checker<'_> {
                     let diagnostic = line.diagnostic(Problem::Refused, (word.column, word.raw), message);
                     self.found.push(diagnostic.with_hint("write a name after `defaults`"));
                 }
-                self.attributes(row, &matched, line, offset);
+                self.attributes(row, &matched, part.kind, line, offset);
+                self.found.extend(self.distinct.line(row, &matched, (part, line), offset));
                 let at = Place { part, line, offset, is_unused: self.references.is_unused() };
                 self.found.extend(self.needs.line(row, &matched, at));
                 self.references.line(row, &matched, line, part, self.hints, self.found);
@@ -249,8 +273,28 @@ impl Checker<'_> {
         }
     }
 
+    /// Looks whether a section has the line without which HAProxy refuses it.
+    fn wanted(&mut self, part: &Part<'_>, header: &CheckedLine<'_>, wanted: Option<&'static str>) {
+        let has = |wanted: &str| {
+            part.lines
+                .iter()
+                .any(|line| line.words.first().is_some_and(|word| word.variable || word.is(wanted)))
+        };
+        if let (Some(wanted), Some(keyword)) = (wanted.filter(|wanted| !has(wanted)), header.words.first()) {
+            let message = format!("HAProxy accepts no `{}` section without `{wanted}`", part.kind);
+            self.found.push(header.diagnostic(Problem::Needs, (keyword.column, keyword.raw), message));
+        }
+    }
+
     /// Looks at what a row and the options of a line say of them: what is deprecated, experimental, or missing.
-    fn attributes(&mut self, row: &Row, matched: &Match<'_>, line: &CheckedLine<'_>, offset: usize) {
+    fn attributes(
+        &mut self,
+        row: &Row,
+        matched: &Match<'_>,
+        kind: SectionKind,
+        line: &CheckedLine<'_>,
+        offset: usize,
+    ) {
         let own = line.words.get(offset).map(|word| (&row.attributes, row.start(), word));
         let options = matched.options.iter().filter_map(|(option, at)| {
             let word = line.words.get(*at + offset)?;
@@ -267,14 +311,31 @@ impl Checker<'_> {
             }
             let action = line.words.iter().find(|word| name.ends_with(&*word.to_str_lossy())).unwrap_or(word);
             self.experimental(attributes.experimental, line, action);
-            let needed = attributes.needs.filter(|needed| {
-                !matched.options.iter().any(|(option, _)| {
-                    option.items.first().and_then(first_word).is_some_and(|first| first == *needed)
-                })
-            });
-            if let Some(needed) = needed {
-                let message = format!("`{}` can't be without `{needed}`", word.to_str_lossy());
+            let given = |(option, _): &(&Entry, usize)| {
+                let first = option.items.first().and_then(first_word);
+                first.is_some_and(|first| attributes.needs.contains(&first))
+            };
+            if !attributes.needs.is_empty() && !matched.options.iter().any(given) {
+                let needed: Vec<String> =
+                    attributes.needs.iter().map(|needed| format!("`{needed}`")).collect();
+                let message = format!("`{name}` can't be without {}", needed.join(" or "));
                 self.found.push(line.diagnostic(Problem::Needs, (word.column, word.raw), message));
+            }
+            let excluded = |(option, _): &&(&'static Entry, usize)| {
+                let first = option.items.first().and_then(first_word);
+                first.is_some_and(|first| attributes.excludes.contains(&first))
+            };
+            if let Some((_, at)) = matched.options.iter().find(excluded)
+                && let Some(other) = line.words.get(*at + offset)
+            {
+                let message = format!("HAProxy does not accept `{name}` beside `{}`", other.to_str_lossy());
+                self.found.push(line.diagnostic(Problem::Refused, (word.column, word.raw), message));
+                break;
+            }
+            if attributes.ignored {
+                let message = format!("`{name}` has no effect in a `{kind}` section");
+                let diagnostic = line.diagnostic(Problem::NoEffect, (word.column, word.raw), message);
+                self.found.push(diagnostic.warning());
             }
         }
     }
@@ -299,13 +360,17 @@ impl Checker<'_> {
         LineContext { sample_cx, section: self.judge.section, negated }
     }
 
-    /// Looks at the flags after what an ACL compares.
+    /// Looks at the flags and the patterns after what an ACL compares.
     fn flags(&mut self, line: &CheckedLine<'_>, texts: &[Cow<'_, str>], range: Range<usize>) {
         let version = self.judge.versions.first().copied().unwrap_or(Version::LATEST);
         let start = range.start;
         let words = texts.get(range).unwrap_or_default();
-        if let Some((at, complaint)) = unknown_flag(words, version) {
-            self.found.push(diagnostic(line, Misfit { at: start + at, complaint: Some(complaint) }));
+        let criterion = start.checked_sub(1).and_then(|at| texts.get(at)).map(|word| &**word);
+        let sample_cx = SampleContext { version, edition: Edition::Community, stages: ALL_STAGES };
+        let wrong = unknown_flag(words, version)
+            .or_else(|| criterion.and_then(|criterion| wrong_pattern(criterion, words, sample_cx)));
+        if let Some((at, complaint)) = wrong {
+            self.found.push(diagnostic(line, Misfit::new(start + at, Some(complaint))));
         }
     }
 
@@ -346,8 +411,7 @@ impl Checker<'_> {
                         complaints.next().flatten().filter(|_| complaints.all(|other| other.is_some()))
                     };
                     if let Some(complaint) = complaint {
-                        let misfit = Misfit { at: first, complaint: Some(complaint) };
-                        self.found.push(diagnostic(line, misfit));
+                        self.found.push(diagnostic(line, Misfit::new(first, Some(complaint))));
                     }
                 }
                 Element::Unclosed(at) => {
@@ -379,8 +443,11 @@ fn diagnostic(line: &CheckedLine<'_>, misfit: Misfit) -> Diagnostic {
             |word: &Word<'_>| word.column.saturating_add(u32::try_from(word.raw.len()).unwrap_or_default());
         (last.map_or(1, length), Vec::new())
     };
+    let before = misfit.at.checked_sub(1).and_then(|at| line.words.get(at)).map(Word::to_str_lossy);
     let (at, complaint) = match (misfit.complaint, word) {
         (Some(complaint), word) => {
+            let subject = before.map_or_else(|| "the value".to_owned(), |before| format!("`{before}`"));
+            let complaint = complaint.with_known(&misfit.expected, &subject);
             let wrong = complaint.word.as_deref();
             let own = word.and_then(|word| wrong.and_then(|wrong| part(word, wrong)));
             let any = || wrong.and_then(|wrong| line.words.iter().skip(1).find_map(|word| part(word, wrong)));
@@ -389,11 +456,12 @@ fn diagnostic(line: &CheckedLine<'_>, misfit: Misfit) -> Diagnostic {
         }
         (None, Some(word)) => {
             let text = word.to_str_lossy();
-            let why = match line.words.get(misfit.at.saturating_sub(1)).filter(|_| misfit.at > 0) {
-                Some(before) => format!("HAProxy does not accept `{text}` after `{}`", before.to_str_lossy()),
+            let why = match before {
+                Some(before) => format!("HAProxy does not accept `{text}` after `{before}`"),
                 None => format!("HAProxy does not accept `{text}` here"),
             };
-            (whole(word), Complaint::new(why))
+            let hint = did_you_mean(&text, misfit.expected.iter().copied());
+            (whole(word), Complaint { hint, ..Complaint::new(why) })
         }
         (None, None) => {
             let after = last.map(Word::to_str_lossy).unwrap_or_default();

@@ -10,8 +10,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::configuration::{CheckedLine, Part};
 use crate::model::{Field, ObjectKind, Version};
 use crate::table::accept::Match;
+use crate::table::address::lacks_port;
 use crate::table::facts::facts;
-use crate::table::grammar::{Entry, first_word};
+use crate::table::grammar::{Entry, Item, first_word};
 use crate::table::resources::{Provision, Resource, Step};
 use crate::table::{Name, Repeat, Row, accepted, directives, fields_of};
 use crate::text::{Diagnostic, Problem, SectionKind, Word};
@@ -24,6 +25,8 @@ pub(super) struct Needs {
     /// What lines of the section at hand require.
     own_missing: Vec<Missing>,
     missing: Vec<Missing>,
+    /// What a section requires and denies, whatever others provide.
+    denied: Vec<Missing>,
     /// For each kind of health check of the section at hand, whether its first step connects; nothing where that can't be told.
     first_steps: FxHashMap<&'static str, Option<Step>>,
     /// The numbers that `global` sets; nothing where a number can't be told.
@@ -57,6 +60,8 @@ struct Tracking {
 #[derive(Debug, Default)]
 struct Provided {
     resources: FxHashSet<Resource>,
+    /// What a line says that it does not provide, whatever others do.
+    denied: FxHashSet<Resource>,
     /// Whether a line that can't be read may provide anything.
     is_open: bool,
 }
@@ -98,8 +103,10 @@ impl Needs {
             self.everywhere.is_open |= own.is_open;
             self.everywhere.resources.extend(&own.resources);
         }
-        let missing = self.own_missing.drain(..).filter(|missing| !own.has(missing.resource));
-        self.missing.extend(missing);
+        for missing in self.own_missing.drain(..).filter(|missing| !own.has(missing.resource)) {
+            let is_denied = own.denied.contains(&missing.resource);
+            if is_denied { self.denied.push(missing) } else { self.missing.push(missing) }
+        }
     }
 
     /// Notes a line that could not be read as any row: it may provide what such lines do.
@@ -128,8 +135,14 @@ impl Needs {
         let counts = |provision: &&Provision| holds(provision, matched);
         let own = row.attributes.provides.iter().filter(counts).map(|provision| provision.resource);
         self.own.resources.extend(own);
+        let others = row.attributes.provides.iter().filter(|provision| !holds(provision, matched));
+        self.own.denied.extend(others.map(|provision| provision.resource));
         let options = matched.options.iter().flat_map(|(option, _)| &option.attributes.provides);
-        let of_line: FxHashSet<Resource> = options.map(|provision| provision.resource).collect();
+        let mut of_line: FxHashSet<Resource> =
+            options.filter(counts).map(|provision| provision.resource).collect();
+        if has_port(row, matched) {
+            of_line.insert(Resource::CheckPort);
+        }
         self.servers(row, matched, place, &of_line);
         if is_default {
             self.own.resources.extend(&of_line);
@@ -140,13 +153,17 @@ impl Needs {
         let of_options = matched.options.iter().enumerate().flat_map(|(at, (option, word))| {
             let later = matched.options.get(at + 1..).unwrap_or_default();
             let requires = option.attributes.requires.iter().filter(|_| !is_overridden(option, later));
-            requires.map(|provision| (provision, line.words.get(*word + offset)))
+            requires
+                .filter(|provision| holds(provision, matched))
+                .map(|provision| (provision, line.words.get(*word + offset)))
         });
         // What others start from is looked at where they do, and listeners of `global` are HAProxy's own.
         let is_looked_at = !is_default && part.kind != SectionKind::Global;
         for (provision, word) in of_row.chain(of_options).filter(|_| is_looked_at) {
             let Provision { resource, .. } = *provision;
-            let Some(word) = word.filter(|_| !of_line.contains(&resource)) else { continue };
+            // Other sections than proxies are checked by HAProxy itself.
+            let is_provided = resource == Resource::CheckPort && !part.kind.is_proxy();
+            let Some(word) = word.filter(|_| !is_provided && !of_line.contains(&resource)) else { continue };
             let message = resource.message(&word.to_str_lossy());
             let diagnostic = needs(line, word, message).with_hint(resource.hint());
             // HAProxy looks at peers where it is one of them, which its host's name decides.
@@ -223,6 +240,11 @@ impl Needs {
                 found.push(diagnostic);
             }
         }
+        for Missing { file, diagnostic, .. } in self.denied {
+            if let Some(found) = found.get_mut(file) {
+                found.push(diagnostic);
+            }
+        }
         for Tracking { file, server, diagnostic } in self.tracking {
             let is_unchecked = self.servers.get(&server) == Some(&false);
             let is_missing = is_unchecked && !self.everywhere.has(Resource::HealthCheck);
@@ -252,6 +274,17 @@ impl Needs {
 fn holds(provision: &Provision, matched: &Match<'_>) -> bool {
     provision.when.is_none_or(|(field, start)| {
         matched.values.iter().any(|(given, _, text)| *given == field && text.starts_with(start))
+    })
+}
+
+/// Returns whether a line has an address that HAProxy can check as it stands.
+fn has_port(row: &Row, matched: &Match<'_>) -> bool {
+    row.items.iter().any(|item| match item {
+        Item::Address { address, .. } => {
+            let mut given = matched.values.iter().filter(|(field, ..)| field == address);
+            given.any(|(_, _, text)| !lacks_port(text))
+        }
+        _ => false,
     })
 }
 

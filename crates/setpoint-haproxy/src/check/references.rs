@@ -92,7 +92,7 @@ impl<'n> References<'n> {
             line,
             // What others start from counts only where there are others.
             is_idle: row.attributes.repeat == Repeat::Merge && !self.has_servers,
-            is_rule: row.attributes.stage.is_some(),
+            is_rule: row.attributes.stage.is_some_and(|stage| !stage.is_late),
         };
         let is_looked_at = row.attributes.references_if.iter().all(|path| self.stated.contains(path));
         let options = matched.options.iter().flat_map(|(option, _)| &option.attributes.references);
@@ -136,6 +136,11 @@ impl<'n> References<'n> {
                 }
             }
             kind if kind.is_local() => found.extend(self.local(site.line, (word, text), kind)),
+            Name::Backend if text == self.own && self.names.has(kind, text) && !self.is_unused => {
+                let message = format!("`{text}` would pass its requests to itself");
+                let at = (word.column, text.as_bytes());
+                found.push(site.line.diagnostic(Problem::UnknownReference, at, message));
+            }
             kind => found.extend(self.name(site, word, (kind, reference.may_dangle), text, hints)),
         }
     }
@@ -276,12 +281,13 @@ pub(super) fn unused(configuration: &Configuration<'_>) -> FxHashSet<usize> {
                 last = Some(index);
             }
             kind if kind.is_proxy() => {
-                used.extend(taken);
                 let section = facts().section(part.kind);
                 let mut certain = part.lines.iter().rev().filter(|line| line.certain);
                 let state = certain.find_map(|line| section.state(&line.words.first()?.to_str_lossy()));
                 if state == Some(false) {
                     unused.insert(index);
+                } else {
+                    used.extend(taken);
                 }
             }
             _ => {}

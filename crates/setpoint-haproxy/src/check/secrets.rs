@@ -18,7 +18,7 @@ pub(super) fn hide(document: &Document, checks: &Checks, found: &mut [Diagnostic
         if !wanted.contains(&number) {
             continue;
         }
-        let secrets = accepted().secrets().in_line(&line);
+        let secrets = accepted().secrets().in_wrong_line(&line);
         let words = if secrets.is_empty() { Vec::new() } else { spelled(&line, &secrets, checks) };
         while let Some(diagnostic) = found.next_if(|diagnostic| diagnostic.line <= number) {
             if words.is_empty() || diagnostic.line < number {
@@ -63,11 +63,11 @@ fn spelled(line: &Line<'_>, secrets: &[Range<usize>], checks: &Checks) -> Vec<St
 /// ```
 /// use setpoint_haproxy::check::without_secrets;
 ///
-/// let (line, column) = without_secrets(b"  stats auth admin:s3cret junk", 27);
-/// assert_eq!((line.as_str(), column), ("  stats auth admin:(secret) junk", 29));
+/// let (line, column) = without_secrets(b"  user ann password s3cret junk", 28);
+/// assert_eq!((line.as_str(), column), ("  user ann password (secret) junk", 30));
 /// ```
 pub fn without_secrets(line: &[u8], column: u32) -> (String, u32) {
-    let secrets = accepted().secrets().in_line(&Line::of(line));
+    let secrets = accepted().secrets().in_wrong_line(&Line::of(line));
     let place = usize::try_from(column.saturating_sub(1)).unwrap_or(usize::MAX);
     let mut shown = place;
     for secret in &secrets {

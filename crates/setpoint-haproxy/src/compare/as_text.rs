@@ -25,7 +25,7 @@ impl AsText {
         match self {
             Self::Own(why) => why.reason(),
             Self::Unmodelled => "lines that the model does not cover differ",
-            Self::DefaultServer => "`default-server` lines differ in more than one place",
+            Self::DefaultServer => "the places of its `default-server` lines among its servers count",
             Self::Sequence => "lines whose order matters are in a different order",
             Self::ServerOrder => "its servers are in a different order, which matters for this algorithm",
             Self::InheritedDefaults => "another `defaults` section governs it by its place",

@@ -11,6 +11,7 @@ use smol_str::SmolStr;
 use super::lcs::{Stretch, align};
 use crate::edit::ChildKey;
 use crate::model::{Field, Fields, Object, ObjectKind, SectionModel, Value};
+use crate::table::secrets::another;
 use crate::table::{accepted, directives};
 use crate::text::{Line, Section};
 
@@ -218,12 +219,18 @@ pub(super) fn lines(old: &[Arc<Section>], new: &[Arc<Section>]) -> Vec<Attribute
     for stretch in align(&identities(&old), &identities(&new)) {
         let Stretch::Gap(from, to) = stretch else { continue };
         let longer = from.len().max(to.len());
+        let gone: Vec<&str> =
+            old.get(from.clone()).unwrap_or_default().iter().map(|(_, text)| text.as_str()).collect();
         for offset in 0..longer {
             let show = |lines: &[(Vec<Vec<u8>>, String)], range: &std::ops::Range<usize>| {
                 let index = Some(range.start + offset).filter(|index| range.contains(index))?;
                 lines.get(index).map(|(_, text)| text.clone())
             };
-            let (old, new) = (show(&old, &from), show(&new, &to));
+            let (old, mut new) = (show(&old, &from), show(&new, &to));
+            // What is shown like a line that goes differs from it in what is hidden.
+            if new.as_ref().is_some_and(|new| gone.contains(&new.as_str())) {
+                new = new.map(|new| another(&new));
+            }
             changes.push(AttributeChange { attribute: "line".to_owned(), old, new });
         }
     }

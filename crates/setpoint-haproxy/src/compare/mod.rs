@@ -151,18 +151,22 @@ pub fn compare<'a>(
     }
     let sides = sides(current, desired);
     let mut operations = operations_between(&sides, [current, desired], cx, &FxHashSet::default());
-    if are_fragile(&operations, &sides) {
+    if sections::placed_ones_move(current, desired) {
+        operations = vec![whole(current, desired, "a section that others are read after stands elsewhere")];
+    } else if are_fragile(&operations, &sides, cx) {
         let mut result = apply::applied(current, &operations, cx);
-        let misplaced = result.as_ref().map(|result| below::misplaced(result, desired, &operations));
+        let misplaced = result.as_ref().map(|result| below::misplaced(result, desired, &operations, cx));
         if let Ok(misplaced) = misplaced
             && !misplaced.is_empty()
         {
             operations = operations_between(&sides, [current, desired], cx, &misplaced);
             result = apply::applied(current, &operations, cx);
         }
-        let leads_there = |result: Document| differences(&result, desired, cx).is_empty();
+        let leads_there = |result: Document| {
+            !sections::placed_ones_move(&result, desired) && differences(&result, desired, cx).is_empty()
+        };
         if !result.is_ok_and(leads_there) {
-            operations = vec![whole(current, desired)];
+            operations = vec![whole(current, desired, "sections can't be matched one to one")];
         }
     }
     let summary = DiffSummary::of(&operations);
@@ -203,22 +207,30 @@ fn operations_between(
 /// Returns whether an operation might not lead where it should: text may end elsewhere than it seems to, and a backslash may
 /// join what stands beside it.
 ///
-/// So might one in a section of which some lines have to stand below others.
-fn are_fragile(operations: &[Operation], (old, new): &(Side<'_>, Side<'_>)) -> bool {
+/// So might one in a section of which some lines have to stand below others, or in an order that counts, and one that makes
+/// a section whose place counts.
+fn are_fragile(operations: &[Operation], (old, new): &(Side<'_>, Side<'_>), cx: &Context) -> bool {
     let has_backslash = |section: &Section| section.lines().any(|line| line.raw().contains(&b'\\'));
-    operations.iter().any(Operation::is_text) || {
+    let may_misplace = |section: &Section| {
+        below::may_misplace(section) || places::may_misplace(section, &section_model(section, cx))
+    };
+    let may_move = |operation: &Operation| {
+        operation.is_text()
+            || operation.action == Action::Create && sections::is_placed(operation.section.kind)
+    };
+    let are_placed_first = [old, new].iter().all(|side| sections::are_placed_first(side.document));
+    (!are_placed_first && !operations.is_empty()) || operations.iter().any(may_move) || {
         let sections: FxHashSet<&SectionKey> =
             operations.iter().map(|operation| &operation.section).collect();
         sections.into_iter().any(|key| {
             old.get(key).is_some_and(|entry| has_backslash(entry.section))
-                || new.get(key).is_some_and(|entry| below::may_misplace(entry.section))
+                || new.get(key).is_some_and(|entry| may_misplace(entry.section))
         })
     }
 }
 
 /// The operation that pushes the whole text.
-fn whole(current: &Document, desired: &Document) -> Operation {
-    let reason = "sections can't be matched one to one";
+fn whole(current: &Document, desired: &Document, reason: &str) -> Operation {
     Operation {
         action: Action::Modify,
         section: SectionKey::unnamed(SectionKind::Preamble),

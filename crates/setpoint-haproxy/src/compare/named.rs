@@ -26,6 +26,8 @@ struct Found {
     in_expressions: FxHashSet<String>,
     /// The files that HAProxy loads when it starts.
     files: FxHashSet<String>,
+    /// The values that no other may have in the whole configuration.
+    distinct: FxHashSet<String>,
 }
 
 impl<'a> NamedServers<'a> {
@@ -48,12 +50,17 @@ impl<'a> NamedServers<'a> {
         self.found().files.contains(file)
     }
 
+    /// Returns whether something of the current configuration has a value that no other may have.
+    pub(super) fn is_taken(&self, value: &str) -> bool {
+        self.found().distinct.contains(value)
+    }
+
     fn found(&self) -> &Found {
         self.found.get_or_init(|| {
             let mut found = Found::default();
             let before: Vec<_> = facts().before_servers().iter().map(memmem::Finder::new).collect();
             for section in self.documents[0].sections() {
-                found.add_files(section);
+                found.add_values(section);
             }
             for section in self.documents.iter().flat_map(|document| document.sections()) {
                 let bytes = section.bytes();
@@ -68,20 +75,23 @@ impl<'a> NamedServers<'a> {
 }
 
 impl Found {
-    fn add_files(&mut self, section: &Section) {
+    fn add_values(&mut self, section: &Section) {
         let bytes = section.bytes();
-        let before = facts().before_files();
-        if !before.iter().any(|word| memmem::find(&bytes, word.as_bytes()).is_some()) {
+        let (files, distinct) = (facts().before_files(), facts().before_distinct());
+        if !files.iter().chain(distinct).any(|word| memmem::find(&bytes, word.as_bytes()).is_some()) {
             return;
         }
         for line in section.lines() {
-            let mut names_file = false;
+            let (mut names_file, mut is_distinct) = (false, false);
             for word in line.words() {
                 let text = word.to_str_lossy();
                 if names_file {
                     self.files.insert(text.clone().into_owned());
                 }
-                names_file = before.contains(&*text);
+                if is_distinct {
+                    self.distinct.insert(text.clone().into_owned());
+                }
+                (names_file, is_distinct) = (files.contains(&*text), distinct.contains(&*text));
             }
         }
     }

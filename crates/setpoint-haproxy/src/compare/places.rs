@@ -6,6 +6,7 @@ use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 
 use super::as_text::AsText;
+use super::{below, unmodelled};
 use crate::model::{Object, ObjectKind, SectionModel, Value};
 use crate::table::directives;
 use crate::table::facts::{Base, Given, facts};
@@ -31,7 +32,28 @@ pub(super) fn differ(old: Placement<'_>, new: Placement<'_>) -> Option<AsText> {
     if servers_move(old, new) {
         return Some(AsText::ServerOrder);
     }
-    lines_move(old.model, new.model).then_some(AsText::Sequence)
+    let moved = lines_move(old.model, new.model) || below::differ(old.section, new.section);
+    moved.then_some(AsText::Sequence)
+}
+
+/// Returns whether operations on a section may bring lines out of an order that counts.
+pub(super) fn may_misplace(section: &Section, model: &SectionModel) -> bool {
+    let bases = Bases::of(section);
+    !model.unmodelled.is_empty()
+        || has_mixed_sequences(model)
+        || !bases.add_up && !bases.lines.is_empty() && !bases.before.is_empty()
+}
+
+/// Returns whether lines of a section that operations made are in another order than they should, and it matters.
+pub(super) fn are_misplaced(
+    (result, made): (&Section, &SectionModel),
+    (desired, wanted): (&Section, &SectionModel),
+) -> bool {
+    let (held, expected) = (Bases::of(result), Bases::of(desired));
+    let scattered = held.are_scattered() || expected.are_scattered();
+    unmodelled::lines(result, made) != unmodelled::lines(desired, wanted)
+        || lines_move(made, wanted)
+        || scattered && held != expected
 }
 
 /// Why a section can't be made of its model: the model does not show places.
@@ -40,8 +62,7 @@ pub(super) fn unlike_the_model(section: &Section, model: &SectionModel) -> Optio
     if starts.are_scattered() {
         return Some(starts.reason());
     }
-    let mixed = sequences(model).values().any(|families| is_mixed(families));
-    mixed.then_some(AsText::Sequence)
+    has_mixed_sequences(model).then_some(AsText::Sequence)
 }
 
 /// The lines of a section that others start from, and how many of them stand before each of these: those are the ones that it
@@ -110,6 +131,11 @@ fn sequences(model: &SectionModel) -> BTreeMap<(&'static str, Option<&SmolStr>),
         found.insert((*sequence, *key), families);
     }
     found
+}
+
+/// Returns whether lines of different directives are in an order that counts.
+fn has_mixed_sequences(model: &SectionModel) -> bool {
+    sequences(model).values().any(|families| is_mixed(families))
 }
 
 fn is_mixed(families: &[usize]) -> bool {
@@ -203,7 +229,7 @@ fn ordered(side: Placement<'_>) -> Ordered {
     match servers {
         Some(servers) if servers.are_ordered => Ordered::All,
         Some(servers) if servers.are_hashed => match setting(side, "hash_type.method") {
-            Some("consistent") => Ordered::Backups,
+            Some("consistent") if have_hash_places(side) => Ordered::Backups,
             _ => Ordered::All,
         },
         // Of an algorithm that no row knows, all is believed.
@@ -211,6 +237,25 @@ fn ordered(side: Placement<'_>) -> Ordered {
         _ if setting(side, "allbackups") == Some("enabled") => Ordered::None,
         _ => Ordered::Backups,
     }
+}
+
+/// Returns whether the places of all servers in a consistent hash are stated: otherwise they follow from their numbers, and
+/// these from their order.
+fn have_hash_places(side: Placement<'_>) -> bool {
+    let options = directives().hash_places();
+    let stated = |object: &Object, prefix: &str| -> Option<bool> {
+        let places = object.fields.iter().filter_map(|(field, value)| {
+            let path = field.path().strip_prefix(prefix)?;
+            let (_, values) = options.iter().find(|(option, _)| *option == path)?;
+            Some(values.is_empty() || value.as_str().is_some_and(|value| values.contains(&value)))
+        });
+        places.max()
+    };
+    let by_default =
+        side.model.object.iter().chain(side.defaults).find_map(|object| stated(object, "default_server."));
+    let is_server = |child: &&Object| matches!(child.kind, ObjectKind::Server | ObjectKind::ServerTemplate);
+    let mut servers = side.model.children.iter().filter(is_server);
+    servers.all(|server| stated(server, "").or(by_default) == Some(true))
 }
 
 /// A setting of a section, or of the `defaults` that govern it.

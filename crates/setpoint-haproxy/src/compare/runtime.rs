@@ -6,11 +6,12 @@ use smol_str::SmolStr;
 use super::content::ChildChange;
 use super::named::NamedServers;
 use crate::model::{Context, Field, Object, ObjectKind, SectionModel, Value, Version, section_model};
-use crate::table::address::{Reached, reached};
+use crate::table::address::{Reached, lacks_port, reached};
 use crate::table::facts::{Base, facts};
+use crate::table::grammar::{Entry, first_word};
 use crate::table::resources::{Resource, RuntimeRule};
 use crate::table::write::{WriteContext, static_option, unwritten, write_row};
-use crate::table::{Unless, directives};
+use crate::table::{Distinct, Name, Unless, directives};
 use crate::text::{Document, SectionKind, Word};
 
 /// What decides whether an operation can be done at runtime.
@@ -39,7 +40,7 @@ pub(super) fn section(action: Action, kind: SectionKind, changes: &[AttributeCha
             Runtime::no("a backend is deleted by a reload: it may still serve connections")
         }
         (Action::Delete, _) => Runtime::no(format!("deleting a `{kind}` section needs a reload")),
-        (_, kind) => Runtime::no(format!("settings of `{kind}` are read when HAProxy starts")),
+        (_, kind) => Runtime::no(format!("settings of `{kind}` are changed by a reload")),
     }
 }
 
@@ -122,7 +123,7 @@ impl RuntimeContext<'_> {
         let is_static =
             |change: &&AttributeChange| change.attribute != COMMENT && !can_be_set(&change.attribute);
         if let Some(change) = changes.iter().find(is_static) {
-            return Some(format!("`{}` of a server can't be changed at runtime", change.attribute));
+            return Some(format!("`{}` of a server is changed by a reload", change.attribute));
         }
         let touches =
             |rule: RuntimeRule| changes.iter().any(|change| rule_of(&change.attribute) == Some(rule));
@@ -140,6 +141,16 @@ impl RuntimeContext<'_> {
             if old.get("port").is_some() && new.get("port").is_none() {
                 return Some("a server's port can't be taken away at runtime".to_owned());
             }
+            let whole = self.effective(old);
+            let is_resolved = directives()
+                .references(ObjectKind::Server, Name::Resolvers)
+                .iter()
+                .any(|field| whole.fields.get(*field).is_some());
+            if reached(address(old)) == Reached::Name && is_resolved {
+                return Some(
+                    "HAProxy resolves its name while it runs, and would take the address back".to_owned(),
+                );
+            }
             if !matches!(reached(address(old)), Reached::Ip | Reached::Name) {
                 return Some(
                     "a server's address can be changed at runtime only from an IP address".to_owned(),
@@ -155,11 +166,15 @@ impl RuntimeContext<'_> {
         }
         let own = self.old.or(self.new).and_then(|model| model.object.as_ref());
         // What a section says wins over what its `defaults` say.
-        let mut governing = own.into_iter().chain(&self.defaults);
-        if let Some((line, true)) = governing.find_map(|object| directives().static_servers(object)) {
-            return Some(format!("a server can't be added at runtime in `{line}`"));
+        let governing: Vec<&Object> = own.into_iter().chain(&self.defaults).collect();
+        let line = directives().static_servers(&governing, self.version).or_else(|| self.static_line());
+        if let Some(line) = line {
+            return Some(format!("a server can't be added at runtime beside `{line}`"));
         }
         let whole = self.effective(new);
+        if let Some(refused) = self.unmet(&whole, &governing).or_else(|| self.taken(&whole)) {
+            return Some(refused);
+        }
         let rows = directives().rows(ObjectKind::Server, self.version);
         let site = WriteContext { judges: false, ..WriteContext::new(&Context::new(self.version), None) };
         for row in rows {
@@ -173,6 +188,9 @@ impl RuntimeContext<'_> {
         if let Some((field, _)) = lost.iter().flatten().next() {
             return Some(format!("HAProxy {} has no `{field}` of a server", self.version));
         }
+        if let Err(error) = new.write(&Context::new(self.version), &mut Vec::new()) {
+            return Some(format!("HAProxy {} refuses it: {error}", self.version));
+        }
         let loaded = directives().loaded_files(ObjectKind::Server);
         let mut files = whole.fields.iter().filter(|(field, _)| loaded.contains(field));
         let mut files = files.by_ref().filter_map(|(_, value)| value.as_str());
@@ -185,6 +203,84 @@ impl RuntimeContext<'_> {
         let tracked = whole.get("track").and_then(Value::as_str).filter(|tracked| !self.is_there(tracked));
         tracked.map(|tracked| {
             format!("it tracks `{tracked}`, which is not there with a check when HAProxy starts")
+        })
+    }
+
+    /// Finds a line of the section as it runs that the model does not cover, and beside which no server can be added.
+    fn static_line(&self) -> Option<String> {
+        let unmodelled = &self.old.filter(|model| !model.unmodelled.is_empty())?.unmodelled;
+        if self.setting("balance.algorithm").is_some() {
+            return None;
+        }
+        let name = self.backend.as_deref().map(str::as_bytes);
+        let sections = self.documents[0].sections().iter();
+        let mut sections =
+            sections.filter(|section| section.kind().is_proxy() && section.name().as_deref() == name);
+        sections.find_map(|section| {
+            let mut lines = section.lines().filter(|line| unmodelled.contains(&line.number()));
+            lines.find_map(|line| {
+                let words: Vec<Word<'_>> = line.words().collect();
+                facts().static_servers(&words, self.version).map(ToOwned::to_owned)
+            })
+        })
+    }
+
+    /// Why a server can't be added that lacks something, or has options that HAProxy does not accept together.
+    fn unmet(&self, whole: &Object, governing: &[&Object]) -> Option<String> {
+        let options = directives().stated_options(ObjectKind::Server, &whole.fields, self.version);
+        let word = |option: &Entry| option.items.first().and_then(first_word).unwrap_or_default();
+        let children = self.new.or(self.old).map(|model| model.children.as_slice()).unwrap_or_default();
+        let objects: Vec<&Object> = governing.iter().copied().chain(children).collect();
+        for option in &options {
+            let excluded = options.iter().find(|other| option.attributes.excludes.contains(&word(other)));
+            if let Some(other) = excluded {
+                return Some(format!("HAProxy does not accept `{}` beside `{}`", word(option), word(other)));
+            }
+            let required = option.attributes.requires.iter().chain(&option.attributes.dynamic_requires);
+            for provision in required.filter(|provision| provision.holds(&whole.fields)) {
+                let resource = provision.resource;
+                let mut provided = options.iter().flat_map(|option| &option.attributes.provides);
+                let is_own = provided.any(|other| other.resource == resource && other.holds(&whole.fields))
+                    || resource == Resource::CheckPort && !lacks_port(&address_and_port(whole));
+                if !is_own && !directives().is_provided(resource, &objects) && !self.is_global(resource) {
+                    return Some(resource.message(word(option)));
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns whether the `global` section that runs provides a resource, or may do so.
+    fn is_global(&self, resource: Resource) -> bool {
+        let sections = self.documents[0].sections().iter();
+        let mut globals = sections.filter(|section| section.kind() == SectionKind::Global);
+        globals.any(|section| {
+            let model = section_model(section, &Context::new(self.version));
+            model.object.as_ref().is_none_or(|global| directives().is_provided(resource, &[global]))
+        })
+    }
+
+    /// Why a server can't be added that has what another one has while HAProxy runs.
+    fn taken(&self, whole: &Object) -> Option<String> {
+        let servers = self.old.map(|model| model.children.as_slice()).unwrap_or_default();
+        let is_server =
+            |child: &&Object| matches!(child.kind, ObjectKind::Server | ObjectKind::ServerTemplate);
+        let servers: Vec<&Object> = servers.iter().filter(is_server).collect();
+        directives().distinct(ObjectKind::Server).into_iter().find_map(|(field, distinct)| {
+            let value = whole.fields.get(field)?;
+            let is_taken = match distinct {
+                Distinct::Everywhere => self.named.is_taken(value.as_str()?),
+                Distinct::Section => servers.iter().any(|server| server.fields.get(field) == Some(value)),
+                // Those without a number have one of the first.
+                Distinct::Numbered => {
+                    let count = i64::try_from(servers.len()).unwrap_or(i64::MAX);
+                    let is_template = |server: &&Object| server.kind == ObjectKind::ServerTemplate;
+                    value.as_int().is_some_and(|number| number <= count)
+                        || servers.iter().any(|server| server.fields.get(field) == Some(value))
+                        || servers.iter().any(is_template)
+                }
+            };
+            is_taken.then(|| format!("another one may have its `{field} {value}` while HAProxy runs"))
         })
     }
 
@@ -202,7 +298,9 @@ impl RuntimeContext<'_> {
             Reached::Quic => {
                 "a server that is reached by QUIC can be added only after `expose-experimental-directives`"
             }
-            Reached::Otherwise => "a server at an address of this family can't be added at runtime",
+            Reached::Datagram | Reached::Otherwise => {
+                "a server at an address of this family can't be added at runtime"
+            }
         };
         Some(why.to_owned())
     }
@@ -354,6 +452,15 @@ fn plural(kind: ObjectKind) -> String {
     match name.strip_suffix('y') {
         Some(stem) => format!("{stem}ies"),
         None => format!("{name}s"),
+    }
+}
+
+/// The address of a server as it is written, with its port.
+fn address_and_port(server: &Object) -> String {
+    match server.get("port").and_then(Value::as_int) {
+        Some(port) if address(server).contains(':') => format!("[{}]:{port}", address(server)),
+        Some(port) => format!("{}:{port}", address(server)),
+        None => address(server).to_owned(),
     }
 }
 

@@ -6,6 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 
 use crate::edit::SectionKey;
+use crate::table::facts::facts;
 use crate::text::{Document, Governed, Section, SectionKind};
 
 /// A section of one side.
@@ -127,6 +128,38 @@ fn key_of(section: &Section, counts: &mut FxHashMap<(SectionKind, Option<SmolStr
     let nth = *count;
     *count += 1;
     SectionKey { kind: section.kind(), name, nth }
+}
+
+/// Returns whether the place of sections of a kind among all others counts.
+pub(super) fn is_placed(kind: SectionKind) -> bool {
+    facts().section(kind).is_placed
+}
+
+/// Returns whether all sections whose place counts stand before all others.
+pub(super) fn are_placed_first(document: &Document) -> bool {
+    let sections = document.sections().iter().filter(|section| section.kind() != SectionKind::Preamble);
+    !sections.skip_while(|section| is_placed(section.kind())).any(|section| is_placed(section.kind()))
+}
+
+/// Returns whether a section whose place counts stands before another one in one document, and behind it in the other.
+pub(super) fn placed_ones_move(old: &Document, new: &Document) -> bool {
+    if are_placed_first(old) && are_placed_first(new) {
+        return false;
+    }
+    let (held, wanted) = (Side::between(old, 0, 0), Side::between(new, 0, 0));
+    let (mut last, mut last_placed) = (None, None);
+    for entry in &wanted.entries {
+        let Some(index) = held.get(&entry.key).map(|entry| entry.index) else { continue };
+        let counts = is_placed(entry.key.kind);
+        if Some(index) < last_placed || counts && Some(index) < last {
+            return true;
+        }
+        last = last.max(Some(index));
+        if counts {
+            last_placed = last_placed.max(Some(index));
+        }
+    }
+    false
 }
 
 /// How many sections at the beginning and at the end are written alike on both sides.

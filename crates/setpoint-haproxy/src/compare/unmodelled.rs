@@ -20,26 +20,28 @@ pub(super) fn lines(section: &Section, model: &SectionModel) -> Vec<(usize, Vec<
     let mut families: FxHashMap<Vec<u8>, usize> = FxHashMap::default();
     let mut modelled: FxHashMap<Vec<Vec<u8>>, usize> = FxHashMap::default();
     let mut groups: FxHashMap<String, usize> = FxHashMap::default();
-    let facts_of_section = facts().section(section.kind());
+    let section_facts = facts().section(section.kind());
     let mut found = Vec::new();
     for line in section.lines() {
         let words: Vec<Vec<u8>> = line.words().map(|word| word.raw.to_vec()).collect();
         let Some(first) = words.first() else { continue };
-        // Lines of several directives may share their numbers, as captures do.
-        let shared = facts().numbered(&String::from_utf8_lossy(first));
-        let family = shared.map_or_else(|| first.clone(), |name| name.as_bytes().to_vec());
-        let before = families.entry(family).or_default();
-        let place = *before;
+        let before = families.entry(first.clone()).or_default();
         let texts: Vec<String> = line.words().map(|word| word.to_str_lossy().into_owned()).collect();
-        let in_group = groups.entry(facts_of_section.order_group(&texts).unwrap_or_default()).or_default();
+        // Lines of several directives may count as one list, as captures do.
+        let group = section_facts.order_group(&texts);
         if unmodelled.contains(&line.number()) {
             let same = modelled.get(subject(&words)).copied().unwrap_or_default();
-            found.push((place + same + *in_group, words));
-        } else if listed.contains(&line.number()) {
+            let in_group = group.and_then(|group| groups.get(&group).copied()).unwrap_or_default();
+            found.push((*before + same + in_group, words));
+            continue;
+        }
+        if listed.contains(&line.number()) {
             *before += 1;
         } else {
             *modelled.entry(subject(&words).to_vec()).or_default() += 1;
-            *in_group += 1;
+        }
+        if let Some(group) = group {
+            *groups.entry(group).or_default() += 1;
         }
     }
     // Lines about different things may stand in any order.

@@ -228,9 +228,13 @@ impl Editor<'_> {
             }
             kind => {
                 let last = sections.iter().rposition(|section| section.kind() == kind).map(|last| last + 1);
-                let proxies =
-                    || sections.iter().position(|section| is_defaults(section) || section.kind().is_proxy());
-                last.or_else(proxies).unwrap_or(sections.len())
+                let is_placed = facts().section(kind).is_placed;
+                let follows = |section: &Section| match section.kind() {
+                    SectionKind::Preamble => false,
+                    kind => is_placed || kind == SectionKind::Defaults || kind.is_proxy(),
+                };
+                let next = || sections.iter().position(|section| follows(section));
+                last.or_else(next).unwrap_or(sections.len())
             }
         }
     }

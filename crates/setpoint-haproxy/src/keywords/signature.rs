@@ -15,6 +15,8 @@ pub(crate) struct Signature {
     pub(crate) gives: SampleType,
     /// What a converter takes.
     pub(crate) takes: SampleType,
+    /// What an ACL compares it as, where that is more than what all versions give.
+    pub(crate) compared: Option<SampleType>,
     /// The arguments that are never shown.
     pub(crate) secrets: Vec<usize>,
     /// Whether its first argument names a file of patterns and values.
@@ -121,8 +123,11 @@ impl Signature {
         (self.gives, self.takes) = (SampleType::read(gives), SampleType::read(takes));
     }
 
-    /// Takes what `arguments.txt` states of the arguments.
+    /// Takes what `arguments.txt` states of the arguments, and of what is given.
     pub(super) fn refine(&mut self, words: impl Iterator<Item = &'static str>) {
+        let mut words = words.peekable();
+        let given = words.next_if(|word| word.starts_with(':'));
+        self.compared = given.map(|given| SampleType::read(given.trim_start_matches(':')));
         for (position, (argument, word)) in self.arguments.iter_mut().zip(words).enumerate() {
             let mut word = word;
             if let Some((before, version)) = word.split_once('@') {

@@ -81,7 +81,7 @@ fn read_chunk(
         match reader.line(&line, header == Some(line.number()), &mut tokens) {
             Ok(LineContent::Blank) => {}
             Ok(LineContent::Setting(own)) => read.own.push(own),
-            Ok(LineContent::Child(child)) => read.children.push(child),
+            Ok(LineContent::Child(child, _)) => read.children.push(child),
             Ok(LineContent::Unmodelled) if header == Some(line.number()) => {
                 read.text_only = Some(TextOnly::Broken);
             }

@@ -73,7 +73,7 @@ impl ModelError {
 
     /// Makes an error of what HAProxy would refuse of an object, without the secrets of the object.
     pub(crate) fn refused(kind: ObjectKind, fields: &Fields, complaint: Complaint) -> Self {
-        let Complaint { why, word, hint } = complaint;
+        let Complaint { why, word, hint, .. } = complaint;
         let shown = |text: &str| directives().secrets().message(text, fields);
         let is_shown = |word: &String| {
             let quoted = format!("`{word}`");

@@ -82,7 +82,7 @@ pub struct SectionModel {
     pub children: Vec<Object>,
     /// The lines that the model does not cover, by their number within the section.
     pub unmodelled: Vec<u32>,
-    /// The lines of the section's own whose order counts, in the order of the text.
+    /// The lines whose order counts, in the order of the text.
     pub(crate) sequences: Vec<Placed>,
     /// Why this section is text only, if it is.
     pub text_only: Option<TextOnly>,

@@ -63,7 +63,10 @@ fn read_section(section: &Section, cx: &Context, fingerprint: u64) -> SectionMod
         tokens.clear();
         match reader.line(&line, is_header, &mut tokens) {
             Ok(LineContent::Blank) => {}
-            Ok(LineContent::Child(child)) => fold.children.push(child),
+            Ok(LineContent::Child(child, placed)) => {
+                fold.children.push(child);
+                fold.sequences.extend(placed);
+            }
             Ok(LineContent::Setting(own)) => {
                 if !fold.own(own) {
                     read.unmodelled.push(line.number());
@@ -101,8 +104,8 @@ pub(crate) enum LineContent {
     Blank,
     /// Something of the section itself.
     Setting(OwnLine),
-    /// A child.
-    Child(Object),
+    /// A child, and its place where that counts.
+    Child(Object, Option<Placed>),
     /// What the model does not cover.
     Unmodelled,
 }
@@ -115,8 +118,8 @@ pub(crate) struct OwnLine {
     pub(crate) fields: Fields,
     /// The comment that the model keeps.
     pub(crate) metadata: Option<Value>,
-    /// The word that decides whether its place counts.
-    pub(crate) key: Option<SmolStr>,
+    /// Its place, where that counts.
+    pub(crate) placed: Option<Placed>,
 }
 
 /// What the lines of a section say of it together.
@@ -208,7 +211,7 @@ impl<'s> LineReader<'s> {
             .headers(self.kind, version)
             .find_map(|row| read_row(row, tokens, false, version).map(|fields| (row, fields)))?;
         let metadata = self.metadata(row, line);
-        Some(LineContent::Setting(OwnLine { line: line.number(), row, fields, metadata, key: None }))
+        Some(LineContent::Setting(OwnLine { line: line.number(), row, fields, metadata, placed: None }))
     }
 
     fn directive(&self, line: &Line<'_>, tokens: &[Token<'_>]) -> Option<LineContent> {
@@ -226,15 +229,12 @@ impl<'s> LineReader<'s> {
             let Some(fields) = read_row(row, tokens, negated, version) else { continue };
             if row.owners.contains(&self.kind) {
                 let metadata = row.attributes.metadata.and_then(|_| comment_metadata(line));
-                let key =
-                    row.attributes.sequence.and_then(|sequence| sequence.key).and_then(|key| tokens.get(key));
-                let key = key.map(|word| SmolStr::new(&word.text));
                 return Some(LineContent::Setting(OwnLine {
                     line: line.number(),
                     row,
                     fields,
                     metadata,
-                    key,
+                    placed: placed(row, tokens),
                 }));
             }
             let Some(kind) = row.owners.first().copied() else { continue };
@@ -249,7 +249,7 @@ impl<'s> LineReader<'s> {
                 // What is listened on without a name is called by its address.
                 child.fields.set(field, Value::Text(SmolStr::new(&address.text)));
             }
-            return Some(LineContent::Child(child));
+            return Some(LineContent::Child(child, placed(row, tokens)));
         }
         None
     }
@@ -271,7 +271,7 @@ impl Fold {
     /// Takes a line of the section's own: it replaces an earlier one of the same family, or adds to it or to a list.
     /// Returns whether the model has a place for it.
     pub(crate) fn own(&mut self, own: OwnLine) -> bool {
-        let OwnLine { line, row, mut fields, metadata, key } = own;
+        let OwnLine { line, row, mut fields, metadata, placed } = own;
         let object = &mut self.object;
         if row.is_header {
             object.fields = fields;
@@ -281,9 +281,7 @@ impl Fold {
             }
             return true;
         }
-        if let Some(Sequence { name, .. }) = row.attributes.sequence {
-            self.sequences.push(Placed { sequence: name, key, family: row.family });
-        }
+        self.sequences.extend(placed);
         if let Some(list) = row.attributes.list {
             if let Some((field, value)) = row.attributes.metadata.zip(metadata) {
                 fields.set(field, value);
@@ -320,6 +318,13 @@ impl Fold {
         }
         true
     }
+}
+
+/// Returns the place of a line among those of its sequence, where that counts.
+fn placed(row: &Row, tokens: &[Token<'_>]) -> Option<Placed> {
+    let Sequence { name, key } = row.attributes.sequence?;
+    let key = key.and_then(|key| tokens.get(key)).map(|word| SmolStr::new(&word.text));
+    Some(Placed { sequence: name, key, family: row.family })
 }
 
 /// Returns whether a variable may decide what a line is about: it may even open a section.

@@ -7,8 +7,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::address::{Accepted, Reached, complaint, reached};
 use super::forms::Holds;
-use super::grammar::{Entry, Item, Options, Piece, Type, cut, first_word};
+use super::grammar::{Entry, Item, Options, Piece, Type, Versions, cut, first_word};
 use super::limits::{Complaint, Limit};
 use super::read::{Token, integer, read_row};
 use super::samples::SampleContext;
@@ -44,14 +45,33 @@ pub(crate) struct Misfit {
     /// The word at which it stops; one more than there are where something is missing.
     pub(crate) at: usize,
     /// What is wrong with the value there; none where the word has no place there, or is missing.
-    pub(crate) complaint: Option<Complaint>,
+    pub(crate) complaint: Option<Box<Complaint>>,
+    /// The words that could stand there.
+    pub(crate) expected: Vec<&'static str>,
 }
 
 impl Misfit {
-    /// The one that says more: what came further, and of these what is wrong with a value.
-    pub(crate) fn or(self, other: Self) -> Self {
-        let weight = |misfit: &Self| (misfit.at, misfit.complaint.is_some());
-        if weight(&other) > weight(&self) { other } else { self }
+    /// Makes one of a word that HAProxy does not accept.
+    pub(crate) fn new(at: usize, complaint: Option<Complaint>) -> Self {
+        Self { at, complaint: complaint.map(Box::new), expected: Vec::new() }
+    }
+
+    /// The one that says more: what came further; what stops at the same word says together what could stand there.
+    pub(crate) fn or(mut self, mut other: Self) -> Self {
+        if other.at != self.at {
+            return if other.at > self.at { other } else { self };
+        }
+        self.expected.append(&mut other.expected);
+        self.complaint = match (self.complaint.take(), other.complaint) {
+            (Some(mut own), Some(mut other)) => {
+                if !own.known.is_empty() {
+                    own.known.append(&mut other.known);
+                }
+                Some(own)
+            }
+            (own, other) => own.or(other),
+        };
+        self
     }
 }
 
@@ -72,17 +92,17 @@ pub(crate) fn accept<'w>(
     line_cx: LineContext,
 ) -> Result<Match<'w>, Misfit> {
     if row.attributes.refused {
-        return Err(Misfit { at: 0, complaint: None });
+        return Err(Misfit::new(0, None));
     }
+    let is_refused =
+        |versions: Option<Versions>| versions.is_some_and(|it| it.contains(line_cx.sample_cx.version));
+    let refused = [(row.attributes.no_quic, Reached::Quic), (row.attributes.no_datagrams, Reached::Datagram)];
     let mut walk = Walk {
         words,
         at: 0,
         line_cx,
         is_default: row.attributes.repeat == Repeat::Merge,
-        is_quic_refused: row
-            .attributes
-            .no_quic
-            .is_some_and(|versions| versions.contains(line_cx.sample_cx.version)),
+        refused: refused.map(|(versions, reached)| is_refused(versions).then_some(reached)),
         negation_used: false,
         found: Match::default(),
         misfit: None,
@@ -92,14 +112,14 @@ pub(crate) fn accept<'w>(
         walk.fail(None);
     }
     if line_cx.negated && !walk.negation_used {
-        return Err(Misfit { at: 0, complaint: None });
+        return Err(Misfit::new(0, None));
     }
     match walk.misfit.take_if(|_| !through || walk.at < words.len()) {
         Some(misfit) => Err(misfit),
         None => match line_cx.section.filter(|_| row.attributes.is_outside(line_cx.section)) {
             Some(section) => {
                 let why = format!("HAProxy accepts no `{}` in a {section}", row.start());
-                Err(Misfit { at: words.len(), complaint: Some(Complaint::new(why)) })
+                Err(Misfit::new(words.len(), Some(Complaint::new(why))))
             }
             None => Ok(walk.found),
         },
@@ -113,8 +133,8 @@ struct Walk<'w> {
     line_cx: LineContext,
     /// Whether this is what holds for others: their expressions are looked at when something uses them.
     is_default: bool,
-    /// Whether the version has no QUIC in such lines.
-    is_quic_refused: bool,
+    /// What addresses the version does not accept in such lines.
+    refused: [Option<Reached>; 2],
     negation_used: bool,
     found: Match<'w>,
     /// The misfit that came furthest.
@@ -128,20 +148,33 @@ impl<'w> Walk<'w> {
 
     /// Notes that the word at hand does not fit; always false.
     fn fail(&mut self, complaint: Option<Complaint>) -> bool {
-        let misfit = Misfit { at: self.at, complaint };
+        self.note(Misfit::new(self.at, complaint));
+        false
+    }
+
+    fn note(&mut self, misfit: Misfit) {
         self.misfit = Some(match self.misfit.take() {
             Some(before) => before.or(misfit),
             None => misfit,
         });
-        false
     }
 
-    fn literal(&mut self, literal: &str) -> bool {
+    /// Notes words that could stand where the word at hand does.
+    fn expect(&mut self, expected: Vec<&'static str>) {
+        self.note(Misfit { at: self.at, complaint: None, expected });
+    }
+
+    fn literal(&mut self, literal: &'static str) -> bool {
         if self.peek() == Some(literal) {
             self.at += 1;
             return true;
         }
-        self.fail(None)
+        if self.peek().is_some() {
+            self.expect(vec![literal]);
+        } else {
+            self.fail(None);
+        }
+        false
     }
 
     fn items(&mut self, items: &'static [Item]) -> bool {
@@ -176,7 +209,10 @@ impl<'w> Walk<'w> {
                 None => self.fail(None),
             },
             Item::Value { field, ty, stops, limit } => self.value(*field, ty, stops, limit.as_ref()),
-            Item::Address { address, ported, .. } => self.address(*address, *ported),
+            Item::Address { address, ported, range_end, .. } => {
+                let accepted = Accepted { ported: *ported, ranged: range_end.is_some() };
+                self.address(*address, accepted)
+            }
             Item::Optional(items) => self.optional(items),
             Item::Options(_) => self.options(std::slice::from_ref(item)),
             Item::Repeat { items, .. } => {
@@ -209,6 +245,9 @@ impl<'w> Walk<'w> {
                 Some(Item::Pattern { .. }) => word.starts_with(literal),
                 _ => word == literal,
             };
+            if !begins {
+                self.expect(vec![literal]);
+            }
             return !begins || self.items(items);
         }
         let at = self.at;
@@ -243,6 +282,14 @@ impl<'w> Walk<'w> {
                 }
             }
             self.at = at;
+            if !begun {
+                let entries = sets.iter().filter_map(Item::as_options).flat_map(|options| &options.entries);
+                let version = self.line_cx.sample_cx.version;
+                let entries =
+                    entries.filter(|entry| entry.attributes.is_of(version) && !entry.attributes.refused);
+                let words = entries.filter_map(|entry| entry.items.first().and_then(first_word));
+                self.expect(words.filter(|word| !word.contains('(')).collect());
+            }
             return !begun;
         }
         true
@@ -336,13 +383,17 @@ impl<'w> Walk<'w> {
     }
 
     /// Reads an address.
-    fn address(&mut self, field: Field, ported: bool) -> bool {
+    fn address(&mut self, field: Field, accepted: Accepted) -> bool {
         let Some(word) = self.peek() else { return self.fail(None) };
-        if let Some(complaint) = super::address::complaint(word, ported, self.line_cx.sample_cx.version) {
+        if let Some(complaint) = complaint(word, accepted, self.line_cx.sample_cx.version) {
             return self.fail(Some(complaint));
         }
-        if self.is_quic_refused && word.starts_with("quic") && word.contains('@') {
-            let why = "this version has no QUIC to servers";
+        let refused = self.refused.into_iter().flatten().find(|refused| reached(word) == *refused);
+        if let Some(refused) = refused {
+            let why = match refused {
+                Reached::Quic => "this version has no QUIC to servers",
+                _ => "HAProxy listens for no datagrams here",
+            };
             return self.fail(Some(Complaint { word: Some(word.to_owned()), ..Complaint::new(why) }));
         }
         self.found.values.push((field, self.at, word));

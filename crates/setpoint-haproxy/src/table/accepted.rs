@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::grammar::{cut, first_word};
 use super::{Directives, Row, source};
 use crate::model::{ObjectKind, Version};
 
@@ -70,6 +71,27 @@ impl Directives {
                 && row.attributes.is_of(version)
                 && (row.owners.contains(&section) || row.owners.iter().any(|owner| !owner.is_section()))
         })
+    }
+
+    /// Returns the words that can follow the first one in lines of a section.
+    pub(crate) fn second_words(
+        &self,
+        section: ObjectKind,
+        first: &str,
+        version: Version,
+    ) -> Vec<&'static str> {
+        let by_word = self.kinds.get(section as usize).and_then(|kind| kind.by_word.get(first));
+        let seconds = by_word.into_iter().flat_map(|word| word.by_second.keys().copied());
+        let is_known = |second: &&'static str| {
+            let mut forms = self.forms(section, first, Some(second), version);
+            forms.any(|row| {
+                let is_it = row.items.get(1).and_then(first_word).is_some_and(|word| cut(word) == *second);
+                is_it && !row.attributes.refused && !row.attributes.ignored
+            })
+        };
+        let mut seconds: Vec<&'static str> = seconds.filter(is_known).collect();
+        seconds.sort_unstable();
+        seconds
     }
 
     /// Returns whether some row of some version describes lines of a section that begin with a word.

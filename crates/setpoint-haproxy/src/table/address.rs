@@ -17,7 +17,9 @@ pub(crate) enum Reached {
     Socket,
     /// By QUIC.
     Quic,
-    /// By datagrams, a file descriptor, or otherwise.
+    /// By datagrams.
+    Datagram,
+    /// By a file descriptor, or otherwise.
     Otherwise,
 }
 
@@ -45,15 +47,15 @@ const FAMILIES: [Family; 23] = [
     family("mptcp", Version::V3_1, true, Reached::Ip),
     family("mptcp4", Version::V3_1, true, Reached::Ip),
     family("mptcp6", Version::V3_1, true, Reached::Ip),
-    family("udp", Version::V2_6, true, Reached::Otherwise),
-    family("udp4", Version::V2_6, true, Reached::Otherwise),
-    family("udp6", Version::V2_6, true, Reached::Otherwise),
+    family("udp", Version::V2_6, true, Reached::Datagram),
+    family("udp4", Version::V2_6, true, Reached::Datagram),
+    family("udp6", Version::V2_6, true, Reached::Datagram),
     family("quic", Version::V2_6, true, Reached::Quic),
     family("quic4", Version::V2_6, true, Reached::Quic),
     family("quic6", Version::V2_6, true, Reached::Quic),
     family("unix", Version::V2_6, false, Reached::Socket),
     family("uxst", Version::V2_6, false, Reached::Socket),
-    family("uxdg", Version::V2_6, false, Reached::Otherwise),
+    family("uxdg", Version::V2_6, false, Reached::Datagram),
     family("abns", Version::V2_6, false, Reached::Socket),
     family("abnsz", Version::V3_1, false, Reached::Socket),
     family("fd", Version::V2_6, false, Reached::Otherwise),
@@ -94,8 +96,26 @@ pub(super) fn is_portless(text: &str) -> bool {
     text.starts_with('/') || Family::of(text).is_some_and(|family| !family.has_port)
 }
 
-/// Returns what is wrong with an address, if something is; `ported` says that HAProxy wants a port.
-pub(super) fn complaint(text: &str, ported: bool, version: Version) -> Option<Complaint> {
+/// Returns whether an address is one of IP that is no other's, without the port that it is reached at.
+pub(crate) fn lacks_port(text: &str) -> bool {
+    let bare = text.rsplit_once('@').map_or(text, |(_, bare)| bare);
+    let (host, port) = if IpAddr::from_str(bare).is_ok() { (bare, None) } else { split(bare) };
+    let is_ip = IpAddr::from_str(host).is_ok_and(|address| !address.is_unspecified());
+    let has_port = port.is_some_and(|port| !port.starts_with(['+', '-']) && port.parse() != Ok(0_u16));
+    is_ip && !has_port
+}
+
+/// What HAProxy accepts of addresses in a place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Accepted {
+    /// Whether it wants a port.
+    pub(super) ported: bool,
+    /// Whether it takes a range of ports.
+    pub(super) ranged: bool,
+}
+
+/// Returns what is wrong with an address, if something is.
+pub(super) fn complaint(text: &str, accepted: Accepted, version: Version) -> Option<Complaint> {
     if text.contains('$') {
         return None;
     }
@@ -107,10 +127,10 @@ pub(super) fn complaint(text: &str, ported: bool, version: Version) -> Option<Co
     if text.starts_with('/') || families.into_iter().any(|family| !family.has_port) {
         return None;
     }
-    text.split(',').find_map(|address| one(address, ported, version))
+    text.split(',').find_map(|address| one(address, accepted, version))
 }
 
-fn one(text: &str, ported: bool, version: Version) -> Option<Complaint> {
+fn one(text: &str, Accepted { ported, ranged }: Accepted, version: Version) -> Option<Complaint> {
     let bare = text.rsplit_once('@').map_or(text, |(_, bare)| bare);
     if bare.starts_with('/') {
         return None;
@@ -118,6 +138,10 @@ fn one(text: &str, ported: bool, version: Version) -> Option<Complaint> {
     let wrong =
         |word: &str, why: String| Some(Complaint { word: Some(word.to_owned()), ..Complaint::new(why) });
     let (host, port) = split(bare);
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if host.split('.').count() == 4 && host.split('.').all(is_number) && IpAddr::from_str(host).is_err() {
+        return wrong(host, format!("`{host}` is no address"));
+    }
     let Some(port) = port.filter(|port| !port.is_empty()) else {
         return (ported && !host.is_empty()).then(|| Complaint {
             word: Some(text.to_owned()),
@@ -131,6 +155,9 @@ fn one(text: &str, ported: bool, version: Version) -> Option<Complaint> {
     }
     let digits = port.strip_prefix(['+', '-']).unwrap_or(port);
     let (first, last) = digits.split_once('-').unwrap_or((digits, digits));
+    if !ranged && digits.contains('-') {
+        return wrong(port, format!("`{port}` is a range: HAProxy wants one port here"));
+    }
     for end in [first, last] {
         match end.parse::<u32>() {
             Ok(number) if number <= 65535 => {}
@@ -167,6 +194,40 @@ fn split(text: &str) -> (&str, Option<&str>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is wrong with an address that may have a range of ports.
+    fn complaint(text: &str, ported: bool, version: Version) -> Option<Complaint> {
+        super::complaint(text, Accepted { ported, ranged: true }, version)
+    }
+
+    #[test]
+    fn an_address_is_one_and_has_one_port_where_haproxy_wants_that() {
+        for text in ["127.0.0.1:80-90", "h:80-90"] {
+            let accepted = Accepted { ported: false, ranged: false };
+            assert!(super::complaint(text, accepted, Version::V3_4).is_some(), "{text}");
+        }
+        for text in ["300.1.1.1:80", "256.256.256.256:80"] {
+            assert!(complaint(text, true, Version::V3_4).is_some(), "{text}");
+        }
+        for text in ["127.1:80", "1.2.3:80", "1.2.3.4:80", "a.b.c.d:80"] {
+            assert_eq!(complaint(text, true, Version::V3_4), None, "{text}");
+        }
+        for (text, lacks) in [
+            ("127.0.0.1", true),
+            ("127.0.0.1:+5", true),
+            ("127.0.0.1:0", true),
+            ("::1", true),
+            ("udp@127.0.0.1", true),
+            ("127.0.0.1:80", false),
+            ("[::1]:80", false),
+            ("*", false),
+            ("0.0.0.0", false),
+            ("host", false),
+            ("/run/s", false),
+        ] {
+            assert_eq!(lacks_port(text), lacks, "{text}");
+        }
+    }
 
     #[test]
     fn addresses_are_judged_by_their_ports() {

@@ -32,8 +32,8 @@ pub(crate) struct Attributes {
     pub(crate) dynamic: Option<Versions>,
     /// The values that are accepted of it then; all, where there are none.
     pub(crate) dynamic_values: Vec<&'static str>,
-    /// The values with which no server can be added to a running HAProxy.
-    pub(crate) static_servers: Vec<&'static str>,
+    /// Where no server can be added to a running HAProxy beside it.
+    pub(crate) static_servers: Option<StaticServers>,
     /// The same of the opposite of an option that toggles.
     pub(crate) dynamic_no: Option<Versions>,
     /// The fields that are never shown.
@@ -72,12 +72,22 @@ pub(crate) struct Attributes {
     pub(crate) deprecated: Option<(Versions, &'static str)>,
     /// The versions that accept it only after `expose-experimental-directives`.
     pub(crate) experimental: Option<Versions>,
-    /// The option without which HAProxy refuses it.
-    pub(crate) needs: Option<&'static str>,
+    /// The options of which HAProxy wants one.
+    pub(crate) needs: Vec<&'static str>,
+    /// Whether HAProxy ignores it, with a warning.
+    pub(crate) ignored: bool,
+    /// For what opens a section: the word that begins a line without which HAProxy refuses it.
+    pub(crate) wants: Option<&'static str>,
+    /// The options that HAProxy does not accept beside it.
+    pub(crate) excludes: Vec<&'static str>,
+    /// Where no other may have its value.
+    pub(crate) distinct: Option<Distinct>,
     /// What it gives to others.
     pub(crate) provides: Vec<Provision>,
     /// What it can't be without.
     pub(crate) requires: Vec<Provision>,
+    /// What it can't be without in something that is added to a running HAProxy.
+    pub(crate) dynamic_requires: Vec<Provision>,
     /// Values that have to be less than a number that `global` sets: the field, and the path of that number.
     pub(crate) less_than: Vec<(Field, &'static str)>,
     /// What it does, if it is a step of a health check.
@@ -92,8 +102,9 @@ pub(crate) struct Attributes {
     pub(crate) state: Option<bool>,
     /// Whether HAProxy accepts it in `defaults` sections only where these have a name.
     pub(crate) wants_named_defaults: bool,
-    /// The lines among which its number counts.
-    pub(crate) numbered: Option<&'static str>,
+    /// Of an option of servers: the values with which a server's place in a consistent hash does not follow from the order of
+    /// servers; all, where there are none.
+    pub(crate) hash_place: Option<Vec<&'static str>>,
     /// What it does to the environment.
     pub(crate) environment: Option<EnvironmentChange>,
     /// For what opens a section: the name that one has which HAProxy makes by itself.
@@ -110,6 +121,8 @@ pub(crate) struct Attributes {
     pub(crate) negatable: bool,
     /// The versions in which its address can't be one of QUIC.
     pub(crate) no_quic: Option<Versions>,
+    /// The versions in which its address can't be one of datagrams.
+    pub(crate) no_datagrams: Option<Versions>,
     /// The versions of HAProxy that have it, where not those of the schema.
     pub(crate) haproxy: Option<Versions>,
 }
@@ -164,6 +177,40 @@ impl Repeat {
             "add" => Self::Add,
             "merge" => Self::Merge,
             "beside" => Self::Beside,
+            _ => return None,
+        })
+    }
+}
+
+/// Where no server can be added to a running HAProxy.
+#[derive(Clone, Debug)]
+pub(crate) struct StaticServers {
+    /// The versions that do not accept one.
+    pub(crate) versions: Versions,
+    /// The values with which they don't; all, where there are none.
+    pub(crate) values: Vec<&'static str>,
+    /// Whether they do where an algorithm is stated.
+    pub(crate) unless_balance: bool,
+}
+
+/// Where no other may have a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Distinct {
+    /// `distinct`: among such lines of a section.
+    Section,
+    /// `distinct=numbered`: among such lines of a section, of which those without one are numbered in their order.
+    Numbered,
+    /// `distinct=everywhere`: in the whole configuration.
+    Everywhere,
+}
+
+impl Distinct {
+    /// Finds what rows call by a name.
+    fn by_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "" => Self::Section,
+            "numbered" => Self::Numbered,
+            "everywhere" => Self::Everywhere,
             _ => return None,
         })
     }
@@ -281,7 +328,10 @@ impl Compiler {
                     (read.dynamic, read.dynamic_no) = (Some(versions), Some(versions));
                     read.dynamic_values = parts(values, '|');
                 }
-                ("static-servers", values) => read.static_servers = parts(values, '|'),
+                ("static-servers" | "static-unless-balance", values) => {
+                    let (values, unless_balance) = (parts(values, '|'), name == "static-unless-balance");
+                    read.static_servers = Some(StaticServers { versions, values, unless_balance });
+                }
                 ("dynamic-yes", "") => read.dynamic = Some(versions),
                 ("dynamic-no", "") => read.dynamic_no = Some(versions),
                 ("refused", "") => read.refused = true,
@@ -298,9 +348,19 @@ impl Compiler {
                 }
                 ("deprecated", advice) => read.deprecated = Some((versions, advice.trim_matches('"'))),
                 ("experimental", "") => read.experimental = Some(versions),
-                ("needs", option) => read.needs = Some(option),
+                ("needs", options) => read.needs = parts(options, '|'),
+                ("ignored", "") => read.ignored = true,
+                ("wants", word) => read.wants = Some(word),
+                ("excludes", options) => read.excludes = parts(options, '|'),
+                ("distinct", name) => {
+                    read.distinct = Distinct::by_name(name);
+                    self.expect(read.distinct.is_some(), line, "nothing is distinct so");
+                }
                 ("provides", text) => read.provides.extend(self.provision(&fields, text, prefix, line)),
                 ("requires", text) => read.requires.extend(self.provision(&fields, text, prefix, line)),
+                ("dynamic-requires", text) => {
+                    read.dynamic_requires.extend(self.provision(&fields, text, prefix, line));
+                }
                 ("less-than", text) => {
                     let (path, limit) = text.split_once(':').unwrap_or((text, ""));
                     let field = self.owned(&fields, path, prefix, line);
@@ -319,7 +379,7 @@ impl Compiler {
                 ("ref-if", paths) => read.references_if = parts(paths, ','),
                 ("state", "on" | "off") => read.state = Some(value == "on"),
                 ("named", "") => read.wants_named_defaults = true,
-                ("numbered", name) => read.numbered = Some(name),
+                ("hash-place", values) => read.hash_place = Some(parts(values, '|')),
                 ("env", name) => {
                     read.environment = EnvironmentChange::by_name(name);
                     self.expect(read.environment.is_some(), line, "nothing changes the environment so");
@@ -340,6 +400,7 @@ impl Compiler {
                 ("servers", text) => read.servers = Some(servers(text)),
                 ("no", "") => read.negatable = true,
                 ("no-quic", range) => read.no_quic = Some(self.versions(range, line)),
+                ("no-datagrams", range) => read.no_datagrams = Some(self.versions(range, line)),
                 ("haproxy", range) => read.haproxy = Some(self.versions(range, line)),
                 _ => self.error(line, "an attribute is not understood"),
             }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::attributes::{Multiplicity, Sequence, Unique};
+use super::attributes::{Distinct, Multiplicity, Sequence, Unique};
 use super::grammar::{Item, Piece, Type, Versions};
 use super::lookup::Directives;
 use super::names::{Name, Naming};
@@ -37,6 +37,10 @@ pub(crate) struct SectionFacts {
     pub(crate) experimental: Option<Versions>,
     /// The name of one that HAProxy makes by itself.
     pub(crate) predefined: Option<&'static str>,
+    /// Whether its place among all other sections counts: those below are read with what it says.
+    pub(crate) is_placed: bool,
+    /// The word that begins a line without which HAProxy refuses it.
+    pub(crate) wants: Option<&'static str>,
     /// Settings without which HAProxy does not look up some names: the path of each, and the words that its lines begin with.
     pub(crate) conditions: Vec<(&'static str, Vec<String>)>,
     named: FxHashMap<&'static str, Vec<NamedLine>>,
@@ -116,7 +120,6 @@ pub(crate) struct Facts {
     negatable: FxHashSet<&'static str>,
     addressed: FxHashMap<&'static str, usize>,
     grouped: FxHashSet<&'static str>,
-    numbered: FxHashMap<&'static str, &'static str>,
     environment: FxHashMap<&'static str, EnvironmentChange>,
     /// The words that lines begin with which choose an algorithm.
     algorithms: FxHashSet<&'static str>,
@@ -124,6 +127,13 @@ pub(crate) struct Facts {
     before_files: FxHashSet<&'static str>,
     /// The words before names of servers.
     before_servers: FxHashSet<&'static str>,
+    /// The words before values that no other may have in the whole configuration.
+    before_distinct: FxHashSet<&'static str>,
+    /// The fixed words that lines begin with beside which no server can be added to a running HAProxy where no algorithm is
+    /// stated.
+    static_servers: Vec<(String, Versions)>,
+    /// The words that begin what is experimental in some version.
+    experimental: FxHashSet<&'static str>,
     /// What options provide to their lines, by the words that they begin with.
     provided: FxHashSet<(&'static str, Resource)>,
     /// The words of health checks, which begin their steps.
@@ -192,7 +202,6 @@ impl Facts {
             *last = at.max(*last);
         }
         let attributes = &row.attributes;
-        self.numbered.extend(attributes.numbered.map(|name| (first, name)));
         self.environment.extend(attributes.environment.map(|change| (first, change)));
         self.algorithms.extend(attributes.servers.map(|_| first));
         self.steps.extend(attributes.step.map(|_| first));
@@ -206,8 +215,16 @@ impl Facts {
         {
             self.before_servers.insert(word);
         }
+        self.experimental.extend(attributes.experimental.map(|_| first));
+        if let Some(rule) = attributes.static_servers.as_ref().filter(|rule| rule.values.is_empty()) {
+            self.static_servers.push((row.start(), rule.versions));
+        }
         for option in row.options() {
             let Some(word) = option.items.first().and_then(literal) else { continue };
+            self.experimental.extend(option.attributes.experimental.map(|_| word));
+            if option.attributes.distinct == Some(Distinct::Everywhere) {
+                self.before_distinct.insert(word);
+            }
             let provides = option.attributes.provides.iter();
             self.provided.extend(provides.map(|provision| (word, provision.resource)));
             if option.attributes.loads {
@@ -272,11 +289,6 @@ impl Facts {
         self.addressed.get(word).copied()
     }
 
-    /// Returns the name of the lines among which the number of one counts that begins with a word.
-    pub(crate) fn numbered(&self, word: &str) -> Option<&'static str> {
-        self.numbered.get(word).copied()
-    }
-
     /// Returns what lines of `global` that begin with a word do to the environment.
     pub(crate) fn environment(&self, word: &str) -> Option<EnvironmentChange> {
         self.environment.get(word).copied()
@@ -312,9 +324,29 @@ impl Facts {
         self.provided.iter().any(|(option, provided)| *option == word && *provided == resource)
     }
 
+    /// Returns the words before values that no other may have in the whole configuration.
+    pub(crate) fn before_distinct(&self) -> &FxHashSet<&'static str> {
+        &self.before_distinct
+    }
+
+    /// Finds what lines begin with beside which a running HAProxy accepts no new server, if a line is one.
+    pub(crate) fn static_servers(&self, words: &[Word<'_>], version: Version) -> Option<&str> {
+        let is_it = |start: &str| {
+            let mut words = words.iter();
+            start.split(' ').all(|start| words.next().is_some_and(|word| word.is(start)))
+        };
+        let mut starts = self.static_servers.iter().filter(|(_, versions)| versions.contains(version));
+        starts.find(|(start, _)| is_it(start)).map(|(start, _)| start.as_str())
+    }
+
     /// Returns the words before names of servers.
     pub(crate) fn before_servers(&self) -> &FxHashSet<&'static str> {
         &self.before_servers
+    }
+
+    /// Returns whether a word begins a line or an option that is experimental in some version.
+    pub(crate) fn is_experimental(&self, word: &str) -> bool {
+        self.experimental.contains(word)
     }
 
     /// Returns whether objects of a kind start from the lines of a name.
@@ -347,6 +379,8 @@ impl SectionFacts {
                     facts.deprecated = facts.deprecated.or(attributes.deprecated);
                     facts.experimental = facts.experimental.or(attributes.experimental);
                     facts.predefined = facts.predefined.or(attributes.predefined);
+                    facts.is_placed |= attributes.sequence.is_some();
+                    facts.wants = facts.wants.or(attributes.wants);
                     if let Some(unique) = &attributes.unique {
                         is_unique = true;
                         is_warned |= unique.is_warned;

@@ -4,9 +4,11 @@ use std::net::IpAddr;
 
 use super::accepted;
 use super::limits::Complaint;
+use super::patterns::{is_hex, is_regex};
 use super::samples::{SampleContext, criterion, expression, format, leading};
 use super::units::{read_number, read_size, read_time};
 use crate::keywords::{ALL_STAGES, Place};
+use crate::model::Version;
 
 /// A form that values have.
 #[derive(Debug)]
@@ -81,12 +83,32 @@ const FORMS: &[Form] = &[
     }),
     each("statuses", "status codes and ranges of them, with commas", is_ranges),
     each("network", "an address, perhaps with a mask", is_network),
+    each("networks", "addresses, perhaps with masks, and commas between them", |word| {
+        word.split(',').all(is_network)
+    }),
     each("not-host", "another header than `Host`", |word| !word.eq_ignore_ascii_case("host")),
     // C reads the digits that a word begins with, and a zero where there are none.
     each("letters", "a number", |word| {
         !word.starts_with(['-', '+']) && !word.bytes().all(|byte| byte.is_ascii_digit())
     }),
-    each("leading-digits", "a number", |word| word.starts_with(|c: char| c.is_ascii_digit())),
+    each("number-then-letters", "a number", |word| {
+        word.starts_with(|c: char| c.is_ascii_digit()) && !word.bytes().all(|byte| byte.is_ascii_digit())
+    }),
+    each("regex", "a regular expression", is_regex),
+    each("acl-name", "letters, digits, `_`, `-`, `.` and `:`, but not `or`", |word| {
+        is_identifier(word) && !word.eq_ignore_ascii_case("or")
+    }),
+    each("cookie-attribute", "no `;`", |word| !word.bytes().any(|byte| byte == b';' || byte < b' ')),
+    each("domain", "letters, digits, `_`, `-` and `.`", is_plain),
+    all("retry-conditions", "conditions, or `none` alone", |words, sample_cx| {
+        let known = |word: &&String| accepted().has_word("retry-condition", word, sample_cx.version);
+        if let Some(word) = words.iter().find(|word| !known(word)) {
+            let known = accepted().list("retry-condition", sample_cx.version);
+            return Some(Complaint::one_of("a condition", word, &known));
+        }
+        let none = words.iter().find(|word| *word == "none").filter(|_| words.len() > 1)?;
+        Some(Complaint { word: Some(none.clone()), ..Complaint::new("`none` stands alone") })
+    }),
     all("format", "a format", format),
     all("criterion", "what an ACL compares", criterion),
     all("time-or-sample", "a time or a sample expression", |words, sample_cx| {
@@ -149,8 +171,11 @@ const FORMS: &[Form] = &[
         matches!(word, "proc" | "sess" | "txn" | "req" | "res" | "check")
     }),
     each("variable", "letters, digits, `.` and `_`, perhaps conditions after a comma", |word| {
-        is_variable(word.split(',').next().unwrap_or_default())
+        let mut parts = word.split(',');
+        let is_condition = |word: &str| accepted().has_word("variable-condition", word, Version::LATEST);
+        is_variable(parts.next().unwrap_or_default()) && parts.all(is_condition)
     }),
+    each("bare-variable", "letters, digits, `.` and `_`", is_variable),
     each("libraries", "names of libraries, with commas", |word| {
         word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b','))
     }),
@@ -162,15 +187,9 @@ const FORMS: &[Form] = &[
     each("mss", "a number from 1 to 65535, perhaps negative", |word| {
         word.parse::<i64>().is_ok_and(|number| (1..=65535).contains(&number.abs()))
     }),
-    each("hex", "pairs of hexadecimal digits", |word| {
-        word.len() % 2 == 0 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
-    }),
-    each("plain", "letters, digits, `_`, `-` and `.`", |word| {
-        word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
-    }),
-    each("identifier", "letters, digits, `_`, `-`, `.` and `:`", |word| {
-        word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':'))
-    }),
+    each("hex", "pairs of hexadecimal digits", is_hex),
+    each("plain", "letters, digits, `_`, `-` and `.`", is_plain),
+    each("identifier", "letters, digits, `_`, `-`, `.` and `:`", is_identifier),
     each("shards", "a number from 1 to 1024, `by-thread` or `by-group`", |word| {
         matches!(word, "by-thread" | "by-group")
             || read_number(word).is_some_and(|number| (1..=1024).contains(&number))
@@ -229,6 +248,16 @@ fn options(words: &[String], place: Place, sample_cx: SampleContext) -> Option<C
     Some(Complaint::unknown("option", word, &[place], sample_cx.version))
 }
 
+/// Returns whether a word is letters, digits, `_`, `-` and `.`.
+fn is_plain(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+}
+
+/// Returns whether a word is letters, digits, `_`, `-`, `.` and `:`.
+fn is_identifier(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':'))
+}
+
 /// Returns whether a word can name a variable.
 fn is_variable(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_'))
@@ -243,10 +272,11 @@ fn is_ranges(word: &str) -> bool {
 }
 
 /// Returns whether a word is an address, perhaps with a mask.
-fn is_network(word: &str) -> bool {
+pub(super) fn is_network(word: &str) -> bool {
     let (address, mask) = word.split_once('/').unwrap_or((word, "0"));
-    let is_mask = mask.parse::<u8>().is_ok_and(|bits| bits <= 128) || mask.parse::<IpAddr>().is_ok();
-    is_mask && address.parse::<IpAddr>().is_ok()
+    let Ok(address) = address.parse::<IpAddr>() else { return false };
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    mask.parse::<u8>().is_ok_and(|bits| bits <= most) || mask.parse::<IpAddr>().is_ok()
 }
 
 /// Returns the complaint that some words are neither a value on their own nor an expression.

@@ -5,7 +5,7 @@
 //! one of the [forms](super::forms). Values are held to it when they are written, and when a text is checked; they are
 //! read whatever they are.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::forms::{Fits, Form, form};
 use super::samples::SampleContext;
@@ -23,21 +23,34 @@ pub(crate) struct Complaint {
     pub(crate) word: Option<String>,
     /// What could be meant.
     pub(crate) hint: Option<String>,
+    /// The words of which HAProxy wants one, if it wants one of some.
+    pub(crate) known: Vec<&'static str>,
 }
 
 impl Complaint {
     pub(crate) fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into(), word: None, hint: None }
+        Self { why: why.into(), word: None, hint: None, known: Vec::new() }
     }
 
     /// Reports that a word is none of those that are known.
     pub(crate) fn one_of(path: &str, word: &str, known: &[&'static str]) -> Self {
         let list = known.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
         Self {
-            why: format!("{path} can't be `{word}`: HAProxy wants one of {list}"),
+            why: format!("{} can't be `{word}`: HAProxy wants one of {list}", subject(path)),
             word: Some(word.to_owned()),
-            hint: nearest(word, known.iter().copied()).map(|best| format!("did you mean `{best}`?")),
+            hint: did_you_mean(word, known.iter().copied()),
+            known: known.to_vec(),
         }
+    }
+
+    /// Adds words to those of which HAProxy wants one, and names what is to be one of them by a word of the line.
+    pub(crate) fn with_known(self, more: &[&'static str], subject: &str) -> Self {
+        let Some(word) = self.word.clone().filter(|_| !self.known.is_empty()) else { return self };
+        let mut known = self.known;
+        known.extend(more);
+        let mut seen = FxHashSet::default();
+        known.retain(|word| seen.insert(*word));
+        Self::one_of(subject, &word, &known)
     }
 
     /// Reports that a version does not know a word.
@@ -46,9 +59,20 @@ impl Complaint {
         Self {
             why: format!("HAProxy {version} knows no {what} `{word}`"),
             word: Some(word.to_owned()),
-            hint: nearest(word, known).map(|best| format!("did you mean `{best}`?")),
+            hint: did_you_mean(word, known),
+            known: Vec::new(),
         }
     }
+}
+
+/// Returns what a word could be meant for, as a hint.
+pub(crate) fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
+    nearest(word, known).map(|best| format!("did you mean `{best}`?"))
+}
+
+/// Returns what a value is called in messages: by its path, unless no property holds it.
+fn subject(path: &str) -> &str {
+    if path.rsplit('.').next() == Some("_") { "the value" } else { path }
 }
 
 /// The least and the greatest number that HAProxy accepts.
@@ -150,7 +174,7 @@ impl Limit {
     ) -> Option<Complaint> {
         match self {
             Self::Between(bounds) if !bounds.contain(number) => {
-                let why = format!("{path} can't be {number}: HAProxy wants {bounds}");
+                let why = format!("{} can't be {number}: HAProxy wants {bounds}", subject(path));
                 Some(Complaint { word: Some(number.to_string()), ..Complaint::new(why) })
             }
             Self::Between(_) => None,
@@ -174,7 +198,7 @@ impl Limit {
             Self::Form(form) => match form.fits {
                 Fits::Word(fits) => {
                     let word = words.iter().find(|word| !fits(word))?;
-                    let why = format!("{path} can't be `{word}`: HAProxy wants {}", form.wants);
+                    let why = format!("{} can't be `{word}`: HAProxy wants {}", subject(path), form.wants);
                     Some(Complaint { word: Some(word.clone()), ..Complaint::new(why) })
                 }
                 Fits::Words(complain) => complain(words, sample_cx),

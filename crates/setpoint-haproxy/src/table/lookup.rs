@@ -2,13 +2,14 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::attributes::Servers;
+use super::attributes::{Distinct, Servers};
 use super::build::collect_fields;
-use super::grammar::{Item, Type, Versions, cut, first_word};
-use super::resources::RuntimeRule;
+use super::grammar::{Entry, Item, Type, Versions, cut, first_word};
+use super::names::Name;
+use super::resources::{Resource, RuntimeRule};
 use super::shape::mentions;
 use super::{FieldInfo, Repeat, Repetition, Row, Shape, Slot, Unless, Words, Zero, read, secrets};
-use crate::model::{Field, Object, ObjectKind, Version};
+use crate::model::{Field, Fields, Object, ObjectKind, Value, Version};
 use crate::text::SectionKind;
 
 /// The rows of a line's first word, each with the versions in which its kind of section may hold such a line.
@@ -79,6 +80,21 @@ impl Directives {
             .find(|row| row.items.get(1).is_some_and(is_it) && row.attributes.servers.is_some())?
             .attributes
             .servers
+    }
+
+    /// Returns the options of servers, by their paths, with which the place of a server in a consistent hash does not follow from the
+    /// order of servers, and the values that do so; none stand for all.
+    pub(crate) fn hash_places(&self) -> Vec<(&'static str, &[&'static str])> {
+        let mut found = Vec::new();
+        for row in self.rows.iter().filter(|row| row.owners.contains(&ObjectKind::Server)) {
+            for option in row.options() {
+                let Some(values) = option.attributes.hash_place.as_deref() else { continue };
+                let mut fields = Vec::new();
+                collect_fields(&option.items, &mut fields);
+                found.extend(fields.into_iter().map(|field| (self.field_path(field), values)));
+            }
+        }
+        found
     }
 
     /// Lists the names of the lists of words that values are one of.
@@ -261,15 +277,64 @@ impl Directives {
         fields.into_iter().collect()
     }
 
-    /// Finds the setting of a section that decides whether servers can be added to a running HAProxy: its line, and whether
-    /// none can.
-    pub(crate) fn static_servers(&self, object: &Object) -> Option<(String, bool)> {
-        let rows = self.rows.iter().filter(|row| row.owners.contains(&object.kind));
-        rows.filter(|row| !row.attributes.static_servers.is_empty()).find_map(|row| {
-            let (_, value) = object.fields.iter().find(|(field, _)| mentions(&row.items, *field))?;
-            let is_static = value.as_str().is_some_and(|text| row.attributes.static_servers.contains(&text));
-            Some((format!("{} {value}", row.start()), is_static))
+    /// Finds the setting with which no servers can be added to a running HAProxy, among those of a section and of its
+    /// `defaults`, of which the nearest come first.
+    pub(crate) fn static_servers(&self, governing: &[&Object], version: Version) -> Option<String> {
+        self.rows.iter().find_map(|row| {
+            let rule = row.attributes.static_servers.as_ref()?;
+            let is_balanced = || governing.iter().any(|object| object.get("balance.algorithm").is_some());
+            if !rule.versions.contains(version) || rule.unless_balance && is_balanced() {
+                return None;
+            }
+            let governing = governing.iter().filter(|object| row.owners.contains(&object.kind));
+            let mut stated = governing.flat_map(|object| &object.fields);
+            let (_, value) = stated.find(|(field, _)| mentions(&row.items, *field))?;
+            let text = value.as_str()?;
+            let is_static = rule.values.is_empty() || rule.values.contains(&text);
+            is_static.then(|| match text {
+                "enabled" => row.start(),
+                text => format!("{} {text}", row.start()),
+            })
         })
+    }
+
+    /// Returns the options that the fields of an object state.
+    pub(crate) fn stated_options(&self, kind: ObjectKind, fields: &Fields, version: Version) -> Vec<&Entry> {
+        let options = self.rows(kind, version).flat_map(Row::options);
+        options
+            .filter(|option| option.versions.contains(version) && is_stated(&option.items, fields))
+            .collect()
+    }
+
+    /// Returns whether a section, or something in it, provides a resource to its servers.
+    pub(crate) fn is_provided(&self, resource: Resource, objects: &[&Object]) -> bool {
+        let provides = |row: &Row, object: &Object| {
+            let mut provisions = row.attributes.provides.iter();
+            row.owners.contains(&object.kind)
+                && provisions
+                    .any(|provision| provision.resource == resource && provision.holds(&object.fields))
+                && is_stated(&row.items, &object.fields)
+        };
+        self.rows.iter().any(|row| objects.iter().any(|object| provides(row, object)))
+    }
+
+    /// Returns the fields of such an object whose values no other may have.
+    pub(crate) fn distinct(&self, kind: ObjectKind) -> Vec<(Field, Distinct)> {
+        let mut found = Vec::new();
+        let options = self.rows.iter().filter(|row| row.owners.contains(&kind)).flat_map(Row::options);
+        for (option, distinct) in options.filter_map(|option| Some((option, option.attributes.distinct?))) {
+            let mut fields = Vec::new();
+            collect_fields(&option.items, &mut fields);
+            found.extend(fields.into_iter().map(|field| (field, distinct)));
+        }
+        found
+    }
+
+    /// Returns the fields of such an object that refer to something.
+    pub(crate) fn references(&self, kind: ObjectKind, name: Name) -> Vec<Field> {
+        let options = self.rows.iter().filter(|row| row.owners.contains(&kind)).flat_map(Row::options);
+        let references = options.flat_map(|option| &option.attributes.references);
+        references.filter(|reference| reference.name == name).map(|reference| reference.field).collect()
     }
 
     /// Returns whether a section says that it is on; none if it says nothing of that. What says both counts as off.
@@ -402,10 +467,23 @@ impl Directives {
     }
 }
 
+/// Returns whether fields state what some items stand for.
+fn is_stated(items: &[Item], fields: &Fields) -> bool {
+    let is = |field: Field, expected: &str| fields.get(field).and_then(Value::as_str) == Some(expected);
+    let mut states = items.iter().filter_map(|item| match item {
+        Item::Constant { field, value, .. } | Item::Value { field, ty: Type::Always(value), .. } => {
+            Some(is(*field, value))
+        }
+        Item::Value { field, ty: Type::Toggle | Type::On, .. } => Some(is(*field, "enabled")),
+        Item::Value { field, .. } => Some(fields.get(*field).is_some()),
+        _ => None,
+    });
+    states.next().is_some_and(|first| first && states.all(|stated| stated))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Value;
     use crate::table::directives;
 
     fn field(kind: ObjectKind, path: &str) -> Field {

@@ -36,6 +36,7 @@ pub(crate) mod grammar;
 pub(crate) mod limits;
 mod lookup;
 mod names;
+pub(crate) mod patterns;
 pub(crate) mod read;
 pub(crate) mod resources;
 mod row;
@@ -52,7 +53,7 @@ pub(crate) mod write;
 use std::sync::LazyLock;
 
 pub(crate) use accepted::{Text, accepted};
-pub(crate) use attributes::{Multiplicity, Repeat, Sequence, Unless};
+pub(crate) use attributes::{Distinct, Multiplicity, Repeat, Sequence, Unless};
 pub use lookup::Directives;
 pub(crate) use names::{Name, Reference};
 pub(crate) use row::Row;

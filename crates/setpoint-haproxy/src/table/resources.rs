@@ -3,7 +3,7 @@
 //! What an option provides, its line has; what a line provides, its section has; and what a line of `global` or `defaults`
 //! provides, all sections have. An option of what others start from, such as `default-server`, is its section's.
 
-use crate::model::Field;
+use crate::model::{Field, Fields, Value};
 
 /// Something that HAProxy wants to be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,10 +18,18 @@ pub(crate) enum Resource {
     HealthCheck,
     /// That HAProxy accepts what is experimental.
     Experimental,
+    /// A port that an agent of a server listens on.
+    AgentPort,
+    /// A port that a health check connects to.
+    CheckPort,
+    /// That a proxy speaks HTTP.
+    HttpMode,
+    /// That HAProxy may run programs that check servers.
+    ExternalCheck,
 }
 
 /// How a resource is called in rows, what is reported where it is missing, and what helps. `{}` is the word that requires it.
-const RESOURCES: [(Resource, &str, &str, &str); 5] = [
+const RESOURCES: [(Resource, &str, &str, &str); 9] = [
     (
         Resource::Lua,
         "lua",
@@ -47,6 +55,20 @@ const RESOURCES: [(Resource, &str, &str, &str); 5] = [
         "`{}` is experimental",
         "a line `expose-experimental-directives` in `global` allows it",
     ),
+    (Resource::AgentPort, "agent-port", "no port of the agent is given", "write `agent-port PORT`"),
+    (
+        Resource::CheckPort,
+        "check-port",
+        "neither the address nor `port` says which port to check",
+        "write `port PORT`, or a port after the address",
+    ),
+    (Resource::HttpMode, "http-mode", "`{}` needs a proxy of HTTP", "write `mode http` in the section"),
+    (
+        Resource::ExternalCheck,
+        "external-check",
+        "`global` does not allow external checks",
+        "a line `external-check` in `global` does",
+    ),
 ];
 
 impl Resource {
@@ -57,7 +79,15 @@ impl Resource {
 
     /// Returns whether HAProxy looks for it where it sets up servers, and so not in proxies that are disabled.
     pub(crate) fn is_of_servers(self) -> bool {
-        matches!(self, Self::Verification | Self::HealthCheck)
+        matches!(
+            self,
+            Self::Verification
+                | Self::HealthCheck
+                | Self::AgentPort
+                | Self::CheckPort
+                | Self::HttpMode
+                | Self::ExternalCheck
+        )
     }
 
     /// Returns what is reported where it is missing, about the word that requires it.
@@ -78,6 +108,15 @@ pub(crate) struct Provision {
     pub(crate) resource: Resource,
     /// The value that has to begin with some text for it to count.
     pub(crate) when: Option<(Field, &'static str)>,
+}
+
+impl Provision {
+    /// Returns whether it counts for an object with some fields.
+    pub(crate) fn holds(&self, fields: &Fields) -> bool {
+        self.when.is_none_or(|(field, start)| {
+            fields.get(field).and_then(Value::as_str).is_some_and(|text| text.starts_with(start))
+        })
+    }
 }
 
 /// What a step of a health check does.

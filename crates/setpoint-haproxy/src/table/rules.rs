@@ -79,6 +79,28 @@ const RULES: &[Rule] = &[
         },
     },
     Rule {
+        name: "sample",
+        complain: |fields, _| {
+            let mut ranges: Vec<(u64, u64)> = Vec::new();
+            let text = text(fields, "sample_range");
+            for part in text.split(',').filter(|part| !part.is_empty()) {
+                let (first, last) = part.split_once('-').unwrap_or((part, part));
+                let (first, last) = (read_number(first)?, read_number(last)?);
+                if first == 0 || last < first {
+                    return Some(format!("`{part}` is no range of messages: these are counted from 1"));
+                }
+                ranges.push((first, last));
+            }
+            ranges.sort_unstable();
+            let most = ranges.last().map(|(_, last)| *last)?;
+            if ranges.windows(2).any(|pair| matches!(pair, [(_, last), (next, _)] if next <= last)) {
+                return Some(format!("ranges of `{text}` overlap"));
+            }
+            let size = u64::try_from(get(fields, "sample_size")?.as_int()?).ok()?;
+            (size < most).then(|| format!("there is no message {most} among {size}"))
+        },
+    },
+    Rule {
         name: "bound",
         complain: |fields, _| {
             let size = |set: &str| -> Option<u64> {

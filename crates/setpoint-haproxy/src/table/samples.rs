@@ -35,17 +35,25 @@ pub(crate) struct Stage {
     name: &'static str,
     frontend: u8,
     backend: u8,
+    /// Whether HAProxy reads the expressions where a proxy takes the line over, and not where it stands.
+    pub(crate) is_late: bool,
 }
 
-const STAGES: [Stage; 8] = [
-    Stage { name: "connection", frontend: 0, backend: 0 },
-    Stage { name: "session", frontend: 1, backend: 1 },
-    Stage { name: "content", frontend: 2, backend: 6 },
-    Stage { name: "http-request", frontend: 3, backend: 7 },
-    Stage { name: "response-content", frontend: 15, backend: 11 },
-    Stage { name: "http-response", frontend: 16, backend: 12 },
-    Stage { name: "check", frontend: 19, backend: 19 },
-    Stage { name: "configuration", frontend: 20, backend: 20 },
+const fn stage(name: &'static str, frontend: u8, backend: u8) -> Stage {
+    Stage { name, frontend, backend, is_late: false }
+}
+
+const STAGES: [Stage; 10] = [
+    stage("connection", 0, 0),
+    stage("session", 1, 1),
+    stage("content", 2, 6),
+    stage("http-request", 3, 7),
+    stage("response-content", 15, 11),
+    stage("http-response", 16, 12),
+    stage("check", 19, 19),
+    stage("configuration", 20, 20),
+    Stage { is_late: true, ..stage("log", 18, 18) },
+    Stage { is_late: true, ..stage("unique-id", 3, 7) },
 ];
 
 impl Stage {
@@ -105,6 +113,15 @@ pub(crate) fn criterion(words: &[String], sample_cx: SampleContext) -> Option<Co
     chain(words.first()?, &[Place::Fetch, Place::Criterion], sample_cx).err()
 }
 
+/// Returns the type of what a criterion gives, if that is known.
+pub(super) fn given_by(criterion: &str, sample_cx: SampleContext) -> Option<SampleType> {
+    let sample_cx = SampleContext { stages: ALL_STAGES, ..sample_cx };
+    let given = chain(criterion, &[Place::Fetch, Place::Criterion], sample_cx).ok()?;
+    let call = Call::read(criterion);
+    let signature = signature(Place::Fetch, call.name).filter(|_| call.rest.is_empty());
+    Some(signature.and_then(|signature| signature.compared).unwrap_or(given))
+}
+
 /// Finds a flag of an ACL that HAProxy does not know, among the words after what it compares: which word it is, and why.
 pub(crate) fn unknown_flag(words: &[impl AsRef<str>], version: Version) -> Option<(usize, Complaint)> {
     let mut at = 0;
@@ -140,6 +157,9 @@ pub(super) fn format(words: &[String], sample_cx: SampleContext) -> Option<Compl
             }
             // A name in parentheses and flags in braces may stand between.
             let after = skip(skip(after, '(', ')'), '{', '}');
+            if after.starts_with('{') {
+                return Some(Complaint::new(format!("`%{after}` has no `}}`")));
+            }
             if let Some(text) = after.strip_prefix('[') {
                 if let Err(complaint) = chain(text, &[Place::Fetch], sample_cx) {
                     return Some(complaint);
@@ -177,6 +197,7 @@ fn alias(text: &str, version: Version) -> Option<Complaint> {
         },
         word: Some(format!("%{name}")),
         hint: Some("write `%%` for a percent sign".to_owned()),
+        known: Vec::new(),
     })
 }
 

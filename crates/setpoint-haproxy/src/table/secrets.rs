@@ -1,9 +1,10 @@
 //! What is never shown: the fields that rows call secret, and the words of lines that hold them.
 //!
 //! Rows decide first. Text that no row decides about is hidden rather than shown where it follows the name of a credential:
-//! a header, a cookie or a variable that is called like one, the key of a converter, `password=…` in a body. A comment is
-//! hidden beside a secret.
+//! a header, a cookie or a variable that is called like one, the key of a converter, `password=…` in a body, the password of
+//! a URL. A comment is hidden beside a secret. In a line that is wrong, words that are like those before secrets count as these.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -13,7 +14,7 @@ use super::attributes::{Attributes, SecretIf};
 use super::grammar::{Item, Piece, Type, first_word};
 use crate::keywords::secret_arguments;
 use crate::model::{Field, Fields, Value};
-use crate::text::Line;
+use crate::text::{Line, nearest};
 
 /// What is shown instead of a secret.
 pub(crate) const SECRET: &str = "(secret)";
@@ -37,6 +38,9 @@ pub(super) const NAMES: [&str; 10] = [
     "COOKIE",
 ];
 
+/// How many words of a line that is wrong are held to those that stand before secrets.
+const LOOKED_AT: usize = 64;
+
 /// Words that end what belongs to the name of a credential.
 const ENDS: [&str; 7] = ["if", "unless", "{", "}", "||", "or", "OR"];
 
@@ -50,49 +54,58 @@ pub(crate) struct Secrets {
     conditions: Vec<SecretIf>,
     /// The words after which a word is a secret, each with the word before it where that decides.
     after: FxHashSet<(Option<&'static str>, &'static str)>,
-    /// The words after which all words are secrets.
-    before_rest: FxHashSet<&'static str>,
+    /// The words after which all words are secrets, but for so many at first.
+    before_rest: FxHashMap<&'static str, usize>,
     /// The words after which a part of a word is a secret: what follows a colon.
     after_colon: FxHashSet<&'static str>,
     /// The words after which the second word is a secret where the first holds one of some parts.
     after_name: FxHashMap<&'static str, Vec<&'static str>>,
+    /// Those of these words after which nothing but a condition follows the secret.
+    ending: FxHashSet<&'static str>,
 }
 
 impl Secrets {
     pub(super) fn of(rows: &[Row], metadata: Option<Field>) -> Self {
         let mut secrets = Self { metadata, ..Self::default() };
         for row in rows {
-            secrets.note(&row.items, &row.attributes);
+            secrets.note(&row.items, &row.attributes, true);
             let options = row.items.iter().filter_map(|item| match item {
                 Item::Options(options) => Some(&options.entries),
                 _ => None,
             });
             for entry in options.flatten() {
-                secrets.note(&entry.items, &entry.attributes);
+                secrets.note(&entry.items, &entry.attributes, false);
             }
         }
         secrets
     }
 
     /// Notes the secrets of a row or an option, and the words before them.
-    fn note(&mut self, items: &[Item], attributes: &Attributes) {
+    fn note(&mut self, items: &[Item], attributes: &Attributes, is_row: bool) {
         self.fields.extend(&attributes.secret);
         self.conditions.extend(attributes.secret_if.iter().cloned());
         let is_secret = |field: &Field| attributes.secret.contains(field);
-        for (at, item) in items.iter().enumerate() {
-            let before = |back: usize| at.checked_sub(back).and_then(|at| items.get(at)).and_then(first_word);
+        let items = flat(items);
+        let word_at = |at: usize| items.get(at).copied().and_then(first_word);
+        for (at, item) in items.iter().copied().enumerate() {
+            let before = |back: usize| at.checked_sub(back).and_then(word_at);
+            let rest = items.get(at + 1..).unwrap_or_default();
+            let is_last = is_row && rest.iter().all(|item| matches!(item, Item::Condition { .. }));
             match item {
-                Item::Value { field, ty, .. } => {
+                Item::Value { field, ty: Type::Rest, .. } if is_secret(field) => {
+                    let keyword = (0..at).rev().find_map(|place| Some((word_at(place)?, at - place - 1)));
+                    self.before_rest.extend(keyword);
+                }
+                Item::Value { field, .. } => {
                     if let Some(word) = before(1).filter(|_| is_secret(field)) {
                         self.after.insert((before(2), word));
-                        if matches!(ty, Type::Rest) {
-                            self.before_rest.insert(word);
-                        }
+                        self.ending.extend(is_last.then_some(word));
                     }
                     let parts = attributes.secret_if.iter().filter(|condition| condition.secret == *field);
                     if let Some(word) = before(2) {
                         for condition in parts {
                             self.after_name.entry(word).or_default().extend(&condition.parts);
+                            self.ending.extend(is_last.then_some(word));
                         }
                     }
                 }
@@ -101,6 +114,7 @@ impl Secrets {
                         |piece: &Piece| matches!(piece, Piece::Value { field, .. } if is_secret(field));
                     if let Some(word) = before(1).filter(|_| pieces.iter().any(holds)) {
                         self.after_colon.insert(word);
+                        self.ending.extend(is_last.then_some(word));
                     }
                 }
                 _ => {}
@@ -118,10 +132,8 @@ impl Secrets {
         let show =
             |value: Option<(&Value, &Fields)>| value.map(|(value, beside)| self.value(field, value, beside));
         let (before, mut after) = (show(old), show(new));
-        if before == after
-            && let Some(after) = &mut after
-        {
-            *after = after.replace(SECRET, ANOTHER);
+        if before == after {
+            after = after.map(|after| another(&after));
         }
         (before, after)
     }
@@ -200,25 +212,41 @@ impl Secrets {
 
     /// Returns which bytes of a line are secrets, in their order.
     pub(crate) fn in_line(&self, line: &Line<'_>) -> Vec<Range<usize>> {
+        self.found_in(line, false)
+    }
+
+    /// Returns which bytes of a line that is wrong are secrets or may be: a word in it may be meant for one that stands before a
+    /// secret, and what follows a secret for a part of it.
+    pub(crate) fn in_wrong_line(&self, line: &Line<'_>) -> Vec<Range<usize>> {
+        self.found_in(line, true)
+    }
+
+    fn found_in(&self, line: &Line<'_>, is_wrong: bool) -> Vec<Range<usize>> {
         let raw = line.raw();
         let mut found = Vec::new();
         let mut before: Vec<String> = Vec::new();
-        let (mut end, mut follows_name) = (0, false);
-        for word in line.words() {
+        let (mut end, mut follows_name, mut rest_from) = (0, false, usize::MAX);
+        for (position, word) in line.words().enumerate() {
             let start = usize::try_from(word.column).unwrap_or(1).saturating_sub(1);
             end = start + word.raw.len();
-            let meant = word.to_str_lossy();
-            if !word.quoted && ENDS.contains(&&*meant) {
-                follows_name = false;
-            } else if follows_name && !is_flag(&meant, before.last()) {
+            let written = word.to_str_lossy();
+            let keyword = if is_wrong && position < LOOKED_AT { self.like(&written) } else { None };
+            let meant = keyword.map_or_else(|| written.clone(), Cow::Borrowed);
+            follows_name |= position >= rest_from;
+            if !word.quoted && ENDS.contains(&&*written) {
+                (follows_name, rest_from) = (false, usize::MAX);
+            } else if follows_name && !is_flag(&written, before.last()) {
                 found.push(start..end);
-            } else if let Some(visible) = self.visible(word.raw, &meant, &before) {
+            } else if let Some(visible) = self.visible(word.raw, &written, &before) {
                 found.push(start + visible..end);
+                let mut keywords = before.iter().rev().take(2);
+                follows_name |= is_wrong && keywords.any(|word| self.ending.contains(&**word));
             } else {
-                found.extend(keys(word.raw).into_iter().map(|key| start + key.start..start + key.end));
+                found.extend(parts_of(word.raw).into_iter().map(|key| start + key.start..start + key.end));
             }
-            let names = meant.split_once('(').is_some_and(|(_, arguments)| has_part(arguments, &NAMES));
-            follows_name |= names || self.before_rest.contains(&*meant);
+            follows_name |= written.split_once('(').is_some_and(|(_, arguments)| has_part(arguments, &NAMES));
+            let rest = self.before_rest.get(&*meant).map(|skipped| position + 1 + skipped);
+            rest_from = rest.unwrap_or(rest_from).min(rest_from);
             before.push(meant.into_owned());
         }
         let rest = raw.get(end..).unwrap_or_default();
@@ -226,7 +254,10 @@ impl Secrets {
         let text = String::from_utf8_lossy(rest);
         let is_hidden = if line.error().is_some() {
             // What can't be split into words is one.
-            follows_name || self.visible(text.trim_start().as_bytes(), &text, &before).is_some()
+            follows_name
+                || before.len() >= rest_from
+                || !parts_of(rest).is_empty()
+                || self.visible(text.trim_start().as_bytes(), &text, &before).is_some()
         } else {
             !found.is_empty() || is_credential(&text)
         };
@@ -235,6 +266,20 @@ impl Secrets {
             found.push(start + hash..raw.len());
         }
         found
+    }
+
+    /// Finds a word that stands before secrets and that another one may be meant for.
+    fn like(&self, word: &str) -> Option<&'static str> {
+        let after = self.after.iter().map(|(_, word)| *word);
+        let others = self.before_rest.keys().chain(&self.after_colon).chain(self.after_name.keys()).copied();
+        // Most words are told from most others at first sight.
+        let ends = |word: &str| (word.bytes().next(), word.bytes().next_back());
+        let (first, last) = ends(word);
+        let is_near = |other: &&'static str| {
+            let (other_first, other_last) = ends(other);
+            (first == other_first || last == other_last) && word.len().abs_diff(other.len()) * 3 <= word.len()
+        };
+        nearest(word, after.chain(others).filter(is_near))
     }
 
     /// Returns how much can be shown of a word that is a secret: who logs in is none.
@@ -260,6 +305,48 @@ impl Secrets {
 /// Returns whether a word is a flag of an ACL, or what the flag before it needs.
 fn is_flag(word: &str, before: Option<&String>) -> bool {
     word.starts_with('-') || before.is_some_and(|before| matches!(before.as_str(), "-m" | "-f" | "-M"))
+}
+
+/// Returns some items, and those that may be left out in their places.
+fn flat(items: &[Item]) -> Vec<&Item> {
+    let mut found = Vec::with_capacity(items.len());
+    for item in items {
+        match item {
+            Item::Optional(items) => found.extend(flat(items)),
+            item => found.push(item),
+        }
+    }
+    found
+}
+
+/// Shows what is hidden of a line or a value that takes the place of one that is shown alike.
+pub(crate) fn another(shown: &str) -> String {
+    shown.replace(SECRET, ANOTHER)
+}
+
+/// Returns the parts of a word that are secrets: keys of converters and passwords of URLs, in their order.
+fn parts_of(word: &[u8]) -> Vec<Range<usize>> {
+    let mut parts = keys(word);
+    parts.extend(passwords(word));
+    parts.sort_by_key(|part| part.start);
+    parts
+}
+
+/// Returns the passwords of the URLs in a word, as in `https://user:password@host/`.
+fn passwords(word: &[u8]) -> Vec<Range<usize>> {
+    const SEPARATOR: &[u8] = b"://";
+    let mut found = Vec::new();
+    for at in memchr::memmem::find_iter(word, SEPARATOR) {
+        let start = at + SEPARATOR.len();
+        let rest = word.get(start..).unwrap_or_default();
+        let length = rest.iter().position(|byte| b"/?# \t\"'".contains(byte)).unwrap_or(rest.len());
+        let authority = rest.get(..length).unwrap_or_default();
+        let Some(end) = memchr::memrchr(b'@', authority) else { continue };
+        let login = authority.get(..end).unwrap_or_default();
+        let colon = memchr::memchr(b':', login).filter(|colon| colon + 1 < end);
+        found.extend(colon.map(|colon| start + colon + 1..start + end));
+    }
+    found
 }
 
 /// Returns the keys that a word gives to converters, in their order.
@@ -403,6 +490,16 @@ mod tests {
             ),
             ("http-request set-header Cookie \"session=x\"", "http-request set-header Cookie (secret)"),
             ("server s 10.0.0.1:80 check send-proxy", "server s 10.0.0.1:80 check send-proxy"),
+            (
+                "http-request redirect location \"https://user:x@h/a\" code 302",
+                "http-request redirect location \"https://user:(secret)@h/a\" code 302",
+            ),
+            (
+                "http-request redirect location http://h:80/a@b:c",
+                "http-request redirect location http://h:80/a@b:c",
+            ),
+            ("server s 10.0.0.1:80 agent-send x check", "server s 10.0.0.1:80 agent-send (secret) check"),
+            ("lua-load /a.lua token x", "lua-load /a.lua (secret) (secret)"),
         ] {
             let document = Document::parse(format!("global\n  {text}\n").as_bytes());
             let section = document.sections().first().unwrap();

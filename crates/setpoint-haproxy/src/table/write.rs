@@ -227,9 +227,8 @@ impl<'f> Writer<'f> {
                     } else if counts && self.entry(entry) {
                         if entry.attributes.refused || entry.attributes.is_outside(self.site.section) {
                             let why = |word: &str| Complaint {
-                                why: format!("HAProxy has no option `{word}` here"),
                                 word: Some(word.to_owned()),
-                                hint: None,
+                                ..Complaint::new(format!("HAProxy has no option `{word}` here"))
                             };
                             self.refused = word.map(why);
                         }

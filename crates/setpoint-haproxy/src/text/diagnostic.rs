@@ -230,7 +230,11 @@ impl Reader {
             } else if section.kind() == SectionKind::Preamble && first.raw.first() != Some(&b'[') {
                 let name = first.to_str_lossy();
                 let message = format!("`{name}` stands before the first section");
-                let hint = Cow::Borrowed("a line such as `global` or `backend NAME` opens a section");
+                let sections = SectionKind::all().map(SectionKind::keyword).filter(|word| !word.is_empty());
+                let hint = match nearest(&name, sections) {
+                    Some(best) => Cow::Owned(format!("did you mean `{best}`?")),
+                    None => Cow::Borrowed("a line such as `global` or `backend NAME` opens a section"),
+                };
                 self.say(Problem::OutOfSection, &line, (first.column, first.raw), message, hint);
             } else if first.is("no") || first.is("default") {
                 self.prefix(&line);

@@ -309,3 +309,74 @@ fn what_haproxy_reads_of_a_wrong_number_is_no_error() {
         }
     }
 }
+
+#[test]
+fn the_options_of_a_redirection_stand_in_any_order() {
+    for rule in [
+        "http-request redirect code 301 location /a",
+        "http-request redirect drop-query prefix /a if TRUE",
+        "redirect set-cookie a=b location /a",
+        "redirect append-slash code 307 drop-query scheme https unless FALSE",
+        "http-response redirect ignore-empty code 302 location /a",
+    ] {
+        accepts(&format!("frontend f\n  bind 127.0.0.1:8080\n  {rule}\n"), &Version::ALL);
+    }
+    for rule in ["http-request redirect code 301", "redirect drop-query", "http-response redirect prefix /a"]
+    {
+        let text = format!("{START}frontend f\n  bind 127.0.0.1:8080\n  {rule}\n");
+        for version in Version::ALL {
+            assert_eq!(errors(&text, Some(same(version))).len(), 1, "{version:?} {rule}");
+            assert!(!need!(Haproxy::check(version, &text)).accepted, "{version:?} accepts {rule}");
+        }
+    }
+    for (version, is_known) in Version::ALL.into_iter().zip([false, false, true, true]) {
+        let text = format!("{START}backend b\n  redirect location /a keep-query\n");
+        assert_eq!(errors(&text, Some(same(version))).is_empty(), is_known, "{version:?}");
+        assert_eq!(need!(Haproxy::check(version, &text)).accepted, is_known, "{version:?}");
+    }
+}
+
+#[test]
+fn what_haproxy_ignores_in_a_proxy_that_has_no_use_for_it_is_a_warning() {
+    let (older, all) = (&[Version::V2_6, Version::V3_0][..], &Version::ALL[..]);
+    for (section, line, versions) in [
+        ("backend b", "timeout client 5s", all),
+        ("backend b", "timeout client-fin 5s", all),
+        ("backend b", "option httplog", all),
+        ("backend b", "option httplog clf", all),
+        ("backend b", "option tcplog", all),
+        ("backend b", "option dontlognull", older),
+        ("backend b", "no option logasap", older),
+        ("frontend f\n  bind 127.0.0.1:8080", "timeout connect 5s", all),
+        ("frontend f\n  bind 127.0.0.1:8080", "timeout tunnel 5s", all),
+        ("frontend f\n  bind 127.0.0.1:8080", "option httpchk GET /", all),
+        ("frontend f\n  bind 127.0.0.1:8080", "option srvtcpka", older),
+    ] {
+        let text = format!("{START}{section}\n  {line}\n");
+        for version in Version::ALL {
+            let is_ignored = versions.contains(&version);
+            let found = found(&text, Some(same(version)));
+            let is_warned = found.iter().any(|found| found.problem == Problem::NoEffect);
+            let is_refused = found.iter().any(|found| found.severity == Severity::Error);
+            assert_eq!((is_warned, is_refused), (is_ignored, !is_ignored), "{version:?} {line}: {found:#?}");
+            let check = need!(Haproxy::check(version, &text));
+            assert_eq!(check.accepted, is_ignored, "{version:?} {line}: {}", check.output);
+        }
+    }
+    // Both halves of a `listen` section are used.
+    let text = format!("{START}listen l\n  bind 127.0.0.1:8080\n  timeout client 5s\n  timeout connect 5s\n");
+    assert_eq!(found(&text, None), []);
+}
+
+#[test]
+fn what_haproxy_does_not_look_at_is_no_error() {
+    accepts("userlist u\n  user a\n", &Version::ALL);
+    accepts("global\n  default-path config x\n", &Version::ALL);
+    accepts("backend b\n  stats scope . x\n", &Version::ALL);
+    accepts_one("global\n  stats bind-process 1\n", Version::V2_6);
+    accepts_one("global\n  profiling.tasks on memory\n", Version::V3_4);
+    accepts_one("crt-store s\n  load crt x.pem generate-dummy on keytype RSA bits 2048\n", Version::V3_4);
+    let jwt = format!("{START}crt-store s\n  load crt /nowhere.pem jwt on\n");
+    assert_eq!(errors(&jwt, Some(model::Version::V3_4)), []);
+    assert_ne!(errors(&jwt, Some(model::Version::V3_2)), []);
+}

@@ -426,3 +426,41 @@ fn what_haproxy_tolerates_is_a_warning() {
         assert!(!check(&Document::parse(text.as_bytes()), &Checks::default()).is_empty(), "{text}");
     }
 }
+
+#[test]
+fn what_is_wrong_names_the_word_before_it_and_all_that_could_stand_there() {
+    let found = |text: &str| {
+        let checks = Checks { version: Some(model::Version::V3_4), ..Checks::default() };
+        let found = check(&Document::parse(text.as_bytes()), &checks);
+        let first = found.into_iter().find(|found| found.severity == Severity::Error).unwrap();
+        (first.message, first.hint.unwrap_or_default().into_owned())
+    };
+    let (message, hint) = found("backend b\n  mode htpp\n");
+    assert_eq!(message, "`mode` can't be `htpp`: HAProxy wants one of `tcp`, `http`, `log`, `spop`");
+    assert_eq!(hint, "did you mean `http`?");
+    let (message, hint) = found("backend b\n  balance rondrobin\n");
+    for algorithm in ["roundrobin", "leastconn", "random", "uri", "hash", "hdr", "url_param", "sticky"] {
+        assert!(message.contains(&format!("`{algorithm}`")), "{message}");
+    }
+    assert_eq!(hint, "did you mean `roundrobin`?");
+    for (line, best) in [
+        ("timeout sevrer 5s", "server"),
+        ("http-request redirect locaton /a", "location"),
+        ("redirect locaton /a", "location"),
+        ("stats enabel", "enable"),
+    ] {
+        let (message, hint) = found(&format!("backend b\n  mode http\n  {line}\n"));
+        assert_eq!(hint, format!("did you mean `{best}`?"), "{message}");
+        assert!(!message.contains('_'), "{message}");
+    }
+    let (_, hint) = found("globl\n  maxconn 5\n");
+    assert_eq!(hint, "did you mean `global`?");
+}
+
+#[test]
+fn what_is_given_twice_in_several_files_names_the_other_file() {
+    let (one, other) = (Document::parse(b"backend x\n"), Document::parse(b"global\nbackend x\n"));
+    let found = setpoint_haproxy::check::check_together(&[&one, &other], &Checks::default());
+    let hint = found[1][0].hint.clone().unwrap_or_default();
+    assert_eq!(hint, "the other one is in line 1 of file 1 of those that are given");
+}

@@ -314,7 +314,7 @@ fn what_no_model_carries_is_a_text_operation() {
         (
             "backend b\n  default-server check\n  default-server inter 1s\n  server s 10.0.0.1:1\n",
             "backend b\n  default-server check\n  default-server inter 2s\n  server s 10.0.0.1:1\n",
-            "`default-server` lines differ in more than one place",
+            "the places of its `default-server` lines among its servers count",
         ),
         (
             "defaults\n  retries 1\nbackend b\ndefaults\n  retries 2\n",
@@ -383,7 +383,7 @@ fn each_operation_says_whether_a_running_haproxy_can_be_told() {
     assert!(change("source\n  hash-type consistent", "  server s1 10.0.0.1:80 weight 7\n").is_ok());
     assert_eq!(
         change("roundrobin", "  server s1 10.0.0.1:80 check\n"),
-        Err("`check` of a server can't be changed at runtime".into())
+        Err("`check` of a server is changed by a reload".into())
     );
     assert_eq!(add(Version::V2_6, "roundrobin", "s2 10.0.0.2:80 check"), Ok(()));
     assert!(add(Version::V2_6, "static-rr", "s2 10.0.0.2:80").is_err());

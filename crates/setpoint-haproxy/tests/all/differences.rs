@@ -69,6 +69,8 @@ fn the_order_of_lines_of_which_the_last_wins_counts() {
         ("global", "lua-load-per-thread /a.lua", "lua-load /b.lua"),
         ("global", "setenv A b", "unsetenv A"),
         ("global", "user a", "uid 1"),
+        ("backend b", "errorfile 403 /a.http", "http-error status 403 content-type text/plain string no"),
+        ("backend b", "errorfiles e 403", "http-error status 403 content-type text/plain string no"),
     ] {
         differ(&format!("{section}\n  {a}\n  {b}\n"), &format!("{section}\n  {b}\n  {a}\n"));
     }
@@ -91,6 +93,14 @@ fn the_order_of_these_lines_counts() {
             "server b udp@127.0.0.1:2",
         ),
         ("frontend f", "capture request header a len 9", "declare capture request len 8"),
+        ("frontend f", "capture request header a len 9", "http-request capture req.hdr(b) len 8"),
+        ("frontend f", "declare capture request len 9", "http-request capture req.hdr(b) len 8"),
+        ("frontend f", "tcp-request content capture src len 9", "http-request capture req.hdr(b) len 8"),
+        ("global", "default-path origin /a", "lua-load b.lua"),
+        ("global", "default-path origin /a", "ssl-dh-param-file b.pem"),
+        ("global", "expose-experimental-directives", "tune.fd.edge-triggered on"),
+        ("frontend f", "acl a path /a", "http-request deny if a"),
+        ("frontend f", "acl a path /a", "use_backend b unless !a"),
         ("global", "ssl-provider-path /a", "ssl-provider default"),
         // The model has no place for the first line of these.
         ("backend b", "option httpchk OPTIONS * HTTP/1.1\\r\\nHost:\\ www", "option mysql-check"),
@@ -113,21 +123,67 @@ fn the_order_of_servers_counts_where_haproxy_looks_at_it() {
         let servers: String = order.iter().map(|n| format!("  server s{n} 10.0.0.{n}:1{more}\n")).collect();
         format!("backend b\n  balance {balance}\n{servers}")
     };
-    let counts = ["first", "static-rr", "source", "uri", "hash src"];
+    let counts = ["first", "static-rr", "source", "uri", "hash src", "source\n  hash-type consistent"];
     for balance in counts {
         differ(&text(balance, ["1", "2", "3"], ""), &text(balance, ["2", "1", "3"], ""));
     }
-    for balance in ["roundrobin", "leastconn", "random", "source\n  hash-type consistent"] {
+    let by_address = "source\n  hash-type consistent\n  default-server hash-key addr";
+    for balance in ["roundrobin", "leastconn", "random", by_address] {
         let diff = diff(&text(balance, ["1", "2", "3"], ""), &text(balance, ["2", "1", "3"], ""));
         assert_eq!(told(&diff), [""; 0], "{balance}");
         differ(&text(balance, ["1", "2", "3"], " backup"), &text(balance, ["2", "1", "3"], " backup"));
     }
+    // The numbers that place servers in a consistent hash follow from their order, unless they are stated.
+    let text_of = |servers: [&str; 2]| {
+        format!(
+            "backend b\n  balance source\n  hash-type consistent\n  server {}\n  server {}\n",
+            servers[0], servers[1]
+        )
+    };
+    let (one, other) = ("a 10.0.0.1:1 id 7", "b 10.0.0.2:1 id 8");
+    assert_eq!(told(&diff(&text_of([one, other]), &text_of([other, one]))), [""; 0]);
+    let other = "b 10.0.0.2:1";
+    differ(&text_of([one, other]), &text_of([other, one]));
     // What comes at the end needs no text.
     let two = text("first", ["1", "2", "3"], "").replace("  server s3 10.0.0.3:1\n", "");
     assert_eq!(told(&diff(&two, &text("first", ["1", "2", "3"], ""))), ["+ backend b: server s3"]);
     let desired = text("first", ["3", "1", "2"], "");
     assert_eq!(told(&diff(&two, &desired)), ["~ text of backend b"]);
     assert_eq!(applied(&two, &desired), desired);
+}
+
+#[test]
+fn the_place_of_global_among_the_sections_that_are_read_after_it_counts() {
+    let (global, other) = ("global\n  setenv A :80\n", "frontend f\n  bind \"${A}\"\n");
+    differ(&format!("{global}{other}"), &format!("{other}{global}"));
+    let (userlist, end) = ("userlist u\n  user a insecure-password b\n", "backend b\n");
+    differ(&format!("{userlist}{global}{end}"), &format!("{userlist}{end}{global}"));
+    // It is not taken for moved where something comes or goes beside it.
+    let told_between = |a: &str, b: &str| told(&diff(a, b));
+    let text = format!("{global}{userlist}{end}");
+    assert_eq!(told_between(&format!("{global}{end}"), &text), ["+ userlist u", "+ userlist u: user a"]);
+    assert_eq!(told_between(&text, &format!("{global}{userlist}")), ["- backend b"]);
+    // It is made where it counts for all others.
+    assert!(applied(&format!("{userlist}{end}"), &text).starts_with(global));
+    differ(&format!("{userlist}{end}"), &text);
+    differ(&format!("{userlist}{end}"), &format!("{userlist}{global}{end}"));
+}
+
+#[test]
+fn a_line_that_repeats_beside_lines_whose_order_counts_leaves_these_in_their_order() {
+    let text = |more: &str| {
+        format!("global\n  setenv A b\n  presetenv X \"y z\"\n  cpu-map 1 0\n{more}frontend f\n  bind :80\n")
+    };
+    differ(&text(""), &text("  cpu-map 1 0\n"));
+    differ(&text("  maxconn 5\n"), &text("  cpu-map 1 0\n"));
+}
+
+#[test]
+fn a_rule_behind_a_line_that_the_model_does_not_cover_comes_behind_it() {
+    let rules = "  http-response set-header a b\n  http-response bogus\n";
+    let more = "  http-response set-header c d\n";
+    differ(&format!("backend b\n{rules}"), &format!("backend b\n{rules}{more}"));
+    differ(&format!("backend b\n{rules}"), &format!("backend b\n  timeout server 5s\n{rules}{more}"));
 }
 
 // Sections that repeat

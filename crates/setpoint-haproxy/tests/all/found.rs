@@ -77,6 +77,17 @@ fn words_that_have_no_place_in_a_line_are_found() {
             ("server s 127.0.0.1:80 check inter soon", "soon"),
             ("server s 127.0.0.1:http", "http"),
             ("retry-on 503 sometimes", "sometimes"),
+            ("retry-on 500 none", "none"),
+            ("balance random(0)", "0"),
+            ("cookie A insert attr a;b", "a;b"),
+            ("cookie A insert domain a;b", "a;b"),
+            ("server b/c 127.0.0.1:80", "b/c"),
+            ("server s 127.0.0.1:80-90", "80-90"),
+            ("server s 300.1.1.1:80", "300.1.1.1"),
+            ("server s 127.0.0.1:80 error-limit 0", "0"),
+            ("server s 127.0.0.1:80 resolve-net 10.0.0.0/33", "10.0.0.0/33"),
+            ("http-check expect rstring (", "("),
+            ("tcp-check expect rstring (", "("),
         ],
     );
     finds(
@@ -95,8 +106,153 @@ fn words_that_have_no_place_in_a_line_are_found() {
             ("log-format %ci%zz", "%zz"),
             ("log-format 100%", "%"),
             ("use_backend", ""),
+            ("bind 300.1.1.1:80", "300.1.1.1"),
+            ("acl or path /", "or"),
+            ("log 127.0.0.1:1 len 10 local0", "10"),
+            ("http-request set-header A %{+Q]", "%{+Q]"),
+            ("http-request set-var(txn.a,ifnotsets) str(a)", "a,ifnotsets"),
+            ("http-request unset-var(txn.a,ifset)", "a,ifset"),
+            ("http-request silent-drop rst-ttl 300", "300"),
+            ("http-request replace-path ( a", "("),
+            ("http-request replace-header A *a b", "*a"),
         ],
     );
+    finds("defaults d", &[("declare capture request len 5", "declare")]);
+}
+
+#[test]
+fn patterns_of_acls_are_looked_at() {
+    finds(
+        "frontend f\n  bind 127.0.0.1:8080",
+        &[
+            ("acl a src 1.2.3.400", "1.2.3.400"),
+            ("acl a src 10.0.0.1 1.2.3.4/33", "1.2.3.4/33"),
+            ("acl a hdr_ip(x) 1.2.3.400", "1.2.3.400"),
+            ("acl a dst_port 80:70", "80:70"),
+            ("acl a dst_port gt x", "x"),
+            ("acl a url_len x", "x"),
+            ("acl a path,length 5:2", "5:2"),
+            ("acl a path -m int x", "x"),
+            ("acl a path -m len 5:3", "5:3"),
+            ("acl a path -m bin 0g", "0g"),
+            ("acl a path_reg (", "("),
+            ("acl a path -m reg -i [", "["),
+            ("acl a path_beg -i -f", "-f"),
+            ("http-request deny if { src 1.2.3.400 }", "1.2.3.400"),
+            ("http-request deny if { path_reg ( }", "("),
+        ],
+    );
+    let fine = [
+        "acl a src localhost 10.0.0.0/8 ::1 fe80::/10 10.0.0.0/255.0.0.0 10.1",
+        "acl a dst_port gt 5 lt 9",
+        "acl a dst_port 80 443 5: :9",
+        "acl a src_port -- -5",
+        "acl a req.ssl_ver 3.1",
+        "acl a method GET",
+        "acl a path,lower -m beg x",
+        "acl a path_reg ^/a(/.*)?$ [[:alpha:]]x (?i)x",
+        "acl a always_true 2",
+        "acl a hdr_cnt(x) ge 1",
+        "acl a path -m ip 1.2.3.4",
+    ];
+    for line in fine {
+        let text = format!("{START}frontend f\n  bind 127.0.0.1:8080\n  {line}\n");
+        for version in Version::ALL {
+            assert_eq!(errors(&text, Some(same(version))), [], "{line}");
+            let check = need!(Haproxy::check(version, &text));
+            assert!(check.accepted, "{version:?}: {line}: {}", check.output);
+        }
+    }
+}
+
+#[test]
+fn ranges_of_numbers_are_those_of_haproxy() {
+    for (section, line, wrong, fine) in [
+        ("global", "spread-checks", "51", "50"),
+        ("global", "nbthread", "0", "1"),
+        ("global", "thread-groups", "33", "1"),
+        ("global", "maxcompcpuusage", "101", "100"),
+        ("global", "tune.comp.maxlevel", "10", "9"),
+        ("global", "tune.ssl.default-dh-param", "1023", "1024"),
+        ("global", "tune.http.maxhdr", "32768", "32767"),
+        ("global", "tune.h2.max-frame-size", "16383", "16384"),
+        ("global", "tune.h2.header-table-size", "65537", "65536"),
+        ("global", "tune.pool-high-fd-ratio", "101", "100"),
+        ("global", "tune.peers.max-updates-at-once", "0", "1"),
+        ("global", "tune.bufsize", "0", "16384"),
+        ("resolvers r", "accepted_payload_size", "65536", "65535"),
+        ("resolvers r", "accepted_payload_size", "11", "12"),
+        ("backend b", "server s 127.0.0.1:1 error-limit", "0", "1"),
+        ("backend b", "balance random", "(0)", "(1)"),
+    ] {
+        let join = if line.ends_with("random") { "" } else { " " };
+        for (value, is_fine) in [(wrong, false), (fine, true)] {
+            let lines = format!("{section}\n  {line}{join}{value}\n");
+            // Some settings of `global` have to stand before all else.
+            let text = if section == "global" { lines + START } else { format!("{START}{lines}") };
+            for version in Version::ALL {
+                let found = errors(&text, Some(same(version)));
+                assert_eq!(found.is_empty(), is_fine, "{version:?}: {line} {value}: {found:#?}");
+                let check = need!(Haproxy::check(version, &text));
+                assert_eq!(check.accepted, is_fine, "{version:?}: {line} {value}: {}", check.output);
+            }
+        }
+    }
+    for (sample, is_fine) in
+        [("3-1:5", false), ("7:5", false), ("0:5", false), ("1,1:5", false), ("1-2,4:5", true)]
+    {
+        let text =
+            format!("{START}frontend f\n  bind 127.0.0.1:8080\n  log 127.0.0.1:1 sample {sample} local0\n");
+        for version in Version::ALL {
+            assert_eq!(errors(&text, Some(same(version))).is_empty(), is_fine, "{version:?}: {sample}");
+            assert_eq!(need!(Haproxy::check(version, &text)).accepted, is_fine, "{version:?}: {sample}");
+        }
+    }
+}
+
+#[test]
+fn conditions_and_messages_of_a_file_are_as_haproxy_takes_them() {
+    let deep = |count: usize| format!("{}{}", ".if 1\n".repeat(count), ".endif\n".repeat(count));
+    for (text, is_fine) in [
+        (".if 1\n.alert x\n.endif\n".to_owned(), false),
+        (".if 0\n.alert x\n.endif\n".to_owned(), true),
+        (".if 0\n.elif foo\n.endif\n".to_owned(), false),
+        (".if 0\n.elif 1\n.elif foo\n.endif\n".to_owned(), true),
+        (deep(99), true),
+        (deep(100), false),
+    ] {
+        let text = format!("{START}{text}backend b\n");
+        for version in Version::ALL {
+            let found = errors(&text, Some(same(version)));
+            assert_eq!(found.is_empty(), is_fine, "{version:?}: {text}: {found:#?}");
+            assert_eq!(need!(Haproxy::check(version, &text)).accepted, is_fine, "{version:?}: {text}");
+        }
+    }
+}
+
+#[test]
+fn listeners_take_no_datagrams() {
+    let text = format!("{START}frontend f\n  bind udp@127.0.0.1:8080\n");
+    for version in [Version::V3_0, Version::V3_2, Version::V3_4] {
+        assert_eq!(errors(&text, Some(same(version))).len(), 1, "{version:?}");
+        assert!(!need!(Haproxy::check(version, &text)).accepted, "{version:?}");
+    }
+}
+
+#[test]
+fn a_guid_is_given_once() {
+    for lines in [
+        "frontend f\n  bind 127.0.0.1:8080\n  guid x\nbackend b\n  guid x\n",
+        "backend b\n  guid x\n  server s 127.0.0.1:1 guid x\n",
+        "backend a\n  server s 127.0.0.1:1 guid x\nbackend b\n  server s 127.0.0.1:1 guid x\n",
+    ] {
+        let text = format!("{START}{lines}");
+        for version in [Version::V3_0, Version::V3_2, Version::V3_4] {
+            let found = errors(&text, Some(same(version)));
+            assert_eq!(found.iter().map(|found| found.problem).collect::<Vec<_>>(), [Problem::DuplicateName]);
+            assert!(!need!(Haproxy::check(version, &text)).accepted, "{version:?} accepts {lines}");
+        }
+    }
 }
 
 #[test]
@@ -188,6 +344,27 @@ fn what_a_line_needs_of_others_is_found() {
         ("backend b\n  server s 127.0.0.1:1 no-ssl ssl\n", "ssl"),
         ("backend b\n  server s 127.0.0.1:1\n  server t 127.0.0.1:2 track s\n", "s"),
         ("backend a\n  server s 127.0.0.1:1\nbackend b\n  server t 127.0.0.1:2 track a/s\n", "a/s"),
+        ("backend b\n  server s 127.0.0.1 check\n", "check"),
+        ("backend b\n  server s 127.0.0.1:0 check\n", "check"),
+        ("backend b\n  server s 127.0.0.1:1 agent-check\n", "agent-check"),
+        ("backend b\n  server s 127.0.0.1:1 ssl verify required\n", "ssl"),
+        ("backend b\n  mode tcp\n  server s 127.0.0.1:1 proto h1\n", "proto"),
+        ("backend b\n  server s 127.0.0.1:1 check\n  server t 127.0.0.1:2 check track s\n", "track"),
+        ("backend b\n  server s 127.0.0.1:1 id 7\n  server t 127.0.0.1:2 id 7\n", "7"),
+        ("frontend f\n  bind 127.0.0.1:8080 id 1\n  bind 127.0.0.1:8081 id 1\n", "1"),
+        ("backend a\n  id 5\nbackend b\n  id 5\n", "5"),
+        ("frontend f\n  bind quic4@127.0.0.1:8080\n", "quic4@127.0.0.1:8080"),
+        ("backend b\n  option external-check\n  external-check command /bin/true\n", "external-check"),
+        ("cache c\n  max-age 5\n", "cache"),
+        ("fcgi-app a\n  index x\n", "fcgi-app"),
+        ("listen l\n  bind 127.0.0.1:8080\n  default_backend l\n", "l"),
+        ("listen l\n  bind 127.0.0.1:8080\n  use_backend l if TRUE\n", "l"),
+        ("backend b\n  cookie A insert rewrite\n", "insert"),
+        ("backend b\n  cookie A rewrite preserve\n", "preserve"),
+        ("backend b\n  http-error status 403 string x\n", "string"),
+        ("frontend f\n  bind 127.0.0.1:8080\n  http-request return lf-string b\n", "lf-string"),
+        ("frontend f\n  bind 127.0.0.1:8080\n  log-format %[req.hdr(a)]\n", "req.hdr"),
+        ("frontend f\n  bind 127.0.0.1:8080\n  unique-id-format %[res.hdr(a)]\n", "res.hdr"),
     ] {
         let text = format!("{START}{lines}");
         for version in Version::ALL {
@@ -221,6 +398,17 @@ fn what_a_line_needs_is_seen_where_it_is_given() {
         "backend b\n  default-server check\n  server s 127.0.0.1:1\n  server t 127.0.0.1:2 no-check track s\n",
         "backend b\n  server s 127.0.0.1:1 check\n  server t 127.0.0.1:2 track s\n  server u 127.0.0.1:3 track t\n",
         "defaults\n  mode http\n  timeout connect 1s\n  timeout server 1s\n  email-alert mailers m\n  email-alert from a@b\n  email-alert to a@b\ndefaults\n  timeout connect 1s\n  timeout server 1s\nbackend b\n",
+        "backend b\n  mode tcp\n  server s 127.0.0.1 check port 80\n  server t 127.0.0.1:1 proto none\n",
+        "backend b\n  default-server port 80 agent-port 81\n  server s 127.0.0.1 check\n  server t 127.0.0.1:1 agent-check\n",
+        "backend b\n  option tcp-check\n  tcp-check connect port 80\n  server s 127.0.0.1 check\n",
+        "backend b\n  server s /tmp/x check\n  server t 127.0.0.1:1 agent-check agent-port 5 track s\n  server u * check\n",
+        "backend b\n  server s 127.0.0.1:1\n  server t 127.0.0.1:2 id 1\n",
+        "listen l\n  bind 127.0.0.1:8080 id 1\n  server s 127.0.0.1:1 id 1 guid a\nbackend b\n  server s 127.0.0.1:1 id 1 guid b\n",
+        "defaults x\n  option external-check\nbackend b\n  disabled\n  option external-check\n",
+        "global\n  insecure-fork-wanted\n  external-check\nbackend b\n  option external-check\n  external-check command /bin/true\n",
+        "defaults x\n  log-format %[req.hdr(a)]\ndefaults\n  timeout connect 1s\n  timeout server 1s\nbackend b\n",
+        "frontend f\n  bind 127.0.0.1:8080\n  log-format \"%[src] %[var(txn.a)] %[capture.req.hdr(0)] %[ssl_fc] %ci\"\n  unique-id-format %[req.hdr(a)]\n",
+        "backend b\n  cookie A insert preserve indirect attr a=b domain .a.b\n",
         "global\n  tune.stick-counters 5\nfrontend f\n  bind 127.0.0.1:8080\n  stick-table type ip size 1k\n  http-request track-sc3 src\n",
     ] {
         let text = format!("{START}{lines}");

@@ -10,7 +10,7 @@ use crate::check::same;
 const START: &str = "defaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\n";
 
 /// For each list, a section in which each `@` is one of its words, and the section that a word needs.
-const SECTIONS: [(&str, &str); 11] = [
+const SECTIONS: [(&str, &str); 13] = [
     ("facility", "backend b#\n  log 127.0.0.1:1 @\n"),
     ("severity", "backend b#\n  log 127.0.0.1:1 local0 @\n"),
     ("log-level", "backend b#\n  http-request set-log-level @\n"),
@@ -19,6 +19,8 @@ const SECTIONS: [(&str, &str); 11] = [
     ("capability", "global\n  setcap @\n"),
     ("tls-version", "backend b#\n  server s 127.0.0.1:1 ssl verify none ssl-min-ver @\n"),
     ("error-code", "backend b#\n  errorloc @ /x\n"),
+    ("retry-condition", "backend b#\n  retry-on @\n"),
+    ("variable-condition", "backend b#\n  http-request set-var(txn.a,@) str(a)\n"),
     ("predefined-acl", "backend b#\n  http-request deny if @\n"),
     ("match-method", "backend b#\n  acl a req.hdr(x) -m @ -f /dev/null\n"),
     ("format-alias", "frontend f#\n  bind 127.0.0.1:1\n  log-format %@\n"),

@@ -470,6 +470,95 @@ async fn a_negated_option_of_a_server_is_promised_only_where_haproxy_accepts_it(
     }
 }
 
+/// What a running HAProxy answers to a server that is added, and the comparator says of it, in a section of its own.
+async fn added(version: Version, sections: &str, current: &str, servers: &[&str]) {
+    let haproxy = Haproxy::start_with(version, |port| {
+        format!("{sections}{current}frontend main\n  bind {}\n", port.address())
+    })
+    .await;
+    let haproxy = need!(haproxy);
+    for server in servers {
+        let answer = haproxy.runtime(&format!("experimental-mode on; add server b/{server}")).await.unwrap();
+        let is_accepted = answer.contains("New server registered");
+        let current = format!("{sections}{current}");
+        let desired = format!("{current}  server {server}\n");
+        assert_eq!(
+            verdict(version, &current, &desired),
+            is_accepted,
+            "{version:?} {current} {server}: {answer}"
+        );
+        if is_accepted {
+            let name = server.split(' ').next().unwrap();
+            haproxy.runtime(&format!("experimental-mode on; del server b/{name}")).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_comes_at_runtime_beside_other_lines_exactly_where_haproxy_accepts_it() {
+    for version in Version::ALL {
+        for (sections, lines) in [
+            ("", "backend b\n  dispatch 127.0.0.1:1\n"),
+            ("", "backend b\n  dispatch 127.0.0.1:1\n  balance roundrobin\n"),
+            ("", "backend b\n  option transparent\n"),
+            ("", "backend b\n  no option transparent\n"),
+            ("defaults d\n  option transparent\n", "backend b from d\n"),
+        ] {
+            added(version, sections, lines, &["n 127.0.0.1:9"]).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_haproxy_would_refuse_to_start_with_is_not_promised_at_runtime() {
+    let text = |mode: &str| {
+        format!("backend b\n  mode {mode}\n  balance roundrobin\n  server s1 127.0.0.1:1 check\n")
+    };
+    for version in Version::ALL {
+        for mode in ["tcp", "http"] {
+            let servers = [
+                "n 127.0.0.1:9",
+                "n 127.0.0.1:9 proto h1",
+                "n 127.0.0.1:9 observe layer7",
+                "n 127.0.0.1:9 agent-check",
+                "n 127.0.0.1:9 agent-check agent-port 8",
+                "n 127.0.0.1:9 check track b/s1",
+                "n/m 127.0.0.1:9",
+                "n 127.0.0.1:9 id 1",
+                "n 127.0.0.1:9 id 7",
+            ];
+            added(version, "", &text(mode), &servers).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_guid_that_something_has_is_not_given_to_another_server_at_runtime() {
+    for version in [Version::V3_0, Version::V3_2, Version::V3_4] {
+        let current = "backend b\n  balance roundrobin\n  server s1 127.0.0.1:1 guid x\n";
+        added(version, "", current, &["n 127.0.0.1:9 guid x", "n 127.0.0.1:9 guid y"]).await;
+    }
+    let moved = "backend b\n  balance roundrobin\n  server s1 127.0.0.1:1\n  server s2 127.0.0.1:2 guid x\n";
+    let current = Document::parse(b"backend b\n  balance roundrobin\n  server s1 127.0.0.1:1 guid x\n");
+    let diff = compare(&current, &Document::parse(moved.as_bytes()), &Context::default()).unwrap();
+    assert!(diff.operations().iter().all(|operation| !operation.runtime.is_possible()), "{diff:?}");
+}
+
+#[test]
+fn an_address_that_haproxy_resolves_while_it_runs_is_changed_by_a_reload() {
+    let text =
+        |server: &str| format!("resolvers dns\nbackend b\n  balance roundrobin\n  server s {server}\n");
+    for version in Version::ALL {
+        let named = text("www.example.test:80 resolvers dns");
+        assert!(!verdict(version, &named, &text("127.0.0.1:80 resolvers dns")));
+        // A name that was resolved when HAProxy started is not looked at again.
+        assert!(verdict(version, &text("www.example.test:80"), &text("127.0.0.1:80")));
+        let default =
+            |server: &str| text(server).replace("  server", "  default-server resolvers dns\n  server");
+        assert!(!verdict(version, &default("www.example.test:80"), &default("127.0.0.1:80")));
+    }
+}
+
 #[test]
 fn the_version_of_haproxy_decides_and_not_the_one_of_the_api() {
     let current = Document::parse(b"backend b\n  balance roundrobin\n");

@@ -7,7 +7,7 @@ use setpoint_haproxy::text::Document;
 use crate::compare::diff;
 
 /// Lines with a secret, each in its section.
-const LINES: [(&str, &str); 16] = [
+const LINES: [(&str, &str); 19] = [
     ("backend b", r#"tcp-check send "AUTH XX\r\n""#),
     ("backend b", r"option httpchk GET / HTTP/1.0\r\nAuthorization:\ Basic\ XX"),
     ("backend b", r#"http-check send meth POST uri / body "password=XX""#),
@@ -24,6 +24,9 @@ const LINES: [(&str, &str); 16] = [
     ("frontend f", "stats auth admin:new # was XX"),
     ("userlist u", "user admin insecure-password XX"),
     ("userlist u", "user admin insecure-password new # was XX"),
+    ("frontend f", r#"http-request redirect location "https://user:XX@example.test/""#),
+    ("backend b", "server s 127.0.0.1:1 agent-check agent-port 2 agent-send XX"),
+    ("global", "lua-load /a.lua XX"),
 ];
 
 #[test]
@@ -58,6 +61,38 @@ fn check_never_prints_a_password() {
             assert!(!shown.contains("hunter"), "{shown}");
         }
     }
+}
+
+#[test]
+fn what_follows_a_misspelt_keyword_is_as_secret_as_what_follows_the_keyword() {
+    for (section, line) in [
+        ("userlist u", "user b insecure-pasword hunter2"),
+        ("frontend f", "stats ath admin:hunter2"),
+        ("global", "setnv DB_PASSWORD hunter2"),
+        ("global", "cluster-secrt hunter2"),
+        ("acme a", "eab-mac-kee hunter2"),
+        ("acme a", "eab-mac-key x hunter2"),
+        ("global", "setenv DB_PASSWORD a hunter2"),
+        ("frontend f", "http-request set-header Authorization Basic hunter2"),
+        ("frontend f", "http-request set-heder X-Api-Key hunter2 if TRUE"),
+    ] {
+        let document = Document::parse(format!("{section}\n  {line}\n").as_bytes());
+        let found = check(&document, &Checks { version: Some(Version::V3_4), ..Checks::default() });
+        assert_ne!(found, [], "{line}");
+        let shown = serde_json::to_string(&found).unwrap();
+        assert!(!shown.contains("hunter"), "{line}: {shown}");
+        let (shown, _) = without_secrets(line.as_bytes(), 1);
+        assert!(!shown.contains("hunter"), "{shown}");
+    }
+}
+
+#[test]
+fn a_secret_in_text_that_takes_the_place_of_another_is_told_from_it() {
+    let text = |token: &str| format!(".if 1\nglobal\n  presetenv API_TOKEN {token}\n.endif\n");
+    let found = diff(&text("hunter1"), &text("hunter2"));
+    let change = &found.operations()[0].changes[0];
+    assert_eq!(change.old.as_deref(), Some("presetenv API_TOKEN (secret)"));
+    assert_eq!(change.new.as_deref(), Some("presetenv API_TOKEN (another secret)"));
 }
 
 #[test]

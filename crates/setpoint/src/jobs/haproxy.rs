@@ -14,7 +14,7 @@ mod serve;
 mod sync;
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use setpoint_haproxy::model::Version;
 use setpoint_haproxy::text::Document;
@@ -58,6 +58,12 @@ fn read(path: &Path, report: Report) -> Result<Document, CliError> {
         }
         Err(source) => Err(Error::Configuration { path: path.to_owned(), source }.into()),
     }
+}
+
+/// The standard input can be read once.
+fn read_once<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<(), CliError> {
+    let count = paths.into_iter().filter(|path| is_stdin(path)).count();
+    if count > 1 { Err(Error::InputTwice.into()) } else { Ok(()) }
 }
 
 fn is_stdin(path: &Path) -> bool {

@@ -378,3 +378,66 @@ fn diff_never_prints_a_password() {
         assert!(!ran.out().contains("s3cret"), "{args:?}: {}", ran.out());
     }
 }
+
+/// Runs a command with some text as its standard input.
+fn with_input(sandbox: &Sandbox, arguments: &[&str], text: &str) -> std::process::Output {
+    sandbox.write("input.cfg", text);
+    let mut command = sandbox.command(arguments);
+    command.stdin(std::fs::File::open(sandbox.path("input.cfg")).unwrap());
+    command.output().unwrap()
+}
+
+#[test]
+fn the_standard_input_is_read_once() {
+    let sandbox = sandbox();
+    for command in ["diff", "check"] {
+        let ran = with_input(&sandbox, &["haproxy", command, "-", "-"], "backend b\n");
+        assert_eq!(ran.status.code(), Some(1), "{command}");
+        assert_eq!(String::from_utf8_lossy(&ran.stdout), "", "{command}");
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(said.contains("the standard input can be read once"), "{said}");
+    }
+}
+
+#[test]
+fn a_desired_configuration_whose_first_line_is_wrong_is_refused_for_that_line() {
+    let sandbox = sandbox();
+    sandbox.write("loud.cfg", "BACKEND a\n");
+    let ran = sandbox.run(&["haproxy", "diff", "current.cfg", "loud.cfg"]);
+    assert_eq!((ran.code(), ran.out()), (1, String::new()));
+    assert!(
+        ran.err().starts_with("error: loud.cfg:1:1: `BACKEND` stands before the first section\n"),
+        "{}",
+        ran.err()
+    );
+}
+
+#[test]
+fn what_is_printed_as_json_is_json_whatever_is_read() {
+    let sandbox = sandbox();
+    let ran = with_input(&sandbox, &["haproxy", "fmt", "--json", "-"], "backend b\n mode http\n");
+    let json: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(json["text"], "backend b\n    mode http\n");
+    let ran = sandbox.run(&["haproxy", "check", "--json", "nowhere.cfg"]);
+    assert_eq!(ran.code(), 1);
+    let json: Value = serde_json::from_str(&ran.out()).unwrap();
+    assert_eq!((&json["file"], &json["valid"]), (&"nowhere.cfg".into(), &Value::Bool(false)));
+    assert!(json["refused"].as_str().unwrap().starts_with("can't read nowhere.cfg"), "{json}");
+}
+
+#[test]
+fn diff_as_json_counts_what_needs_a_reload() {
+    let sandbox = sandbox();
+    let printed = sandbox.ok(&["haproxy", "diff", "--json", "current.cfg", "desired.cfg"]);
+    let json: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!((&json["at_runtime"], &json["with_reload"]), (&3.into(), &3.into()));
+}
+
+#[test]
+fn a_folder_is_no_file() {
+    let sandbox = sandbox();
+    std::fs::create_dir(sandbox.path("folder")).unwrap();
+    let ran = sandbox.run(&["haproxy", "check", "folder"]);
+    assert_eq!(ran.code(), 1);
+    assert!(ran.err().contains("hint: name the files in it"), "{}", ran.err());
+}

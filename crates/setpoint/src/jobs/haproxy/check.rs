@@ -9,7 +9,7 @@ use setpoint_haproxy::check::{Checks, FileKind, check_together, files, without_s
 use setpoint_haproxy::text::{Diagnostic, Document, Severity};
 
 use super::args::HaproxyCheckArgs;
-use super::{name, read};
+use super::{name, read, read_once};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
 
@@ -34,6 +34,15 @@ struct Verdict<'a> {
     omitted: usize,
 }
 
+/// A file that can't be read.
+#[derive(Serialize)]
+struct Unread<'a> {
+    file: &'a str,
+    valid: bool,
+    /// Why it can't be read.
+    refused: String,
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_zero(number: &usize) -> bool {
     *number == 0
@@ -41,8 +50,18 @@ fn is_zero(number: &usize) -> bool {
 
 pub(crate) fn run(args: &HaproxyCheckArgs, report: Report) -> Result<u8, CliError> {
     let checks = Checks { version: args.version, env: args.env.variables() };
-    let documents: Vec<Document> =
-        args.files.iter().map(|path| read(path, report)).collect::<Result<_, CliError>>()?;
+    read_once(&args.files)?;
+    let mut documents: Vec<Document> = Vec::with_capacity(args.files.len());
+    for path in &args.files {
+        match read(path, report) {
+            Ok(document) => documents.push(document),
+            Err(error) if args.json => {
+                print_json(&Unread { file: &name(path), valid: false, refused: error.to_string() })?;
+                return Err(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
     let together: Vec<&Document> = documents.iter().collect();
     let mut wrong = false;
     for ((path, document), mut found) in

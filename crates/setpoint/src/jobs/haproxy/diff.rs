@@ -3,12 +3,15 @@
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
-use setpoint_haproxy::compare::{Diff, Operation, compare};
+use serde::Serialize;
+use setpoint_haproxy::compare::{CompareError, Diff, Operation, compare};
 use setpoint_haproxy::model::Context;
-use setpoint_plan::{Action, Runtime};
+use setpoint_haproxy::text::{Document, Severity};
+use setpoint_plan::{Action, Plan, Runtime};
 
 use super::args::HaproxyDiffArgs;
-use super::{name, read};
+use super::error::Error;
+use super::{name, read, read_once};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
 
@@ -22,12 +25,14 @@ const RED: Style = AnsiColor::Red.on_default();
 const CHANGES: u8 = 2;
 
 pub(crate) fn run(args: &HaproxyDiffArgs, report: Report) -> Result<u8, CliError> {
+    read_once([&args.current, &args.desired])?;
     let (current, desired) = (read(&args.current, report)?, read(&args.desired, report)?);
     let cx = Context { env: args.env.variables(), ..Context::new(args.version) };
-    let diff = compare(&current, &desired, &cx)?;
     let subject = name(&args.desired);
+    let diff = compare(&current, &desired, &cx).map_err(|error| unlike(error, &subject, &desired))?;
     if args.json {
-        print_json(&diff.plan(subject))?;
+        let (at_runtime, with_reload) = counts(&diff);
+        print_json(&Shown { plan: diff.plan(subject), at_runtime, with_reload })?;
     } else {
         let mut text = String::new();
         // Writing to a string can't fail.
@@ -35,6 +40,32 @@ pub(crate) fn run(args: &HaproxyDiffArgs, report: Report) -> Result<u8, CliError
         print(&text)?;
     }
     Ok(if args.detailed_exitcode && !diff.is_empty() { CHANGES } else { 0 })
+}
+
+/// A plan, and how much of it needs a reload.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    plan: Plan,
+    at_runtime: usize,
+    with_reload: usize,
+}
+
+/// How many operations can be done at runtime, and how many come with a reload.
+fn counts(diff: &Diff) -> (usize, usize) {
+    let runtime = diff.operations().iter().filter(|operation| operation.runtime.is_possible()).count();
+    (runtime, diff.operations().len() - runtime)
+}
+
+/// Why two configurations can't be compared: one without sections has an error, if its first line was to open one.
+fn unlike(error: CompareError, subject: &str, desired: &Document) -> CliError {
+    let wrong = desired.diagnostics().into_iter().find(|found| found.severity == Severity::Error);
+    match (error, wrong) {
+        (CompareError::EmptyDesired, Some(first)) => {
+            Error::NoSection { file: subject.to_owned(), first: first.to_string() }.into()
+        }
+        (error, _) => error.into(),
+    }
 }
 
 /// Writes the operations of a difference, each with its verdict.
@@ -46,8 +77,8 @@ pub(super) fn write(out: &mut String, subject: &str, diff: &Diff) -> std::fmt::R
     for operation in diff.operations() {
         write_operation(out, operation)?;
     }
-    let runtime = diff.operations().iter().filter(|operation| operation.runtime.is_possible()).count();
-    let verdict = match diff.operations().len() - runtime {
+    let (runtime, reload) = counts(diff);
+    let verdict = match reload {
         0 => "all of it at runtime, without a reload".to_owned(),
         rest if runtime == 0 => {
             format!("{} with a reload", if rest == 1 { "it comes" } else { "all of it comes" })

@@ -16,6 +16,17 @@ pub(super) enum Error {
         /// Why.
         source: io::Error,
     },
+    /// Several files are the standard input.
+    #[error("the standard input can be read once, and is named more than once")]
+    InputTwice,
+    /// A configuration has no section, because of an error.
+    #[error("{file}:{first}")]
+    NoSection {
+        /// The file.
+        file: String,
+        /// The first error.
+        first: String,
+    },
     /// A configuration has errors, and is left alone.
     #[error("{file}:{first}; it is left as it is")]
     Broken {
@@ -154,7 +165,11 @@ reported_as!(
 impl Reportable for Error {
     fn kind(&self) -> &'static str {
         match self {
-            Self::Configuration { .. } | Self::Broken { .. } | Self::Compare(_) => "configuration",
+            Self::Configuration { .. }
+            | Self::InputTwice
+            | Self::NoSection { .. }
+            | Self::Broken { .. }
+            | Self::Compare(_) => "configuration",
             Self::Write(_) => "failed",
             #[cfg(feature = "sync")]
             Self::Sync { .. } => "failed",
@@ -182,10 +197,14 @@ impl Reportable for Error {
 
     fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Broken { .. } => Some("`setpoint haproxy check` shows all errors"),
+            Self::NoSection { .. } | Self::Broken { .. } => Some("`setpoint haproxy check` shows all errors"),
             Self::Compare(_) => {
                 Some("name the current file first, then the desired one; neither may be empty")
             }
+            Self::Configuration { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
+                Some("name the files in it, in the order in which HAProxy reads them: `DIRECTORY/*.cfg`")
+            }
+            Self::InputTwice => Some("write the other one to a file"),
             Self::Configuration { .. } | Self::Write(_) => None,
             #[cfg(feature = "sync")]
             Self::Sync { .. } => None,

@@ -19,6 +19,9 @@ struct Formatted<'a> {
     /// Why it was left as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
+    /// The text in the style, of what was read from the standard input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
 }
 
 pub(crate) fn run(args: &HaproxyFmtArgs, report: Report) -> Result<u8, CliError> {
@@ -32,7 +35,7 @@ pub(crate) fn run(args: &HaproxyFmtArgs, report: Report) -> Result<u8, CliError>
             Err(error) => {
                 if args.json {
                     let why = Some(error.to_string());
-                    print_json(&Formatted { file: &name(path), changed: false, refused: why })?;
+                    print_json(&Formatted { file: &name(path), changed: false, refused: why, text: None })?;
                 }
                 refused.push(error);
             }
@@ -57,14 +60,19 @@ fn one(path: &Path, args: &HaproxyFmtArgs, report: Report) -> Result<bool, CliEr
     let formatted = document.formatted().print();
     let changed = formatted != document.print();
     if is_stdin(path) && !args.check {
-        print_bytes(&formatted)?;
+        if args.json {
+            let text = Some(String::from_utf8_lossy(&formatted).into_owned());
+            print_json(&Formatted { file: &file, changed, refused: None, text })?;
+        } else {
+            print_bytes(&formatted)?;
+        }
         return Ok(changed);
     }
     if changed && !args.check {
         setpoint_files::replace(path, &formatted).map_err(Error::Write)?;
     }
     if args.json {
-        print_json(&Formatted { file: &file, changed, refused: None })?;
+        print_json(&Formatted { file: &file, changed, refused: None, text: None })?;
     } else if changed {
         let what = if args.check { "would be written anew" } else { "written anew" };
         print(&format!("{file}: {what}\n"))?;
