@@ -14,7 +14,7 @@ use crate::configure::{Kept, Notice, Notices, PassingNote, PlaceNote, Places};
 use crate::fs::{FsError, Kind, Root, Temporary};
 use crate::item::RootPath;
 use crate::kinds::{self, Place, Process, path_of};
-use crate::process::{CheckEvent, Checks, Children, Output};
+use crate::process::{CheckEvent, Checks, Children, Output, ProcessOperations};
 
 /// A host that items are configured on: everything happens below one root directory.
 ///
@@ -39,6 +39,7 @@ pub(crate) struct Shared {
     pub(crate) set: Name,
     pub(crate) runtime: PathBuf,
     pub(crate) children: Children,
+    pub(crate) process_operations: ProcessOperations,
     pub(crate) places: Places,
     pub(crate) kept: Kept,
     pub(crate) notices: Notices,
@@ -98,12 +99,14 @@ impl Host {
         let (root, children, places) = (opened, Children::default(), Places::default());
         let (kept, notices, output) = (Kept::new(&runtime), Notices::default(), Output::default());
         let (checks, unwanted) = (Checks::default(), Mutex::default());
+        let process_operations = ProcessOperations::default();
         let shared = Shared {
             root,
             root_path,
             set,
             runtime,
             children,
+            process_operations,
             places,
             kept,
             notices,
@@ -176,6 +179,11 @@ impl Host {
             Some(log) => log.in_root(&self.0.root_path),
             None => self.0.runtime.join(format!("{}.log", crate::process::file_stem(&process.name))),
         }
+    }
+
+    /// The log file of a process that may be shown.
+    pub(crate) fn shown_log_of(&self, process: &Process) -> Option<PathBuf> {
+        (!process.sensitive).then(|| self.log_of(process))
     }
 
     /// What is at the place of an intended item although Setpoint did not put it there: a file or directory

@@ -1,8 +1,13 @@
 //! Regular files on the host.
 
+use std::cell::Cell;
+use std::sync::Arc;
+
 use setpoint_engine::{Configurator, Observed, OpCx, OpError, Ownership};
 
 use setpoint_graph::ItemRef;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 
 use super::File;
 use crate::configure::kept::{self, Original};
@@ -11,11 +16,14 @@ use crate::fs::{FsError, Kind, Number, Root, Temporary, Whole, Write, Written, u
 use crate::host::Host;
 use crate::item::{Content, Mode, RootPath};
 
+/// A file with more bytes than this is read on a thread of its own: whoever waits for something else meanwhile goes on.
+const READ_AT_ONCE: u64 = 1 << 20;
+
 /// Writes, moves, changes, removes and reads files.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Files {
     host: Host,
-    accounts: Accounts,
+    accounts: Arc<Accounts>,
     prefix: String,
 }
 
@@ -23,7 +31,7 @@ impl Files {
     /// The configurator for a host.
     pub fn new(host: &Host) -> Self {
         let prefix = Temporary::prefix(host.set());
-        Self { host: host.clone(), accounts: Accounts::default(), prefix }
+        Self { host: host.clone(), accounts: Arc::default(), prefix }
     }
 
     /// Writes the file where nothing is.
@@ -234,12 +242,34 @@ impl Files {
         self.host.0.root.set_access(&new.path, Kind::File, mode, uid, gid)
     }
 
-    fn read_at(&self, item: &File, path: &RootPath) -> Result<Option<File>, FsError> {
-        let Some((found, content)) = self.host.0.root.read(path)? else { return Ok(None) };
-        let access = self.accounts.found(&item.access, &found);
-        // The usual case shares what is known already, and where a large content comes from.
-        let content = if item.log || item.content == content { item.content.clone() } else { content };
-        Ok(Some(File { path: path.clone(), content, access, ..item.clone() }))
+    /// Looks for the file of an item; none if it has more bytes than this, and would have to be read whole.
+    fn look(&self, cx: &OpCx, item: &File, most: u64) -> Result<Option<Observed<File>>, OpError> {
+        let is_larger = Cell::new(false);
+        let read = |path: &RootPath| {
+            // What a log holds is nobody's business.
+            let most = if item.log { 0 } else { most };
+            let Some((found, content)) = self.host.0.root.read_up_to(path, most)? else { return Ok(None) };
+            let content = match content {
+                None if !item.log => {
+                    is_larger.set(true);
+                    return Ok(None);
+                }
+                // The usual case shares what is known already, and where a large content comes from.
+                Some(content) if !item.log && content != item.content => content,
+                _ => item.content.clone(),
+            };
+            let access = self.accounts.found(&item.access, &found);
+            Ok(Some(File { path: path.clone(), content, access, ..item.clone() }))
+        };
+        let is_as = |found: &File, original: Option<&Original>| match original {
+            None => item.log || found.content == item.content,
+            Some(Original::File { content, .. }) => {
+                Original::bytes(content).is_ok_and(|bytes| Content::from(bytes) == found.content)
+            }
+            Some(_) => false,
+        };
+        let observed = self.host.look(cx, &item.path, Kind::File, read, is_as)?;
+        Ok((!is_larger.get()).then_some(observed))
     }
 
     /// Brings the file to its new path; says whether it is there with its old content.
@@ -350,13 +380,12 @@ impl Configurator<File> for Files {
     }
 
     async fn read(&self, cx: &OpCx, item: &File) -> Result<Observed<File>, OpError> {
-        let is_as = |found: &File, original: Option<&Original>| match original {
-            None => item.log || found.content == item.content,
-            Some(Original::File { content, .. }) => {
-                Original::bytes(content).is_ok_and(|bytes| Content::from(bytes) == found.content)
-            }
-            Some(_) => false,
-        };
-        self.host.look(cx, &item.path, Kind::File, |path| self.read_at(item, path), is_as)
+        let most = if Handle::try_current().is_ok() { READ_AT_ONCE } else { u64::MAX };
+        if let Some(observed) = self.look(cx, item, most)? {
+            return Ok(observed);
+        }
+        let (files, cx, item) = (self.clone(), cx.clone(), item.clone());
+        let read = spawn_blocking(move || files.look(&cx, &item, u64::MAX)).await;
+        Ok(read.map_err(OpError::untouched)??.unwrap_or(Observed::Absent))
     }
 }
