@@ -5,7 +5,7 @@ use setpoint_engine::{Observed, OpCx, OpError, Operation};
 use super::kept::Original;
 use super::notes::{Aside, Made, Move, PlaceNote, Unseen};
 use super::notice::Notice;
-use super::places::Location;
+use super::places::{IfMissing, Location};
 use crate::Host;
 use crate::fs::{FsError, Kind, Number, Placed, Prepared, untouched};
 use crate::item::RootPath;
@@ -312,7 +312,7 @@ impl Host {
             && !Self::is_aside(path)
         {
             // It may not have been set aside yet, or be brought back. Anything else in its place is not the item, which is gone.
-            let place = places.entry(root, path, &note, self.must_be_found(cx))?;
+            let place = places.entry(root, path, &note, self.if_missing(cx))?;
             let is_one =
                 |found| aside.is(found) || matches!(note.made, Some(Made::This(made)) if made.is(found));
             let is_it = root.number(&place.path)?.is_some_and(is_one);
@@ -320,18 +320,23 @@ impl Host {
             return if is_it { Ok(place) } else { gone() };
         }
         if kind != Kind::Directory {
-            return places.entry(root, path, &note, self.must_be_found(cx));
+            return places.entry(root, path, &note, self.if_missing(cx));
         }
         let place = places.directory(root, path, &note)?;
-        if self.must_be_found(cx) && places.is_away(root, &place.path) {
+        if places.is_away(root, &place.path, self.if_missing(cx)) {
             return Err(FsError::unreachable(path));
         }
         Ok(place)
     }
 
-    /// Returns whether an item is not just gone where the directory that it was in is: its original has to be put back there, or
-    /// it is not wanted any more, and would be forgotten and left there.
-    fn must_be_found(&self, cx: &OpCx) -> bool {
-        cx.ownership().is_adopted() || self.is_unwanted(cx.item())
+    /// What becomes of the item that is operated on where it is not found.
+    fn if_missing(&self, cx: &OpCx) -> IfMissing {
+        if cx.ownership().is_adopted() {
+            IfMissing::PutBack
+        } else if self.is_unwanted(cx.item()) {
+            IfMissing::Forgotten
+        } else {
+            IfMissing::MadeAgain
+        }
     }
 }

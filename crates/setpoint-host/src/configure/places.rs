@@ -25,6 +25,17 @@ pub(crate) struct Location {
     pub(crate) within: Option<Number>,
 }
 
+/// What becomes of an item that is not found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IfMissing {
+    /// It is made again where it belongs.
+    MadeAgain,
+    /// It is not wanted any more, and forgotten: what is only not mounted must not be missing.
+    Forgotten,
+    /// Its original is put back, in the directory that it was in.
+    PutBack,
+}
+
 /// The places of all directories that are known.
 #[derive(Debug, Default)]
 pub(crate) struct Places(Mutex<Known>);
@@ -61,12 +72,13 @@ impl Places {
         }
     }
 
-    /// Returns whether a path is in a directory that is not there, and that nobody looks after.
-    pub(crate) fn is_away(&self, root: &Root, path: &RootPath) -> bool {
+    /// Returns whether a path is in a directory that is not there and that nobody looks after, and what was in it is not just
+    /// gone with it.
+    pub(crate) fn is_away(&self, root: &Root, path: &RootPath, missing: IfMissing) -> bool {
         let Some(around) = path.parent() else { return false };
         let known = self.known();
-        let mut paths = known.by_number.values().flatten();
-        root.holder(path).is_none() && !paths.any(|path| path.as_str() == around)
+        let is_away = root.holder(path).is_none() && !known.looks_after(around);
+        is_away && !known.is_gone(root, path, missing)
     }
 
     /// Where a directory is now. Another one in its place is an error.
@@ -107,13 +119,13 @@ impl Places {
     }
 
     /// Where a file or a link is now: at its path, or where it has moved. What is at its path in another directory than before
-    /// is an error; so is nothing at its path, in another directory than before, of what must be found.
+    /// is an error; so is nothing at its path, in another directory than before, of what is not just gone.
     pub(crate) fn entry(
         &self,
         root: &Root,
         path: &RootPath,
         note: &PlaceNote,
-        must_be_found: bool,
+        missing: IfMissing,
     ) -> Result<Location, FsError> {
         let is_within =
             |path: &RootPath, within: Number| root.holder(path).is_some_and(|found| within.is(found));
@@ -172,12 +184,12 @@ impl Places {
         match root.stat(path)? {
             Some(_) => Err(FsError::elsewhere(path)),
             // Nobody looks after the directory that it was in.
-            None if must_be_found
-                && note.moved.is_empty()
+            None if note.moved.is_empty()
                 && path.parent().is_some()
                 && note.known_by.is_some_and(|within| {
                     !is_within(path, within) && !known.by_number.contains_key(&within)
-                }) =>
+                })
+                && !known.is_gone(root, path, missing) =>
             {
                 Err(FsError::unreachable(path))
             }
@@ -191,6 +203,32 @@ impl Places {
 }
 
 impl Known {
+    /// Returns whether a directory at this path is looked after.
+    fn looks_after(&self, path: &str) -> bool {
+        self.by_number.values().flatten().any(|known| known.as_str() == path)
+    }
+
+    /// Returns whether what was at a path is gone for good with the directory around it, where that is not the one that it was.
+    ///
+    /// A file system that is not mounted leaves an empty directory behind: another one than before in its place, or around it.
+    fn is_gone(&self, root: &Root, path: &RootPath, missing: IfMissing) -> bool {
+        match missing {
+            IfMissing::MadeAgain => return true,
+            IfMissing::PutBack => return false,
+            IfMissing::Forgotten => {}
+        }
+        let mut around = path.parent();
+        while let Some(directory) = around {
+            if root.directory(directory).is_some() {
+                let is_around_it = path.parent() == Some(directory);
+                return !is_around_it && (self.looks_after(directory) || !root.is_empty(directory));
+            }
+            around = directory.rsplit_once('/').map(|(outer, _)| outer);
+        }
+        // Only the root is left, and that is the one that it was.
+        true
+    }
+
     /// Where a directory is, of those that are known.
     fn find(&self, root: &Root, number: Number, nested: usize) -> Option<RootPath> {
         let paths = self.by_number.get(&number)?;
@@ -265,7 +303,7 @@ mod tests {
         }
 
         fn file(&self, from: &str, note: &PlaceNote) -> String {
-            self.places.entry(&self.root, &path(from), note, false).unwrap().path.to_string()
+            self.places.entry(&self.root, &path(from), note, IfMissing::MadeAgain).unwrap().path.to_string()
         }
     }
 
@@ -293,6 +331,35 @@ mod tests {
         fs::write(sandbox.at("beside"), "replaced").unwrap();
         fs::rename(sandbox.at("beside"), sandbox.at("new")).unwrap();
         assert_eq!(sandbox.file("old", &note), "new", "with another content");
+    }
+
+    #[test]
+    fn what_was_in_a_directory_that_is_gone_is_gone_unless_that_may_not_be_mounted() {
+        let sandbox = Sandbox::new();
+        let is_gone = |note: &PlaceNote, at: &str, missing: IfMissing| {
+            sandbox.places.entry(&sandbox.root, &path(at), note, missing).is_ok()
+        };
+        for (at, others, gone) in [
+            ("d/f", None, true),
+            ("etc/d/f", Some("etc/hosts"), true),
+            // As empty as a mount point.
+            ("disk/d/f", Some("hosts"), false),
+            // In the place of the one that it was.
+            ("mount/f", Some("mount/other"), false),
+        ] {
+            fs::create_dir_all(sandbox.at(at).parent().unwrap()).unwrap();
+            fs::write(sandbox.at(at), "x").unwrap();
+            let note = sandbox.note_of(at);
+            // Its number may be given again where it is removed.
+            fs::rename(sandbox.at(at).parent().unwrap(), sandbox.at(&at.replace('/', "-"))).unwrap();
+            if let Some(other) = others {
+                fs::create_dir_all(sandbox.at(other).parent().unwrap()).unwrap();
+                fs::write(sandbox.at(other), "").unwrap();
+            }
+            assert_eq!(is_gone(&note, at, IfMissing::Forgotten), gone, "{at}");
+            assert!(is_gone(&note, at, IfMissing::MadeAgain), "{at}");
+            assert!(!is_gone(&note, at, IfMissing::PutBack), "{at}");
+        }
     }
 
     #[test]

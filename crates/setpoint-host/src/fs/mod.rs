@@ -189,6 +189,14 @@ impl Root {
         number::directory(&self.fd, path).ok().flatten()
     }
 
+    /// Returns whether a directory holds nothing; one that can't be read may.
+    pub(crate) fn is_empty(&self, path: &str) -> bool {
+        let opened = self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY);
+        let Ok(listed) = opened.and_then(rustix::fs::Dir::new) else { return true };
+        let is_own = |name: &[u8]| name == b"." || name == b"..";
+        listed.flatten().all(|entry| is_own(entry.file_name().to_bytes()))
+    }
+
     /// Which directory a path is in; none if that is not there.
     pub(crate) fn holder(&self, path: &RootPath) -> Option<Number> {
         self.directory(path.parent().unwrap_or_default())
