@@ -133,7 +133,8 @@ impl Host {
             let Some(known_by) = self.known_by(place.path, place.kind) else { continue };
             let state = current.state_at(slot);
             let noted = state.and_then(ItemState::noted::<PlaceNote>).unwrap_or_default();
-            let note = PlaceNote { known_by: Some(known_by), wrote: noted.wrote, ..PlaceNote::default() };
+            let PlaceNote { wrote, original, .. } = noted;
+            let note = PlaceNote { known_by: Some(known_by), wrote, original, ..PlaceNote::default() };
             if state.and_then(ItemState::noted).as_ref() == Some(&note) {
                 continue;
             }
@@ -202,10 +203,14 @@ impl Host {
         self.0.root.open_directory(path).is_ok()
     }
 
-    /// Keeps what is in the place of an item, to be put back when the item goes: to be called before an item is taken over
-    /// by other means than its creation.
-    pub fn keep_original(&self, item: &ItemHandle) -> Result<(), OpError> {
-        kinds::keep_original(self, item)
+    /// Keeps what is in the place of an item, to be put back when the item goes, and notes that in its state: to be called before
+    /// an item is taken over by other means than its creation.
+    pub fn keep_original(&self, item: &ItemHandle, state: &mut ItemState) -> Result<(), OpError> {
+        if let Some(name) = kinds::keep_original(self, item)? {
+            let noted = state.noted::<PlaceNote>().unwrap_or_default();
+            state.note(&PlaceNote { original: Some(name), ..noted });
+        }
+        Ok(())
     }
 
     /// What a person should know of files that are not Setpoint's work, since this was asked last.

@@ -1,5 +1,7 @@
 //! What the configurators of directories, files and links have in common.
 
+use std::path::PathBuf;
+
 use setpoint_engine::{Observed, OpCx, OpError, Operation};
 
 use super::kept::Original;
@@ -61,7 +63,7 @@ impl Host {
             Some(Operation::Create) if is_adopted => is_as(&found, None),
             Some(Operation::Create) => self.is_made(cx, &place)?,
             Some(Operation::Delete) => {
-                let kept = if is_adopted { self.0.kept.get(cx.item())? } else { None };
+                let kept = self.original(cx)?;
                 is_as(&found, None) || kept.is_some_and(|original| is_as(&found, Some(&original)))
             }
         };
@@ -76,8 +78,8 @@ impl Host {
 
     /// Notes for a person that something in the place of an item is somebody's, and is left.
     fn leave(&self, cx: &OpCx, path: RootPath) {
-        let (item, kept) = (cx.item().clone(), self.0.kept.path(cx.item()));
-        let kept = (cx.ownership().is_adopted() && kept.exists()).then_some(kept);
+        let (item, kept) = (cx.item().clone(), Self::original_name(cx));
+        let kept = kept.map(|name| self.0.kept.path(&name)).filter(|kept| kept.exists());
         self.0.notices.add(Notice::Left { item, path, kept });
     }
 
@@ -113,7 +115,8 @@ impl Host {
     /// Brings something new to its place.
     pub(crate) async fn place(&self, cx: &OpCx, prepared: Prepared<'_>) -> Result<(), FsError> {
         let (known_by, made) = (prepared.known_by(), Some(Made::This(prepared.number())));
-        let note = PlaceNote { known_by, made, wrote: PlaceNote::of(cx).wrote, ..PlaceNote::default() };
+        let PlaceNote { wrote, original, .. } = PlaceNote::of(cx);
+        let note = PlaceNote { known_by, made, wrote, original, ..PlaceNote::default() };
         note.write(cx).await?;
         match prepared.place()? {
             Placed::Done => Ok(()),
@@ -125,31 +128,58 @@ impl Host {
         }
     }
 
-    /// Remembers by which directory something is known that was there before, and what is about to be written there.
-    pub(crate) async fn know(
+    /// Takes over what is at a path: remembers that it was there before, by which directory it is known, what is kept of it, and
+    /// what is about to be written there.
+    pub(crate) async fn adopt(
         &self,
         cx: &OpCx,
         path: &RootPath,
         kind: Kind,
+        original: Option<String>,
         wrote: Option<String>,
     ) -> Result<(), OpError> {
         let (known_by, wrote) = (self.known_by(path, kind), wrote.into_iter().collect());
-        let note = PlaceNote { known_by, wrote, ..PlaceNote::default() };
-        note.write(cx).await.map_err(|error| untouched(&error))
+        cx.adopt_with(&PlaceNote { known_by, wrote, original, adopting: true, ..PlaceNote::default() }).await
     }
 
-    /// Leaves what was to be taken over to whom it belongs, where that failed: nothing was replaced, and nothing is to be put
-    /// back. What was kept before stays.
-    pub(crate) async fn or_leave(
-        &self,
-        cx: &OpCx,
-        was_kept: bool,
-        taken_over: Result<(), OpError>,
-    ) -> Result<(), OpError> {
-        if taken_over.is_err() && !was_kept && cx.own().await.is_ok() {
-            self.0.kept.remove(cx.item());
+    /// Leaves what was to be taken over to whom it belongs, as that failed: nothing was replaced, and nothing is to be put back.
+    pub(crate) async fn leave_original(&self, cx: &OpCx, kept: Option<&str>) {
+        let note = PlaceNote { original: None, adopting: false, ..PlaceNote::of(cx) };
+        if cx.own_with(&note).await.is_ok()
+            && let Some(kept) = kept
+        {
+            self.0.kept.remove(kept);
         }
-        taken_over
+    }
+
+    /// Leaves what somebody wrote after a run was cut off that was about to take over what was there. The original stays kept.
+    pub(crate) async fn leave_newer(&self, cx: &OpCx, place: &RootPath) -> Result<(), OpError> {
+        let name = Self::original_name(cx);
+        self.release(cx, place).await?;
+        let kept = name.and_then(|name| self.0.kept.retire(&name).ok());
+        self.0.notices.add(Notice::Left { item: cx.item().clone(), path: place.clone(), kept });
+        Ok(())
+    }
+
+    /// The name of what is kept of what was there before the item, if it was taken over.
+    pub(crate) fn original_name(cx: &OpCx) -> Option<String> {
+        PlaceNote::of(cx).original.filter(|_| cx.ownership().is_adopted())
+    }
+
+    /// What was there before the item, if it was taken over and that is kept.
+    pub(crate) fn original(&self, cx: &OpCx) -> Result<Option<Original>, OpError> {
+        Self::original_name(cx).map_or(Ok(None), |name| self.0.kept.get(&name))
+    }
+
+    /// Where the original of the item should be.
+    pub(crate) fn original_path(&self, cx: &OpCx) -> PathBuf {
+        self.0.kept.path(&Self::original_name(cx).unwrap_or_default())
+    }
+
+    /// Remembers what is kept of what was there before the item.
+    pub(crate) async fn note_original(&self, cx: &OpCx, name: String) -> Result<(), OpError> {
+        let note = PlaceNote { original: Some(name), ..PlaceNote::of(cx) };
+        note.write(cx).await.map_err(|error| untouched(&error))
     }
 
     /// Forgets what was made for an item, as something is about to be written in its place.
@@ -176,33 +206,25 @@ impl Host {
 
     /// Lets go of an original that is back in its place, and notes that first: what is there is not ours from then on.
     pub(crate) async fn let_go(&self, cx: &OpCx, place: &RootPath) -> Result<(), OpError> {
-        let released = self.0.root.number(place).map_err(|error| OpError::new(error.to_string()))?;
-        let note = PlaceNote { released, ..PlaceNote::of(cx) };
-        // What could not be noted is put back once more.
-        note.write(cx).await.map_err(|error| OpError::new(error.to_string()))?;
-        self.0.kept.remove(cx.item());
+        let original = Self::original_name(cx);
+        self.release(cx, place).await?;
+        if let Some(original) = original {
+            self.0.kept.remove(&original);
+        }
         Ok(())
+    }
+
+    /// Remembers that what is at a path is not ours any more.
+    async fn release(&self, cx: &OpCx, place: &RootPath) -> Result<(), OpError> {
+        let released = self.0.root.number(place).map_err(|error| OpError::new(error.to_string()))?;
+        let note = PlaceNote { released, original: None, ..PlaceNote::of(cx) };
+        // What could not be noted is put back once more.
+        note.write(cx).await.map_err(|error| OpError::new(error.to_string()))
     }
 
     /// Returns whether it is known that Setpoint wrote this in the place of something that was there before.
     pub(crate) fn has_written(cx: &OpCx, digest: &str) -> bool {
         PlaceNote::of(cx).wrote.iter().any(|wrote| wrote == digest)
-    }
-
-    /// Keeps what is about to be replaced, if it is not what Setpoint wrote there last.
-    pub(crate) fn keep_change(
-        &self,
-        cx: &OpCx,
-        path: &RootPath,
-        holds: &str,
-        found: &Original,
-    ) -> Result<(), OpError> {
-        if Self::has_written(cx, holds) {
-            return Ok(());
-        }
-        let kept = self.0.kept.put_beside(cx.item(), found)?;
-        self.0.notices.add(Notice::Changed { item: cx.item().clone(), path: path.clone(), kept });
-        Ok(())
     }
 
     /// The directory by which what is at a path is known, as it can be noted for good; none if nothing is there.
@@ -250,15 +272,14 @@ impl Host {
         Ok(true)
     }
 
-    /// Returns whether what was there before is kept. What is left of somebody else's adoption does not count.
-    pub(crate) fn is_kept(&self, cx: &OpCx) -> bool {
-        cx.ownership().is_adopted() && self.0.kept.has(cx.item())
-    }
-
-    /// Returns whether what is there has to be kept before it is changed: it is not ours, and is not kept. It was put back
-    /// by a run that was cut off right after, or taken over without having been changed.
+    /// Returns whether what is there has to be kept before it is replaced: it is not ours, and is not kept, or not all of it.
     pub(crate) fn must_keep(&self, cx: &OpCx) -> bool {
-        cx.ownership().is_adopted() && !self.0.kept.has(cx.item())
+        if !cx.ownership().is_adopted() {
+            return false;
+        }
+        // Of what can't be read any more, the deletion says so.
+        let is_partial = || matches!(self.original(cx), Ok(Some(original)) if original.is_partial());
+        Self::original_name(cx).is_none() || is_partial()
     }
 
     /// Returns whether what is at a path is what was put back when the item was deleted to be made anew: it is taken over again,
@@ -271,10 +292,10 @@ impl Host {
     /// Where the original of an item is to go back to before the item is made at another path: it was taken over there, and gone
     /// since.
     pub(crate) fn original_elsewhere(&self, cx: &OpCx, new: &RootPath) -> Result<Option<RootPath>, OpError> {
-        if !cx.ownership().is_adopted() || PlaceNote::of(cx).released.is_some() {
+        if PlaceNote::of(cx).released.is_some() {
             return Ok(None);
         }
-        let original = self.0.kept.get(cx.item())?;
+        let original = self.original(cx)?;
         Ok(original.and_then(|original| original.path().filter(|was| *was != new).cloned()))
     }
 
@@ -287,15 +308,24 @@ impl Host {
 
     /// Keeps an original for good that can't go back, and says so.
     pub(crate) async fn retire_original(&self, cx: &OpCx, was: RootPath) -> Result<(), OpError> {
-        let (item, kept) = (cx.item().clone(), self.0.kept.retire(cx.item())?);
-        self.0.notices.add(Notice::Stays { item, path: was, kept });
-        cx.own().await
+        let name = Self::original_name(cx);
+        self.own(cx).await?;
+        if let Some(name) = name {
+            let (item, kept) = (cx.item().clone(), self.0.kept.retire(&name)?);
+            self.0.notices.add(Notice::Stays { item, path: was, kept });
+        }
+        Ok(())
+    }
+
+    /// Remembers that the item is made here: nothing is to be put back.
+    async fn own(&self, cx: &OpCx) -> Result<(), OpError> {
+        cx.own_with(&PlaceNote { original: None, ..PlaceNote::of(cx) }).await
     }
 
     /// Begins to make an item: what was there before it is back in its place, and whatever it was to us, this is made here.
     pub(crate) async fn begin_anew(&self, cx: &OpCx) -> Result<(), OpError> {
         if cx.ownership().is_adopted() && PlaceNote::of(cx).released.is_some() {
-            return cx.own().await;
+            return self.own(cx).await;
         }
         Ok(())
     }

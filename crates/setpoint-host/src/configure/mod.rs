@@ -6,6 +6,7 @@
 mod access;
 mod aside;
 mod common;
+pub(crate) mod entries;
 pub(crate) mod kept;
 mod notes;
 mod notice;

@@ -32,6 +32,10 @@ pub(crate) struct PlaceNote {
     pub(crate) aside: Option<Aside>,
     /// What was there before, and is back in its place: nothing of the item is left.
     pub(crate) released: Option<Number>,
+    /// What was there before, by its name among what is kept: it is put back in the end.
+    pub(crate) original: Option<String>,
+    /// Whether it is about to be taken over, and may not have been replaced: forgotten like what was made.
+    pub(crate) adopting: bool,
 }
 
 /// What was about to be set aside.
@@ -103,12 +107,11 @@ impl PlaceNote {
     pub(crate) fn settled(&self, kind: Kind, path: &RootPath) -> Self {
         let known_by = if kind == Kind::Directory { self.known_by } else { self.within(path) };
         let wrote = self.wrote.last().cloned().into_iter().collect();
-        Self { known_by, wrote, ..Self::default() }
+        Self { known_by, wrote, original: self.original.clone(), ..Self::default() }
     }
 
     fn is_short(&self) -> bool {
-        let Self { known_by: _, made, moved, wrote, aside, released } = self;
-        made.is_none() && moved.is_empty() && wrote.is_empty() && aside.is_none() && released.is_none()
+        *self == Self { known_by: self.known_by, ..Self::default() }
     }
 }
 
@@ -128,6 +131,10 @@ struct Unsettled {
     aside: Option<Aside>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     released: Option<Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    original: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    adopting: bool,
 }
 
 impl Serialize for PlaceNote {
@@ -136,8 +143,9 @@ impl Serialize for PlaceNote {
         if self.is_short() {
             return self.known_by.serialize(serializer);
         }
-        let Self { known_by, made, moved, wrote, aside, released } = self.clone();
-        Unsettled { known_by, made, moved, wrote, aside, released }.serialize(serializer)
+        let Self { known_by, made, moved, wrote, aside, released, original, adopting } = self.clone();
+        let unsettled = Unsettled { known_by, made, moved, wrote, aside, released, original, adopting };
+        unsettled.serialize(serializer)
     }
 }
 
@@ -165,9 +173,9 @@ impl<'de> Visitor<'de> for PlaceNoteVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PlaceNote, A::Error> {
-        let Unsettled { known_by, made, moved, wrote, aside, released } =
+        let Unsettled { known_by, made, moved, wrote, aside, released, original, adopting } =
             Unsettled::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(PlaceNote { known_by, made, moved, wrote, aside, released })
+        Ok(PlaceNote { known_by, made, moved, wrote, aside, released, original, adopting })
     }
 }
 
@@ -209,6 +217,7 @@ mod tests {
                 ..settled.clone()
             },
             PlaceNote { wrote: vec!["digest".to_owned()], ..settled.clone() },
+            PlaceNote { original: Some("name".to_owned()), adopting: true, ..settled.clone() },
             settled,
         ] {
             let value = serde_json::to_value(&note).unwrap();

@@ -70,9 +70,9 @@ pub(crate) trait HostKind: Item + Clone + Serialize + DeserializeOwned {
         false
     }
 
-    /// Keeps what is in the place of the item, to be put back when the item goes.
-    fn keep_original(&self, _host: &Host) -> Result<(), OpError> {
-        Ok(())
+    /// Keeps what is in the place of the item, to be put back when the item goes. Returns the name of what is kept.
+    fn keep_original(&self, _host: &Host) -> Result<Option<String>, OpError> {
+        Ok(None)
     }
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct KindEntry {
     place: for<'a> fn(&'a ItemHandle) -> Option<Place<'a>>,
     long_text: for<'a> fn(&'a ItemHandle) -> Option<(&'static str, &'a str)>,
     is_as_it_was: fn(&Host, &ItemHandle) -> bool,
-    keep_original: fn(&Host, &ItemHandle) -> Result<(), OpError>,
+    keep_original: fn(&Host, &ItemHandle) -> Result<Option<String>, OpError>,
     with_need: fn(&ItemHandle, Need) -> Option<ItemHandle>,
 }
 
@@ -112,7 +112,7 @@ impl KindEntry {
             place: |item| item.get::<K>().and_then(K::place),
             long_text: |item| item.get::<K>().and_then(K::long_text),
             is_as_it_was: |host, item| item.get::<K>().is_some_and(|item| item.is_as_it_was(host)),
-            keep_original: |host, item| item.get::<K>().map_or(Ok(()), |item| item.keep_original(host)),
+            keep_original: |host, item| item.get::<K>().map_or(Ok(None), |item| item.keep_original(host)),
             with_need: |item, need| {
                 let mut item = item.get::<K>()?.clone();
                 item.needs_mut().push(need);
@@ -182,9 +182,9 @@ pub(crate) fn is_as_it_was(host: &Host, item: &ItemHandle) -> bool {
     entry_of(item).is_some_and(|entry| (entry.is_as_it_was)(host, item))
 }
 
-/// Keeps what is in the place of an item, to be put back when the item goes.
-pub(crate) fn keep_original(host: &Host, item: &ItemHandle) -> Result<(), OpError> {
-    entry_of(item).map_or(Ok(()), |entry| (entry.keep_original)(host, item))
+/// Keeps what is in the place of an item, to be put back when the item goes. Returns the name of what is kept.
+pub(crate) fn keep_original(host: &Host, item: &ItemHandle) -> Result<Option<String>, OpError> {
+    entry_of(item).map_or(Ok(None), |entry| (entry.keep_original)(host, item))
 }
 
 /// An item that also has this need.

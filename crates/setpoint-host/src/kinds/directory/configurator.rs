@@ -62,11 +62,12 @@ impl Directories {
         self.host.set_aside(cx, &place, Kind::Directory).await.map_err(|error| untouched(&error))
     }
 
-    /// Keeps the permissions of the directory at a path for the item that takes it over.
-    pub(crate) fn keep_original(&self, item: &ItemRef, path: &RootPath) -> Result<(), OpError> {
+    /// Keeps the permissions of the directory at a path for the item that takes it over. Returns the name of what is kept.
+    pub(crate) fn keep_original(&self, path: &RootPath) -> Result<Option<String>, OpError> {
         let found = self.host.0.root.stat(path).map_err(|error| untouched(&error))?;
-        let Some(Found { mode, uid, gid, .. }) = found else { return Ok(()) };
-        self.host.0.kept.put(item, &Original::Directory { mode, uid, gid })
+        let Some(Found { mode, uid, gid, .. }) = found else { return Ok(None) };
+        let original = Original::Directory { mode, uid, gid, path: Some(path.clone()) };
+        self.host.0.kept.put(&original).map(Some)
     }
 
     /// Reads the directory at a path; `follow` takes a link to one for one.
@@ -82,10 +83,10 @@ impl Directories {
 
     /// Gives a directory that was there before its permissions back.
     async fn release(&self, cx: &OpCx, old: &Directory, place: &RootPath) -> Result<(), OpError> {
-        let (root, originals) = (&self.host.0.root, &self.host.0.kept);
+        let root = &self.host.0.root;
         let is_there = root.stat(place).map_err(|error| untouched(&error))?.is_some();
-        match originals.get(cx.item())? {
-            Some(Original::Directory { mode, uid, gid }) => {
+        match self.host.original(cx)? {
+            Some(Original::Directory { mode, uid, gid, .. }) => {
                 if is_there {
                     let set = root.set_access(place, Kind::Directory, Some(mode), Some(uid), Some(gid));
                     set.map_err(|error| untouched(&error))?;
@@ -93,7 +94,7 @@ impl Directories {
                 self.host.let_go(cx, place).await
             }
             _ if is_there && !old.access.is_unmanaged() => {
-                Err(kept::missing(place, &originals.path(cx.item()), cx.item()))
+                Err(kept::missing(place, &self.host.original_path(cx), cx.item()))
             }
             _ => Ok(()),
         }
@@ -133,25 +134,31 @@ impl Configurator<Directory> for Directories {
                 if (new.adopt || self.is_known(cx, &new.path)) && adoptable
                     || new.implicit && self.host.is_directory(&new.path) =>
             {
-                let was_kept = self.host.is_kept(cx);
-                if !was_kept && !new.access.is_unmanaged() {
-                    self.keep_original(cx.item(), &new.path)?;
-                }
+                let known = Host::original_name(cx);
+                let kept = match &known {
+                    None if !new.access.is_unmanaged() => self.keep_original(&new.path)?,
+                    known => known.clone(),
+                };
                 let taken_over = async {
-                    // First which one it is: of one that is adopted and can't be found nobody could let go.
-                    self.host.know(cx, &new.path, Kind::Directory, None).await?;
-                    cx.adopt().await?;
+                    self.host.adopt(cx, &new.path, Kind::Directory, kept.clone(), None).await?;
                     self.set_access(new).map_err(|error| untouched(&error))
                 };
-                self.host.or_leave(cx, was_kept, taken_over.await).await
+                let taken_over = taken_over.await;
+                if taken_over.is_err() && known.is_none() {
+                    self.host.leave_original(cx, kept.as_deref()).await;
+                }
+                taken_over
             }
             Err(error) => Err(untouched(&error)),
         }
     }
 
     async fn modify(&self, cx: &OpCx, old: &Directory, new: &Directory) -> Result<(), OpError> {
-        if self.host.must_keep(cx) && old.access != new.access {
-            self.keep_original(cx.item(), &self.place(cx, old)?)?;
+        if old.access != new.access
+            && self.host.must_keep(cx)
+            && let Some(kept) = self.keep_original(&self.place(cx, old)?)?
+        {
+            self.host.note_original(cx, kept).await?;
         }
         if old.path != new.path {
             let moved = self.host.bring(cx, &old.path, &new.path, Kind::Directory).await;

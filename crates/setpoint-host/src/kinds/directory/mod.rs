@@ -4,7 +4,7 @@ mod configurator;
 
 use serde::{Deserialize, Serialize};
 use setpoint_engine::OpError;
-use setpoint_graph::{Attributes, Deps, Item, ItemRef, Kind, Name};
+use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 
 use super::{HostKind, Nature, Place};
 use crate::fs;
@@ -111,8 +111,7 @@ impl HostKind for Directory {
         Some(Place { path, kind, access, adopt: self.adopt })
     }
 
-    fn keep_original(&self, host: &Host) -> Result<(), OpError> {
-        let item = ItemRef::of::<Self>(self.name.clone());
-        Directories::new(host).keep_original(&item, &self.path)
+    fn keep_original(&self, host: &Host) -> Result<Option<String>, OpError> {
+        Directories::new(host).keep_original(&self.path)
     }
 }

@@ -6,9 +6,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use setpoint_engine::OpError;
-use setpoint_graph::{Attributes, Deps, Item, ItemRef, Kind, Name};
+use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 
 use super::{HostKind, Nature, Place};
+use crate::configure::entries;
 use crate::fs;
 use crate::host::Host;
 use crate::item::{Access, Content, Need, RootPath, Tie, need};
@@ -153,8 +154,7 @@ impl HostKind for File {
         read.is_ok_and(|read| read.is_some_and(|(_, content)| self.log || content == self.content))
     }
 
-    fn keep_original(&self, host: &Host) -> Result<(), OpError> {
-        let item = ItemRef::of::<Self>(self.name.clone());
-        Files::new(host).keep_original(&item, &self.path)
+    fn keep_original(&self, host: &Host) -> Result<Option<String>, OpError> {
+        entries::keep_original(&Files::new(host), self)
     }
 }

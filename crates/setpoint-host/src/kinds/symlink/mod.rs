@@ -4,9 +4,10 @@ mod configurator;
 
 use serde::{Deserialize, Serialize};
 use setpoint_engine::OpError;
-use setpoint_graph::{Attributes, Deps, Item, ItemRef, Kind, Name};
+use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 
 use super::{HostKind, Nature, Place};
+use crate::configure::entries;
 use crate::fs;
 use crate::host::Host;
 use crate::item::{Because, Need, RootPath, Tie, need};
@@ -120,8 +121,7 @@ impl HostKind for Symlink {
         host.0.root.read_link(&self.path).is_ok_and(|target| target.as_ref() == Some(&self.target))
     }
 
-    fn keep_original(&self, host: &Host) -> Result<(), OpError> {
-        let item = ItemRef::of::<Self>(self.name.clone());
-        Symlinks::new(host).keep_original(&item, &self.path)
+    fn keep_original(&self, host: &Host) -> Result<Option<String>, OpError> {
+        entries::keep_original(&Symlinks::new(host), self)
     }
 }

@@ -34,7 +34,6 @@ use super::history::operations;
 use super::preview::{self, Preview};
 use super::print::counted;
 use super::progress;
-use super::rename;
 use super::root::Place;
 use super::run::Running;
 use super::set::{Set, add_parents, load_manifest, report_damage, unwanted};
@@ -204,7 +203,7 @@ impl WatchLoop {
         let ended = self.meanwhile.ended();
         let renamed = self.set.adjust(&self.host, current)?;
         if !renamed.is_empty() {
-            rename::save(&self.writer, current, &renamed)?;
+            self.writer.save(current, None)?;
         }
         self.host.set_unwanted(unwanted(current, Some(self.set.intended())));
         // Before it is read, so that what changes meanwhile is seen.
