@@ -54,11 +54,7 @@ pub(crate) trait Entries: Send + Sync {
 
     /// What is at a path, to be kept; none if nothing is there. Of what is too large, and as an item that is given, only what else
     /// there is to it.
-    fn original(
-        &self,
-        path: &RootPath,
-        unchanged: Option<&Self::Item>,
-    ) -> Result<Option<Original>, OpError>;
+    fn original(&self, path: &RootPath, unchanged: Option<&Self::Item>) -> Result<Option<Original>, OpError>;
 
     /// What an original is as an item at a path, with its attributes; none if it is something else.
     fn restored(
@@ -254,12 +250,7 @@ async fn bring_back<E: Entries>(
 }
 
 /// Brings an item to its new path; says whether it is there with what it held.
-async fn move_to<E: Entries>(
-    entries: &E,
-    cx: &OpCx,
-    old: &E::Item,
-    new: &E::Item,
-) -> Result<bool, FsError> {
+async fn move_to<E: Entries>(entries: &E, cx: &OpCx, old: &E::Item, new: &E::Item) -> Result<bool, FsError> {
     let (host, from, to) = (entries.host(), E::path(old), E::path(new));
     if host.bring(cx, from, to, E::KIND).await? {
         return Ok(true);

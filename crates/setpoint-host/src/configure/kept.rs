@@ -105,8 +105,9 @@ impl Original {
 
     /// The attributes of a kept file.
     pub(crate) fn attributes(kept: &[(String, String)]) -> Result<Vec<Attribute>, OpError> {
-        let read =
-            |(name, value): &(String, String)| Ok((CString::new(name.as_str()).map_err(damaged)?, decoded(value)?));
+        let read = |(name, value): &(String, String)| {
+            Ok((CString::new(name.as_str()).map_err(damaged)?, decoded(value)?))
+        };
         kept.iter().map(read).collect()
     }
 
@@ -342,7 +343,8 @@ impl Kept {
                 continue;
             };
             let name = short(&[item.kind().as_str(), item.reference().name().as_str()]);
-            let Some(state) = current.state_at_mut(slot).filter(|state| state.ownership().is_adopted()) else {
+            let Some(state) = current.state_at_mut(slot).filter(|state| state.ownership().is_adopted())
+            else {
                 continue;
             };
             let note: PlaceNote = state.noted().unwrap_or_default();

@@ -423,7 +423,7 @@ mod tests {
         fs::rename(sandbox.at("e"), sandbox.at("away")).unwrap();
         fs::create_dir(sandbox.at("e")).unwrap();
         fs::write(sandbox.at("e/g"), "somebody's").unwrap();
-        let entry = sandbox.places.entry(&sandbox.root, &path("e/g"), &note, false);
+        let entry = sandbox.places.entry(&sandbox.root, &path("e/g"), &note, IfMissing::MadeAgain);
         assert!(matches!(entry, Err(FsError::Elsewhere { .. })), "{entry:?}");
     }
 
@@ -436,7 +436,7 @@ mod tests {
         sandbox.rename(&mut note, "d/old", "d/new");
         fs::rename(sandbox.at("d"), sandbox.at("away")).unwrap();
         std::os::unix::fs::symlink("/", sandbox.at("d")).unwrap();
-        assert!(sandbox.places.entry(&sandbox.root, &path("d/old"), &note, false).is_err());
+        assert!(sandbox.places.entry(&sandbox.root, &path("d/old"), &note, IfMissing::MadeAgain).is_err());
     }
 
     #[test]
@@ -450,7 +450,7 @@ mod tests {
         fs::create_dir(sandbox.at("d")).unwrap();
         assert_eq!(sandbox.file("d/f", &file), "d/f", "nothing is there");
         fs::write(sandbox.at("d/f"), "x").unwrap();
-        let entry = || sandbox.places.entry(&sandbox.root, &path("d/f"), &file, false);
+        let entry = || sandbox.places.entry(&sandbox.root, &path("d/f"), &file, IfMissing::MadeAgain);
         assert!(matches!(entry(), Err(FsError::Elsewhere { .. })), "{:?}", entry());
         let replaced = sandbox.places.directory(&sandbox.root, &path("d"), &dir);
         assert!(matches!(replaced, Err(FsError::Replaced { .. })), "{replaced:?}");

@@ -123,9 +123,8 @@ impl ProcessEnds {
             let Some(started) = self.started(process, node.state()) else { continue };
             let item = node.reference();
             let kept = earlier.remove(item).filter(|followed| followed.started == started);
-            let followed = kept.unwrap_or_else(|| {
-                Followed::new(started, self.host.shown_log_of(process), self.changed())
-            });
+            let followed = kept
+                .unwrap_or_else(|| Followed::new(started, self.host.shown_log_of(process), self.changed()));
             self.followed.insert(item.clone(), followed);
         }
     }

@@ -118,7 +118,10 @@ fn a_file_that_is_written_after_an_adoption_was_cut_off_is_left_when_its_item_go
         assert_eq!((world.text("f"), link(&world)), ("newer".to_owned(), "newer".to_owned()));
         let said: Vec<String> = world.host.take_notices().iter().map(ToString::to_string).collect();
         assert_eq!(said.len(), 2, "{said:?}");
-        assert!(said.iter().all(|said| said.contains("left as it is") && said.contains("is kept")), "{said:?}");
+        assert!(
+            said.iter().all(|said| said.contains("left as it is") && said.contains("is kept")),
+            "{said:?}"
+        );
         assert_eq!(kept(&world).len(), 2, "what was there before");
         assert!(world.current.as_ref().is_none_or(|current| current.is_empty()));
     }

@@ -93,8 +93,9 @@ fn what_is_as_declared_is_taken_over_and_let_go_without_being_rewritten() {
     for file in ["data", "big"] {
         fs::File::create(sandbox.path(file)).unwrap().set_len(TOO_LARGE).unwrap();
     }
-    let inodes =
-        || ["f", "big", "l"].map(|path| fs::symlink_metadata(sandbox.path(path)).map(|found| found.ino()).ok());
+    let inodes = || {
+        ["f", "big", "l"].map(|path| fs::symlink_metadata(sandbox.path(path)).map(|found| found.ino()).ok())
+    };
     let before = inodes();
     sandbox.ok(&["apply", "--yes"]);
     assert_eq!(inodes(), before);

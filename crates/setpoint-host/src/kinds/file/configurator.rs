@@ -167,9 +167,10 @@ impl Entries for Files {
         let root = &self.host.0.root;
         let is_so = |found: u32, wanted: Option<u32>| wanted.is_none_or(|wanted| wanted == found);
         // What may not be changed may well be as it should be.
-        if root.stat(&item.path)?.is_some_and(|found| {
-            is_so(found.mode, mode) && is_so(found.uid, uid) && is_so(found.gid, gid)
-        }) {
+        if root
+            .stat(&item.path)?
+            .is_some_and(|found| is_so(found.mode, mode) && is_so(found.uid, uid) && is_so(found.gid, gid))
+        {
             return Ok(());
         }
         root.set_access(&item.path, Kind::File, mode, uid, gid)
