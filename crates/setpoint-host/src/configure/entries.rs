@@ -56,11 +56,8 @@ pub(crate) trait Entries: Send + Sync {
     /// there is to it.
     fn original(&self, path: &RootPath, unchanged: Option<&Self::Item>) -> Result<Option<Original>, OpError>;
 
-    /// What an original is as an item at a path, with its attributes; none if it is something else.
-    fn restored(
-        original: &Original,
-        path: &RootPath,
-    ) -> Result<Option<(Self::Item, Vec<Attribute>)>, OpError>;
+    /// What an original is as an item at a path; none if it is something else.
+    fn restored(original: &Original, path: &RootPath) -> Result<Option<Restored<Self::Item>>, OpError>;
 
     /// Writes an item beside a path, and brings it there if it replaces something.
     fn write<'a>(&'a self, write: EntryWrite<'a, Self::Item>) -> Result<Written<'a>, FsError>;
@@ -74,6 +71,12 @@ pub(crate) trait Entries: Send + Sync {
     fn set_access(&self, _item: &Self::Item) -> Result<(), FsError> {
         Ok(())
     }
+}
+
+/// An original as an item.
+pub(crate) struct Restored<T> {
+    pub(crate) item: T,
+    pub(crate) attributes: Vec<Attribute>,
 }
 
 /// An item to be written.
@@ -353,8 +356,8 @@ fn keep_drift<E: Entries>(entries: &E, cx: &OpCx, path: &RootPath) -> Result<(),
         return Ok(());
     }
     let Some(original) = entries.host().original(cx)? else { return Ok(()) };
-    let Some((original, _)) = E::restored(&original, path)? else { return Ok(()) };
-    keep_change(entries, cx, path, &E::digest(&original))
+    let Some(original) = E::restored(&original, path)? else { return Ok(()) };
+    keep_change(entries, cx, path, &E::digest(&original.item))
 }
 
 /// Keeps what is there if somebody wrote it: it is neither Setpoint's work nor the original.
@@ -384,7 +387,7 @@ async fn put_back<E: Entries>(entries: &E, cx: &OpCx, place: &Location) -> Resul
         Some(original) => (original.is_partial(), E::restored(original, path)?),
         None => (false, None),
     };
-    let Some((original, attributes)) = restored else {
+    let Some(Restored { item: original, attributes }) = restored else {
         return Err(kept::missing(path, &host.original_path(cx), cx.item()));
     };
     let was = E::digest(&original);

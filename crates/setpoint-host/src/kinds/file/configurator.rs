@@ -10,9 +10,9 @@ use tokio::task::spawn_blocking;
 
 use super::File;
 use crate::configure::Accounts;
-use crate::configure::entries::{self, Entries, EntryWrite, Replaces};
+use crate::configure::entries::{self, Entries, EntryWrite, Replaces, Restored};
 use crate::configure::kept::{self, Original};
-use crate::fs::{Attribute, FsError, Kind, Whole, Write, Written, untouched};
+use crate::fs::{FsError, Kind, Whole, Write, Written, untouched};
 use crate::host::Host;
 use crate::item::{Access, Mode, RootPath};
 
@@ -55,7 +55,7 @@ impl Files {
             None => item.log || found.content == item.content,
             Some(original) => {
                 let original = Self::restored(original, &item.path).ok().flatten();
-                original.is_some_and(|(original, _)| original.content == found.content)
+                original.is_some_and(|original| original.item.content == found.content)
             }
         };
         let observed = self.host.look(cx, &item.path, Kind::File, read, is_as)?;
@@ -112,12 +112,12 @@ impl Entries for Files {
         }
     }
 
-    fn restored(original: &Original, path: &RootPath) -> Result<Option<(File, Vec<Attribute>)>, OpError> {
+    fn restored(original: &Original, path: &RootPath) -> Result<Option<Restored<File>>, OpError> {
         let Original::File { content, large, mode, uid, gid, attributes, .. } = original else {
             return Ok(None);
         };
         let (owner, group) = (Some(uid.to_string()), Some(gid.to_string()));
-        let file = File {
+        let item = File {
             name: Name::from_static("original"),
             path: path.clone(),
             content: Original::content(content.as_deref(), large.as_ref())?,
@@ -127,7 +127,7 @@ impl Entries for Files {
             log: false,
             needs: Vec::new(),
         };
-        Ok(Some((file, Original::attributes(attributes)?)))
+        Ok(Some(Restored { item, attributes: Original::attributes(attributes)? }))
     }
 
     fn write<'a>(&'a self, write: EntryWrite<'a, File>) -> Result<Written<'a>, FsError> {

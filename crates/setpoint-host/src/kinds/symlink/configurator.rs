@@ -4,9 +4,9 @@ use setpoint_engine::{Configurator, Observed, OpCx, OpError, Ownership};
 use setpoint_graph::Name;
 
 use super::Symlink;
-use crate::configure::entries::{self, Entries, EntryWrite, Replaces};
+use crate::configure::entries::{self, Entries, EntryWrite, Replaces, Restored};
 use crate::configure::kept::Original;
-use crate::fs::{Attribute, FsError, Kind, Written, untouched};
+use crate::fs::{FsError, Kind, Written, untouched};
 use crate::host::Host;
 use crate::item::RootPath;
 
@@ -54,10 +54,11 @@ impl Entries for Symlinks {
         Ok(target.map(|target| Original::Link { target, path: Some(path.clone()) }))
     }
 
-    fn restored(original: &Original, path: &RootPath) -> Result<Option<(Symlink, Vec<Attribute>)>, OpError> {
+    fn restored(original: &Original, path: &RootPath) -> Result<Option<Restored<Symlink>>, OpError> {
         let Original::Link { target, .. } = original else { return Ok(None) };
         let (name, path, target) = (Name::from_static("original"), path.clone(), target.clone());
-        Ok(Some((Symlink { name, path, target, adopt: false, needs: Vec::new() }, Vec::new())))
+        let item = Symlink { name, path, target, adopt: false, needs: Vec::new() };
+        Ok(Some(Restored { item, attributes: Vec::new() }))
     }
 
     fn write<'a>(&'a self, write: EntryWrite<'a, Symlink>) -> Result<Written<'a>, FsError> {
