@@ -407,7 +407,7 @@ fn a_directory_that_was_gone_and_is_back_is_known_again() {
         serde_json::from_str(&sandbox.ok(&["graph", "--plan", "--format", "json"])).unwrap();
     let nodes = drawn["nodes"].as_array().unwrap();
     assert!(!nodes.is_empty() && nodes.iter().all(|node| node["mark"] == "unchanged"), "{drawn}");
-    sandbox.start(&["watch", "--report-only"]).until("site: nothing to do.");
+    sandbox.start(&["watch", "--report-only"]).until("nothing to do");
     fs::remove_file(sandbox.path(".log")).unwrap();
     sandbox.ok(&["apply", "--yes"]);
     sandbox.ok(&["destroy", "--yes"]);
