@@ -13,7 +13,7 @@ use super::resolve::Resolver;
 use super::spec::{Spec, Written};
 use super::yaml::{Data, Node};
 use super::{Contents, Declared};
-use crate::item::{Access, Because, Content, Need, RootPath, Run, Tie, Wait};
+use crate::item::{Access, Because, Content, Dependence, Need, RootPath, Run, Wait};
 use crate::kinds::{self, File, Nature, Process, path_of};
 
 /// What came of the manifests.
@@ -205,7 +205,8 @@ fn add_logs(
             let mut around =
                 std::iter::successors(log.parent(), |path| path.rsplit_once('/').map(|(path, _)| path));
             let around = around.find_map(|path| places.get(path)).map(|&at| resolver.reference(at));
-            let inside = around.map(|item| Need { item, because: Because::Inside, tie: Tie::Exists });
+            let inside =
+                around.map(|item| Need { item, because: Because::Inside, dependence: Dependence::Requires });
             let file = File {
                 name: item.name().clone(),
                 path: log,
@@ -219,7 +220,7 @@ fn add_logs(
             // Nothing else is called so.
             let _ = graph.put_item(ItemHandle::new(file));
         }
-        process.needs.push(Need { item, because: Because::Log, tie: Tie::Follows });
+        process.needs.push(Need { item, because: Because::Log, dependence: Dependence::After });
         process.needs.sort();
         let _ = graph.put_item(ItemHandle::new(process));
     }

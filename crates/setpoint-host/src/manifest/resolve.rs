@@ -15,7 +15,7 @@ use super::table::Section;
 use super::template::{TemplateError, Templates};
 use super::values;
 use super::yaml::{Data, Node, Style};
-use crate::item::{Because, Content, Need, PathError, RootPath, Tie, refuse_irregular};
+use crate::item::{Because, Content, Dependence, Need, PathError, RootPath, refuse_irregular};
 
 /// A value that is found out when someone asks for it.
 #[derive(Clone, Debug, Default)]
@@ -116,18 +116,20 @@ impl<'a, 'r> Resolver<'a, 'r> {
             return;
         }
         let (section, of) = (self.specs[i].section, self.specs[on].section);
-        let tie = match because {
+        let dependence = match because {
             // What it has read, it knows only as it was when it started.
-            Because::Reference if section.references == Tie::Repeats && !of.nature.is_read() => Tie::Exists,
+            Because::Reference if section.references == Dependence::RepeatsAfter && !of.nature.is_read() => {
+                Dependence::Requires
+            }
             Because::Reference => section.references,
-            Because::Inside => Tie::Exists,
+            Because::Inside => Dependence::Requires,
             // A link may point to nothing for a while.
-            Because::After | Because::Log | Because::Target => Tie::Follows,
-            Because::RestartOn | Because::RedoOn => Tie::Repeats,
+            Because::After | Because::Log | Because::Target => Dependence::After,
+            Because::RestartOn | Because::RedoOn => Dependence::RepeatsAfter,
         };
         let item = self.reference(on);
-        if !self.needs[i].iter().any(|need| need.item == item && need.tie == tie) {
-            self.needs[i].push(Need { item, because, tie });
+        if !self.needs[i].iter().any(|need| need.item == item && need.dependence == dependence) {
+            self.needs[i].push(Need { item, because, dependence });
         }
     }
 

@@ -9,7 +9,7 @@ use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 use super::{HostKind, Nature, Place};
 use crate::fs;
 use crate::host::Host;
-use crate::item::{Access, Need, RootPath, Tie, need};
+use crate::item::{Access, Dependence, Need, RootPath, need};
 use crate::manifest::{Build, Section, fields};
 
 pub use configurator::Directories;
@@ -75,7 +75,7 @@ impl HostKind for Directory {
         kind: Self::KIND_TEXT,
         about: "Directories by name.",
         nature: Nature::Container,
-        references: Tie::Exists,
+        references: Dependence::Requires,
         required: &[],
         one_of: &[],
         fields: &[

@@ -12,7 +12,7 @@ use super::{HostKind, Nature, Place};
 use crate::configure::entries;
 use crate::fs;
 use crate::host::Host;
-use crate::item::{Access, Content, Need, RootPath, Tie, need};
+use crate::item::{Access, Content, Dependence, Need, RootPath, need};
 use crate::manifest::{Build, Section, Type, field, fields};
 
 pub use configurator::Files;
@@ -102,7 +102,7 @@ impl HostKind for File {
         kind: Self::KIND_TEXT,
         about: "Regular files by name.",
         nature: Nature::Content,
-        references: Tie::Exists,
+        references: Dependence::Requires,
         required: &[],
         one_of: &["content", "source", "template", "template_source"],
         fields: &[

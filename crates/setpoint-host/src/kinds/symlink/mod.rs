@@ -10,7 +10,7 @@ use super::{HostKind, Nature, Place};
 use crate::configure::entries;
 use crate::fs;
 use crate::host::Host;
-use crate::item::{Because, Need, RootPath, Tie, need};
+use crate::item::{Because, Dependence, Need, RootPath, need};
 use crate::manifest::{Build, Section, Type, field, fields};
 
 pub use configurator::Symlinks;
@@ -67,7 +67,7 @@ impl HostKind for Symlink {
         kind: Self::KIND_TEXT,
         about: "Symbolic links by name.",
         nature: Nature::Link,
-        references: Tie::Exists,
+        references: Dependence::Requires,
         required: &["target"],
         one_of: &[],
         fields: &[
