@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use setpoint_engine::{Observed, OpCx, OpError, Operation};
 
 use super::kept::Original;
-use super::notes::{Aside, Made, Move, PlaceNote, Unseen};
+use super::locations::{IfMissing, Location};
+use super::notes::{Aside, Made, Move, PathNote, Unseen};
 use super::notice::Notice;
-use super::places::{IfMissing, Location};
 use crate::Host;
-use crate::fs::{FsError, Kind, Number, Placed, Prepared, untouched};
+use crate::fs::{FsError, Kind, Number, Prepared, Published, untouched};
 use crate::item::RootPath;
 
 impl Host {
@@ -26,7 +26,7 @@ impl Host {
         read: impl Fn(&RootPath) -> Result<Option<T>, FsError>,
         is_as: impl Fn(&T, Option<&Original>) -> bool,
     ) -> Result<Observed<T>, OpError> {
-        if cx.unfinished() == Some(Operation::Delete) && PlaceNote::of(cx).released.is_some() {
+        if cx.unfinished() == Some(Operation::Delete) && PathNote::of(cx).released.is_some() {
             return Ok(Observed::Absent);
         }
         let aside = match cx.unfinished() {
@@ -38,7 +38,7 @@ impl Host {
             let found = read(&aside).map_err(|error| untouched(&error))?;
             return Ok(found.map_or(Observed::Absent, Observed::Present));
         }
-        let place = match self.place_of(cx, path, kind) {
+        let place = match self.locate(cx, path, kind) {
             // What is there is somebody else's, and it was never made.
             Err(FsError::Replaced { .. } | FsError::Elsewhere { .. } | FsError::Unreachable { .. })
                 if cx.unfinished() == Some(Operation::Create) =>
@@ -92,7 +92,7 @@ impl Host {
         is_as_made: impl FnOnce() -> Result<bool, FsError>,
     ) -> Result<bool, OpError> {
         let failed = |error: FsError| untouched(&error);
-        let Some(Made::This(made)) = PlaceNote::of(cx).made else { return Ok(false) };
+        let Some(Made::This(made)) = PathNote::of(cx).made else { return Ok(false) };
         let Some(found) = self.0.root.number(place).map_err(failed)? else { return Ok(false) };
         if made.is(found) || is_as_made().map_err(failed)? {
             return Ok(false);
@@ -104,7 +104,7 @@ impl Host {
     /// Returns whether what is in the place of an item is what was made for it.
     fn is_made(&self, cx: &OpCx, place: &RootPath) -> Result<bool, OpError> {
         let found = self.0.root.number(place).map_err(|error| untouched(&error))?;
-        Ok(match (found, PlaceNote::of(cx).made) {
+        Ok(match (found, PathNote::of(cx).made) {
             // Nobody can tell: it is there, and was to be made.
             (Some(_), Some(Made::Unseen(_))) => true,
             (Some(found), Some(Made::This(made))) => made.is(found),
@@ -113,16 +113,16 @@ impl Host {
     }
 
     /// Brings something new to its place.
-    pub(crate) async fn place(&self, cx: &OpCx, prepared: Prepared<'_>) -> Result<(), FsError> {
+    pub(crate) async fn publish(&self, cx: &OpCx, prepared: Prepared<'_>) -> Result<(), FsError> {
         let (known_by, made) = (prepared.known_by(), Some(Made::This(prepared.number())));
-        let PlaceNote { wrote, original, .. } = PlaceNote::of(cx);
-        let note = PlaceNote { known_by, made, wrote, original, ..PlaceNote::default() };
+        let PathNote { wrote, original, .. } = PathNote::of(cx);
+        let note = PathNote { known_by, made, wrote, original, ..PathNote::default() };
         note.write(cx).await?;
-        match prepared.place()? {
-            Placed::Done => Ok(()),
-            Placed::Unable(prepared) => {
+        match prepared.publish()? {
+            Published::Done => Ok(()),
+            Published::Unable(prepared) => {
                 let made = Some(Made::Unseen(Unseen::InPlace));
-                PlaceNote { known_by: None, made, ..note }.write(cx).await?;
+                PathNote { known_by: None, made, ..note }.write(cx).await?;
                 prepared.make_in_place()
             }
         }
@@ -139,12 +139,12 @@ impl Host {
         wrote: Option<String>,
     ) -> Result<(), OpError> {
         let (known_by, wrote) = (self.known_by(path, kind), wrote.into_iter().collect());
-        cx.adopt_with(&PlaceNote { known_by, wrote, original, adopting: true, ..PlaceNote::default() }).await
+        cx.adopt_with(&PathNote { known_by, wrote, original, adopting: true, ..PathNote::default() }).await
     }
 
     /// Leaves what was to be taken over to whom it belongs, as that failed: nothing was replaced, and nothing is to be put back.
     pub(crate) async fn leave_original(&self, cx: &OpCx, kept: Option<&str>) {
-        let note = PlaceNote { original: None, adopting: false, ..PlaceNote::of(cx) };
+        let note = PathNote { original: None, adopting: false, ..PathNote::of(cx) };
         if cx.own_with(&note).await.is_ok()
             && let Some(kept) = kept
         {
@@ -163,7 +163,7 @@ impl Host {
 
     /// The name of what is kept of what was there before the item, if it was taken over.
     pub(crate) fn original_name(cx: &OpCx) -> Option<String> {
-        PlaceNote::of(cx).original.filter(|_| cx.ownership().is_adopted())
+        PathNote::of(cx).original.filter(|_| cx.ownership().is_adopted())
     }
 
     /// What was there before the item, if it was taken over and that is kept.
@@ -178,24 +178,24 @@ impl Host {
 
     /// Remembers what is kept of what was there before the item.
     pub(crate) async fn note_original(&self, cx: &OpCx, name: String) -> Result<(), OpError> {
-        let note = PlaceNote { original: Some(name), ..PlaceNote::of(cx) };
+        let note = PathNote { original: Some(name), ..PathNote::of(cx) };
         note.write(cx).await.map_err(|error| untouched(&error))
     }
 
     /// Forgets what was made for an item, as something is about to be written in its place.
     pub(crate) async fn forget_made(&self, cx: &OpCx) -> Result<(), OpError> {
-        let note = PlaceNote::of(cx);
+        let note = PathNote::of(cx);
         if note.made.is_none() {
             return Ok(());
         }
         // What was brought back is known by that until then.
         let aside = note.aside.clone().filter(|_| self.is_set_aside(&note));
-        PlaceNote { made: None, aside, ..note }.write(cx).await.map_err(|error| untouched(&error))
+        PathNote { made: None, aside, ..note }.write(cx).await.map_err(|error| untouched(&error))
     }
 
     /// Remembers what is about to be written in the place of something that was there before.
     pub(crate) async fn will_write(&self, cx: &OpCx, wrote: String) -> Result<(), OpError> {
-        let mut note = PlaceNote::of(cx);
+        let mut note = PathNote::of(cx);
         if !cx.ownership().is_adopted() || note.wrote.last() == Some(&wrote) {
             return Ok(());
         }
@@ -217,14 +217,14 @@ impl Host {
     /// Remembers that what is at a path is not ours any more.
     async fn release(&self, cx: &OpCx, place: &RootPath) -> Result<(), OpError> {
         let released = self.0.root.number(place).map_err(|error| OpError::new(error.to_string()))?;
-        let note = PlaceNote { released, original: None, ..PlaceNote::of(cx) };
+        let note = PathNote { released, original: None, ..PathNote::of(cx) };
         // What could not be noted is put back once more.
         note.write(cx).await.map_err(|error| OpError::new(error.to_string()))
     }
 
     /// Returns whether it is known that Setpoint wrote this in the place of something that was there before.
     pub(crate) fn has_written(cx: &OpCx, digest: &str) -> bool {
-        PlaceNote::of(cx).wrote.iter().any(|wrote| wrote == digest)
+        PathNote::of(cx).wrote.iter().any(|wrote| wrote == digest)
     }
 
     /// The directory by which what is at a path is known, as it can be noted for good; none if nothing is there.
@@ -246,7 +246,7 @@ impl Host {
         kind: Kind,
     ) -> Result<bool, FsError> {
         let root = &self.0.root;
-        let from = self.place_of(cx, old, kind)?;
+        let from = self.locate(cx, old, kind)?;
         if from.path == *new {
             return Ok(false);
         }
@@ -254,7 +254,7 @@ impl Host {
         // What is noted was about to be done: nothing is in its way.
         root.is_free(new)?;
         let into = if kind == Kind::Directory { None } else { root.lasting_holder(new) };
-        let mut note = PlaceNote::of(cx);
+        let mut note = PathNote::of(cx);
         let this = Move { from: old.clone(), to: new.clone(), number, into };
         // One that was noted and not done is noted once.
         if note.moved.last() != Some(&this) {
@@ -262,7 +262,7 @@ impl Host {
         }
         note.write(cx).await?;
         if kind == Kind::Directory {
-            self.0.places.learn(cx.item(), new, &note);
+            self.0.directories.learn(cx.item(), new, &note);
         }
         root.rename(&from.path, from.within, new, kind)?;
         if note.aside.take().is_some() {
@@ -286,13 +286,13 @@ impl Host {
     /// whoever asked for that.
     pub(crate) fn is_released(&self, cx: &OpCx, path: &RootPath) -> bool {
         let found = self.0.root.number(path).ok().flatten();
-        PlaceNote::of(cx).released.zip(found).is_some_and(|(released, found)| released.is(found))
+        PathNote::of(cx).released.zip(found).is_some_and(|(released, found)| released.is(found))
     }
 
     /// Where the original of an item is to go back to before the item is made at another path: it was taken over there, and gone
     /// since.
     pub(crate) fn original_elsewhere(&self, cx: &OpCx, new: &RootPath) -> Result<Option<RootPath>, OpError> {
-        if PlaceNote::of(cx).released.is_some() {
+        if PathNote::of(cx).released.is_some() {
             return Ok(None);
         }
         let original = self.original(cx)?;
@@ -302,7 +302,7 @@ impl Host {
     /// Returns whether an original can go back to where it was: nothing is there, in the directory that it was in.
     pub(crate) fn can_go_back(&self, cx: &OpCx, was: &RootPath) -> Result<bool, OpError> {
         let is_free = self.0.root.stat(was).map_err(|error| untouched(&error))?.is_none();
-        let (known_by, holder) = (PlaceNote::of(cx).known_by, self.0.root.holder(was));
+        let (known_by, holder) = (PathNote::of(cx).known_by, self.0.root.holder(was));
         Ok(is_free && holder.is_some_and(|found| known_by.is_none_or(|within| within.is(found))))
     }
 
@@ -319,12 +319,12 @@ impl Host {
 
     /// Remembers that the item is made here: nothing is to be put back.
     async fn own(&self, cx: &OpCx) -> Result<(), OpError> {
-        cx.own_with(&PlaceNote { original: None, ..PlaceNote::of(cx) }).await
+        cx.own_with(&PathNote { original: None, ..PathNote::of(cx) }).await
     }
 
     /// Begins to make an item: what was there before it is back in its place, and whatever it was to us, this is made here.
     pub(crate) async fn begin_anew(&self, cx: &OpCx) -> Result<(), OpError> {
-        if cx.ownership().is_adopted() && PlaceNote::of(cx).released.is_some() {
+        if cx.ownership().is_adopted() && PathNote::of(cx).released.is_some() {
             return self.own(cx).await;
         }
         Ok(())
@@ -332,8 +332,8 @@ impl Host {
 
     /// Where an item is now: the directory around it may have moved before. What is in its place in another directory than
     /// before, and another directory in its place, are errors.
-    pub(crate) fn place_of(&self, cx: &OpCx, path: &RootPath, kind: Kind) -> Result<Location, FsError> {
-        let (root, places, note) = (&self.0.root, &self.0.places, PlaceNote::of(cx));
+    pub(crate) fn locate(&self, cx: &OpCx, path: &RootPath, kind: Kind) -> Result<Location, FsError> {
+        let (root, directories, note) = (&self.0.root, &self.0.directories, PathNote::of(cx));
         if let Some(path) = self.find_aside(cx, kind)? {
             return Ok(Location { path, within: None });
         }
@@ -342,7 +342,7 @@ impl Host {
             && !Self::is_aside(path)
         {
             // It may not have been set aside yet, or be brought back. Anything else in its place is not the item, which is gone.
-            let place = places.entry(root, path, &note, self.if_missing(cx))?;
+            let place = directories.entry(root, path, &note, self.if_missing(cx))?;
             let is_one =
                 |found| aside.is(found) || matches!(note.made, Some(Made::This(made)) if made.is(found));
             let is_it = root.number(&place.path)?.is_some_and(is_one);
@@ -350,10 +350,10 @@ impl Host {
             return if is_it { Ok(place) } else { gone() };
         }
         if kind != Kind::Directory {
-            return places.entry(root, path, &note, self.if_missing(cx));
+            return directories.entry(root, path, &note, self.if_missing(cx));
         }
-        let place = places.directory(root, path, &note)?;
-        if places.is_away(root, &place.path, self.if_missing(cx)) {
+        let place = directories.directory(root, path, &note)?;
+        if directories.is_away(root, &place.path, self.if_missing(cx)) {
             return Err(FsError::unreachable(path));
         }
         Ok(place)

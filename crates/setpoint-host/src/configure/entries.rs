@@ -11,9 +11,9 @@
 use setpoint_engine::{OpCx, OpError};
 
 use super::kept::{self, Original};
-use super::notes::PlaceNote;
+use super::locations::Location;
+use super::notes::PathNote;
 use super::notice::Notice;
-use super::places::Location;
 use crate::Host;
 use crate::fs::{Attribute, FsError, Kind, Number, Temporary, Written, untouched};
 use crate::item::RootPath;
@@ -164,7 +164,7 @@ pub(crate) async fn modify<E: Entries>(
 
 /// Removes an item, or puts back what was there before it.
 pub(crate) async fn delete<E: Entries>(entries: &E, cx: &OpCx, old: &E::Item) -> Result<(), OpError> {
-    if PlaceNote::of(cx).released.is_some() {
+    if PathNote::of(cx).released.is_some() {
         return Ok(());
     }
     let failed = |error: FsError| untouched(&error);
@@ -198,7 +198,7 @@ pub(crate) fn keep_original<E: Entries>(entries: &E, item: &E::Item) -> Result<O
 
 /// Where an item is now.
 fn location<E: Entries>(entries: &E, cx: &OpCx, item: &E::Item) -> Result<Location, OpError> {
-    entries.host().place_of(cx, E::path(item), E::KIND).map_err(|error| untouched(&error))
+    entries.host().locate(cx, E::path(item), E::KIND).map_err(|error| untouched(&error))
 }
 
 /// Makes an item where nothing is.
@@ -208,7 +208,7 @@ async fn make<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), F
 
 /// Writes an item, also in the place of what is there.
 async fn replace<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), FsError> {
-    let replaces = Replaces::Within(PlaceNote::of(cx).within(E::path(new)));
+    let replaces = Replaces::Within(PathNote::of(cx).within(E::path(new)));
     write(entries, cx, new, E::path(new), replaces, &[]).await
 }
 
@@ -224,7 +224,7 @@ async fn write<E: Entries>(
     let write = EntryWrite { item, path, replaces, attributes, temporary: &temporary };
     match entries.write(write)? {
         Written::Replaced => Ok(()),
-        Written::New(prepared) => entries.host().place(cx, prepared).await,
+        Written::New(prepared) => entries.host().publish(cx, prepared).await,
     }
 }
 
@@ -259,7 +259,7 @@ async fn move_to<E: Entries>(entries: &E, cx: &OpCx, old: &E::Item, new: &E::Ite
         return Ok(true);
     }
     // It may have moved with the directory around it, or be gone.
-    if host.place_of(cx, from, E::KIND)?.path == *to {
+    if host.locate(cx, from, E::KIND)?.path == *to {
         return Ok(true);
     }
     host.0.root.is_free(to).map(|()| false)
@@ -392,7 +392,7 @@ async fn put_back<E: Entries>(entries: &E, cx: &OpCx, place: &Location) -> Resul
     };
     let was = E::digest(&original);
     let there = entries.found(path).map_err(failed)?;
-    if PlaceNote::of(cx).adopting && there.as_ref().is_some_and(|there| !is_known(cx, &was, there)) {
+    if PathNote::of(cx).adopting && there.as_ref().is_some_and(|there| !is_known(cx, &was, there)) {
         // Nobody knows whether it was ever replaced: what is there is newer than the original.
         return host.leave_newer(cx, path).await;
     }

@@ -22,7 +22,7 @@ use setpoint_engine::{CurrentGraph, ItemState, OpError};
 use setpoint_graph::ItemRef;
 use sha2::{Digest, Sha256};
 
-use super::notes::PlaceNote;
+use super::notes::PathNote;
 use crate::fs::{Attribute, Found, Kind, short};
 use crate::item::{Content, RootPath, hex};
 use crate::kinds;
@@ -332,14 +332,14 @@ impl Kept {
 
     /// The name of the original of an item, as its state has it.
     pub fn original_of(state: &ItemState) -> Option<String> {
-        state.noted::<PlaceNote>()?.original
+        state.noted::<PathNote>()?.original
     }
 
     /// Notes in the states of items what an earlier version kept of them, in files that were called by the items.
     pub fn name_originals(&self, current: &mut CurrentGraph) {
         let slots: Vec<_> = current.slots().collect();
         for slot in slots {
-            let Some(item) = current.item_at(slot).filter(|item| kinds::place_of(item).is_some()) else {
+            let Some(item) = current.item_at(slot).filter(|item| kinds::on_disk(item).is_some()) else {
                 continue;
             };
             let name = short(&[item.kind().as_str(), item.reference().name().as_str()]);
@@ -347,9 +347,9 @@ impl Kept {
             else {
                 continue;
             };
-            let note: PlaceNote = state.noted().unwrap_or_default();
+            let note: PathNote = state.noted().unwrap_or_default();
             if note.original.is_none() && note.released.is_none() && self.path(&name).exists() {
-                state.note(&PlaceNote { original: Some(name), ..note });
+                state.note(&PathNote { original: Some(name), ..note });
                 current.touch_at(slot);
             }
         }

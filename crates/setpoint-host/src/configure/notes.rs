@@ -17,7 +17,7 @@ use crate::process::Started;
 /// its own number, and what is in a directory by the number of that and its name there. A file has no number of its own here:
 /// whoever rewrites it, Setpoint or an editor, makes a new one in the place of the old.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct PlaceNote {
+pub(crate) struct PathNote {
     /// The number of the directory that it is known by. None where the file system keeps no numbers, and of what an earlier
     /// version made: it is known by its path alone.
     pub(crate) known_by: Option<Number>,
@@ -76,7 +76,7 @@ pub(crate) struct Move {
     pub(crate) into: Option<Number>,
 }
 
-impl PlaceNote {
+impl PathNote {
     /// What is noted of the item that is operated on.
     pub(crate) fn of(cx: &OpCx) -> Self {
         cx.noted().unwrap_or_default()
@@ -137,7 +137,7 @@ struct Unsettled {
     adopting: bool,
 }
 
-impl Serialize for PlaceNote {
+impl Serialize for PathNote {
     /// Most are settled, and one of each item is kept in memory: those are a short text.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.is_short() {
@@ -149,33 +149,33 @@ impl Serialize for PlaceNote {
     }
 }
 
-impl<'de> Deserialize<'de> for PlaceNote {
+impl<'de> Deserialize<'de> for PathNote {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(PlaceNoteVisitor)
+        deserializer.deserialize_any(PathNoteVisitor)
     }
 }
 
-struct PlaceNoteVisitor;
+struct PathNoteVisitor;
 
-impl<'de> Visitor<'de> for PlaceNoteVisitor {
-    type Value = PlaceNote;
+impl<'de> Visitor<'de> for PathNoteVisitor {
+    type Value = PathNote;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("what is noted of something that has a place")
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<PlaceNote, E> {
-        Ok(PlaceNote::default())
+    fn visit_unit<E: de::Error>(self) -> Result<PathNote, E> {
+        Ok(PathNote::default())
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<PlaceNote, E> {
-        Ok(PlaceNote { known_by: Some(text.parse().map_err(E::custom)?), ..PlaceNote::default() })
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<PathNote, E> {
+        Ok(PathNote { known_by: Some(text.parse().map_err(E::custom)?), ..PathNote::default() })
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PlaceNote, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PathNote, A::Error> {
         let Unsettled { known_by, made, moved, wrote, aside, released, original, adopting } =
             Unsettled::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(PlaceNote { known_by, made, moved, wrote, aside, released, original, adopting })
+        Ok(PathNote { known_by, made, moved, wrote, aside, released, original, adopting })
     }
 }
 
@@ -203,27 +203,27 @@ mod tests {
     fn a_settled_note_is_a_short_text_and_all_notes_are_read_back() {
         let number: Number = "7@5.6".parse().unwrap();
         let path = |text: &str| RootPath::new(text).unwrap();
-        let settled = PlaceNote { known_by: Some(number), ..PlaceNote::default() };
+        let settled = PathNote { known_by: Some(number), ..PathNote::default() };
         assert_eq!(serde_json::to_string(&settled).unwrap(), "\"7@5.6\"");
         let moved = vec![Move { from: path("a"), to: path("b"), number, into: Some(number) }];
         for note in [
-            PlaceNote::default(),
-            PlaceNote { made: Some(Made::Unseen(Unseen::InPlace)), ..settled.clone() },
-            PlaceNote { made: Some(Made::This(number)), ..PlaceNote::default() },
-            PlaceNote { moved, ..settled.clone() },
-            PlaceNote {
+            PathNote::default(),
+            PathNote { made: Some(Made::Unseen(Unseen::InPlace)), ..settled.clone() },
+            PathNote { made: Some(Made::This(number)), ..PathNote::default() },
+            PathNote { moved, ..settled.clone() },
+            PathNote {
                 aside: Some(Aside { number, from: path("a") }),
                 released: Some(number),
                 ..settled.clone()
             },
-            PlaceNote { wrote: vec!["digest".to_owned()], ..settled.clone() },
-            PlaceNote { original: Some("name".to_owned()), adopting: true, ..settled.clone() },
+            PathNote { wrote: vec!["digest".to_owned()], ..settled.clone() },
+            PathNote { original: Some("name".to_owned()), adopting: true, ..settled.clone() },
             settled,
         ] {
             let value = serde_json::to_value(&note).unwrap();
-            assert_eq!(PlaceNote::deserialize(&value).unwrap(), note, "{value}");
+            assert_eq!(PathNote::deserialize(&value).unwrap(), note, "{value}");
         }
         let other = serde_json::to_value(&PassingNote::Applying).unwrap();
-        assert!(PlaceNote::deserialize(&other).is_err());
+        assert!(PathNote::deserialize(&other).is_err());
     }
 }

@@ -28,7 +28,7 @@ pub use error::FsError;
 pub(crate) use error::untouched;
 pub(crate) use file::{Whole, Write, Written};
 pub(crate) use number::Number;
-pub(crate) use prepared::{Placed, Prepared};
+pub(crate) use prepared::{Prepared, Published};
 pub(crate) use temporary::{Temporary, short};
 
 /// The descriptor of the root directory.

@@ -53,7 +53,7 @@ pub(crate) fn build<'a>(
         if source.is_some_and(|own| own.ends_with(path.as_str()) && *own == path.in_root(&resolver.root)) {
             let message = format!("{} is at {path}, which is this manifest", resolver.reference(i));
             let hint = "a manifest can't declare itself; choose another path".to_owned();
-            resolver.report.add(spec.place_of("path"), message, Some(hint));
+            resolver.report.add(spec.location_of("path"), message, Some(hint));
             declares_itself = true;
         }
         if spec.section.nature == Nature::Content {
@@ -67,7 +67,7 @@ pub(crate) fn build<'a>(
             let message =
                 format!("{} and {} are both at {path}", resolver.reference(first), resolver.reference(i));
             let hint = format!("the first is in {}", resolver.report.words(written.specs[first].place));
-            resolver.report.add(spec.place_of("path"), message, Some(hint));
+            resolver.report.add(spec.location_of("path"), message, Some(hint));
         } else {
             places.insert(path, i);
         }
@@ -149,7 +149,7 @@ fn report_same_places(graph: &Graph, written: &Written<'_>, resolver: &mut Resol
             "{one} and {other} are both at {first_path}: a link or a mount on the way of {path} leads there"
         );
         let hint = format!("the first is in {}", resolver.report.words(written.specs[first].place));
-        resolver.report.add(written.specs[*i].place_of("path"), message, Some(hint));
+        resolver.report.add(written.specs[*i].location_of("path"), message, Some(hint));
     }
 }
 
@@ -174,7 +174,7 @@ fn report_logs_in_manifests(
         let place = links.follow(&log.in_root(&resolver.root));
         if own.iter().flatten().any(|own| *own == place) {
             let message = format!("{reference} has the log {log}, which is a manifest of this set");
-            resolver.report.add(spec.place_of("log"), message, Some("choose another path".to_owned()));
+            resolver.report.add(spec.location_of("log"), message, Some("choose another path".to_owned()));
         }
     }
 }
@@ -314,7 +314,7 @@ impl<'a> Build<'_, 'a, '_> {
 
     /// Reports what is wrong with a field.
     pub(crate) fn report(&mut self, field: &str, message: &str, hint: Option<&str>) {
-        let place = self.spec().place_of(field);
+        let place = self.spec().location_of(field);
         self.resolver.report.add(place, message, hint.map(ToOwned::to_owned));
     }
 

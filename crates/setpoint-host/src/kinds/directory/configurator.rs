@@ -6,7 +6,7 @@ use setpoint_graph::ItemRef;
 
 use super::Directory;
 use crate::configure::kept::{self, Original};
-use crate::configure::{Accounts, Location, PlaceNote};
+use crate::configure::{Accounts, Location, PathNote};
 use crate::fs::{Found, FsError, Kind, Temporary, untouched};
 use crate::host::Host;
 use crate::item::RootPath;
@@ -29,7 +29,7 @@ impl Directories {
     async fn make(&self, cx: &OpCx, new: &Directory) -> Result<(), FsError> {
         let temporary = Temporary::name_of(&self.ours, cx.item());
         let prepared = self.host.0.root.prepare_directory(&new.path, &temporary)?;
-        self.host.place(cx, prepared).await
+        self.host.publish(cx, prepared).await
     }
 
     fn set_access(&self, item: &Directory) -> Result<(), FsError> {
@@ -40,8 +40,8 @@ impl Directories {
     }
 
     /// Where a directory is now.
-    fn place(&self, cx: &OpCx, item: &Directory) -> Result<RootPath, OpError> {
-        let place = self.host.place_of(cx, &item.path, Kind::Directory);
+    fn locate(&self, cx: &OpCx, item: &Directory) -> Result<RootPath, OpError> {
+        let place = self.host.locate(cx, &item.path, Kind::Directory);
         place.map(|place| place.path).map_err(|error| untouched(&error))
     }
 
@@ -53,7 +53,7 @@ impl Directories {
     /// Returns whether the directory at a path is the one that the item was: it could not be set aside while it is made anew.
     fn is_known(&self, cx: &OpCx, path: &RootPath) -> bool {
         let found = self.host.0.root.directory(path.as_str());
-        PlaceNote::of(cx).directory().zip(found).is_some_and(|(known, found)| known.is(found))
+        PathNote::of(cx).directory().zip(found).is_some_and(|(known, found)| known.is(found))
     }
 
     /// Sets the directory aside, with all it holds. Returns whether it did.
@@ -156,7 +156,7 @@ impl Configurator<Directory> for Directories {
     async fn modify(&self, cx: &OpCx, old: &Directory, new: &Directory) -> Result<(), OpError> {
         if old.access != new.access
             && self.host.must_keep(cx)
-            && let Some(kept) = self.keep_original(&self.place(cx, old)?)?
+            && let Some(kept) = self.keep_original(&self.locate(cx, old)?)?
         {
             self.host.note_original(cx, kept).await?;
         }
@@ -164,7 +164,7 @@ impl Configurator<Directory> for Directories {
             let moved = self.host.bring(cx, &old.path, &new.path, Kind::Directory).await;
             let moved = moved.map_err(|error| untouched(&error))?;
             // It may have moved with the directory around it.
-            if !moved && self.place(cx, old)? != new.path {
+            if !moved && self.locate(cx, old)? != new.path {
                 return Err(OpError::untouched(format!("{} is not there any more", old.path)));
             }
         }
@@ -172,7 +172,7 @@ impl Configurator<Directory> for Directories {
             return Ok(());
         }
         if old.path == new.path {
-            self.place(cx, old)?;
+            self.locate(cx, old)?;
         }
         // The move is done: what is left is tried again from there.
         self.set_access(new).map_err(|error| {
@@ -181,11 +181,11 @@ impl Configurator<Directory> for Directories {
     }
 
     async fn delete(&self, cx: &OpCx, old: &Directory) -> Result<(), OpError> {
-        if PlaceNote::of(cx).released.is_some() {
+        if PathNote::of(cx).released.is_some() {
             return Ok(());
         }
         let root = &self.host.0.root;
-        let mut place = match self.host.place_of(cx, &old.path, Kind::Directory) {
+        let mut place = match self.host.locate(cx, &old.path, Kind::Directory) {
             // Nobody declared it, and the one that was made is gone.
             Err(FsError::Replaced { .. }) if old.implicit => return Ok(()),
             place => place.map_err(|error| untouched(&error))?.path,
@@ -193,7 +193,7 @@ impl Configurator<Directory> for Directories {
         let is_put_back = Host::is_aside(&place) && !cx.is_recreation();
         if is_put_back {
             // A run that was cut off has set it aside.
-            let was = PlaceNote::of(cx).aside.map_or_else(|| old.path.clone(), |aside| aside.from);
+            let was = PathNote::of(cx).aside.map_or_else(|| old.path.clone(), |aside| aside.from);
             match root.rename(&place, None, &was, Kind::Directory) {
                 // One that is empty and ours is removed from there.
                 Err(_)
@@ -213,7 +213,7 @@ impl Configurator<Directory> for Directories {
             }
             return self.release(cx, old, &place).await;
         }
-        let this = PlaceNote::of(cx).directory();
+        let this = PathNote::of(cx).directory();
         match root.remove_directory(&place, this, &self.ours) {
             // What nobody declared comes back with it.
             Err(error @ FsError::NotEmpty { .. }) if cx.is_recreation() => {
@@ -236,7 +236,7 @@ impl Configurator<Directory> for Directories {
             let aside = || Observed::Present(Directory { path, ..item.clone() });
             return Ok(if is_to_come { Observed::Absent } else { aside() });
         }
-        match self.host.place_of(cx, &item.path, Kind::Directory) {
+        match self.host.locate(cx, &item.path, Kind::Directory) {
             // Nobody declared it: whichever directory is there will do for what is to be inside, and it is not ours.
             Err(FsError::Replaced { .. }) if item.implicit => Ok(Observed::Absent),
             _ => {

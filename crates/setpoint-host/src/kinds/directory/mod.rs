@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_engine::OpError;
 use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 
-use super::{HostKind, Nature, Place};
+use super::{HostKind, Nature, OnDisk};
 use crate::fs;
 use crate::host::Host;
 use crate::item::{Access, Dependence, Need, RootPath, need};
@@ -106,9 +106,9 @@ impl HostKind for Directory {
         &mut self.needs
     }
 
-    fn place(&self) -> Option<Place<'_>> {
+    fn on_disk(&self) -> Option<OnDisk<'_>> {
         let (path, kind, access) = (&self.path, fs::Kind::Directory, Some(&self.access));
-        Some(Place { path, kind, access, adopt: self.adopt })
+        Some(OnDisk { path, kind, access, adopt: self.adopt })
     }
 
     fn keep_original(&self, host: &Host) -> Result<Option<String>, OpError> {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_engine::OpError;
 use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 
-use super::{HostKind, Nature, Place};
+use super::{HostKind, Nature, OnDisk};
 use crate::configure::entries;
 use crate::fs;
 use crate::host::Host;
@@ -112,9 +112,9 @@ impl HostKind for Symlink {
         &mut self.needs
     }
 
-    fn place(&self) -> Option<Place<'_>> {
+    fn on_disk(&self) -> Option<OnDisk<'_>> {
         let (path, kind, access) = (&self.path, fs::Kind::Symlink, None);
-        Some(Place { path, kind, access, adopt: self.adopt })
+        Some(OnDisk { path, kind, access, adopt: self.adopt })
     }
 
     fn is_as_it_was(&self, host: &Host) -> bool {

@@ -14,7 +14,7 @@ use super::args::{ChangeArgs, LockArgs, PlaceArgs, SetArgs};
 use super::error::{Error, nearest};
 use super::planfile;
 use super::rename::{self, Renamed};
-use super::root::Place;
+use super::root::RootIdentity;
 use crate::error::CliError;
 use crate::report::Report;
 
@@ -83,7 +83,7 @@ impl Set {
             return Ok(Snapshot::empty(self.name()));
         };
         if snapshot.set == self.name() {
-            Place::of(self.manifest.root())?.check(snapshot.place.as_deref(), &snapshot.graph)?;
+            RootIdentity::of(self.manifest.root())?.check(snapshot.place.as_deref(), &snapshot.graph)?;
             return Ok(snapshot);
         }
         Err(Error::State(setpoint_state::StateError::OtherSet {
@@ -97,7 +97,7 @@ impl Set {
     /// Becomes the writer of the state.
     pub(crate) fn lock(&self, command: &str, lock: LockArgs) -> Result<(Writer, CurrentGraph), CliError> {
         let (writer, current) = lock_state(&self.state, self.name(), command, lock)?;
-        let place = Place::of(self.manifest.root())?;
+        let place = RootIdentity::of(self.manifest.root())?;
         place.check(writer.place().as_deref(), &current)?;
         writer.set_place(place.text());
         Ok((writer, current))

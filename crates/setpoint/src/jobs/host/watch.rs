@@ -34,7 +34,7 @@ use super::history::operations;
 use super::preview::{self, Preview};
 use super::print::counted;
 use super::progress;
-use super::root::Place;
+use super::root::RootIdentity;
 use super::run::Running;
 use super::set::{Set, add_parents, load_manifest, report_damage, unwanted};
 use super::unreadable::{self, Readable};
@@ -273,7 +273,7 @@ impl WatchLoop {
     /// Refuses to work in another directory than before, which may have come to the path of the root meanwhile.
     fn is_same_root(&self) -> Result<(), CliError> {
         let Some(current) = &self.current else { return Ok(()) };
-        Place::of(self.set.manifest.root())?.check(self.writer.place().as_deref(), current)
+        RootIdentity::of(self.set.manifest.root())?.check(self.writer.place().as_deref(), current)
     }
 
     /// Says, once, why nothing is done.

@@ -11,7 +11,7 @@ use setpoint_host::{Host, Process, path_of, registry};
 
 use super::super::args::{LockArgs, SetArgs};
 use super::super::error::Error;
-use super::super::root::Place;
+use super::super::root::RootIdentity;
 use super::super::set::{Set, is_there, lock_state, not_remembered};
 use crate::error::CliError;
 use crate::report::print;
@@ -50,7 +50,7 @@ pub(super) fn accept(items: &[ItemRef], args: &SetArgs, lock: LockArgs) -> Resul
 pub(super) fn relocate(partly: bool, args: &SetArgs, lock: LockArgs) -> Result<u8, CliError> {
     let set = Set::load(args)?;
     let (writer, mut graph) = lock_state(&set.state, set.name(), "state relocate", lock)?;
-    let place = Place::of(set.manifest.root())?;
+    let place = RootIdentity::of(set.manifest.root())?;
     if place.check(writer.place().as_deref(), &graph).is_ok() {
         print(&format!("{}: everything is in {} already.\n", set.name(), set.manifest.root().display()))?;
         return Ok(0);

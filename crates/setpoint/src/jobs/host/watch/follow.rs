@@ -179,7 +179,7 @@ impl Follower {
             .graph()
             .slots()
             .filter_map(|slot| manifest.graph().item_at(slot))
-            .filter_map(|item| Some((place(item, root)?, item.reference().clone())))
+            .filter_map(|item| Some((path_in_root(item, root)?, item.reference().clone())))
             .collect();
         let sources = manifest.files().iter().filter_map(|file| file.canonicalize().ok());
         let sources = sources.filter_map(|file| file.parent().map(Path::to_path_buf));
@@ -299,7 +299,7 @@ fn same_file(file: &Path, path: &Path) -> bool {
 }
 
 /// Where an item is, if it is anywhere.
-fn place(item: &ItemHandle, root: &Path) -> Option<PathBuf> {
+fn path_in_root(item: &ItemHandle, root: &Path) -> Option<PathBuf> {
     // What is added to a log is none of anybody's business.
     let is_log = item.get::<File>().is_some_and(|file| file.log);
     let path = path_of(item).filter(|_| !is_log);

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use setpoint_graph::ItemRef;
 
-use super::notes::PlaceNote;
+use super::notes::PathNote;
 use crate::fs::{FsError, Kind, Number, Root};
 use crate::item::RootPath;
 
@@ -38,7 +38,7 @@ pub(crate) enum IfMissing {
 
 /// The places of all directories that are known.
 #[derive(Debug, Default)]
-pub(crate) struct Places(Mutex<Known>);
+pub(crate) struct DirectoryIndex(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -54,14 +54,14 @@ struct Moved {
     paths: Vec<RootPath>,
 }
 
-impl Places {
+impl DirectoryIndex {
     /// Forgets all directories.
     pub(crate) fn clear(&self) {
         *self.known() = Known::default();
     }
 
     /// Learns where a directory is, from its path and what is noted of it.
-    pub(crate) fn learn(&self, item: &ItemRef, path: &RootPath, note: &PlaceNote) {
+    pub(crate) fn learn(&self, item: &ItemRef, path: &RootPath, note: &PathNote) {
         let Some(number) = note.directory() else { return };
         let mut paths = vec![path.clone()];
         paths.extend(note.moved.iter().rev().flat_map(|one| [one.to.clone(), one.from.clone()]));
@@ -86,7 +86,7 @@ impl Places {
         &self,
         root: &Root,
         path: &RootPath,
-        note: &PlaceNote,
+        note: &PathNote,
     ) -> Result<Location, FsError> {
         let at = |path: &RootPath| Ok(Location { path: path.clone(), within: None });
         let Some(number) = note.directory() else {
@@ -124,7 +124,7 @@ impl Places {
         &self,
         root: &Root,
         path: &RootPath,
-        note: &PlaceNote,
+        note: &PathNote,
         missing: IfMissing,
     ) -> Result<Location, FsError> {
         let is_within =
@@ -267,42 +267,42 @@ mod tests {
     struct Sandbox {
         directory: tempfile::TempDir,
         root: Root,
-        places: Places,
+        places: DirectoryIndex,
     }
 
     impl Sandbox {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let root = Root::open(directory.path()).unwrap();
-            Self { directory, root, places: Places::default() }
+            Self { directory, root, places: DirectoryIndex::default() }
         }
 
         fn at(&self, path: &str) -> PathBuf {
             self.directory.path().join(path)
         }
 
-        fn note_of(&self, path: &str) -> PlaceNote {
+        fn note_of(&self, path: &str) -> PathNote {
             let path = RootPath::new(path).unwrap();
             let known_by = match self.root.stat(&path).unwrap() {
                 Some(found) if found.kind == Kind::Directory => self.root.lasting_directory(path.as_str()),
                 _ => self.root.lasting_holder(&path),
             };
-            PlaceNote { known_by, ..PlaceNote::default() }
+            PathNote { known_by, ..PathNote::default() }
         }
 
-        fn note_move(&self, note: &mut PlaceNote, from: &str, to: &str) {
+        fn note_move(&self, note: &mut PathNote, from: &str, to: &str) {
             let (from, to) = (path(from), path(to));
             let number = self.root.number(&from).unwrap().unwrap();
             let into = self.root.lasting_holder(&to);
             note.moved.push(Move { from, to, number, into });
         }
 
-        fn rename(&self, note: &mut PlaceNote, from: &str, to: &str) {
+        fn rename(&self, note: &mut PathNote, from: &str, to: &str) {
             self.note_move(note, from, to);
             fs::rename(self.at(from), self.at(to)).unwrap();
         }
 
-        fn file(&self, from: &str, note: &PlaceNote) -> String {
+        fn file(&self, from: &str, note: &PathNote) -> String {
             self.places.entry(&self.root, &path(from), note, IfMissing::MadeAgain).unwrap().path.to_string()
         }
     }
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn what_was_in_a_directory_that_is_gone_is_gone_unless_that_may_not_be_mounted() {
         let sandbox = Sandbox::new();
-        let is_gone = |note: &PlaceNote, at: &str, missing: IfMissing| {
+        let is_gone = |note: &PathNote, at: &str, missing: IfMissing| {
             sandbox.places.entry(&sandbox.root, &path(at), note, missing).is_ok()
         };
         for (at, others, gone) in [
@@ -385,7 +385,7 @@ mod tests {
         sandbox.places.learn(&directory("d"), &path("old"), &note);
         assert_eq!(sandbox.file("old/in/f", &file), "new/in/f");
         assert_eq!(
-            sandbox.file("old/in/f", &PlaceNote::default()),
+            sandbox.file("old/in/f", &PathNote::default()),
             "new/in/f",
             "of what an earlier version made"
         );
