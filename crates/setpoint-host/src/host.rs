@@ -306,7 +306,7 @@ impl Host {
     fn settled(&self, noted: Option<&PathNote>, place: &OnDisk<'_>, all_is_well: bool) -> Option<PathNote> {
         let mut note = match noted {
             Some(note) if !all_is_well && !note.moved.is_empty() => return None,
-            Some(note) => note.settled(place.kind, place.path),
+            Some(note) => note.settled(place.kind, place.path, || self.0.root.holder(place.path)),
             None => PathNote::default(),
         };
         // Of what an earlier version made, or what was imported, nothing is known but its path.

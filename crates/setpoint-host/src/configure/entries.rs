@@ -208,8 +208,9 @@ async fn make<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), F
 
 /// Writes an item, also in the place of what is there.
 async fn replace<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), FsError> {
-    let replaces = Replaces::Within(PathNote::of(cx).within(E::path(new)));
-    write(entries, cx, new, E::path(new), replaces, &[]).await
+    let (path, root) = (E::path(new), &entries.host().0.root);
+    let replaces = Replaces::Within(PathNote::of(cx).within(path, || root.holder(path)));
+    write(entries, cx, new, path, replaces, &[]).await
 }
 
 async fn write<E: Entries>(

@@ -136,7 +136,7 @@ impl DirectoryIndex {
             return Ok(Location { path: path.clone(), within: Some(within) });
         }
         // Its own moves, one after the other.
-        let mut trail = vec![(path, note.within(path))];
+        let mut trail = vec![(path, note.within(path, || root.holder(path)))];
         for own in &note.moved {
             if trail.last().is_some_and(|(at, _)| **at == own.from) {
                 trail.push((&own.to, own.into));

@@ -88,10 +88,21 @@ impl PathNote {
         noted.map_err(|error| FsError::Unnoted { item: cx.item().to_string(), why: error.to_string() })
     }
 
-    /// The directory that what is at a path has to be in; none if that is not known.
-    pub(crate) fn within(&self, path: &RootPath) -> Option<Number> {
-        let moved = self.moved.iter().rev().find(|one| one.to == *path);
-        moved.map_or(self.known_by, |one| one.into)
+    /// The directory that what is at a path has to be in; none if that is not known. `holder` says which one is there.
+    ///
+    /// It was moved into one directory after the other, and is carried along where those move: an earlier one may have been at
+    /// this path. So the one that is there counts, if it is one of them.
+    pub(crate) fn within(&self, path: &RootPath, holder: impl FnOnce() -> Option<Number>) -> Option<Number> {
+        if self.moved.is_empty() {
+            return self.known_by;
+        }
+        let holder = holder();
+        let is_there = |within: &Number| holder.is_some_and(|holder| within.is(holder));
+        let all = self.moved.iter().rev().filter_map(|one| one.into).chain(self.known_by);
+        all.into_iter().find(is_there).or_else(|| {
+            let moved = self.moved.iter().rev().find(|one| one.to == *path);
+            moved.map_or(self.known_by, |one| one.into)
+        })
     }
 
     /// The number of a directory; none if it is not known.
@@ -104,8 +115,13 @@ impl PathNote {
     }
 
     /// What is left to note when what is at a path has come to its end.
-    pub(crate) fn settled(&self, kind: Kind, path: &RootPath) -> Self {
-        let known_by = if kind == Kind::Directory { self.known_by } else { self.within(path) };
+    pub(crate) fn settled(
+        &self,
+        kind: Kind,
+        path: &RootPath,
+        holder: impl FnOnce() -> Option<Number>,
+    ) -> Self {
+        let known_by = if kind == Kind::Directory { self.known_by } else { self.within(path, holder) };
         let wrote = self.wrote.last().cloned().into_iter().collect();
         Self { known_by, wrote, original: self.original.clone(), ..Self::default() }
     }

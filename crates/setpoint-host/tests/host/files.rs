@@ -267,3 +267,29 @@ fn nobody_waits_for_a_large_file_to_be_read() {
     assert!((0..100).any(|_| !read_at_once(&world, &mut current)));
     assert_eq!(world.drifted().len(), 1, "it is read all the same");
 }
+
+/// As where something else fails for long: then it is not forgotten where things were moved.
+#[test]
+fn a_file_that_comes_back_to_a_path_with_another_directory_is_known_by_that() {
+    let declared = |one: Option<&str>, file: &str, content: &str| {
+        let one = one.map_or_else(String::new, |path| format!(", one: {{path: {path}}}"));
+        format!("directories: {{s: {one}}}\nfiles: {{f: {{path: {file}, content: {content}}}}}\n")
+    };
+    let mut world = World::new();
+    for yaml in [
+        declared(Some("one1"), "s/f", "a"),
+        declared(Some("one1"), "one1/f", "a"),
+        declared(Some("one1"), "s/f", "a"),
+        declared(None, "s/f", "a"),
+        declared(Some("one0"), "one0/f", "a"),
+        declared(Some("one1"), "one1/f", "b"),
+    ] {
+        let log = world.apply(&yaml);
+        assert!(log.iter().all(|line| !line.contains("failed")), "{yaml}: {log:?}");
+    }
+    assert_eq!(world.text("one1/f"), "b");
+    world.settle();
+    assert_eq!(world.drifted(), []);
+    world.destroy();
+    assert_eq!(world.tree(), [""; 0]);
+}

@@ -123,7 +123,7 @@ fn a_file_that_is_written_after_an_adoption_was_cut_off_is_left_when_its_item_go
             "{said:?}"
         );
         assert_eq!(kept(&world).len(), 2, "what was there before");
-        assert!(world.current.as_ref().is_none_or(|current| current.is_empty()));
+        assert!(world.current.as_ref().is_none_or(setpoint_graph::Graph::is_empty));
     }
 }
 
