@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use setpoint_graph::ItemRef;
 use tokio_util::sync::CancellationToken;
 
@@ -206,6 +207,17 @@ impl OpCx {
         self.remember(SharedMetadata::adopt).await
     }
 
+    /// Remembers that the item was there before, as [`OpCx::adopt`] does, and something of it, as [`OpCx::note`] does: both or
+    /// neither.
+    pub async fn adopt_with(&self, note: &impl Serialize) -> Result<(), OpError> {
+        let note = to_note(note)?;
+        self.remember(|metadata| {
+            metadata.adopt();
+            metadata.note(note);
+        })
+        .await
+    }
+
     /// Remembers that the item is made here, also if something was there before: that was put back, or the item comes to
     /// another place. It is deleted in the end.
     ///
@@ -214,12 +226,22 @@ impl OpCx {
         self.remember(SharedMetadata::own).await
     }
 
+    /// Remembers that the item is made here, as [`OpCx::own`] does, and something of it, as [`OpCx::note`] does: both or neither.
+    pub async fn own_with(&self, note: &impl Serialize) -> Result<(), OpError> {
+        let note = to_note(note)?;
+        self.remember(|metadata| {
+            metadata.own();
+            metadata.note(note);
+        })
+        .await
+    }
+
     /// Remembers something of the item, in the place of what was noted of it before.
     ///
     /// What this has returned from survives a crash: a later operation on the item, or the read that is to show how
     /// this one ended, gets it back from [`OpCx::noted`].
     pub async fn note(&self, note: &impl Serialize) -> Result<(), OpError> {
-        let note = serde_json::to_value(note).map_err(|error| OpError::untouched(error.to_string()))?;
+        let note = to_note(note)?;
         self.remember(|metadata| metadata.note(note)).await
     }
 
@@ -283,6 +305,11 @@ impl OpCx {
     pub(crate) fn background(&self) -> Option<&Arc<Background>> {
         self.0.background.get()
     }
+}
+
+/// What is noted, as it is stored.
+fn to_note(note: &impl Serialize) -> Result<Value, OpError> {
+    serde_json::to_value(note).map_err(OpError::untouched)
 }
 
 impl fmt::Debug for OpCx {

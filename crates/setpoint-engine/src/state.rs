@@ -293,13 +293,13 @@ impl ItemState {
         self.unfinished.as_ref()?.live.0.as_ref()
     }
 
-    /// Returns whether a run must look at the item whatever changed.
     /// Returns whether something is left to be done about an item that is not there, once it is not intended any more: what was
     /// there before it is to be put back.
     pub(crate) fn awaits_release(&self) -> bool {
         self.presence == Presence::Absent && self.ownership().is_adopted()
     }
 
+    /// Returns whether a run must look at the item whatever changed.
     pub(crate) fn is_open(&self) -> bool {
         self.presence != Presence::Present
             || self.reapply.is_needed()

@@ -1,7 +1,7 @@
 //! How the current graph changes when an operation begins and when it ends.
 //!
-//! These are the only places where the engine writes item state, so that a run, a background completion and
-//! the replay of a journal all leave the same graph.
+//! A run, a background completion and the replay of a journal all go through these functions, and so leave the same graph. What is
+//! found on the managed system is recorded by `refresh.rs`.
 
 use jiff::Timestamp;
 use setpoint_graph::{Dependency, Edge, ItemHandle, SlotId, SubgraphPath};

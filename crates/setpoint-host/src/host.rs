@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use setpoint_engine::{CurrentGraph, ItemState, OpError, Presence};
 use setpoint_graph::{ItemHandle, ItemRef, Name};
 
-use crate::configure::{Kept, Notice, Notices, PassingNote, PlaceNote, Places};
+use crate::configure::{DirectoryIndex, Kept, Notice, Notices, PassingNote, PathNote};
 use crate::fs::{FsError, Kind, Root, Temporary};
 use crate::item::RootPath;
-use crate::kinds::{self, Place, Process, path_of};
-use crate::process::{CheckEvent, Checks, Children, Output};
+use crate::kinds::{self, OnDisk, Process, path_of};
+use crate::process::{CheckEvent, Checks, Children, Output, ProcessOperations};
 
 /// A host that items are configured on: everything happens below one root directory.
 ///
@@ -39,7 +39,8 @@ pub(crate) struct Shared {
     pub(crate) set: Name,
     pub(crate) runtime: PathBuf,
     pub(crate) children: Children,
-    pub(crate) places: Places,
+    pub(crate) process_operations: ProcessOperations,
+    pub(crate) directories: DirectoryIndex,
     pub(crate) kept: Kept,
     pub(crate) notices: Notices,
     pub(crate) output: Output,
@@ -95,16 +96,18 @@ impl Host {
         let root_path = fs::canonicalize(&root).map_err(failed)?;
         let opened = Root::open(&root_path).map_err(|errno| failed(opening(errno)))?;
         let runtime = runtime.unwrap_or_else(|| root_path.join(".setpoint/run"));
-        let (root, children, places) = (opened, Children::default(), Places::default());
+        let (root, children, directories) = (opened, Children::default(), DirectoryIndex::default());
         let (kept, notices, output) = (Kept::new(&runtime), Notices::default(), Output::default());
         let (checks, unwanted) = (Checks::default(), Mutex::default());
+        let process_operations = ProcessOperations::default();
         let shared = Shared {
             root,
             root_path,
             set,
             runtime,
             children,
-            places,
+            process_operations,
+            directories,
             kept,
             notices,
             output,
@@ -126,11 +129,12 @@ impl Host {
         let mut accepted = BTreeSet::new();
         for item in items {
             let Some(slot) = current.slot_of(item) else { continue };
-            let Some(place) = current.item_at(slot).and_then(kinds::place_of) else { continue };
+            let Some(place) = current.item_at(slot).and_then(kinds::on_disk) else { continue };
             let Some(known_by) = self.known_by(place.path, place.kind) else { continue };
             let state = current.state_at(slot);
-            let noted = state.and_then(ItemState::noted::<PlaceNote>).unwrap_or_default();
-            let note = PlaceNote { known_by: Some(known_by), wrote: noted.wrote, ..PlaceNote::default() };
+            let noted = state.and_then(ItemState::noted::<PathNote>).unwrap_or_default();
+            let PathNote { wrote, original, .. } = noted;
+            let note = PathNote { known_by: Some(known_by), wrote, original, ..PathNote::default() };
             if state.and_then(ItemState::noted).as_ref() == Some(&note) {
                 continue;
             }
@@ -178,12 +182,17 @@ impl Host {
         }
     }
 
+    /// The log file of a process that may be shown.
+    pub(crate) fn shown_log_of(&self, process: &Process) -> Option<PathBuf> {
+        (!process.sensitive).then(|| self.log_of(process))
+    }
+
     /// What is at the place of an intended item although Setpoint did not put it there: a file or directory
     /// that its creation would refuse, or adopt. None if there is nothing, or the item has no place.
     ///
     /// This only looks, so that a plan can warn.
     pub fn in_the_way(&self, item: &ItemHandle) -> Option<Existing> {
-        let Place { path, kind: wanted, adopt: adopts, .. } = kinds::place_of(item)?;
+        let OnDisk { path, kind: wanted, adopt: adopts, .. } = kinds::on_disk(item)?;
         let found = self.0.root.stat(path).ok()??;
         let (path, what) = (path.clone(), found.kind.words());
         Some(Existing { path, what, adoptable: found.kind == wanted, adopts })
@@ -194,10 +203,14 @@ impl Host {
         self.0.root.open_directory(path).is_ok()
     }
 
-    /// Keeps what is in the place of an item, to be put back when the item goes: to be called before an item is taken over
-    /// by other means than its creation.
-    pub fn keep_original(&self, item: &ItemHandle) -> Result<(), OpError> {
-        kinds::keep_original(self, item)
+    /// Keeps what is in the place of an item, to be put back when the item goes, and notes that in its state: to be called before
+    /// an item is taken over by other means than its creation.
+    pub fn keep_original(&self, item: &ItemHandle, state: &mut ItemState) -> Result<(), OpError> {
+        if let Some(name) = kinds::keep_original(self, item)? {
+            let noted = state.noted::<PathNote>().unwrap_or_default();
+            state.note(&PathNote { original: Some(name), ..noted });
+        }
+        Ok(())
     }
 
     /// What a person should know of files that are not Setpoint's work, since this was asked last.
@@ -205,7 +218,7 @@ impl Host {
         self.0.notices.take()
     }
 
-    /// Removes the temporary entries that a killed run may have left beside the places of these items. Returns
+    /// Removes the temporary entries that a killed run may have left beside the directories of these items. Returns
     /// what it removed.
     ///
     /// To be called with the items that were in flight when a run ended without a word, old and new values.
@@ -239,11 +252,11 @@ impl Host {
     ///
     /// To be called with what the engine knows before it is asked to do or to read anything.
     pub fn recall(&self, current: &CurrentGraph) {
-        self.0.places.clear();
+        self.0.directories.clear();
         for node in current.items() {
-            let place = kinds::place_of(node.item()).filter(|place| place.kind == Kind::Directory);
-            if let (Some(place), Some(note)) = (place, node.state().and_then(ItemState::noted::<PlaceNote>)) {
-                self.0.places.learn(node.reference(), place.path, &note);
+            let place = kinds::on_disk(node.item()).filter(|place| place.kind == Kind::Directory);
+            if let (Some(place), Some(note)) = (place, node.state().and_then(ItemState::noted::<PathNote>)) {
+                self.0.directories.learn(node.reference(), place.path, &note);
             }
         }
     }
@@ -267,11 +280,11 @@ impl Host {
             {
                 continue;
             }
-            let settled = match kinds::place_of(item) {
+            let settled = match kinds::on_disk(item) {
                 None if state.is_some_and(|state| state.noted::<PassingNote>().is_some()) => None,
                 None => continue,
                 Some(place) => {
-                    let noted = state.and_then(ItemState::noted::<PlaceNote>);
+                    let noted = state.and_then(ItemState::noted::<PathNote>);
                     if noted.as_ref().is_some_and(|note| self.is_set_aside(note)) {
                         continue;
                     }
@@ -290,11 +303,11 @@ impl Host {
     }
 
     /// What is to be noted of what is in a place; none if that is noted already, or can't be known.
-    fn settled(&self, noted: Option<&PlaceNote>, place: &Place<'_>, all_is_well: bool) -> Option<PlaceNote> {
+    fn settled(&self, noted: Option<&PathNote>, place: &OnDisk<'_>, all_is_well: bool) -> Option<PathNote> {
         let mut note = match noted {
             Some(note) if !all_is_well && !note.moved.is_empty() => return None,
-            Some(note) => note.settled(place.kind, place.path),
-            None => PlaceNote::default(),
+            Some(note) => note.settled(place.kind, place.path, || self.0.root.holder(place.path)),
+            None => PathNote::default(),
         };
         // Of what an earlier version made, or what was imported, nothing is known but its path.
         note.known_by = note.known_by.or_else(|| self.known_by(place.path, place.kind));

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!  .setpoint/
-//!    state.redb ── items, adopted items, runs, the name of the manifest set     written at the end of a run
-//!    journal ───── what the run under way has started and ended                 appended to, batch by batch
-//!    lock ──────── who may write: its process id                                held for as long as it may
+//!    state.redb ── items with their states, runs, the name of the set      written at each checkpoint
+//!    state.last ── a copy of it                                            read where state.redb is damaged
+//!    journal ───── what the run under way has started, noted and ended     appended to, batch by batch
+//!    lock ──────── who may write: its process id                           held for as long as it may
 //!
 //!  load = state.redb + replay(journal)          checkpoint = one transaction, then an empty journal
 //! ```

@@ -17,6 +17,7 @@ mod drift;
 mod promises;
 mod reasons;
 mod regressions;
+mod schedule;
 mod schedules;
 mod seed;
 mod world;

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use setpoint_engine::{CurrentGraph, ItemState, OpCx, OpError, Presence};
 use setpoint_graph::{Graph, ItemHandle, ItemRef, SubgraphPath};
 
-use super::notes::{Aside, Made, PlaceNote};
-use super::places::Location;
+use super::locations::Location;
+use super::notes::{Aside, Made, PathNote};
 use crate::Host;
 use crate::fs::{FsError, Kind, Number, Temporary, short, untouched};
 use crate::item::RootPath;
@@ -33,14 +33,14 @@ impl Host {
 
     /// The place of what was set aside for the item that is operated on, if it is there.
     pub(crate) fn find_aside(&self, cx: &OpCx, kind: Kind) -> Result<Option<RootPath>, FsError> {
-        let Some(Aside { number, .. }) = PlaceNote::of(cx).aside else { return Ok(None) };
+        let Some(Aside { number, .. }) = PathNote::of(cx).aside else { return Ok(None) };
         let aside = self.aside(number)?;
         // A file may have been written anew there.
         Ok(self.0.root.stat(&aside)?.filter(|found| found.kind == kind).map(|_| aside))
     }
 
     /// Returns whether what was noted to be set aside is there.
-    pub(crate) fn is_set_aside(&self, note: &PlaceNote) -> bool {
+    pub(crate) fn is_set_aside(&self, note: &PathNote) -> bool {
         let aside = note.aside.as_ref().and_then(|aside| self.aside(aside.number).ok());
         aside.is_some_and(|aside| matches!(self.0.root.stat(&aside), Ok(Some(_))))
     }
@@ -52,9 +52,9 @@ impl Host {
             return Ok(true);
         }
         let Some(number) = self.0.root.number(&place.path)? else { return Ok(false) };
-        let (aside, note) = (self.aside(number)?, PlaceNote::of(cx));
+        let (aside, note) = (self.aside(number)?, PathNote::of(cx));
         let noted = Some(Aside { number, from: place.path.clone() });
-        PlaceNote { aside: noted, ..note.clone() }.write(cx).await?;
+        PathNote { aside: noted, ..note.clone() }.write(cx).await?;
         let is_set_aside = self.0.root.rename(&place.path, place.within, &aside, kind).is_ok();
         if !is_set_aside {
             note.write(cx).await?;
@@ -76,14 +76,14 @@ impl Host {
         let known_by =
             if kind == Kind::Directory { self.known_by(aside, kind) } else { root.lasting_holder(path) };
         let made = root.number(aside).map_err(failed)?.map(Made::This);
-        let note = PlaceNote { known_by, made, ..PlaceNote::of(cx) };
+        let note = PathNote { known_by, made, ..PathNote::of(cx) };
         note.write(cx).await.map_err(failed)?;
         match root.rename(aside, None, path, kind) {
             Err(FsError::OtherFileSystem { .. }) => return Ok(false),
             brought => brought.map_err(failed)?,
         }
         // It is there, whatever is written in its place from now on.
-        let brought = PlaceNote { aside: None, ..note }.write(cx).await;
+        let brought = PathNote { aside: None, ..note }.write(cx).await;
         brought.map(|()| true).map_err(|error| OpError::new(error.to_string()))
     }
 
@@ -94,7 +94,7 @@ impl Host {
     pub fn recognise_set_aside(&self, current: &mut CurrentGraph, intended: Option<&Graph>) {
         for (item, state, path) in lost(current) {
             let is_intended = intended.is_some_and(|intended| intended.contains(item.reference()));
-            let note: PlaceNote = state.noted().unwrap_or_default();
+            let note: PathNote = state.noted().unwrap_or_default();
             if !is_intended && self.is_set_aside(&note) {
                 // The same reference in the same place: such a put is never refused.
                 let _ = current.put_item_with_state(&path, item, found_again(&state, &note));
@@ -110,7 +110,7 @@ impl Host {
         let lost = lost(current);
         let root = &self.0.root;
         let is_back = |item: &ItemHandle, state: &ItemState| {
-            let (place, note) = (kinds::place_of(item)?, state.noted::<PlaceNote>()?);
+            let (place, note) = (kinds::on_disk(item)?, state.noted::<PathNote>()?);
             if place.kind != Kind::Directory || root.stat(place.path).ok()??.kind != Kind::Directory {
                 return None;
             }
@@ -121,9 +121,9 @@ impl Host {
             lost.iter().filter_map(|(item, state, _)| is_back(item, state)).collect();
         let mut returned = BTreeSet::new();
         for (item, state, path) in lost {
-            let Some(note) = state.noted::<PlaceNote>() else { continue };
+            let Some(note) = state.noted::<PathNote>() else { continue };
             let is_inside = || {
-                let (place, within) = (kinds::place_of(&item)?, note.known_by?);
+                let (place, within) = (kinds::on_disk(&item)?, note.known_by?);
                 let is_there = root.holder(place.path).is_some_and(|found| within.is(found));
                 let returned = directories.contains(&within) && is_there;
                 returned.then(|| kinds::is_as_it_was(self, &item)).filter(|is| *is)
@@ -132,7 +132,7 @@ impl Host {
                 continue;
             }
             returned.insert(item.reference().clone());
-            let note = PlaceNote { made: None, moved: Vec::new(), aside: None, ..note };
+            let note = PathNote { made: None, moved: Vec::new(), aside: None, ..note };
             // The same reference in the same place: such a put is never refused.
             let _ = current.put_item_with_state(&path, item, found_again(&state, &note));
         }
@@ -162,7 +162,7 @@ fn lost(current: &CurrentGraph) -> Vec<(ItemHandle, ItemState, SubgraphPath)> {
 }
 
 /// The state of an item that was lost and is there again.
-fn found_again(lost: &ItemState, note: &PlaceNote) -> ItemState {
+fn found_again(lost: &ItemState, note: &PathNote) -> ItemState {
     let state = ItemState::present(lost.since());
     let mut state = if lost.ownership().is_adopted() { state.adopted() } else { state };
     state.protect(lost.is_protected());

@@ -1,13 +1,15 @@
 //! What the configurators of directories, files and links have in common.
 
+use std::path::PathBuf;
+
 use setpoint_engine::{Observed, OpCx, OpError, Operation};
 
 use super::kept::Original;
-use super::notes::{Aside, Made, Move, PlaceNote, Unseen};
+use super::locations::{IfMissing, Location};
+use super::notes::{Aside, Made, Move, PathNote, Unseen};
 use super::notice::Notice;
-use super::places::Location;
 use crate::Host;
-use crate::fs::{FsError, Kind, Number, Placed, Prepared, untouched};
+use crate::fs::{FsError, Kind, Number, Prepared, Published, untouched};
 use crate::item::RootPath;
 
 impl Host {
@@ -24,7 +26,7 @@ impl Host {
         read: impl Fn(&RootPath) -> Result<Option<T>, FsError>,
         is_as: impl Fn(&T, Option<&Original>) -> bool,
     ) -> Result<Observed<T>, OpError> {
-        if cx.unfinished() == Some(Operation::Delete) && PlaceNote::of(cx).released.is_some() {
+        if cx.unfinished() == Some(Operation::Delete) && PathNote::of(cx).released.is_some() {
             return Ok(Observed::Absent);
         }
         let aside = match cx.unfinished() {
@@ -36,7 +38,7 @@ impl Host {
             let found = read(&aside).map_err(|error| untouched(&error))?;
             return Ok(found.map_or(Observed::Absent, Observed::Present));
         }
-        let place = match self.place_of(cx, path, kind) {
+        let place = match self.locate(cx, path, kind) {
             // What is there is somebody else's, and it was never made.
             Err(FsError::Replaced { .. } | FsError::Elsewhere { .. } | FsError::Unreachable { .. })
                 if cx.unfinished() == Some(Operation::Create) =>
@@ -61,7 +63,7 @@ impl Host {
             Some(Operation::Create) if is_adopted => is_as(&found, None),
             Some(Operation::Create) => self.is_made(cx, &place)?,
             Some(Operation::Delete) => {
-                let kept = if is_adopted { self.0.kept.get(cx.item())? } else { None };
+                let kept = self.original(cx)?;
                 is_as(&found, None) || kept.is_some_and(|original| is_as(&found, Some(&original)))
             }
         };
@@ -76,8 +78,8 @@ impl Host {
 
     /// Notes for a person that something in the place of an item is somebody's, and is left.
     fn leave(&self, cx: &OpCx, path: RootPath) {
-        let (item, kept) = (cx.item().clone(), self.0.kept.path(cx.item()));
-        let kept = (cx.ownership().is_adopted() && kept.exists()).then_some(kept);
+        let (item, kept) = (cx.item().clone(), Self::original_name(cx));
+        let kept = kept.map(|name| self.0.kept.path(&name)).filter(|kept| kept.exists());
         self.0.notices.add(Notice::Left { item, path, kept });
     }
 
@@ -90,7 +92,7 @@ impl Host {
         is_as_made: impl FnOnce() -> Result<bool, FsError>,
     ) -> Result<bool, OpError> {
         let failed = |error: FsError| untouched(&error);
-        let Some(Made::This(made)) = PlaceNote::of(cx).made else { return Ok(false) };
+        let Some(Made::This(made)) = PathNote::of(cx).made else { return Ok(false) };
         let Some(found) = self.0.root.number(place).map_err(failed)? else { return Ok(false) };
         if made.is(found) || is_as_made().map_err(failed)? {
             return Ok(false);
@@ -102,7 +104,7 @@ impl Host {
     /// Returns whether what is in the place of an item is what was made for it.
     fn is_made(&self, cx: &OpCx, place: &RootPath) -> Result<bool, OpError> {
         let found = self.0.root.number(place).map_err(|error| untouched(&error))?;
-        Ok(match (found, PlaceNote::of(cx).made) {
+        Ok(match (found, PathNote::of(cx).made) {
             // Nobody can tell: it is there, and was to be made.
             (Some(_), Some(Made::Unseen(_))) => true,
             (Some(found), Some(Made::This(made))) => made.is(found),
@@ -111,61 +113,89 @@ impl Host {
     }
 
     /// Brings something new to its place.
-    pub(crate) async fn place(&self, cx: &OpCx, prepared: Prepared<'_>) -> Result<(), FsError> {
+    pub(crate) async fn publish(&self, cx: &OpCx, prepared: Prepared<'_>) -> Result<(), FsError> {
         let (known_by, made) = (prepared.known_by(), Some(Made::This(prepared.number())));
-        let note = PlaceNote { known_by, made, wrote: PlaceNote::of(cx).wrote, ..PlaceNote::default() };
+        let PathNote { wrote, original, .. } = PathNote::of(cx);
+        let note = PathNote { known_by, made, wrote, original, ..PathNote::default() };
         note.write(cx).await?;
-        match prepared.place()? {
-            Placed::Done => Ok(()),
-            Placed::Unable(prepared) => {
+        match prepared.publish()? {
+            Published::Done => Ok(()),
+            Published::Unable(prepared) => {
                 let made = Some(Made::Unseen(Unseen::InPlace));
-                PlaceNote { known_by: None, made, ..note }.write(cx).await?;
+                PathNote { known_by: None, made, ..note }.write(cx).await?;
                 prepared.make_in_place()
             }
         }
     }
 
-    /// Remembers by which directory something is known that was there before, and what is about to be written there.
-    pub(crate) async fn know(
+    /// Takes over what is at a path: remembers that it was there before, by which directory it is known, what is kept of it, and
+    /// what is about to be written there.
+    pub(crate) async fn adopt(
         &self,
         cx: &OpCx,
         path: &RootPath,
         kind: Kind,
+        original: Option<String>,
         wrote: Option<String>,
     ) -> Result<(), OpError> {
         let (known_by, wrote) = (self.known_by(path, kind), wrote.into_iter().collect());
-        let note = PlaceNote { known_by, wrote, ..PlaceNote::default() };
-        note.write(cx).await.map_err(|error| untouched(&error))
+        cx.adopt_with(&PathNote { known_by, wrote, original, adopting: true, ..PathNote::default() }).await
     }
 
-    /// Leaves what was to be taken over to whom it belongs, where that failed: nothing was replaced, and nothing is to be put
-    /// back. What was kept before stays.
-    pub(crate) async fn or_leave(
-        &self,
-        cx: &OpCx,
-        was_kept: bool,
-        taken_over: Result<(), OpError>,
-    ) -> Result<(), OpError> {
-        if taken_over.is_err() && !was_kept && cx.own().await.is_ok() {
-            self.0.kept.remove(cx.item());
+    /// Leaves what was to be taken over to whom it belongs, as that failed: nothing was replaced, and nothing is to be put back.
+    pub(crate) async fn leave_original(&self, cx: &OpCx, kept: Option<&str>) {
+        let note = PathNote { original: None, adopting: false, ..PathNote::of(cx) };
+        if cx.own_with(&note).await.is_ok()
+            && let Some(kept) = kept
+        {
+            self.0.kept.remove(kept);
         }
-        taken_over
+    }
+
+    /// Leaves what somebody wrote after a run was cut off that was about to take over what was there. The original stays kept.
+    pub(crate) async fn leave_newer(&self, cx: &OpCx, place: &RootPath) -> Result<(), OpError> {
+        let name = Self::original_name(cx);
+        self.release(cx, place).await?;
+        let kept = name.and_then(|name| self.0.kept.retire(&name).ok());
+        self.0.notices.add(Notice::Left { item: cx.item().clone(), path: place.clone(), kept });
+        Ok(())
+    }
+
+    /// The name of what is kept of what was there before the item, if it was taken over.
+    pub(crate) fn original_name(cx: &OpCx) -> Option<String> {
+        PathNote::of(cx).original.filter(|_| cx.ownership().is_adopted())
+    }
+
+    /// What was there before the item, if it was taken over and that is kept.
+    pub(crate) fn original(&self, cx: &OpCx) -> Result<Option<Original>, OpError> {
+        Self::original_name(cx).map_or(Ok(None), |name| self.0.kept.get(&name))
+    }
+
+    /// Where the original of the item should be.
+    pub(crate) fn original_path(&self, cx: &OpCx) -> PathBuf {
+        self.0.kept.path(&Self::original_name(cx).unwrap_or_default())
+    }
+
+    /// Remembers what is kept of what was there before the item.
+    pub(crate) async fn note_original(&self, cx: &OpCx, name: String) -> Result<(), OpError> {
+        let note = PathNote { original: Some(name), ..PathNote::of(cx) };
+        note.write(cx).await.map_err(|error| untouched(&error))
     }
 
     /// Forgets what was made for an item, as something is about to be written in its place.
     pub(crate) async fn forget_made(&self, cx: &OpCx) -> Result<(), OpError> {
-        let note = PlaceNote::of(cx);
+        let note = PathNote::of(cx);
         if note.made.is_none() {
             return Ok(());
         }
         // What was brought back is known by that until then.
         let aside = note.aside.clone().filter(|_| self.is_set_aside(&note));
-        PlaceNote { made: None, aside, ..note }.write(cx).await.map_err(|error| untouched(&error))
+        PathNote { made: None, aside, ..note }.write(cx).await.map_err(|error| untouched(&error))
     }
 
     /// Remembers what is about to be written in the place of something that was there before.
     pub(crate) async fn will_write(&self, cx: &OpCx, wrote: String) -> Result<(), OpError> {
-        let mut note = PlaceNote::of(cx);
+        let mut note = PathNote::of(cx);
         if !cx.ownership().is_adopted() || note.wrote.last() == Some(&wrote) {
             return Ok(());
         }
@@ -176,33 +206,25 @@ impl Host {
 
     /// Lets go of an original that is back in its place, and notes that first: what is there is not ours from then on.
     pub(crate) async fn let_go(&self, cx: &OpCx, place: &RootPath) -> Result<(), OpError> {
-        let released = self.0.root.number(place).map_err(|error| OpError::new(error.to_string()))?;
-        let note = PlaceNote { released, ..PlaceNote::of(cx) };
-        // What could not be noted is put back once more.
-        note.write(cx).await.map_err(|error| OpError::new(error.to_string()))?;
-        self.0.kept.remove(cx.item());
+        let original = Self::original_name(cx);
+        self.release(cx, place).await?;
+        if let Some(original) = original {
+            self.0.kept.remove(&original);
+        }
         Ok(())
+    }
+
+    /// Remembers that what is at a path is not ours any more.
+    async fn release(&self, cx: &OpCx, place: &RootPath) -> Result<(), OpError> {
+        let released = self.0.root.number(place).map_err(|error| OpError::new(error.to_string()))?;
+        let note = PathNote { released, original: None, ..PathNote::of(cx) };
+        // What could not be noted is put back once more.
+        note.write(cx).await.map_err(|error| OpError::new(error.to_string()))
     }
 
     /// Returns whether it is known that Setpoint wrote this in the place of something that was there before.
     pub(crate) fn has_written(cx: &OpCx, digest: &str) -> bool {
-        PlaceNote::of(cx).wrote.iter().any(|wrote| wrote == digest)
-    }
-
-    /// Keeps what is about to be replaced, if it is not what Setpoint wrote there last.
-    pub(crate) fn keep_change(
-        &self,
-        cx: &OpCx,
-        path: &RootPath,
-        holds: &str,
-        found: &Original,
-    ) -> Result<(), OpError> {
-        if Self::has_written(cx, holds) {
-            return Ok(());
-        }
-        let kept = self.0.kept.put_beside(cx.item(), found)?;
-        self.0.notices.add(Notice::Changed { item: cx.item().clone(), path: path.clone(), kept });
-        Ok(())
+        PathNote::of(cx).wrote.iter().any(|wrote| wrote == digest)
     }
 
     /// The directory by which what is at a path is known, as it can be noted for good; none if nothing is there.
@@ -224,7 +246,7 @@ impl Host {
         kind: Kind,
     ) -> Result<bool, FsError> {
         let root = &self.0.root;
-        let from = self.place_of(cx, old, kind)?;
+        let from = self.locate(cx, old, kind)?;
         if from.path == *new {
             return Ok(false);
         }
@@ -232,7 +254,7 @@ impl Host {
         // What is noted was about to be done: nothing is in its way.
         root.is_free(new)?;
         let into = if kind == Kind::Directory { None } else { root.lasting_holder(new) };
-        let mut note = PlaceNote::of(cx);
+        let mut note = PathNote::of(cx);
         let this = Move { from: old.clone(), to: new.clone(), number, into };
         // One that was noted and not done is noted once.
         if note.moved.last() != Some(&this) {
@@ -240,7 +262,7 @@ impl Host {
         }
         note.write(cx).await?;
         if kind == Kind::Directory {
-            self.0.places.learn(cx.item(), new, &note);
+            self.0.directories.learn(cx.item(), new, &note);
         }
         root.rename(&from.path, from.within, new, kind)?;
         if note.aside.take().is_some() {
@@ -250,60 +272,68 @@ impl Host {
         Ok(true)
     }
 
-    /// Returns whether what was there before is kept. What is left of somebody else's adoption does not count.
-    pub(crate) fn is_kept(&self, cx: &OpCx) -> bool {
-        cx.ownership().is_adopted() && self.0.kept.has(cx.item())
-    }
-
-    /// Returns whether what is there has to be kept before it is changed: it is not ours, and is not kept. It was put back
-    /// by a run that was cut off right after, or taken over without having been changed.
+    /// Returns whether what is there has to be kept before it is replaced: it is not ours, and is not kept, or not all of it.
     pub(crate) fn must_keep(&self, cx: &OpCx) -> bool {
-        cx.ownership().is_adopted() && !self.0.kept.has(cx.item())
+        if !cx.ownership().is_adopted() {
+            return false;
+        }
+        // Of what can't be read any more, the deletion says so.
+        let is_partial = || matches!(self.original(cx), Ok(Some(original)) if original.is_partial());
+        Self::original_name(cx).is_none() || is_partial()
     }
 
     /// Returns whether what is at a path is what was put back when the item was deleted to be made anew: it is taken over again,
     /// whoever asked for that.
     pub(crate) fn is_released(&self, cx: &OpCx, path: &RootPath) -> bool {
         let found = self.0.root.number(path).ok().flatten();
-        PlaceNote::of(cx).released.zip(found).is_some_and(|(released, found)| released.is(found))
+        PathNote::of(cx).released.zip(found).is_some_and(|(released, found)| released.is(found))
     }
 
     /// Where the original of an item is to go back to before the item is made at another path: it was taken over there, and gone
     /// since.
     pub(crate) fn original_elsewhere(&self, cx: &OpCx, new: &RootPath) -> Result<Option<RootPath>, OpError> {
-        if !cx.ownership().is_adopted() || PlaceNote::of(cx).released.is_some() {
+        if PathNote::of(cx).released.is_some() {
             return Ok(None);
         }
-        let original = self.0.kept.get(cx.item())?;
+        let original = self.original(cx)?;
         Ok(original.and_then(|original| original.path().filter(|was| *was != new).cloned()))
     }
 
     /// Returns whether an original can go back to where it was: nothing is there, in the directory that it was in.
     pub(crate) fn can_go_back(&self, cx: &OpCx, was: &RootPath) -> Result<bool, OpError> {
         let is_free = self.0.root.stat(was).map_err(|error| untouched(&error))?.is_none();
-        let (known_by, holder) = (PlaceNote::of(cx).known_by, self.0.root.holder(was));
+        let (known_by, holder) = (PathNote::of(cx).known_by, self.0.root.holder(was));
         Ok(is_free && holder.is_some_and(|found| known_by.is_none_or(|within| within.is(found))))
     }
 
     /// Keeps an original for good that can't go back, and says so.
     pub(crate) async fn retire_original(&self, cx: &OpCx, was: RootPath) -> Result<(), OpError> {
-        let (item, kept) = (cx.item().clone(), self.0.kept.retire(cx.item())?);
-        self.0.notices.add(Notice::Stays { item, path: was, kept });
-        cx.own().await
+        let name = Self::original_name(cx);
+        self.own(cx).await?;
+        if let Some(name) = name {
+            let (item, kept) = (cx.item().clone(), self.0.kept.retire(&name)?);
+            self.0.notices.add(Notice::Stays { item, path: was, kept });
+        }
+        Ok(())
+    }
+
+    /// Remembers that the item is made here: nothing is to be put back.
+    async fn own(&self, cx: &OpCx) -> Result<(), OpError> {
+        cx.own_with(&PathNote { original: None, ..PathNote::of(cx) }).await
     }
 
     /// Begins to make an item: what was there before it is back in its place, and whatever it was to us, this is made here.
     pub(crate) async fn begin_anew(&self, cx: &OpCx) -> Result<(), OpError> {
-        if cx.ownership().is_adopted() && PlaceNote::of(cx).released.is_some() {
-            return cx.own().await;
+        if cx.ownership().is_adopted() && PathNote::of(cx).released.is_some() {
+            return self.own(cx).await;
         }
         Ok(())
     }
 
     /// Where an item is now: the directory around it may have moved before. What is in its place in another directory than
     /// before, and another directory in its place, are errors.
-    pub(crate) fn place_of(&self, cx: &OpCx, path: &RootPath, kind: Kind) -> Result<Location, FsError> {
-        let (root, places, note) = (&self.0.root, &self.0.places, PlaceNote::of(cx));
+    pub(crate) fn locate(&self, cx: &OpCx, path: &RootPath, kind: Kind) -> Result<Location, FsError> {
+        let (root, directories, note) = (&self.0.root, &self.0.directories, PathNote::of(cx));
         if let Some(path) = self.find_aside(cx, kind)? {
             return Ok(Location { path, within: None });
         }
@@ -312,7 +342,7 @@ impl Host {
             && !Self::is_aside(path)
         {
             // It may not have been set aside yet, or be brought back. Anything else in its place is not the item, which is gone.
-            let place = places.entry(root, path, &note, self.must_be_found(cx))?;
+            let place = directories.entry(root, path, &note, self.if_missing(cx))?;
             let is_one =
                 |found| aside.is(found) || matches!(note.made, Some(Made::This(made)) if made.is(found));
             let is_it = root.number(&place.path)?.is_some_and(is_one);
@@ -320,18 +350,23 @@ impl Host {
             return if is_it { Ok(place) } else { gone() };
         }
         if kind != Kind::Directory {
-            return places.entry(root, path, &note, self.must_be_found(cx));
+            return directories.entry(root, path, &note, self.if_missing(cx));
         }
-        let place = places.directory(root, path, &note)?;
-        if self.must_be_found(cx) && places.is_away(root, &place.path) {
+        let place = directories.directory(root, path, &note)?;
+        if directories.is_away(root, &place.path, self.if_missing(cx)) {
             return Err(FsError::unreachable(path));
         }
         Ok(place)
     }
 
-    /// Returns whether an item is not just gone where the directory that it was in is: its original has to be put back there, or
-    /// it is not wanted any more, and would be forgotten and left there.
-    fn must_be_found(&self, cx: &OpCx) -> bool {
-        cx.ownership().is_adopted() || self.is_unwanted(cx.item())
+    /// What becomes of the item that is operated on where it is not found.
+    fn if_missing(&self, cx: &OpCx) -> IfMissing {
+        if cx.ownership().is_adopted() {
+            IfMissing::PutBack
+        } else if self.is_unwanted(cx.item()) {
+            IfMissing::Forgotten
+        } else {
+            IfMissing::MadeAgain
+        }
     }
 }

@@ -1,8 +1,12 @@
 //! What was there before an item was taken over and changed: kept beside the state, and put back in the end.
 //!
-//! A file of its own for each item, which its owner alone can read. It is written before anything is replaced, and removed
-//! when what it holds is back in its place. What is left of an earlier adoption, of which the state knows nothing any more, is
-//! set aside by the next one and stays: nobody else has it.
+//! ```text
+//!  the state of an item: original: 3fa94c0b12d7e688 ──▶ run/kept/3fa94c0b12d7e688
+//!  what somebody wrote in the place of an item ───────▶ run/kept/90d2ab8815c3f07e.change
+//! ```
+//!
+//! Each copy is a file that its owner alone can read, called by a digest of itself: it is written before anything is replaced,
+//! never changed, and removed when what it holds is back in its place. Whose original it is, the state of the item says.
 
 use std::ffi::CString;
 use std::fs;
@@ -14,16 +18,21 @@ use std::time::SystemTime;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-use setpoint_engine::OpError;
+use setpoint_engine::{CurrentGraph, ItemState, OpError};
 use setpoint_graph::ItemRef;
+use sha2::{Digest, Sha256};
 
-use crate::fs::{Attribute, Found, short};
-use crate::item::RootPath;
+use super::notes::PathNote;
+use crate::fs::{Attribute, Found, Kind, short};
+use crate::item::{Content, RootPath, hex};
+use crate::kinds;
 
 /// The most of a file that is kept.
 pub(crate) const LARGEST: usize = 16 << 20;
 /// The most that is kept of all of them together.
 const MOST: u64 = 128 << 20;
+/// What the names of copies end with that are no originals of items.
+const CHANGE: &str = "change";
 
 /// What was there.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -31,7 +40,12 @@ const MOST: u64 = 128 << 20;
 pub(crate) enum Original {
     /// A file.
     File {
-        content: String,
+        /// What it held; none of one that is too large to be kept, and was not replaced.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content: Option<String>,
+        /// The digest of what it held, where that is not kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        large: Option<Content>,
         mode: u32,
         uid: u32,
         gid: u32,
@@ -49,49 +63,96 @@ pub(crate) enum Original {
         path: Option<RootPath>,
     },
     /// A directory, of which only the permissions are changed.
-    Directory { mode: u32, uid: u32, gid: u32 },
+    Directory {
+        mode: u32,
+        uid: u32,
+        gid: u32,
+        /// Where it was; none of one that an earlier version kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<RootPath>,
+    },
 }
 
 impl Original {
     /// A file with this content, at this path.
     pub(crate) fn file(path: &RootPath, bytes: &[u8], found: Found, attributes: &[Attribute]) -> Self {
+        Self::with_content(path, Some(STANDARD.encode(bytes)), None, found, attributes)
+    }
+
+    /// A file that is too large to be kept, and is not replaced: what it holds is known by its digest.
+    pub(crate) fn large_file(
+        path: &RootPath,
+        holds: Content,
+        found: Found,
+        attributes: &[Attribute],
+    ) -> Self {
+        Self::with_content(path, None, Some(holds), found, attributes)
+    }
+
+    fn with_content(
+        path: &RootPath,
+        content: Option<String>,
+        large: Option<Content>,
+        found: Found,
+        attributes: &[Attribute],
+    ) -> Self {
         let Found { mode, uid, gid, .. } = found;
         let written =
             |(name, value): &Attribute| (name.to_string_lossy().into_owned(), STANDARD.encode(value));
         let attributes = attributes.iter().map(written).collect();
-        Self::File { content: STANDARD.encode(bytes), mode, uid, gid, path: Some(path.clone()), attributes }
+        Self::File { content, large, mode, uid, gid, path: Some(path.clone()), attributes }
     }
 
     /// The attributes of a kept file.
     pub(crate) fn attributes(kept: &[(String, String)]) -> Result<Vec<Attribute>, OpError> {
         let read = |(name, value): &(String, String)| {
-            let name = CString::new(name.as_str());
-            let name = name.map_err(|error| OpError::untouched(format!("what was kept is damaged: {error}")));
-            Ok((name?, Self::bytes(value)?))
+            Ok((CString::new(name.as_str()).map_err(damaged)?, decoded(value)?))
         };
         kept.iter().map(read).collect()
     }
 
-    /// Where it was; none of a directory, and of what an earlier version kept.
+    /// Where it was; none of what an earlier version kept.
     pub(crate) fn path(&self) -> Option<&RootPath> {
         match self {
-            Self::File { path, .. } | Self::Link { path, .. } => path.as_ref(),
-            Self::Directory { .. } => None,
+            Self::File { path, .. } | Self::Link { path, .. } | Self::Directory { path, .. } => path.as_ref(),
         }
     }
 
+    fn kind(&self) -> Kind {
+        match self {
+            Self::File { .. } => Kind::File,
+            Self::Link { .. } => Kind::Symlink,
+            Self::Directory { .. } => Kind::Directory,
+        }
+    }
+
+    /// Returns whether what it held is not kept: it has to be before it is replaced.
+    pub(crate) fn is_partial(&self) -> bool {
+        matches!(self, Self::File { content: None, .. })
+    }
+
     /// What a kept file held.
-    pub(crate) fn bytes(content: &str) -> Result<Vec<u8>, OpError> {
-        STANDARD
-            .decode(content)
-            .map_err(|error| OpError::untouched(format!("what was kept is damaged: {error}")))
+    pub(crate) fn content(content: Option<&str>, large: Option<&Content>) -> Result<Content, OpError> {
+        match (content, large) {
+            (Some(content), _) => decoded(content).map(Content::from),
+            (None, Some(large)) => Ok(large.clone()),
+            (None, None) => Err(damaged("it has no content")),
+        }
     }
 }
 
-/// Why something can't be taken over.
+fn decoded(text: &str) -> Result<Vec<u8>, OpError> {
+    STANDARD.decode(text).map_err(damaged)
+}
+
+fn damaged(why: impl std::fmt::Display) -> OpError {
+    OpError::untouched(format!("what was kept is damaged: {why}"))
+}
+
+/// Why something can't be replaced.
 pub(crate) fn too_large(path: &impl std::fmt::Display) -> OpError {
     OpError::untouched(format!(
-        "{path} is larger than {} MiB, and would not be kept when it is taken over: move it away, or declare what it holds",
+        "{path} is larger than {} MiB, and would not be kept when it is replaced: move it away, or declare what it holds",
         LARGEST >> 20
     ))
 }
@@ -110,19 +171,12 @@ pub(crate) fn missing(path: &RootPath, kept: &Path, item: &ItemRef) -> OpError {
 pub struct KeptEntry {
     /// The name of what is kept: `setpoint state kept NAME` prints it.
     pub name: String,
-    /// Where it was; none of a directory.
+    /// Where it was; none if that is not known.
     pub path: Option<RootPath>,
     /// Since when it is kept.
     pub since: SystemTime,
     /// What it is.
     pub what: KeptThing,
-}
-
-impl KeptEntry {
-    /// Returns whether it is what somebody wrote in the place of an item, or the original of an earlier adoption.
-    pub fn is_earlier(&self) -> bool {
-        self.name.contains('.')
-    }
 }
 
 /// What is kept.
@@ -134,6 +188,17 @@ pub enum KeptThing {
         content: Vec<u8>,
         /// Its permissions.
         mode: u32,
+    },
+    /// The permissions and the owner of a file that is too large to be kept, and was not replaced.
+    LargeFile {
+        /// How many bytes it has.
+        size: u64,
+        /// Its permissions.
+        mode: u32,
+        /// Its owner.
+        uid: u32,
+        /// Its group.
+        gid: u32,
     },
     /// A symbolic link.
     Link {
@@ -149,6 +214,11 @@ pub enum KeptThing {
         /// Its group.
         gid: u32,
     },
+    /// It can't be read.
+    Damaged {
+        /// Why.
+        why: String,
+    },
 }
 
 /// Where is kept what was there before items were taken over.
@@ -163,67 +233,40 @@ impl Kept {
         Self { directory: runtime.join("kept") }
     }
 
-    /// Where it is kept for an item.
-    pub(crate) fn path(&self, item: &ItemRef) -> PathBuf {
-        self.directory.join(Self::name_of(item))
+    /// Where something is kept.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
     }
 
-    /// Keeps what was there before an item also under another item's name.
-    pub fn link(&self, from: &ItemRef, to: &ItemRef) -> io::Result<()> {
-        let (old, new) = (self.path(from), self.path(to));
-        let beside = new.with_extension("new");
-        match fs::remove_file(&beside).and(Ok(())) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        match fs::hard_link(&old, &beside) {
-            // What is left of another item of that name is not its own.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => set_aside(&new, &[]),
-            linked => {
-                linked?;
-                set_aside(&new, &fs::read(&beside)?)?;
-                fs::rename(&beside, new)
-            }
-        }
+    /// Keeps an original, and returns its name.
+    pub(crate) fn put(&self, original: &Original) -> Result<String, OpError> {
+        self.write(original, |digest| digest)
     }
 
-    /// Keeps what was there before an item.
-    pub(crate) fn put(&self, item: &ItemRef, original: &Original) -> Result<(), OpError> {
-        self.write(item, original, |bytes| {
-            let path = self.path(item);
-            set_aside(&path, bytes).map(|()| path)
-        })
-        .map(drop)
+    /// Keeps what somebody wrote in the place of an item, and says where. The same is kept once, whoever writes it again and again.
+    pub(crate) fn put_change(&self, found: &Original) -> Result<PathBuf, OpError> {
+        self.write(found, |digest| format!("{digest}.{CHANGE}")).map(|name| self.path(&name))
     }
 
-    /// Keeps something beside what was there before an item, and says where.
-    pub(crate) fn put_beside(&self, item: &ItemRef, found: &Original) -> Result<PathBuf, OpError> {
-        self.write(item, found, |bytes| {
-            // What is kept already is not kept twice: something may write the same again and again.
-            let path = self.path(item);
-            let mut earlier = (1_u32..).map(|number| beside(&path, number)).take_while(|path| path.exists());
-            let same = earlier.find(|path| fs::read(path).is_ok_and(|kept| kept == bytes));
-            Ok(same.unwrap_or_else(|| free_beside(&path)))
-        })
-    }
-
-    /// Writes a file for an item, and brings it to where it is to be once it is whole.
-    fn write(
-        &self,
-        item: &ItemRef,
-        original: &Original,
-        place: impl FnOnce(&[u8]) -> io::Result<PathBuf>,
-    ) -> Result<PathBuf, OpError> {
+    fn write(&self, original: &Original, name: impl FnOnce(String) -> String) -> Result<String, OpError> {
         let failed = |error: io::Error| OpError::untouched(format!("what is there can't be kept: {error}"));
         let bytes = serde_json::to_vec(original).map_err(|error| failed(error.into()))?;
+        let digest = hex(&Sha256::digest(&bytes)).chars().take(16).collect();
+        let name = name(digest);
+        let path = self.path(&name);
+        if fs::read(&path).is_ok_and(|kept| kept == bytes) {
+            return Ok(name);
+        }
         let others = fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let sizes = others.filter_map(|entry| entry.metadata().ok()).map(|data| data.len());
         if sizes.sum::<u64>() + bytes.len() as u64 > MOST {
-            let message =
-                format!("more than {} MiB are kept already in {}", MOST >> 20, self.directory.display());
+            let (most, directory) = (MOST >> 20, self.directory.display());
+            let message = format!(
+                "more than {most} MiB are kept already in {directory}; `setpoint state kept` lists it, and what nobody needs any more may be removed there"
+            );
             return Err(failed(io::Error::other(message)));
         }
-        let beside = self.path(item).with_extension("new");
+        let beside = path.with_extension("new");
         let write = || {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
             let open =
@@ -231,26 +274,36 @@ impl Kept {
             let mut file = open?;
             file.write_all(&bytes)?;
             file.sync_all()?;
-            // What is kept already makes room when nothing can fail any more for want of it.
-            let path = place(&bytes)?;
-            fs::rename(&beside, &path)?;
-            Ok(path)
+            fs::rename(&beside, &path)
         };
         // Where the disk is full, each byte counts.
-        write().inspect_err(|_| drop(fs::remove_file(&beside))).map_err(failed)
+        write().inspect_err(|_| drop(fs::remove_file(&beside))).map_err(failed)?;
+        Ok(name)
     }
 
-    /// What was there before an item, if it was kept.
-    pub(crate) fn get(&self, item: &ItemRef) -> Result<Option<Original>, OpError> {
+    /// What is kept under a name; none if nothing is.
+    pub(crate) fn get(&self, name: &str) -> Result<Option<Original>, OpError> {
         let failed = |error: io::Error| OpError::untouched(format!("what was kept can't be read: {error}"));
-        match fs::read(self.path(item)) {
+        match fs::read(self.path(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(failed(error)),
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| failed(error.into())),
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(damaged),
         }
     }
 
-    /// All that is kept, by name.
+    /// The name of the last original that was kept of something at a path, where the state has forgotten whose it is.
+    pub(crate) fn find(&self, path: &RootPath, kind: Kind) -> Option<String> {
+        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let originals = entries.filter_map(|entry| {
+            let name = entry.file_name().into_string().ok().filter(|name| is_original(name))?;
+            let original = self.get(&name).ok()??;
+            let since = entry.metadata().ok()?.modified().ok()?;
+            (original.kind() == kind && original.path() == Some(path)).then_some((since, name))
+        });
+        originals.max().map(|(_, name)| name)
+    }
+
+    /// All that is kept: originals first, and by name.
     pub fn list(&self) -> io::Result<Vec<KeptEntry>> {
         let entries = match fs::read_dir(&self.directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -262,75 +315,144 @@ impl Kept {
             let name = entry.file_name().to_string_lossy().into_owned();
             // What is not whole is written once more.
             if entry.path().extension().is_none_or(|extension| extension != "new") {
-                all.push(self.entry(name, entry.metadata()?.modified()?)?);
+                all.push(self.entry(name, entry.metadata()?.modified()?));
             }
         }
-        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all.sort_by_cached_key(|entry| (!is_original(&entry.name), entry.name.clone()));
         Ok(all)
     }
 
-    fn entry(&self, name: String, since: SystemTime) -> io::Result<KeptEntry> {
-        let original: Original = serde_json::from_slice(&fs::read(self.directory.join(&name))?)?;
-        let (path, what) = match original {
-            Original::File { content, path, mode, .. } => {
-                let content = STANDARD.decode(content).map_err(io::Error::other)?;
-                (path, KeptThing::File { content, mode })
+    fn entry(&self, name: String, since: SystemTime) -> KeptEntry {
+        let read = self.get(&name).and_then(|original| original.ok_or_else(|| damaged("it is gone")));
+        let path = read.as_ref().ok().and_then(Original::path).cloned();
+        let what = read.and_then(KeptThing::try_from);
+        let what = what.unwrap_or_else(|error| KeptThing::Damaged { why: error.to_string() });
+        KeptEntry { name, path, since, what }
+    }
+
+    /// The name of the original of an item, as its state has it.
+    pub fn original_of(state: &ItemState) -> Option<String> {
+        state.noted::<PathNote>()?.original
+    }
+
+    /// Notes in the states of items what an earlier version kept of them, in files that were called by the items.
+    pub fn name_originals(&self, current: &mut CurrentGraph) {
+        let slots: Vec<_> = current.slots().collect();
+        for slot in slots {
+            let Some(item) = current.item_at(slot).filter(|item| kinds::on_disk(item).is_some()) else {
+                continue;
+            };
+            let name = short(&[item.kind().as_str(), item.reference().name().as_str()]);
+            let Some(state) = current.state_at_mut(slot).filter(|state| state.ownership().is_adopted())
+            else {
+                continue;
+            };
+            let note: PathNote = state.noted().unwrap_or_default();
+            if note.original.is_none() && note.released.is_none() && self.path(&name).exists() {
+                state.note(&PathNote { original: Some(name), ..note });
+                current.touch_at(slot);
             }
-            Original::Link { target, path } => (path, KeptThing::Link { target }),
-            Original::Directory { mode, uid, gid } => (None, KeptThing::Directory { mode, uid, gid }),
-        };
-        Ok(KeptEntry { name, path, since, what })
-    }
-
-    /// The name under which the original of an item is kept.
-    pub fn name_of(item: &ItemRef) -> String {
-        short(&[item.kind().as_str(), item.name().as_str()])
-    }
-
-    /// Keeps the original of an item for good, beside what will be kept for it from now on. Returns where.
-    pub(crate) fn retire(&self, item: &ItemRef) -> Result<PathBuf, OpError> {
-        let (path, beside) = (self.path(item), free_beside(&self.path(item)));
-        let renamed = fs::rename(&path, &beside);
-        renamed.map_err(|error| OpError::untouched(format!("what was kept can't be renamed: {error}")))?;
-        Ok(beside)
-    }
-
-    /// Returns whether something is kept that was there before an item.
-    pub(crate) fn has(&self, item: &ItemRef) -> bool {
-        self.path(item).exists()
-    }
-
-    /// Lets go of it, once it is back in its place.
-    pub fn remove(&self, item: &ItemRef) {
-        // What stays behind is replaced by the next one that is kept.
-        let _ = fs::remove_file(self.path(item));
-    }
-}
-
-/// Keeps beside its place what is there of an earlier adoption, and is something else.
-fn set_aside(path: &Path, new: &[u8]) -> io::Result<()> {
-    match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-        Ok(old) if old == new => return Ok(()),
-        Ok(_) => {}
-    }
-    fs::rename(path, free_beside(path))
-}
-
-/// One of the names for what was kept earlier.
-fn beside(path: &Path, number: u32) -> PathBuf {
-    path.with_extension(format!("earlier-{number}"))
-}
-
-/// A name beside a place that nothing has.
-fn free_beside(path: &Path) -> PathBuf {
-    let mut number = 1_u32;
-    loop {
-        let free = beside(path, number);
-        if !free.exists() {
-            return free;
         }
-        number = number.saturating_add(1);
+    }
+
+    /// Keeps an original for good that is nobody's any more. Returns where.
+    pub(crate) fn retire(&self, name: &str) -> Result<PathBuf, OpError> {
+        let retired = self.path(&format!("{name}.{CHANGE}"));
+        let renamed = fs::rename(self.path(name), &retired);
+        renamed.map_err(|error| OpError::untouched(format!("what was kept can't be renamed: {error}")))?;
+        Ok(retired)
+    }
+
+    /// Lets go of an original, once it is back in its place.
+    pub(crate) fn remove(&self, name: &str) {
+        // What stays behind is nobody's.
+        let _ = fs::remove_file(self.path(name));
+    }
+}
+
+impl TryFrom<Original> for KeptThing {
+    type Error = OpError;
+
+    fn try_from(original: Original) -> Result<Self, OpError> {
+        Ok(match original {
+            Original::File { content: Some(content), mode, .. } => {
+                Self::File { content: decoded(&content)?, mode }
+            }
+            Original::File { content: None, large, mode, uid, gid, .. } => {
+                let size = Original::content(None, large.as_ref())?.size();
+                Self::LargeFile { size, mode, uid, gid }
+            }
+            Original::Link { target, .. } => Self::Link { target },
+            Original::Directory { mode, uid, gid, .. } => Self::Directory { mode, uid, gid },
+        })
+    }
+}
+
+/// Returns whether a name is that of the original of an item.
+fn is_original(name: &str) -> bool {
+    !name.contains('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(target: &str) -> Original {
+        Original::Link { target: target.to_owned(), path: Some(RootPath::new("l").unwrap()) }
+    }
+
+    #[test]
+    fn the_last_original_at_a_path_is_found_and_no_change_or_retired_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = Kept::new(directory.path());
+        let path = RootPath::new("l").unwrap();
+        assert_eq!(kept.find(&path, Kind::Symlink), None);
+        let first = kept.put(&link("first")).unwrap();
+        kept.put_change(&link("changed")).unwrap();
+        assert_eq!(kept.find(&path, Kind::Symlink), Some(first.clone()));
+        assert_eq!(kept.find(&path, Kind::File), None);
+        assert_eq!(kept.find(&RootPath::new("m").unwrap(), Kind::Symlink), None);
+        kept.retire(&first).unwrap();
+        assert_eq!(kept.find(&path, Kind::Symlink), None);
+        assert_eq!(kept.list().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn what_an_earlier_version_kept_is_read() {
+        let file: Original =
+            serde_json::from_str(r#"{"file":{"content":"b3Vycw==","mode":420,"uid":0,"gid":0}}"#).unwrap();
+        let Original::File { content, large, .. } = &file else { panic!("{file:?}") };
+        let content = Original::content(content.as_deref(), large.as_ref()).unwrap();
+        assert_eq!((content, file.is_partial()), (Content::from("ours"), false));
+        let directory: Original =
+            serde_json::from_str(r#"{"directory":{"mode":448,"uid":0,"gid":0}}"#).unwrap();
+        assert_eq!(directory.path(), None);
+    }
+
+    #[test]
+    fn the_originals_of_an_earlier_version_are_named_in_the_states_of_their_items() {
+        use crate::kinds::Symlink;
+        use setpoint_graph::{ItemHandle, Name, SubgraphPath};
+        let directory = tempfile::tempdir().unwrap();
+        let kept = Kept::new(directory.path());
+        let mut current = CurrentGraph::new("set");
+        for (name, is_adopted) in [("theirs", true), ("ours", false), ("unkept", true)] {
+            let (name, path) = (Name::new(name), RootPath::new(name).unwrap());
+            let link = Symlink { name, path, target: "x".to_owned(), adopt: true, needs: Vec::new() };
+            let state = ItemState::present(jiff::Timestamp::UNIX_EPOCH);
+            let state = if is_adopted { state.adopted() } else { state };
+            current.put_item_with_state(&SubgraphPath::root(), ItemHandle::new(link), state).unwrap();
+        }
+        fs::create_dir(directory.path().join("kept")).unwrap();
+        let old_name = |name: &str| short(&["symlink", name]);
+        for name in ["theirs", "ours"] {
+            fs::write(kept.path(&old_name(name)), "").unwrap();
+        }
+        kept.name_originals(&mut current);
+        let named = |name: &str| {
+            let state = current.state(&ItemRef::of::<Symlink>(name)).unwrap();
+            Kept::original_of(state)
+        };
+        assert_eq!((named("theirs"), named("ours"), named("unkept")), (Some(old_name("theirs")), None, None));
     }
 }

@@ -6,14 +6,15 @@
 mod access;
 mod aside;
 mod common;
+pub(crate) mod entries;
 pub(crate) mod kept;
+mod locations;
 mod notes;
 mod notice;
-mod places;
 
 pub(crate) use access::Accounts;
 pub use kept::{Kept, KeptEntry, KeptThing};
-pub(crate) use notes::{LastingNote, PassingNote, PlaceNote};
+pub(crate) use locations::{DirectoryIndex, Location};
+pub(crate) use notes::{LastingNote, PassingNote, PathNote};
 pub use notice::Notice;
 pub(crate) use notice::Notices;
-pub(crate) use places::{Location, Places};

@@ -17,7 +17,7 @@ use crate::process::Started;
 /// its own number, and what is in a directory by the number of that and its name there. A file has no number of its own here:
 /// whoever rewrites it, Setpoint or an editor, makes a new one in the place of the old.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct PlaceNote {
+pub(crate) struct PathNote {
     /// The number of the directory that it is known by. None where the file system keeps no numbers, and of what an earlier
     /// version made: it is known by its path alone.
     pub(crate) known_by: Option<Number>,
@@ -32,6 +32,10 @@ pub(crate) struct PlaceNote {
     pub(crate) aside: Option<Aside>,
     /// What was there before, and is back in its place: nothing of the item is left.
     pub(crate) released: Option<Number>,
+    /// What was there before, by its name among what is kept: it is put back in the end.
+    pub(crate) original: Option<String>,
+    /// Whether it is about to be taken over, and may not have been replaced: forgotten like what was made.
+    pub(crate) adopting: bool,
 }
 
 /// What was about to be set aside.
@@ -72,7 +76,7 @@ pub(crate) struct Move {
     pub(crate) into: Option<Number>,
 }
 
-impl PlaceNote {
+impl PathNote {
     /// What is noted of the item that is operated on.
     pub(crate) fn of(cx: &OpCx) -> Self {
         cx.noted().unwrap_or_default()
@@ -84,10 +88,21 @@ impl PlaceNote {
         noted.map_err(|error| FsError::Unnoted { item: cx.item().to_string(), why: error.to_string() })
     }
 
-    /// The directory that what is at a path has to be in; none if that is not known.
-    pub(crate) fn within(&self, path: &RootPath) -> Option<Number> {
-        let moved = self.moved.iter().rev().find(|one| one.to == *path);
-        moved.map_or(self.known_by, |one| one.into)
+    /// The directory that what is at a path has to be in; none if that is not known. `holder` says which one is there.
+    ///
+    /// It was moved into one directory after the other, and is carried along where those move: an earlier one may have been at
+    /// this path. So the one that is there counts, if it is one of them.
+    pub(crate) fn within(&self, path: &RootPath, holder: impl FnOnce() -> Option<Number>) -> Option<Number> {
+        if self.moved.is_empty() {
+            return self.known_by;
+        }
+        let holder = holder();
+        let is_there = |within: &Number| holder.is_some_and(|holder| within.is(holder));
+        let all = self.moved.iter().rev().filter_map(|one| one.into).chain(self.known_by);
+        all.into_iter().find(is_there).or_else(|| {
+            let moved = self.moved.iter().rev().find(|one| one.to == *path);
+            moved.map_or(self.known_by, |one| one.into)
+        })
     }
 
     /// The number of a directory; none if it is not known.
@@ -100,15 +115,19 @@ impl PlaceNote {
     }
 
     /// What is left to note when what is at a path has come to its end.
-    pub(crate) fn settled(&self, kind: Kind, path: &RootPath) -> Self {
-        let known_by = if kind == Kind::Directory { self.known_by } else { self.within(path) };
+    pub(crate) fn settled(
+        &self,
+        kind: Kind,
+        path: &RootPath,
+        holder: impl FnOnce() -> Option<Number>,
+    ) -> Self {
+        let known_by = if kind == Kind::Directory { self.known_by } else { self.within(path, holder) };
         let wrote = self.wrote.last().cloned().into_iter().collect();
-        Self { known_by, wrote, ..Self::default() }
+        Self { known_by, wrote, original: self.original.clone(), ..Self::default() }
     }
 
     fn is_short(&self) -> bool {
-        let Self { known_by: _, made, moved, wrote, aside, released } = self;
-        made.is_none() && moved.is_empty() && wrote.is_empty() && aside.is_none() && released.is_none()
+        *self == Self { known_by: self.known_by, ..Self::default() }
     }
 }
 
@@ -128,46 +147,51 @@ struct Unsettled {
     aside: Option<Aside>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     released: Option<Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    original: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    adopting: bool,
 }
 
-impl Serialize for PlaceNote {
+impl Serialize for PathNote {
     /// Most are settled, and one of each item is kept in memory: those are a short text.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.is_short() {
             return self.known_by.serialize(serializer);
         }
-        let Self { known_by, made, moved, wrote, aside, released } = self.clone();
-        Unsettled { known_by, made, moved, wrote, aside, released }.serialize(serializer)
+        let Self { known_by, made, moved, wrote, aside, released, original, adopting } = self.clone();
+        let unsettled = Unsettled { known_by, made, moved, wrote, aside, released, original, adopting };
+        unsettled.serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for PlaceNote {
+impl<'de> Deserialize<'de> for PathNote {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(PlaceNoteVisitor)
+        deserializer.deserialize_any(PathNoteVisitor)
     }
 }
 
-struct PlaceNoteVisitor;
+struct PathNoteVisitor;
 
-impl<'de> Visitor<'de> for PlaceNoteVisitor {
-    type Value = PlaceNote;
+impl<'de> Visitor<'de> for PathNoteVisitor {
+    type Value = PathNote;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("what is noted of something that has a place")
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<PlaceNote, E> {
-        Ok(PlaceNote::default())
+    fn visit_unit<E: de::Error>(self) -> Result<PathNote, E> {
+        Ok(PathNote::default())
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<PlaceNote, E> {
-        Ok(PlaceNote { known_by: Some(text.parse().map_err(E::custom)?), ..PlaceNote::default() })
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<PathNote, E> {
+        Ok(PathNote { known_by: Some(text.parse().map_err(E::custom)?), ..PathNote::default() })
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PlaceNote, A::Error> {
-        let Unsettled { known_by, made, moved, wrote, aside, released } =
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PathNote, A::Error> {
+        let Unsettled { known_by, made, moved, wrote, aside, released, original, adopting } =
             Unsettled::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(PlaceNote { known_by, made, moved, wrote, aside, released })
+        Ok(PathNote { known_by, made, moved, wrote, aside, released, original, adopting })
     }
 }
 
@@ -195,26 +219,27 @@ mod tests {
     fn a_settled_note_is_a_short_text_and_all_notes_are_read_back() {
         let number: Number = "7@5.6".parse().unwrap();
         let path = |text: &str| RootPath::new(text).unwrap();
-        let settled = PlaceNote { known_by: Some(number), ..PlaceNote::default() };
+        let settled = PathNote { known_by: Some(number), ..PathNote::default() };
         assert_eq!(serde_json::to_string(&settled).unwrap(), "\"7@5.6\"");
         let moved = vec![Move { from: path("a"), to: path("b"), number, into: Some(number) }];
         for note in [
-            PlaceNote::default(),
-            PlaceNote { made: Some(Made::Unseen(Unseen::InPlace)), ..settled.clone() },
-            PlaceNote { made: Some(Made::This(number)), ..PlaceNote::default() },
-            PlaceNote { moved, ..settled.clone() },
-            PlaceNote {
+            PathNote::default(),
+            PathNote { made: Some(Made::Unseen(Unseen::InPlace)), ..settled.clone() },
+            PathNote { made: Some(Made::This(number)), ..PathNote::default() },
+            PathNote { moved, ..settled.clone() },
+            PathNote {
                 aside: Some(Aside { number, from: path("a") }),
                 released: Some(number),
                 ..settled.clone()
             },
-            PlaceNote { wrote: vec!["digest".to_owned()], ..settled.clone() },
+            PathNote { wrote: vec!["digest".to_owned()], ..settled.clone() },
+            PathNote { original: Some("name".to_owned()), adopting: true, ..settled.clone() },
             settled,
         ] {
             let value = serde_json::to_value(&note).unwrap();
-            assert_eq!(PlaceNote::deserialize(&value).unwrap(), note, "{value}");
+            assert_eq!(PathNote::deserialize(&value).unwrap(), note, "{value}");
         }
         let other = serde_json::to_value(&PassingNote::Applying).unwrap();
-        assert!(PlaceNote::deserialize(&other).is_err());
+        assert!(PathNote::deserialize(&other).is_err());
     }
 }

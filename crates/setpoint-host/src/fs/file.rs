@@ -51,9 +51,22 @@ pub(crate) enum Written<'a> {
 impl Root {
     /// Reads a file with what is known of it; none if nothing is there.
     pub(crate) fn read(&self, path: &RootPath) -> Result<Option<(Found, Content)>, FsError> {
+        let read = self.read_up_to(path, u64::MAX)?;
+        Ok(read.and_then(|(found, content)| Some((found, content?))))
+    }
+
+    /// Reads a file with what is known of it; none if nothing is there. Of one with more bytes than this, the content is not read.
+    pub(crate) fn read_up_to(
+        &self,
+        path: &RootPath,
+        most: u64,
+    ) -> Result<Option<(Found, Option<Content>)>, FsError> {
         let Some((found, file)) = self.open_file(path)? else { return Ok(None) };
+        if found.size > most {
+            return Ok(Some((found, None)));
+        }
         let content = Content::observed(&file, found.size);
-        content.map(|content| Some((found, content))).map_err(|error| unreadable(path, &error))
+        content.map(|content| Some((found, Some(content)))).map_err(|error| unreadable(path, &error))
     }
 
     /// Reads a file of at most that many bytes whole; none if nothing is there, and of a larger one no bytes.

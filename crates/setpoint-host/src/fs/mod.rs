@@ -28,7 +28,7 @@ pub use error::FsError;
 pub(crate) use error::untouched;
 pub(crate) use file::{Whole, Write, Written};
 pub(crate) use number::Number;
-pub(crate) use prepared::{Placed, Prepared};
+pub(crate) use prepared::{Prepared, Published};
 pub(crate) use temporary::{Temporary, short};
 
 /// The descriptor of the root directory.
@@ -187,6 +187,14 @@ impl Root {
     /// Which directory a path leads to, links included; none if it leads to none.
     pub(crate) fn directory(&self, path: &str) -> Option<Number> {
         number::directory(&self.fd, path).ok().flatten()
+    }
+
+    /// Returns whether a directory holds nothing; one that can't be read may.
+    pub(crate) fn is_empty(&self, path: &str) -> bool {
+        let opened = self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY);
+        let Ok(listed) = opened.and_then(rustix::fs::Dir::new) else { return true };
+        let is_own = |name: &[u8]| name == b"." || name == b"..";
+        listed.flatten().all(|entry| is_own(entry.file_name().to_bytes()))
     }
 
     /// Which directory a path is in; none if that is not there.

@@ -41,11 +41,11 @@ pub(crate) struct Prepared<'a> {
     temporary: &'a str,
     what: What<'a>,
     number: Number,
-    placed: bool,
+    published: bool,
 }
 
 /// Whether something came to its place.
-pub(crate) enum Placed<'a> {
+pub(crate) enum Published<'a> {
     /// It is there.
     Done,
     /// The file system can't rename it without replacing what may be there: it can only be made in its place.
@@ -75,7 +75,7 @@ impl<'a> Prepared<'a> {
         what: What<'a>,
     ) -> Result<Self, Errno> {
         match number(&dir, temporary) {
-            Ok(number) => Ok(Self { dir, path, temporary, what, number, placed: false }),
+            Ok(number) => Ok(Self { dir, path, temporary, what, number, published: false }),
             Err(errno) => {
                 // Where this fails too, a later run removes it.
                 let _ = temporary::remove(&dir, temporary);
@@ -99,10 +99,10 @@ impl<'a> Prepared<'a> {
     }
 
     /// Brings it to its place, where nothing is.
-    pub(crate) fn place(mut self) -> Result<Placed<'a>, FsError> {
+    pub(crate) fn publish(mut self) -> Result<Published<'a>, FsError> {
         let failed = |errno| FsError::new("make", self.path.as_str(), errno);
         match rename_new(&self.dir, self.temporary, &self.dir, self.path.file_name()) {
-            Ok(()) => self.placed = true,
+            Ok(()) => self.published = true,
             Err(Errno::EXIST | Errno::NOTEMPTY) => return Err(self.is_taken()),
             // A link does not replace anything either, and it is the same file.
             Err(Errno::INVAL) if matches!(self.what, What::File) => {
@@ -112,10 +112,10 @@ impl<'a> Prepared<'a> {
                     linked => linked.map_err(failed)?,
                 }
             }
-            Err(Errno::INVAL) => return Ok(Placed::Unable(self)),
+            Err(Errno::INVAL) => return Ok(Published::Unable(self)),
             Err(errno) => return Err(failed(errno)),
         }
-        Ok(Placed::Done)
+        Ok(Published::Done)
     }
 
     /// Makes it in its place, where nothing is.
@@ -133,7 +133,7 @@ impl<'a> Prepared<'a> {
 
 impl Drop for Prepared<'_> {
     fn drop(&mut self) {
-        if !self.placed {
+        if !self.published {
             // Where this fails too, a later run removes it.
             let _ = temporary::remove(&self.dir, self.temporary);
         }

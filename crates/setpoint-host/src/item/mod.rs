@@ -19,7 +19,7 @@ pub use content::Content;
 pub(crate) use content::{hex, refuse_irregular};
 pub(crate) use quote::{quoted, quoted_list};
 
-pub use need::{Because, Need, Tie};
+pub use need::{Because, Dependence, Need};
 pub use path::{PathError, RootPath};
 pub use ready::{Address, AddressError, Readiness, Ready};
 pub use run::{Run, StopSignal, Wait, WaitError};

@@ -11,22 +11,23 @@ pub struct Need {
     /// Why it is required.
     pub because: Because,
     /// What becomes of the dependent when something becomes of the required item.
-    #[serde(default)]
-    pub tie: Tie,
+    #[serde(rename = "tie", default)]
+    pub dependence: Dependence,
 }
 
-/// How closely an item is tied to another.
+/// How an item depends on another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Tie {
+pub enum Dependence {
     /// It can't be there without the other.
     #[default]
-    Exists,
+    #[serde(rename = "exists")]
+    Requires,
     /// It is not made or changed before the other is there, and stays whatever becomes of it.
-    Follows,
+    #[serde(rename = "follows")]
+    After,
     /// The same, and it is applied again when the other was changed: a process restarts.
-    #[serde(alias = "restarts")]
-    Repeats,
+    #[serde(rename = "repeats", alias = "restarts")]
+    RepeatsAfter,
 }
 
 /// Why an item depends on another.
@@ -66,12 +67,12 @@ impl Because {
 
 pub(crate) fn derive(needs: &[Need], deps: &mut Deps) {
     for need in needs {
-        let dependency = match need.tie {
-            Tie::Exists => deps.requires(&need.item),
-            Tie::Follows | Tie::Repeats => deps.after(&need.item),
+        let dependency = match need.dependence {
+            Dependence::Requires => deps.requires(&need.item),
+            Dependence::After | Dependence::RepeatsAfter => deps.after(&need.item),
         };
         dependency.because(need.because.words());
-        if need.tie == Tie::Repeats {
+        if need.dependence == Dependence::RepeatsAfter {
             dependency.repeat_when_changed();
         }
     }

@@ -56,7 +56,7 @@ pub(crate) trait HostKind: Item + Clone + Serialize + DeserializeOwned {
     fn needs_mut(&mut self) -> &mut Vec<Need>;
 
     /// Where the item is; none if it is nowhere on disk.
-    fn place(&self) -> Option<Place<'_>> {
+    fn on_disk(&self) -> Option<OnDisk<'_>> {
         None
     }
 
@@ -70,15 +70,15 @@ pub(crate) trait HostKind: Item + Clone + Serialize + DeserializeOwned {
         false
     }
 
-    /// Keeps what is in the place of the item, to be put back when the item goes.
-    fn keep_original(&self, _host: &Host) -> Result<(), OpError> {
-        Ok(())
+    /// Keeps what is in the place of the item, to be put back when the item goes. Returns the name of what is kept.
+    fn keep_original(&self, _host: &Host) -> Result<Option<String>, OpError> {
+        Ok(None)
     }
 }
 
 /// Where an item is, and what has to be there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct OnDisk<'a> {
     pub(crate) path: &'a RootPath,
     pub(crate) kind: fs::Kind,
     /// Who may do what with it, of a kind for which that can be said.
@@ -93,10 +93,10 @@ pub(crate) struct KindEntry {
     pub(crate) declare: fn(&mut Build<'_, '_, '_>, Option<RootPath>) -> Option<ItemHandle>,
     register_type: fn(&mut ItemTypes),
     register_configurator: fn(DefaultRegistry, &Host) -> DefaultRegistry,
-    place: for<'a> fn(&'a ItemHandle) -> Option<Place<'a>>,
+    on_disk: for<'a> fn(&'a ItemHandle) -> Option<OnDisk<'a>>,
     long_text: for<'a> fn(&'a ItemHandle) -> Option<(&'static str, &'a str)>,
     is_as_it_was: fn(&Host, &ItemHandle) -> bool,
-    keep_original: fn(&Host, &ItemHandle) -> Result<(), OpError>,
+    keep_original: fn(&Host, &ItemHandle) -> Result<Option<String>, OpError>,
     with_need: fn(&ItemHandle, Need) -> Option<ItemHandle>,
 }
 
@@ -109,10 +109,10 @@ impl KindEntry {
                 types.register::<K>();
             },
             register_configurator: |registry, host| registry.with(K::configurator(host)),
-            place: |item| item.get::<K>().and_then(K::place),
+            on_disk: |item| item.get::<K>().and_then(K::on_disk),
             long_text: |item| item.get::<K>().and_then(K::long_text),
             is_as_it_was: |host, item| item.get::<K>().is_some_and(|item| item.is_as_it_was(host)),
-            keep_original: |host, item| item.get::<K>().map_or(Ok(()), |item| item.keep_original(host)),
+            keep_original: |host, item| item.get::<K>().map_or(Ok(None), |item| item.keep_original(host)),
             with_need: |item, need| {
                 let mut item = item.get::<K>()?.clone();
                 item.needs_mut().push(need);
@@ -159,7 +159,7 @@ pub fn registry(host: &Host) -> DefaultRegistry {
 
 /// The path of an item that has one of its own: a directory, a file or a link.
 pub fn path_of(item: &ItemHandle) -> Option<&RootPath> {
-    place_of(item).map(|place| place.path)
+    on_disk(item).map(|place| place.path)
 }
 
 /// Returns whether items of a kind are something that runs rather than something that is kept.
@@ -168,8 +168,8 @@ pub fn is_activity(kind: &str) -> bool {
 }
 
 /// Where an item is; none if it is nowhere on disk.
-pub(crate) fn place_of(item: &ItemHandle) -> Option<Place<'_>> {
-    entry_of(item).and_then(|entry| (entry.place)(item))
+pub(crate) fn on_disk(item: &ItemHandle) -> Option<OnDisk<'_>> {
+    entry_of(item).and_then(|entry| (entry.on_disk)(item))
 }
 
 /// The attribute of an item that is a text of many lines, whole.
@@ -182,9 +182,9 @@ pub(crate) fn is_as_it_was(host: &Host, item: &ItemHandle) -> bool {
     entry_of(item).is_some_and(|entry| (entry.is_as_it_was)(host, item))
 }
 
-/// Keeps what is in the place of an item, to be put back when the item goes.
-pub(crate) fn keep_original(host: &Host, item: &ItemHandle) -> Result<(), OpError> {
-    entry_of(item).map_or(Ok(()), |entry| (entry.keep_original)(host, item))
+/// Keeps what is in the place of an item, to be put back when the item goes. Returns the name of what is kept.
+pub(crate) fn keep_original(host: &Host, item: &ItemHandle) -> Result<Option<String>, OpError> {
+    entry_of(item).map_or(Ok(None), |entry| (entry.keep_original)(host, item))
 }
 
 /// An item that also has this need.

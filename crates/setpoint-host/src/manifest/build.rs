@@ -13,7 +13,7 @@ use super::resolve::Resolver;
 use super::spec::{Spec, Written};
 use super::yaml::{Data, Node};
 use super::{Contents, Declared};
-use crate::item::{Access, Because, Content, Need, RootPath, Run, Tie, Wait};
+use crate::item::{Access, Because, Content, Dependence, Need, RootPath, Run, Wait};
 use crate::kinds::{self, File, Nature, Process, path_of};
 
 /// What came of the manifests.
@@ -53,7 +53,7 @@ pub(crate) fn build<'a>(
         if source.is_some_and(|own| own.ends_with(path.as_str()) && *own == path.in_root(&resolver.root)) {
             let message = format!("{} is at {path}, which is this manifest", resolver.reference(i));
             let hint = "a manifest can't declare itself; choose another path".to_owned();
-            resolver.report.add(spec.place_of("path"), message, Some(hint));
+            resolver.report.add(spec.location_of("path"), message, Some(hint));
             declares_itself = true;
         }
         if spec.section.nature == Nature::Content {
@@ -67,7 +67,7 @@ pub(crate) fn build<'a>(
             let message =
                 format!("{} and {} are both at {path}", resolver.reference(first), resolver.reference(i));
             let hint = format!("the first is in {}", resolver.report.words(written.specs[first].place));
-            resolver.report.add(spec.place_of("path"), message, Some(hint));
+            resolver.report.add(spec.location_of("path"), message, Some(hint));
         } else {
             places.insert(path, i);
         }
@@ -149,7 +149,7 @@ fn report_same_places(graph: &Graph, written: &Written<'_>, resolver: &mut Resol
             "{one} and {other} are both at {first_path}: a link or a mount on the way of {path} leads there"
         );
         let hint = format!("the first is in {}", resolver.report.words(written.specs[first].place));
-        resolver.report.add(written.specs[*i].place_of("path"), message, Some(hint));
+        resolver.report.add(written.specs[*i].location_of("path"), message, Some(hint));
     }
 }
 
@@ -174,7 +174,7 @@ fn report_logs_in_manifests(
         let place = links.follow(&log.in_root(&resolver.root));
         if own.iter().flatten().any(|own| *own == place) {
             let message = format!("{reference} has the log {log}, which is a manifest of this set");
-            resolver.report.add(spec.place_of("log"), message, Some("choose another path".to_owned()));
+            resolver.report.add(spec.location_of("log"), message, Some("choose another path".to_owned()));
         }
     }
 }
@@ -205,7 +205,8 @@ fn add_logs(
             let mut around =
                 std::iter::successors(log.parent(), |path| path.rsplit_once('/').map(|(path, _)| path));
             let around = around.find_map(|path| places.get(path)).map(|&at| resolver.reference(at));
-            let inside = around.map(|item| Need { item, because: Because::Inside, tie: Tie::Exists });
+            let inside =
+                around.map(|item| Need { item, because: Because::Inside, dependence: Dependence::Requires });
             let file = File {
                 name: item.name().clone(),
                 path: log,
@@ -219,7 +220,7 @@ fn add_logs(
             // Nothing else is called so.
             let _ = graph.put_item(ItemHandle::new(file));
         }
-        process.needs.push(Need { item, because: Because::Log, tie: Tie::Follows });
+        process.needs.push(Need { item, because: Because::Log, dependence: Dependence::After });
         process.needs.sort();
         let _ = graph.put_item(ItemHandle::new(process));
     }
@@ -313,7 +314,7 @@ impl<'a> Build<'_, 'a, '_> {
 
     /// Reports what is wrong with a field.
     pub(crate) fn report(&mut self, field: &str, message: &str, hint: Option<&str>) {
-        let place = self.spec().place_of(field);
+        let place = self.spec().location_of(field);
         self.resolver.report.add(place, message, hint.map(ToOwned::to_owned));
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::diagnostic::{Diagnostics, Place, Source, Span};
+use super::diagnostic::{Diagnostics, Source, SourceLocation, Span};
 use super::table::Section;
 use super::yaml::{Data, Node};
 
@@ -30,7 +30,7 @@ pub(crate) fn report(
             mine.len()
         );
         let hint = "move one of them away, or name the other with `--file`".to_owned();
-        report.add(Place { source, span: Span::default() }, message, Some(hint));
+        report.add(SourceLocation { source, span: Span::default() }, message, Some(hint));
         copies.push(source);
     }
     copies

@@ -88,7 +88,7 @@ pub(crate) struct Span {
 
 /// A place in one of the files.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct SourceLocation {
     pub(crate) source: usize,
     pub(crate) span: Span,
 }
@@ -105,7 +105,7 @@ impl<'a> Diagnostics<'a> {
         Self { sources, found: Vec::new() }
     }
 
-    pub(crate) fn add(&mut self, place: Place, message: impl Into<String>, hint: Option<String>) {
+    pub(crate) fn add(&mut self, place: SourceLocation, message: impl Into<String>, hint: Option<String>) {
         let Some(source) = self.sources.get(place.source) else { return };
         let Span { line, column, length } = place.span;
         let line_number = line as usize;
@@ -141,7 +141,7 @@ impl<'a> Diagnostics<'a> {
     }
 
     /// Where something is, in words.
-    pub(crate) fn words(&self, place: Place) -> String {
+    pub(crate) fn words(&self, place: SourceLocation) -> String {
         let file = self.sources.get(place.source).map(|source| source.path.display().to_string());
         format!("{}:{}", file.unwrap_or_default(), place.span.line)
     }

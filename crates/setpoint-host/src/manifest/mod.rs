@@ -70,7 +70,7 @@ use setpoint_graph::{Graph, ItemRef, Name};
 
 pub(crate) use build::Build;
 use build::Built;
-use diagnostic::{Diagnostics, Place, Source, nearest};
+use diagnostic::{Diagnostics, Source, SourceLocation, nearest};
 use links::Links;
 use parents::Parents;
 use spec::Written;
@@ -81,7 +81,7 @@ pub(crate) use yaml::{Data, Node};
 use crate::configure::Accounts;
 use crate::fs::FsError;
 use crate::item::{RootPath, refuse_irregular};
-use crate::kinds::{Process, path_of, place_of};
+use crate::kinds::{Process, on_disk, path_of};
 
 pub use diagnostic::{Diagnostic, Origin};
 pub use markdown::reference;
@@ -178,7 +178,7 @@ impl Manifest {
     pub fn unknown_accounts(&self) -> Vec<(ItemRef, FsError)> {
         let accounts = Accounts::default();
         let items = self.graph.items().filter_map(|node| {
-            let unknown = accounts.unknown(place_of(node.item())?.access?)?;
+            let unknown = accounts.unknown(on_disk(node.item())?.access?)?;
             Some((node.reference().clone(), unknown))
         });
         items.collect()
@@ -469,7 +469,7 @@ fn load_sources(
             }
             Ok(nodes) => documents.extend(nodes.into_iter().map(|node| (source, node))),
             Err(wrong) => {
-                let place = Place { source, span: wrong.span };
+                let place = SourceLocation { source, span: wrong.span };
                 report.add(place, wrong.message, wrong.hint.map(ToOwned::to_owned));
             }
         }

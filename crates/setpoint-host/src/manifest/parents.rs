@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use setpoint_graph::{Graph, ItemHandle, ItemRef};
 
-use crate::item::{Access, Because, Need, RootPath, Tie};
+use crate::item::{Access, Because, Dependence, Need, RootPath};
 use crate::kinds::{Directory, with_need};
 
 /// Undeclared directories by path, the outer ones first.
@@ -88,5 +88,5 @@ fn reference(path: &RootPath) -> ItemRef {
 }
 
 fn inside(item: &ItemRef) -> Need {
-    Need { item: item.clone(), because: Because::Inside, tie: Tie::Exists }
+    Need { item: item.clone(), because: Because::Inside, dependence: Dependence::Requires }
 }

@@ -8,14 +8,14 @@ use rustc_hash::FxHashMap;
 use setpoint_graph::ItemRef;
 
 use super::Contents;
-use super::diagnostic::{Diagnostics, Place, Source, Span, did_you_mean, nearest};
+use super::diagnostic::{Diagnostics, Source, SourceLocation, Span, did_you_mean, nearest};
 use super::reference::{Part, attribute, split};
 use super::spec::{Spec, Written, decode};
 use super::table::Section;
 use super::template::{TemplateError, Templates};
 use super::values;
 use super::yaml::{Data, Node, Style};
-use crate::item::{Because, Content, Need, PathError, RootPath, Tie, refuse_irregular};
+use crate::item::{Because, Content, Dependence, Need, PathError, RootPath, refuse_irregular};
 
 /// A value that is found out when someone asks for it.
 #[derive(Clone, Debug, Default)]
@@ -75,7 +75,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
                 let Some(name) = key.scalar() else { continue };
                 if values.insert(name.to_owned(), values::value(value)).is_some() {
                     let message = format!("there are two values `{name}` for all templates");
-                    report.add(Place { source, span: key.span }, message, None);
+                    report.add(SourceLocation { source, span: key.span }, message, None);
                 }
             }
         }
@@ -116,18 +116,20 @@ impl<'a, 'r> Resolver<'a, 'r> {
             return;
         }
         let (section, of) = (self.specs[i].section, self.specs[on].section);
-        let tie = match because {
+        let dependence = match because {
             // What it has read, it knows only as it was when it started.
-            Because::Reference if section.references == Tie::Repeats && !of.nature.is_read() => Tie::Exists,
+            Because::Reference if section.references == Dependence::RepeatsAfter && !of.nature.is_read() => {
+                Dependence::Requires
+            }
             Because::Reference => section.references,
-            Because::Inside => Tie::Exists,
+            Because::Inside => Dependence::Requires,
             // A link may point to nothing for a while.
-            Because::After | Because::Log | Because::Target => Tie::Follows,
-            Because::RestartOn | Because::RedoOn => Tie::Repeats,
+            Because::After | Because::Log | Because::Target => Dependence::After,
+            Because::RestartOn | Because::RedoOn => Dependence::RepeatsAfter,
         };
         let item = self.reference(on);
-        if !self.needs[i].iter().any(|need| need.item == item && need.tie == tie) {
-            self.needs[i].push(Need { item, because, tie });
+        if !self.needs[i].iter().any(|need| need.item == item && need.dependence == dependence) {
+            self.needs[i].push(Need { item, because, dependence });
         }
     }
 
@@ -161,7 +163,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
         RootPath::below(&self.root, text) == Err(PathError::Root)
     }
 
-    pub(crate) fn below(&mut self, place: Place, text: &str) -> Option<RootPath> {
+    pub(crate) fn below(&mut self, place: SourceLocation, text: &str) -> Option<RootPath> {
         match RootPath::below(&self.root, text) {
             Ok(path) => Some(path),
             Err(error) => {
@@ -219,7 +221,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
             refuse_irregular(path)?;
             std::fs::read(path)
         })?;
-        let place = spec.place_of("template_source");
+        let place = spec.location_of("template_source");
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => {
@@ -317,7 +319,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
         &mut self,
         i: usize,
         text: &'t str,
-        place: impl Fn(&str, usize) -> Place,
+        place: impl Fn(&str, usize) -> SourceLocation,
     ) -> Option<Cow<'t, str>> {
         let Some(parts) = split(text) else { return Some(Cow::Borrowed(text)) };
         let line = |at: usize| text.get(..at).map_or(0, |before| before.matches('\n').count());
@@ -342,7 +344,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
     }
 
     /// The text of a value, given the dotted path to it.
-    fn value(&mut self, i: usize, path: &str, place: Place) -> Option<String> {
+    fn value(&mut self, i: usize, path: &str, place: SourceLocation) -> Option<String> {
         use serde_json::Value;
         let values = self.values_for(i);
         let (mut found, mut walked) = (&*values, Vec::new());
@@ -382,7 +384,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
     }
 
     /// The value of `kind.name.attribute`, which the item then needs, or of `values.name`.
-    fn attribute(&mut self, i: usize, inside: &str, place: Place) -> Option<String> {
+    fn attribute(&mut self, i: usize, inside: &str, place: SourceLocation) -> Option<String> {
         if let Some(path) = inside.strip_prefix("values.") {
             return self.value(i, path, place);
         }
@@ -422,7 +424,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
     }
 
     /// The item that is called so, for one that names it; complains where there is none.
-    pub(crate) fn find(&mut self, i: usize, kind: &str, name: &str, place: Place) -> Option<usize> {
+    pub(crate) fn find(&mut self, i: usize, kind: &str, name: &str, place: SourceLocation) -> Option<usize> {
         let Some(section) = Section::of_kind(kind) else {
             let known = Section::all().map(|section| section.kind);
             let all: Vec<&str> = known.clone().collect();

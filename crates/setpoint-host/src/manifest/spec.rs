@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use setpoint_graph::Name;
 
-use super::diagnostic::{Diagnostics, Place, Span, did_you_mean, nearest};
+use super::diagnostic::{Diagnostics, SourceLocation, Span, did_you_mean, nearest};
 use super::table::{Field, READY, READY_ONE_OF, Section, TOP, Type};
 use super::values::{self, Wrong};
 use super::yaml::{Data, Node, Style};
@@ -16,7 +16,7 @@ pub(crate) struct Spec<'a> {
     pub(crate) section: &'static Section,
     pub(crate) name: Name,
     /// Where its name is.
-    pub(crate) place: Place,
+    pub(crate) place: SourceLocation,
     /// Its fields, of which those with a wrong value are left out.
     fields: Vec<(&'static str, &'a Node<'a>)>,
 }
@@ -35,12 +35,12 @@ impl<'a> Spec<'a> {
     }
 
     /// A place within this item's file.
-    pub(crate) fn at(&self, span: Span) -> Place {
-        Place { source: self.place.source, span }
+    pub(crate) fn at(&self, span: Span) -> SourceLocation {
+        SourceLocation { source: self.place.source, span }
     }
 
     /// Where a field's value is, or the item's name where it has no such field.
-    pub(crate) fn place_of(&self, field: &str) -> Place {
+    pub(crate) fn location_of(&self, field: &str) -> SourceLocation {
         self.node(field).map_or(self.place, |node| self.at(node.span))
     }
 }
@@ -48,8 +48,8 @@ impl<'a> Spec<'a> {
 /// All that was written in all files.
 #[derive(Debug, Default)]
 pub(crate) struct Written<'a> {
-    pub(crate) name: Option<(&'a str, Place)>,
-    pub(crate) root: Option<(&'a str, Place)>,
+    pub(crate) name: Option<(&'a str, SourceLocation)>,
+    pub(crate) root: Option<(&'a str, SourceLocation)>,
     pub(crate) values: Vec<(&'a Node<'a>, usize)>,
     pub(crate) specs: Vec<Spec<'a>>,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Written<'a> {
 impl<'a> Written<'a> {
     /// Takes in a document.
     pub(crate) fn document(&mut self, source: usize, document: &'a Node<'a>, report: &mut Diagnostics<'_>) {
-        let place = |span| Place { source, span };
+        let place = |span| SourceLocation { source, span };
         if document.is_null() {
             return;
         }
@@ -93,7 +93,7 @@ impl<'a> Written<'a> {
             return self.values.push((value, source));
         }
         let Some(text) = value.scalar() else { return };
-        let place = Place { source, span: value.span };
+        let place = SourceLocation { source, span: value.span };
         let slot = if field.name == "name" { &mut self.name } else { &mut self.root };
         if let Some((_, first)) = slot {
             let message = format!("`{}` is said twice, first in {}", field.name, report.words(*first));
@@ -115,7 +115,7 @@ impl<'a> Written<'a> {
         if value.is_null() {
             return;
         }
-        let place = |span| Place { source, span };
+        let place = |span| SourceLocation { source, span };
         let Data::Map(pairs) = &value.data else {
             let message =
                 format!("`{}` is a map of items by name, and this is {}", section.key, value.words());
@@ -150,7 +150,7 @@ fn item<'a>(
     let mut seen: Vec<&str> = Vec::new();
     // What a misspelt field was probably meant to be is not missing as well.
     let mut meant: Vec<&str> = Vec::new();
-    let place = |span| Place { source, span };
+    let place = |span| SourceLocation { source, span };
     match &value.data {
         Data::Map(pairs) => {
             fields.reserve_exact(pairs.len());
@@ -218,7 +218,7 @@ fn field_name<'a>(
     source: usize,
     report: &mut Diagnostics<'_>,
 ) -> Option<&'a str> {
-    let place = Place { source, span: key.span };
+    let place = SourceLocation { source, span: key.span };
     let Some(name) = key.scalar() else {
         report.add(place, format!("the name of a field is text, and this is {}", key.words()), None);
         return None;
@@ -248,7 +248,7 @@ fn bad_name(name: &str) -> Option<&'static str> {
 /// Checks a value against the type of its field.
 fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Diagnostics<'_>) -> bool {
     let mut wrong = |span, message: String, hint: Option<&str>| {
-        report.add(Place { source, span }, message, hint.map(ToOwned::to_owned));
+        report.add(SourceLocation { source, span }, message, hint.map(ToOwned::to_owned));
         false
     };
     let name = field.name;
@@ -381,7 +381,7 @@ fn check_ready<'a>(
     source: usize,
     report: &mut Diagnostics<'_>,
 ) -> bool {
-    let place = |span| Place { source, span };
+    let place = |span| SourceLocation { source, span };
     let mut seen: Vec<&str> = Vec::new();
     let (mut good, mut given) = (true, Vec::new());
     for (key, value) in pairs {

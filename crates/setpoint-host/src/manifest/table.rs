@@ -1,6 +1,6 @@
 //! What a manifest may hold: the one table that the loader and the schema are made from.
 
-use crate::item::Tie;
+use crate::item::Dependence;
 use crate::kinds::{KINDS, Nature};
 
 /// What the value of a field must be.
@@ -55,7 +55,7 @@ pub(crate) struct Section {
     /// What kind of thing its items are.
     pub(crate) nature: Nature,
     /// How closely its items are tied to what they refer to; to what is read if that restarts them.
-    pub(crate) references: Tie,
+    pub(crate) references: Dependence,
     /// Fields that must be there.
     pub(crate) required: &'static [&'static str],
     /// Fields of which exactly one must be there; none if empty.

@@ -1,14 +1,15 @@
 //! Notices at once when a process of the set ends.
 //!
 //! ```text
-//!  state of the items ──▶ process ids ──▶ a thread that waits for each end ──▶ exit status, log
+//!  state of the items ─────────┐
+//!  what operations start, end ─┴─▶ process ids ──▶ a thread that waits for each end ──▶ exit status, log
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::ExitStatus;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -32,8 +33,43 @@ const STACK: usize = 64 * 1024;
 pub struct ProcessEnds {
     host: Host,
     followed: BTreeMap<ItemRef, Followed>,
-    /// Is notified whenever a process has ended.
-    ended: Arc<Notify>,
+}
+
+/// What operations have started and are about to end: so processes are followed also while a run goes on.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessOperations {
+    unseen: Mutex<Vec<ProcessOperation>>,
+    /// Is notified of each of them, and whenever a process has ended that is followed.
+    changed: Arc<Notify>,
+}
+
+#[derive(Debug)]
+enum ProcessOperation {
+    /// A process runs for an item.
+    Started { item: ItemRef, started: Started, log: Option<PathBuf> },
+    /// The processes of an item are asked to end.
+    Ends(ItemRef),
+}
+
+impl ProcessOperations {
+    /// A process runs for an item from now on.
+    pub(crate) fn started(&self, item: &ItemRef, started: Started, log: Option<PathBuf>) {
+        self.add(ProcessOperation::Started { item: item.clone(), started, log });
+    }
+
+    /// The processes of an item are about to be asked to end.
+    pub(crate) fn ends(&self, item: &ItemRef) {
+        self.add(ProcessOperation::Ends(item.clone()));
+    }
+
+    fn add(&self, operation: ProcessOperation) {
+        self.unseen.lock().unwrap_or_else(PoisonError::into_inner).push(operation);
+        self.changed.notify_one();
+    }
+
+    fn take(&self) -> Vec<ProcessOperation> {
+        std::mem::take(&mut *self.unseen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// A process that has ended without anyone having asked it to.
@@ -72,11 +108,12 @@ enum Stage {
 impl ProcessEnds {
     /// Follows nothing yet.
     pub fn new(host: &Host) -> Self {
-        Self { host: host.clone(), followed: BTreeMap::new(), ended: Arc::default() }
+        Self { host: host.clone(), followed: BTreeMap::new() }
     }
 
     /// Follows the processes that are known to run, and no others.
     pub fn follow(&mut self, current: &CurrentGraph) {
+        self.follow_operations();
         let mut earlier = std::mem::take(&mut self.followed);
         for node in current.items() {
             let Some(process) = node.item().get::<Process>() else { continue };
@@ -86,12 +123,28 @@ impl ProcessEnds {
             let Some(started) = self.started(process, node.state()) else { continue };
             let item = node.reference();
             let kept = earlier.remove(item).filter(|followed| followed.started == started);
-            let followed = kept.unwrap_or_else(|| {
-                let log = (!process.sensitive).then(|| self.host.log_of(process));
-                Followed { stage: Stage::of(&started, &self.ended), started, log }
-            });
+            let followed = kept
+                .unwrap_or_else(|| Followed::new(started, self.host.shown_log_of(process), self.changed()));
             self.followed.insert(item.clone(), followed);
         }
+    }
+
+    /// Follows what operations have started, and not what they end.
+    fn follow_operations(&mut self) {
+        for operation in self.host.0.process_operations.take() {
+            match operation {
+                ProcessOperation::Started { item, started, log } => {
+                    let followed = Followed::new(started, log, self.changed());
+                    self.followed.insert(item, followed);
+                }
+                ProcessOperation::Ends(item) => drop(self.followed.remove(&item)),
+            }
+        }
+    }
+
+    /// What is notified whenever something may be different.
+    fn changed(&self) -> &Arc<Notify> {
+        &self.host.0.process_operations.changed
     }
 
     /// The process of an item: as it was noted, or, where an earlier version started it, as it is found.
@@ -104,20 +157,22 @@ impl ProcessEnds {
     }
 
     /// Waits until a process has ended, and gives the items of all that have and were not taken yet.
-    pub async fn next(&self) -> BTreeSet<ItemRef> {
+    pub async fn next(&mut self) -> BTreeSet<ItemRef> {
         loop {
+            self.follow_operations();
             let ended = self.followed.iter().filter(|(_, followed)| followed.has_ended());
             let ended: BTreeSet<ItemRef> = ended.map(|(item, _)| item.clone()).collect();
             if !ended.is_empty() {
                 return ended;
             }
             // One that ends meanwhile is not missed: the notification waits.
-            self.ended.notified().await;
+            self.changed().notified().await;
         }
     }
 
     /// Takes the processes that have ended, of the items that are wanted. Each is taken once.
     pub fn take(&mut self, wanted: impl Fn(&ItemRef) -> bool) -> Vec<EndedProcess> {
+        self.follow_operations();
         let mut taken = Vec::new();
         for (item, followed) in &mut self.followed {
             if !wanted(item) || !followed.has_ended() {
@@ -135,6 +190,10 @@ impl ProcessEnds {
 }
 
 impl Followed {
+    fn new(started: Started, log: Option<PathBuf>, changed: &Arc<Notify>) -> Self {
+        Self { stage: Stage::of(&started, changed), started, log }
+    }
+
     /// Whether it has ended, which was not reported.
     fn has_ended(&self) -> bool {
         match self.stage {
@@ -146,8 +205,8 @@ impl Followed {
 }
 
 impl Stage {
-    fn of(started: &Started, ended: &Arc<Notify>) -> Self {
-        let waiter = Waiter::new(started.pid(), Arc::clone(ended));
+    fn of(started: &Started, changed: &Arc<Notify>) -> Self {
+        let waiter = Waiter::new(started.pid(), Arc::clone(changed));
         // Looked at afterwards: what is waited for is then this process, and no later one with its id.
         match waiter {
             _ if !started.is_running() => Self::Ended,

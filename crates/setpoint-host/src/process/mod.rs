@@ -15,6 +15,7 @@ pub(crate) use checks::Checks;
 pub(crate) use children::Children;
 pub use find::Started;
 pub(crate) use find::{Alive, Tag};
+pub(crate) use follow::ProcessOperations;
 pub use follow::{EndedProcess, ProcessEnds};
 pub(crate) use log::last_lines_since;
 pub(crate) use output::{Lines, Output};

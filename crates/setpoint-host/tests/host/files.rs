@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
+use futures::FutureExt;
 use setpoint_engine::testkit;
 use setpoint_graph::Name;
 use setpoint_host::{
@@ -12,7 +13,7 @@ use setpoint_host::{
 use setpoint_testutils::part::Missing;
 use setpoint_testutils::{need, part};
 
-use crate::world::World;
+use crate::world::{ALL, World};
 
 fn path(text: &str) -> RootPath {
     RootPath::new(text).unwrap()
@@ -250,4 +251,45 @@ fn a_rewritten_file_keeps_its_access_control_list_and_what_users_attached() {
         assert_eq!(&found[..length], value, "{name}");
     }
     assert_eq!(world.drifted(), []);
+}
+
+#[test]
+fn nobody_waits_for_a_large_file_to_be_read() {
+    let mut world = World::new();
+    world.apply("files: {small: {content: x}}\n");
+    let mut current = world.current.clone().unwrap();
+    let read_at_once = |world: &World, current: &mut _| {
+        world.block_on(async { world.engine.refresh(current, &ALL).now_or_never().is_some() })
+    };
+    assert!(read_at_once(&world, &mut current), "a small one is no trouble");
+    fs::File::create(world.path("small")).unwrap().set_len(64 << 20).unwrap();
+    // The other thread may have been quicker than this one.
+    assert!((0..100).any(|_| !read_at_once(&world, &mut current)));
+    assert_eq!(world.drifted().len(), 1, "it is read all the same");
+}
+
+/// As where something else fails for long: then it is not forgotten where things were moved.
+#[test]
+fn a_file_that_comes_back_to_a_path_with_another_directory_is_known_by_that() {
+    let declared = |one: Option<&str>, file: &str, content: &str| {
+        let one = one.map_or_else(String::new, |path| format!(", one: {{path: {path}}}"));
+        format!("directories: {{s: {one}}}\nfiles: {{f: {{path: {file}, content: {content}}}}}\n")
+    };
+    let mut world = World::new();
+    for yaml in [
+        declared(Some("one1"), "s/f", "a"),
+        declared(Some("one1"), "one1/f", "a"),
+        declared(Some("one1"), "s/f", "a"),
+        declared(None, "s/f", "a"),
+        declared(Some("one0"), "one0/f", "a"),
+        declared(Some("one1"), "one1/f", "b"),
+    ] {
+        let log = world.apply(&yaml);
+        assert!(log.iter().all(|line| !line.contains("failed")), "{yaml}: {log:?}");
+    }
+    assert_eq!(world.text("one1/f"), "b");
+    world.settle();
+    assert_eq!(world.drifted(), []);
+    world.destroy();
+    assert_eq!(world.tree(), [""; 0]);
 }

@@ -98,6 +98,36 @@ fn a_file_that_is_written_before_an_adoption_has_replaced_it_is_what_comes_back(
 }
 
 #[test]
+fn a_file_that_is_written_after_an_adoption_was_cut_off_is_left_when_its_item_goes() {
+    for is_read_before in [false, true] {
+        let mut world = World::new();
+        fs::write(world.path("f"), "precious").unwrap();
+        symlink("precious", world.path("l")).unwrap();
+        cut_off(&mut world, |world| {
+            world.apply(&format!("{ADOPTED}{ADOPTED_LINK}"));
+        });
+        // Nobody knows whether it was replaced before.
+        fs::write(world.path("f"), "newer").unwrap();
+        fs::remove_file(world.path("l")).unwrap();
+        symlink("newer", world.path("l")).unwrap();
+        if is_read_before {
+            world.refresh();
+        }
+        let log = world.destroy();
+        assert!(log.iter().all(|line| !line.contains("failed")), "{log:?}");
+        assert_eq!((world.text("f"), link(&world)), ("newer".to_owned(), "newer".to_owned()));
+        let said: Vec<String> = world.host.take_notices().iter().map(ToString::to_string).collect();
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(
+            said.iter().all(|said| said.contains("left as it is") && said.contains("is kept")),
+            "{said:?}"
+        );
+        assert_eq!(kept(&world).len(), 2, "what was there before");
+        assert!(world.current.as_ref().is_none_or(setpoint_graph::Graph::is_empty));
+    }
+}
+
+#[test]
 fn what_an_adoption_that_nobody_noted_has_replaced_comes_back() {
     let mut world = World::new();
     fs::write(world.path("f"), "precious").unwrap();

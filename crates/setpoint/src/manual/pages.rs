@@ -156,7 +156,7 @@ pub(super) const PAGES: &[Page] = &[
         command: "state kept",
         examples: &[
             Example("List what is kept of files that were taken over:", "setpoint state kept"),
-            Example("Print one of them:", "setpoint state kept 3fa94c0b12d7e688.earlier-1"),
+            Example("Print one of them:", "setpoint state kept 3fa94c0b12d7e688.change"),
         ],
         exit: FOUND,
         files: STATE_FILES,

@@ -6,8 +6,11 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::Arc;
+#[cfg(feature = "host")]
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+#[cfg(feature = "dataplane")]
 use tokio::task::JoinHandle;
 
 /// A connection to systemd; does nothing where there is none.
@@ -78,6 +81,7 @@ impl Systemd {
 
     /// Says that all is well for as long as the returned value lives, twice as often as is asked for. A program that
     /// hangs does not say it.
+    #[cfg(feature = "dataplane")]
     pub(crate) fn keep_alive(&self) -> Option<KeepAlive> {
         let (socket, interval) = (Arc::clone(self.socket.as_ref()?), self.watchdog? / 2);
         Some(KeepAlive(tokio::spawn(async move {
@@ -87,12 +91,40 @@ impl Systemd {
             }
         })))
     }
+
+    /// Says that all is well for as long as the returned value lives, twice as often as is asked for, from a thread of its own:
+    /// a program may be busy with a large file for longer than systemd waits.
+    #[cfg(feature = "host")]
+    pub(crate) fn keep_alive_from_thread(&self) -> Option<KeepAliveThread> {
+        let (socket, interval) = (Arc::clone(self.socket.as_ref()?), self.watchdog? / 2);
+        let (held, let_go) = mpsc::channel();
+        let answer = move || {
+            loop {
+                socket.send("WATCHDOG=1");
+                if let_go.recv_timeout(interval) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new().name("watchdog".to_owned()).spawn(answer).ok()?;
+        Some(KeepAliveThread { _held: held })
+    }
+}
+
+/// A thread that says that all is well until this is dropped.
+#[cfg(feature = "host")]
+#[derive(Debug)]
+pub(crate) struct KeepAliveThread {
+    /// The thread sees that it is gone.
+    _held: mpsc::Sender<()>,
 }
 
 /// Says that all is well until it is dropped.
+#[cfg(feature = "dataplane")]
 #[derive(Debug)]
 pub(crate) struct KeepAlive(JoinHandle<()>);
 
+#[cfg(feature = "dataplane")]
 impl Drop for KeepAlive {
     fn drop(&mut self) {
         self.0.abort();

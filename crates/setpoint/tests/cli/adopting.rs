@@ -1,11 +1,14 @@
 //! Files that were there before: what can't be kept is not replaced.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::chown;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, chown, symlink};
 use std::process::Command;
 
 use setpoint_testutils::{need, part};
 
+use crate::places::Mounted;
 use crate::sandbox::Sandbox;
 
 /// More than the largest original that is kept.
@@ -65,4 +68,139 @@ fn a_file_with_an_attribute_that_can_not_be_kept_is_not_rewritten() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("can't keep the attribute") && said.contains("security.label"), "{said}");
     assert_eq!(sandbox.read("f"), "old");
+}
+
+#[test]
+fn a_link_that_could_not_be_put_back_as_it_is_is_not_taken_over() {
+    let sandbox = Sandbox::new("symlinks: {l: {target: ours, adopt: true}}\n");
+    let target = OsStr::from_bytes(b"caf\xe9");
+    symlink(target, sandbox.path("l")).unwrap();
+    let refused = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(refused.code(), 1, "{}", refused.out());
+    assert!(refused.out().contains("l points to what is not UTF-8"), "{}", refused.out());
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(fs::read_link(sandbox.path("l")).unwrap().as_os_str(), target);
+}
+
+#[test]
+fn what_is_as_declared_is_taken_over_and_let_go_without_being_rewritten() {
+    let sandbox = Sandbox::new(
+        "files: {f: {content: theirs, adopt: true}, big: {source: data, adopt: true}}\n\
+         symlinks: {l: {target: theirs, adopt: true}}\n",
+    );
+    sandbox.write("f", "theirs");
+    symlink("theirs", sandbox.path("l")).unwrap();
+    for file in ["data", "big"] {
+        fs::File::create(sandbox.path(file)).unwrap().set_len(TOO_LARGE).unwrap();
+    }
+    let inodes = || {
+        ["f", "big", "l"].map(|path| fs::symlink_metadata(sandbox.path(path)).map(|found| found.ino()).ok())
+    };
+    let before = inodes();
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(inodes(), before);
+    assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(inodes(), before);
+    // Also where it is imported.
+    sandbox.ok(&["state", "import", "file.big", "file.f", "symlink.l"]);
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(inodes(), before);
+}
+
+#[test]
+fn a_large_file_that_was_taken_over_as_it_is_is_not_replaced_later() {
+    let sandbox = Sandbox::new("files: {big: {source: data, adopt: true}}\n");
+    for file in ["data", "big"] {
+        fs::File::create(sandbox.path(file)).unwrap().set_len(TOO_LARGE).unwrap();
+    }
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare("files: {big: {content: ours, adopt: true}}\n");
+    let refused = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(refused.code(), 1, "{}", refused.out());
+    assert!(refused.out().contains("16 MiB"), "{}{}", refused.out(), refused.err());
+    assert_eq!(fs::metadata(sandbox.path("big")).unwrap().len(), TOO_LARGE);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(fs::metadata(sandbox.path("big")).unwrap().len(), TOO_LARGE);
+}
+
+#[test]
+fn a_small_file_that_was_taken_over_as_it_is_comes_back_when_it_was_replaced_later() {
+    let sandbox = Sandbox::new("files: {f: {content: theirs, adopt: true}}\n");
+    sandbox.write("f", "theirs");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare("files: {f: {content: ours, adopt: true}}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("f"), "ours");
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.read("f"), "theirs");
+}
+
+#[test]
+fn what_is_kept_stays_where_nothing_more_can_be() {
+    need!(part::root("a file system of a given size"));
+    let sandbox = Sandbox::new("files: {f: {content: ours, adopt: true}}\n");
+    sandbox.write("f", "first");
+    let kept = sandbox.path(".setpoint/run/kept");
+    fs::create_dir_all(&kept).unwrap();
+    let _mounted = Mounted::new(kept.clone(), "64k");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["state", "rm", "file.f"]);
+    sandbox.write("f", "second");
+    crate::full::fill(&kept.join("filler"));
+    let refused = sandbox.run(&["apply", "--yes"]);
+    assert_eq!(refused.code(), 1, "{}", refused.out());
+    assert!(refused.out().contains("what is there can't be kept"), "{}", refused.out());
+    fs::remove_file(kept.join("filler")).unwrap();
+    // As it was before somebody wrote there.
+    sandbox.write("f", "ours");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.read("f"), "first");
+}
+
+#[test]
+fn one_damaged_copy_does_not_hide_the_others() {
+    let sandbox = Sandbox::new("files: {f: {content: ours, adopt: true}, g: {content: ours, adopt: true}}\n");
+    sandbox.write("f", "of f");
+    sandbox.write("g", "of g");
+    sandbox.ok(&["apply", "--yes"]);
+    let list = sandbox.ok(&["state", "kept"]);
+    let damaged = list.lines().find(|line| line.contains("file/f")).unwrap().split(' ').next().unwrap();
+    let intact = list.lines().find(|line| line.contains("file/g")).unwrap().split(' ').next().unwrap();
+    sandbox.write(&format!(".setpoint/run/kept/{damaged}"), "{");
+    let list = sandbox.ok(&["state", "kept"]);
+    assert_eq!(list.lines().count(), 2, "{list}");
+    let line = list.lines().find(|line| line.starts_with(damaged)).unwrap();
+    assert!(line.contains("damaged") && line.contains("the original of file/f"), "{list}");
+    assert_eq!(sandbox.ok(&["state", "kept", intact]), "of g");
+    let refused = sandbox.run(&["state", "kept", damaged]);
+    assert_eq!(refused.code(), 1);
+    assert!(refused.err().contains("is damaged"), "{}", refused.err());
+    // It is not put back either, and nothing is forgotten.
+    let failed = sandbox.run(&["destroy", "--yes"]);
+    assert_eq!(failed.code(), 1, "{}", failed.out());
+    assert_eq!((sandbox.read("f"), sandbox.read("g")), ("ours".to_owned(), "of g".to_owned()));
+}
+
+#[test]
+fn attributes_are_kept_where_there_is_no_proc() {
+    need!(part::root("a namespace of mounts"));
+    let sandbox = Sandbox::new("files: {f: {content: old}}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    let (path, flags) = (sandbox.path("f"), rustix::fs::XattrFlags::empty());
+    if rustix::fs::setxattr(&path, "trusted.mark", b"precious", flags).is_err() {
+        return;
+    }
+    sandbox.declare("files: {f: {content: new}}\n");
+    let script = "umount -l /proc && test ! -e /proc/self && exec \"$0\" apply --yes";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_setpoint")]);
+    let output = command.current_dir(sandbox.root()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(sandbox.read("f"), "new");
+    let mut found = vec![0; 64];
+    let length = rustix::fs::getxattr(&path, "trusted.mark", &mut found).unwrap();
+    assert_eq!(&found[..length], b"precious");
 }

@@ -96,27 +96,21 @@ fn the_original_of_a_link_is_known_although_the_state_has_forgotten_it() {
 }
 
 #[test]
-fn what_is_in_a_directory_that_is_away_is_not_forgotten_by_destroy() {
-    let sandbox = Sandbox::new(
-        "files: {f: {path: d/f, content: x}, g: {content: x}, h: {path: d/sub/h, content: x}}\n\
-         directories: {sub: {path: d/sub}}\n",
-    );
-    fs::create_dir(sandbox.path("d")).unwrap();
-    sandbox.write("d/mine", "");
-    sandbox.ok(&["apply", "--yes"]);
-    fs::rename(sandbox.path("d"), sandbox.path("away")).unwrap();
-    for _ in 0..2 {
-        let destroyed = sandbox.run(&["destroy", "--yes"]);
-        assert_eq!(destroyed.code(), 1, "{}", destroyed.out());
-        let text = destroyed.out() + &destroyed.err();
-        assert!(text.contains("d/f can't be looked at"), "{text}");
-        assert!(text.contains("d/sub can't be looked at"), "{text}");
-        assert!(text.contains("setpoint state rm"), "{text}");
+fn what_was_in_a_directory_that_nobody_declared_is_gone_with_it() {
+    let declared = "files: {f: {path: d/f, content: x}, g: {content: x}, h: {path: d/sub/h, content: x}, \
+                    i: {path: etc/i/i, content: x}}\ndirectories: {sub: {path: d/sub}}\n";
+    let sandbox = Sandbox::new(declared);
+    for directory in ["d", "etc", "etc/i"] {
+        fs::create_dir(sandbox.path(directory)).unwrap();
     }
-    assert!(!sandbox.path("g").exists(), "the rest is gone");
-    fs::rename(sandbox.path("away"), sandbox.path("d")).unwrap();
+    sandbox.write("etc/hosts", "");
+    sandbox.ok(&["apply", "--yes"]);
+    fs::remove_dir_all(sandbox.path("d")).unwrap();
+    fs::remove_dir_all(sandbox.path("etc/i")).unwrap();
     sandbox.ok(&["destroy", "--yes"]);
-    assert_eq!(sandbox.tree(), ["d", "d/mine"]);
+    assert_eq!(sandbox.tree(), ["etc", "etc/hosts"]);
+    let known = sandbox.ok(&["state", "list"]);
+    assert!(!known.contains("file/") && !known.contains("directory/"), "{known}");
 }
 
 #[test]
@@ -141,24 +135,45 @@ fn what_is_on_a_disk_that_is_not_mounted_is_not_forgotten_by_destroy() {
     assert_eq!(sandbox.tree(), ["d"]);
 }
 
+/// As one that is not mounted: an empty directory is where it was, or around that.
 #[test]
-fn what_is_in_a_directory_that_is_away_is_not_forgotten_when_its_line_goes() {
-    let sandbox = Sandbox::new("files: {f: {path: d/f, content: x}, g: {content: x}}\n");
-    fs::create_dir(sandbox.path("d")).unwrap();
+fn what_is_in_a_directory_that_is_another_one_is_not_forgotten() {
+    let sandbox = Sandbox::new(
+        "files: {f: {path: d/f, content: x}, g: {content: x}, h: {path: disk/sub/h, content: x}}\n",
+    );
+    for directory in ["d", "disk", "disk/sub"] {
+        fs::create_dir(sandbox.path(directory)).unwrap();
+    }
     sandbox.ok(&["apply", "--yes"]);
-    fs::rename(sandbox.path("d"), sandbox.path("away")).unwrap();
+    for directory in ["d", "disk"] {
+        fs::rename(sandbox.path(directory), sandbox.path(&format!("{directory}-away"))).unwrap();
+        fs::create_dir(sandbox.path(directory)).unwrap();
+    }
     sandbox.declare("files: {g: {content: y}}\n");
-    for args in [&["plan"][..], &["apply", "--yes"]] {
+    for args in [&["plan"][..], &["apply", "--yes"], &["destroy", "--yes"], &["destroy", "--yes"]] {
         let ran = sandbox.run(args);
         assert_eq!(ran.code(), 1, "{}", ran.out());
-        assert!((ran.out() + &ran.err()).contains("d/f can't be looked at"), "{}", ran.out());
+        let text = ran.out() + &ran.err();
+        assert!(text.contains("d/f can't be looked at"), "{text}");
+        assert!(text.contains("disk/sub/h can't be looked at"), "{text}");
+        assert!(text.contains("setpoint state rm"), "{text}");
+        if args[0] == "apply" {
+            assert_eq!(sandbox.read("g"), "y", "the rest is done");
+        }
     }
-    assert_eq!(sandbox.read("g"), "y");
-    fs::rename(sandbox.path("away"), sandbox.path("d")).unwrap();
-    sandbox.ok(&["apply", "--yes"]);
-    assert_eq!(sandbox.tree(), ["d", "g"]);
-    // What is still declared is made again where it belongs.
-    sandbox.declare("files: {f: {path: d/f, content: x}, g: {content: y}}\n");
+    assert!(!sandbox.path("g").exists(), "the rest is gone");
+    for directory in ["d", "disk"] {
+        fs::remove_dir(sandbox.path(directory)).unwrap();
+        fs::rename(sandbox.path(&format!("{directory}-away")), sandbox.path(directory)).unwrap();
+    }
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.tree(), ["d", "disk", "disk/sub"]);
+}
+
+#[test]
+fn what_is_declared_is_made_again_with_the_directory_around_it() {
+    let sandbox = Sandbox::new("files: {f: {path: d/f, content: x}}\n");
+    fs::create_dir(sandbox.path("d")).unwrap();
     sandbox.ok(&["apply", "--yes"]);
     fs::remove_dir_all(sandbox.path("d")).unwrap();
     sandbox.ok(&["apply", "--yes"]);

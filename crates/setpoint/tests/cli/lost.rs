@@ -1,7 +1,7 @@
 //! Nothing is lost: what each of these once took away, or forgot.
 
 use std::fs;
-use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -187,40 +187,6 @@ fn a_closed_output_is_no_success_for_who_has_done_nothing() {
 }
 
 #[test]
-fn what_is_taken_over_is_shown_with_its_difference_and_is_as_it_was_in_the_end() {
-    use std::os::unix::fs::PermissionsExt;
-    let manifest = "files:\n  motd: {content: \"ours\\n\", mode: \"0644\", adopt: true}\n\
-                    symlinks:\n  link: {target: motd, adopt: true}\n";
-    let sandbox = Sandbox::new(manifest);
-    sandbox.write("motd", "theirs\n");
-    fs::set_permissions(sandbox.path("motd"), fs::Permissions::from_mode(0o640)).unwrap();
-    symlink("elsewhere", sandbox.path("link")).unwrap();
-    let plan = sandbox.ok(&["plan"]);
-    assert!(plan.contains("it exists and is adopted"), "{plan}");
-    assert!(plan.contains("site: 2 to adopt."), "{plan}");
-    assert!(plan.contains("-theirs") && plan.contains("+ours"), "{plan}");
-    assert!(!plan.contains("not there"), "{plan}");
-    sandbox.ok(&["apply", "--yes"]);
-    sandbox.declare(&manifest.replace("ours", "ours again").replace("motd: {", "motd: {path: moved, "));
-    sandbox.ok(&["apply", "--yes"]);
-    assert_eq!(sandbox.read("moved"), "ours again\n");
-    sandbox.declare(manifest);
-    sandbox.ok(&["apply", "--yes"]);
-    sandbox.ok(&["destroy", "--yes"]);
-    assert_eq!(sandbox.read("motd"), "theirs\n");
-    let mode = fs::metadata(sandbox.path("motd")).unwrap().permissions().mode() & 0o777;
-    assert_eq!(
-        (mode, fs::read_link(sandbox.path("link")).unwrap().as_os_str()),
-        (0o640, "elsewhere".as_ref())
-    );
-    // The next time it is that which is kept.
-    sandbox.write("motd", "later\n");
-    sandbox.ok(&["apply", "--yes"]);
-    sandbox.ok(&["destroy", "--yes"]);
-    assert_eq!(sandbox.read("motd"), "later\n");
-}
-
-#[test]
 fn a_large_source_takes_little_memory_and_little_state() {
     let sandbox = Sandbox::new("files:\n  big: {source: data.bin}\n");
     let data = fs::File::create(sandbox.path("data.bin")).unwrap();
@@ -259,43 +225,6 @@ fn a_saved_plan_is_refused_when_a_manifest_or_a_source_has_changed() {
     sandbox.ok(&["plan", "--out", "plan.json", "--var", "v=3"]);
     sandbox.ok(&["apply", "plan.json"]);
     assert_eq!(sandbox.read("g"), "3");
-}
-
-#[test]
-fn what_was_imported_or_adopted_is_as_and_where_it_was_in_the_end() {
-    let sandbox = Sandbox::new("files:\n  a: {content: ours}\n");
-    sandbox.write("a", "theirs");
-    // Also one whose creation has failed because of it.
-    assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
-    sandbox.ok(&["state", "import", "file.a"]);
-    sandbox.ok(&["apply", "--yes"]);
-    assert_eq!(sandbox.read("a"), "ours");
-    sandbox.ok(&["destroy", "--yes"]);
-    assert_eq!(sandbox.read("a"), "theirs");
-    // Moved meanwhile, it is back where it was at once.
-    sandbox.declare("files:\n  a: {content: ours, adopt: true}\nsymlinks:\n  l: {target: x, adopt: true}\n");
-    symlink("theirs", sandbox.path("l")).unwrap();
-    sandbox.ok(&["apply", "--yes"]);
-    sandbox.declare("files:\n  a: {path: b, content: ours, adopt: true}\nsymlinks:\n  l: {path: m, target: x, adopt: true}\n");
-    sandbox.ok(&["apply", "--yes"]);
-    assert_eq!(sandbox.tree(), ["a", "b", "l", "m"]);
-    assert_eq!(sandbox.read("a"), "theirs");
-    sandbox.ok(&["destroy", "--yes"]);
-    assert_eq!(sandbox.tree(), ["a", "l"]);
-    assert_eq!(sandbox.read("a"), "theirs");
-    assert_eq!(fs::read_link(sandbox.path("l")).unwrap().to_str(), Some("theirs"));
-}
-
-#[test]
-fn an_adopted_directory_gets_its_permissions_back() {
-    let sandbox = Sandbox::new("directories:\n  d: {mode: '0755', adopt: true}\n");
-    fs::create_dir(sandbox.path("d")).unwrap();
-    fs::set_permissions(sandbox.path("d"), fs::Permissions::from_mode(0o700)).unwrap();
-    let mode = || fs::metadata(sandbox.path("d")).unwrap().permissions().mode() & 0o777;
-    sandbox.ok(&["apply", "--yes"]);
-    assert_eq!(mode(), 0o755);
-    sandbox.ok(&["destroy", "--yes"]);
-    assert_eq!(mode(), 0o700);
 }
 
 #[test]
@@ -392,59 +321,6 @@ fn a_plan_warns_of_what_is_in_the_way_and_of_nothing_else() {
 }
 
 #[test]
-fn adopted_files_that_are_to_change_places_are_as_they_were_in_the_end() {
-    let with = |a: &str, b: &str| {
-        format!(
-            "files:\n  a: {{path: {a}, content: A, adopt: true}}\n  b: {{path: {b}, content: B, adopt: true}}\n"
-        )
-    };
-    let sandbox = Sandbox::new(&with("pa", "pb"));
-    sandbox.write("pa", "first");
-    sandbox.write("pb", "second");
-    sandbox.ok(&["apply", "--yes"]);
-    sandbox.declare(&with("pb", "pa"));
-    sandbox.ok(&["apply", "--yes"]);
-    assert_eq!((sandbox.read("pa"), sandbox.read("pb")), ("B".to_owned(), "A".to_owned()));
-    sandbox.ok(&["destroy", "--yes"]);
-    assert_eq!((sandbox.read("pa"), sandbox.read("pb")), ("first".to_owned(), "second".to_owned()));
-    // Made anew, it is taken over again, also where `adopt` is not declared any more.
-    sandbox.declare(&with("pa", "pb"));
-    sandbox.ok(&["apply", "--yes"]);
-    sandbox.declare(&with("pa", "pb").replace(", adopt: true", ""));
-    sandbox.ok(&["apply", "--yes", "--replace", "file.a"]);
-    assert_eq!(sandbox.read("pa"), "A");
-    sandbox.ok(&["destroy", "--yes"]);
-    assert_eq!(sandbox.read("pa"), "first");
-}
-
-#[test]
-fn an_original_is_put_back_although_the_state_has_forgotten_that_it_is_kept() {
-    let sandbox = Sandbox::new("files: {a: {content: new, adopt: true}}\n");
-    sandbox.write("a", "original");
-    sandbox.ok(&["apply", "--yes"]);
-    sandbox.ok(&["state", "rm", "file.a"]);
-    sandbox.ok(&["apply", "--yes"]);
-    sandbox.ok(&["destroy", "--yes"]);
-    assert_eq!(sandbox.read("a"), "original");
-}
-
-#[test]
-fn an_original_of_an_earlier_adoption_is_set_aside_and_stays() {
-    let sandbox = Sandbox::new("files: {a: {content: new, adopt: true}}\n");
-    sandbox.write("a", "first");
-    sandbox.ok(&["apply", "--yes"]);
-    sandbox.ok(&["state", "rm", "file.a"]);
-    sandbox.write("a", "second");
-    sandbox.ok(&["apply", "--yes"]);
-    sandbox.ok(&["destroy", "--yes"]);
-    assert_eq!(sandbox.read("a"), "second");
-    let kept = fs::read_dir(sandbox.path(".setpoint/run/kept")).unwrap();
-    let kept: Vec<String> = kept.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap()).collect();
-    // `first`, as it is written there.
-    assert!(kept.iter().any(|text| text.contains("Zmlyc3Q=")), "{kept:?}");
-}
-
-#[test]
 fn what_is_remembered_under_another_name_is_not_imported() {
     let sandbox = Sandbox::new("files: {a: {content: x}}\n");
     sandbox.ok(&["apply", "--yes"]);
@@ -464,57 +340,6 @@ fn a_value_that_is_declared_empty_has_to_be_given_to_templates_too() {
     assert!(refused.err().contains("values that nobody gives: pw"), "{}", refused.err());
     sandbox.ok(&["apply", "--yes", "--var", "pw=1"]);
     assert_eq!(sandbox.read("f"), "pass=1");
-}
-
-#[test]
-fn an_adopted_file_is_put_back_in_the_directory_that_it_moved_with() {
-    let with = |d: &str| {
-        format!(
-            "directories: {{d: {{path: {d}, adopt: true}}}}\n\
-             files: {{f: {{path: {d}/f, content: ours, adopt: true}}}}\n\
-             symlinks: {{l: {{path: {d}/l, target: ours, adopt: true}}}}\n"
-        )
-    };
-    let sandbox = Sandbox::new(&with("p1"));
-    fs::create_dir(sandbox.path("p1")).unwrap();
-    sandbox.write("p1/f", "theirs");
-    symlink("theirs", sandbox.path("p1/l")).unwrap();
-    sandbox.ok(&["apply", "--yes"]);
-    sandbox.declare(&with("p2"));
-    sandbox.ok(&["apply", "--yes"]);
-    sandbox.ok(&["destroy", "--yes"]);
-    assert_eq!(sandbox.tree(), ["p2", "p2/f", "p2/l"]);
-    assert_eq!(sandbox.read("p2/f"), "theirs");
-    assert_eq!(fs::read_link(sandbox.path("p2/l")).unwrap().to_str(), Some("theirs"));
-}
-
-#[test]
-fn an_imported_item_that_is_made_anew_on_demand_is_taken_over_again() {
-    let sandbox =
-        Sandbox::new("files: {f: {content: ours}}\nsymlinks: {l: {target: ours}}\ndirectories: {d: }\n");
-    sandbox.write("f", "theirs");
-    symlink("theirs", sandbox.path("l")).unwrap();
-    fs::create_dir(sandbox.path("d")).unwrap();
-    sandbox.write("d/mine", "");
-    sandbox.ok(&["state", "import", "file.f", "symlink.l", "directory.d"]);
-    sandbox.ok(&["apply", "--yes"]);
-    sandbox.ok(&[
-        "apply",
-        "--yes",
-        "--replace",
-        "file.f",
-        "--replace",
-        "symlink.l",
-        "--replace",
-        "directory.d",
-    ]);
-    assert_eq!(sandbox.read("f"), "ours");
-    assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
-    let destroyed = sandbox.ok(&["destroy", "--yes"]);
-    assert!(destroyed.contains("site: 3 to release."), "{destroyed}");
-    assert_eq!(sandbox.tree(), ["d", "d/mine", "f", "l"]);
-    assert_eq!(sandbox.read("f"), "theirs");
-    assert_eq!(fs::read_link(sandbox.path("l")).unwrap().to_str(), Some("theirs"));
 }
 
 #[test]
@@ -585,53 +410,4 @@ fn a_check_that_still_fails_says_how() {
     assert!(failed.out().contains("`check` still fails, exit status: 127"), "{}", failed.out());
     let explained = sandbox.ok(&["explain", "command.c"]);
     assert!(explained.contains("its creation failed in run 1"), "{explained}");
-}
-
-/// The copy that is left of the first adoption is not what was there before the second one.
-#[test]
-fn what_is_taken_over_after_it_was_gone_is_what_comes_back_in_the_end() {
-    for forget in [&["destroy", "--yes"][..], &["apply", "--yes", "--refresh-only"]] {
-        let sandbox = Sandbox::new("files:\n  f: {content: mine, adopt: true}\n");
-        sandbox.write("f", "precious");
-        sandbox.ok(&["apply", "--yes"]);
-        fs::remove_file(sandbox.path("f")).unwrap();
-        sandbox.ok(forget);
-        sandbox.write("f", "new work");
-        sandbox.ok(&["apply", "--yes"]);
-        assert_eq!(sandbox.read("f"), "mine");
-        sandbox.ok(&["destroy", "--yes"]);
-        assert_eq!(sandbox.read("f"), "new work", "{forget:?}");
-    }
-}
-
-#[test]
-fn a_link_that_is_taken_over_after_it_was_gone_is_what_comes_back_in_the_end() {
-    let sandbox = Sandbox::new("symlinks:\n  l: {target: mine, adopt: true}\n");
-    let link = sandbox.path("l");
-    symlink("precious", &link).unwrap();
-    sandbox.ok(&["apply", "--yes"]);
-    fs::remove_file(&link).unwrap();
-    sandbox.ok(&["destroy", "--yes"]);
-    assert_eq!(fs::read_link(&link).unwrap().to_str(), Some("precious"));
-    fs::remove_file(&link).unwrap();
-    symlink("new-work", &link).unwrap();
-    sandbox.ok(&["apply", "--yes"]);
-    sandbox.ok(&["destroy", "--yes"]);
-    assert_eq!(fs::read_link(&link).unwrap().to_str(), Some("new-work"));
-}
-
-#[test]
-fn an_original_is_set_aside_when_another_item_gets_its_name() {
-    let sandbox =
-        Sandbox::new("files:\n  f: {content: mine, adopt: true}\n  g: {content: mine, adopt: true}\n");
-    sandbox.write("f", "of f");
-    sandbox.write("g", "of g");
-    sandbox.ok(&["apply", "--yes"]);
-    sandbox.ok(&["state", "rm", "file.g"]);
-    sandbox.ok(&["state", "mv", "file.f", "file.g"]);
-    let kept = fs::read_dir(sandbox.path(".setpoint/run/kept")).unwrap();
-    let all: String = kept.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap()).collect();
-    // As base64 has it.
-    assert!(all.contains("b2YgZw=="), "the original of g: {all}");
-    assert!(all.contains("b2YgZg=="), "the original of f: {all}");
 }

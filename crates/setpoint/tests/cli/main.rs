@@ -34,6 +34,8 @@ mod lost;
 mod manifests;
 #[cfg(feature = "host")]
 mod memory;
+#[cfg(feature = "host")]
+mod originals;
 mod pages;
 #[cfg(feature = "host")]
 mod places;

@@ -115,3 +115,60 @@ fn report_only_notices_that_a_process_ended_and_starts_nothing() {
     watch.until("1 to create");
     assert_eq!(sandbox.pids().len(), 1);
 }
+
+#[test]
+fn watch_says_at_once_what_happens_while_a_command_is_applied() {
+    let declared = |redo: &str| {
+        format!(
+            "processes:\n  web: {{command: 'echo $$ >> pids; exec sleep 600'}}\ncommands:\n  \
+             slow: {{apply: 'touch begun{redo}; until test -e go{redo}; do sleep 0.01; done', after: [process.web]}}\n"
+        )
+    };
+    let sandbox = Processes::new(&declared(""));
+    let mut watch = sandbox.start(&["watch", "--interval", "1h"]);
+    eventually("the command has begun", || sandbox.path("begun").exists());
+    // A process that this very run has started.
+    kill(sandbox.pids()[0]);
+    watch.until("! process/web ended: signal 9\n");
+    sandbox.write("go", "");
+    eventually("it is started again", || watch.log().matches("process/web created").count() == 2);
+    // One that runs since an earlier one.
+    sandbox.declare(&declared("2"));
+    eventually("the command has begun", || sandbox.path("begun2").exists());
+    kill(sandbox.pids()[1]);
+    eventually("it is said", || watch.log().matches("process/web ended: signal 9").count() == 2);
+    sandbox.declare(&declared("3"));
+    watch.until("manifests may have changed; they are read when what runs now has ended\n");
+    assert!(!sandbox.path("begun3").exists());
+    sandbox.write("go2", "");
+    eventually("the manifest is read", || sandbox.path("begun3").exists());
+    sandbox.write("go3", "");
+    eventually("it is started again", || watch.log().matches("process/web created").count() == 3);
+    assert_eq!(watch.log().matches("process/web ended").count(), 2, "each end once: {}", watch.log());
+    assert!(!watch.log().contains("is gone"), "{}", watch.log());
+    watch.signal(Signal::SIGTERM);
+    assert_eq!(watch.wait(), 0);
+}
+
+#[test]
+fn watch_does_not_report_the_end_of_a_process_that_it_stops_itself() {
+    let declared = |command: &str| {
+        format!(
+            "processes:\n  web: {{command: 'echo $$ >> pids; exec sleep {command}'}}\ncommands:\n  \
+             slow: {{apply: 'until test -e go{command}; do sleep 0.01; done', after: [process.web]}}\n"
+        )
+    };
+    let sandbox = Processes::new(&declared("600"));
+    let mut watch = sandbox.start(&["watch", "--interval", "1h"]);
+    sandbox.write("go600", "");
+    watch.until("command/slow created");
+    sandbox.declare(&declared("601"));
+    eventually("it is started again", || sandbox.pids().len() == 2);
+    sandbox.write("go601", "");
+    watch.until("command/slow modified");
+    sandbox.declare("commands: {slow: {apply: 'until test -e go601; do sleep 0.01; done'}}\n");
+    eventually("it is stopped", || watch.log().contains("process/web deleted"));
+    watch.signal(Signal::SIGTERM);
+    assert_eq!(watch.wait(), 0);
+    assert!(!watch.log().contains("web ended"), "{}", watch.log());
+}

@@ -184,14 +184,42 @@ fn another_directory_in_the_place_of_the_root_is_refused() {
     assert_eq!(sandbox.read("old/f"), "ours");
 }
 
+/// Lets two directories change places, in one step: in between nothing would be there, and it would be made anew.
+fn exchange(a: &Path, b: &Path) {
+    renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE).unwrap();
+}
+
+#[test]
+fn watch_refuses_another_directory_in_the_place_of_the_root_until_the_old_one_is_back() {
+    let sandbox = Sandbox::new("root: root\nfiles: {f: {content: ours}}\n");
+    for directory in ["root", "other"] {
+        fs::create_dir(sandbox.path(directory)).unwrap();
+    }
+    let (root, other) = (sandbox.path("root"), sandbox.path("other"));
+    let mut watching = sandbox.start(&["watch", "--interval", "100ms"]);
+    eventually("it is applied", || sandbox.path("root/f").exists());
+    exchange(&root, &other);
+    watching.until("root is another directory than the one");
+    watching.until("nothing is changed until this is mended");
+    fs::remove_file(sandbox.path("other/f")).unwrap();
+    sandbox.declare("root: root\nfiles: {f: {content: theirs}}\n");
+    watching.until("the manifests have changed");
+    assert!(!sandbox.path("root/f").exists() && !sandbox.path("other/f").exists(), "{}", watching.log());
+    exchange(&root, &other);
+    eventually("it goes on", || {
+        fs::read_to_string(sandbox.path("root/f")).is_ok_and(|text| text == "theirs")
+    });
+    watching.signal(Signal::SIGTERM);
+    assert_eq!(watching.wait(), 0);
+    assert_eq!(watching.log().matches("is another directory than the one").count(), 1, "{}", watching.log());
+}
+
 #[test]
 fn watch_reports_a_replaced_directory_once_and_goes_on_when_it_is_back() {
     let sandbox = applied("directories: {d: }\nfiles: {f: {path: d/f, content: ours}, g: {content: ours}}\n");
     let mut watching = sandbox.start(&["watch", "--interval", "100ms"]);
     watching.until("watching site");
-    // In one step: in between nothing would be there, and it would be made anew.
     let (here, there) = (sandbox.path("d"), sandbox.path("mine"));
-    let exchange = |a: &Path, b: &Path| renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE).unwrap();
     exchange(&here, &there);
     watching.until("d is another directory than");
     sandbox.write("g", "changed");

@@ -1,11 +1,13 @@
 //! `watch` as a service of systemd.
 
+use std::io::{PipeWriter, Write as _};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use rustix::fs::OFlags;
 
 use crate::sandbox::{Ended, Sandbox};
 
@@ -79,4 +81,34 @@ fn a_watchdog_of_another_process_is_not_answered_and_nobody_has_to_listen() {
     sandbox.write("a", "changed");
     crate::sandbox::eventually("it goes on", || sandbox.read("a") == "x");
     drop(watch);
+}
+
+/// Fills a pipe, so that whoever writes to it waits.
+fn fill(mut pipe: &PipeWriter) {
+    let flags = rustix::fs::fcntl_getfl(pipe).unwrap();
+    rustix::fs::fcntl_setfl(pipe, flags | OFlags::NONBLOCK).unwrap();
+    for size in [4096, 1] {
+        while pipe.write(&vec![0; size]).is_ok() {}
+    }
+    rustix::fs::fcntl_setfl(pipe, flags).unwrap();
+}
+
+/// As it is while a large file is written.
+#[test]
+fn the_watchdog_is_answered_while_the_command_can_do_nothing_else() {
+    let sandbox = Sandbox::new(SITE);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    fill(&writer);
+    let mut command = sandbox.command(&["watch", "--interval", "1h"]);
+    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000").stdout(writer);
+    let watch = Ended(command.spawn().unwrap());
+    for _ in 0..3 {
+        messages_until(&socket, "WATCHDOG=1");
+    }
+    assert!(!sandbox.path("a").exists(), "it waits to say what it does");
+    drop((watch, reader));
 }

@@ -401,6 +401,14 @@ fn a_directory_that_was_gone_and_is_back_is_known_again() {
     sandbox.ok(&["apply", "--yes", "--refresh-only"]);
     fs::rename(sandbox.path("away"), sandbox.path("d")).unwrap();
     assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
+    // Whoever asks sees the same.
+    assert!(sandbox.ok(&["explain", "directory.d"]).starts_with("directory/d is in sync"));
+    let drawn: serde_json::Value =
+        serde_json::from_str(&sandbox.ok(&["graph", "--plan", "--format", "json"])).unwrap();
+    let nodes = drawn["nodes"].as_array().unwrap();
+    assert!(!nodes.is_empty() && nodes.iter().all(|node| node["mark"] == "unchanged"), "{drawn}");
+    sandbox.start(&["watch", "--report-only"]).until("nothing to do");
+    fs::remove_file(sandbox.path(".log")).unwrap();
     sandbox.ok(&["apply", "--yes"]);
     sandbox.ok(&["destroy", "--yes"]);
     assert!(sandbox.tree().is_empty(), "{:?}", sandbox.tree());
@@ -478,7 +486,14 @@ fn a_check_that_takes_long_is_named_while_the_host_is_looked_at() {
     let sandbox = Sandbox::new("commands: {c: {check: test ! -e slow || sleep 1000, apply: 'true'}}\n");
     sandbox.ok(&["apply", "--yes"]);
     sandbox.write("slow", "");
-    for command in [&["plan"][..], &["apply", "--yes"], &["explain", "command.c"]] {
+    for command in [
+        &["plan"][..],
+        &["apply", "--yes"],
+        &["explain", "command.c"],
+        &["graph", "--plan"],
+        &["watch"],
+        &["watch", "--report-only"],
+    ] {
         let looking = sandbox.start(command);
         looking.until("command/c: check has been running for 2 s");
     }

@@ -10,7 +10,7 @@ use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 
 use super::{HostKind, Nature};
 use crate::host::Host;
-use crate::item::{Because, Need, RootPath, Run, Tie, Wait, environment, need};
+use crate::item::{Because, Dependence, Need, RootPath, Run, Wait, environment, need};
 use crate::manifest::{Build, Section, Type, field, fields};
 
 pub use configurator::Commands;
@@ -107,7 +107,7 @@ impl HostKind for Command {
         kind: Self::KIND_TEXT,
         about: "States that commands bring about, by name.",
         nature: Nature::Activity,
-        references: Tie::Follows,
+        references: Dependence::After,
         required: &["apply"],
         one_of: &[],
         fields: &[

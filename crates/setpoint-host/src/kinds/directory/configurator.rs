@@ -6,7 +6,7 @@ use setpoint_graph::ItemRef;
 
 use super::Directory;
 use crate::configure::kept::{self, Original};
-use crate::configure::{Accounts, Location, PlaceNote};
+use crate::configure::{Accounts, Location, PathNote};
 use crate::fs::{Found, FsError, Kind, Temporary, untouched};
 use crate::host::Host;
 use crate::item::RootPath;
@@ -29,7 +29,7 @@ impl Directories {
     async fn make(&self, cx: &OpCx, new: &Directory) -> Result<(), FsError> {
         let temporary = Temporary::name_of(&self.ours, cx.item());
         let prepared = self.host.0.root.prepare_directory(&new.path, &temporary)?;
-        self.host.place(cx, prepared).await
+        self.host.publish(cx, prepared).await
     }
 
     fn set_access(&self, item: &Directory) -> Result<(), FsError> {
@@ -40,8 +40,8 @@ impl Directories {
     }
 
     /// Where a directory is now.
-    fn place(&self, cx: &OpCx, item: &Directory) -> Result<RootPath, OpError> {
-        let place = self.host.place_of(cx, &item.path, Kind::Directory);
+    fn locate(&self, cx: &OpCx, item: &Directory) -> Result<RootPath, OpError> {
+        let place = self.host.locate(cx, &item.path, Kind::Directory);
         place.map(|place| place.path).map_err(|error| untouched(&error))
     }
 
@@ -53,7 +53,7 @@ impl Directories {
     /// Returns whether the directory at a path is the one that the item was: it could not be set aside while it is made anew.
     fn is_known(&self, cx: &OpCx, path: &RootPath) -> bool {
         let found = self.host.0.root.directory(path.as_str());
-        PlaceNote::of(cx).directory().zip(found).is_some_and(|(known, found)| known.is(found))
+        PathNote::of(cx).directory().zip(found).is_some_and(|(known, found)| known.is(found))
     }
 
     /// Sets the directory aside, with all it holds. Returns whether it did.
@@ -62,11 +62,12 @@ impl Directories {
         self.host.set_aside(cx, &place, Kind::Directory).await.map_err(|error| untouched(&error))
     }
 
-    /// Keeps the permissions of the directory at a path for the item that takes it over.
-    pub(crate) fn keep_original(&self, item: &ItemRef, path: &RootPath) -> Result<(), OpError> {
+    /// Keeps the permissions of the directory at a path for the item that takes it over. Returns the name of what is kept.
+    pub(crate) fn keep_original(&self, path: &RootPath) -> Result<Option<String>, OpError> {
         let found = self.host.0.root.stat(path).map_err(|error| untouched(&error))?;
-        let Some(Found { mode, uid, gid, .. }) = found else { return Ok(()) };
-        self.host.0.kept.put(item, &Original::Directory { mode, uid, gid })
+        let Some(Found { mode, uid, gid, .. }) = found else { return Ok(None) };
+        let original = Original::Directory { mode, uid, gid, path: Some(path.clone()) };
+        self.host.0.kept.put(&original).map(Some)
     }
 
     /// Reads the directory at a path; `follow` takes a link to one for one.
@@ -82,10 +83,10 @@ impl Directories {
 
     /// Gives a directory that was there before its permissions back.
     async fn release(&self, cx: &OpCx, old: &Directory, place: &RootPath) -> Result<(), OpError> {
-        let (root, originals) = (&self.host.0.root, &self.host.0.kept);
+        let root = &self.host.0.root;
         let is_there = root.stat(place).map_err(|error| untouched(&error))?.is_some();
-        match originals.get(cx.item())? {
-            Some(Original::Directory { mode, uid, gid }) => {
+        match self.host.original(cx)? {
+            Some(Original::Directory { mode, uid, gid, .. }) => {
                 if is_there {
                     let set = root.set_access(place, Kind::Directory, Some(mode), Some(uid), Some(gid));
                     set.map_err(|error| untouched(&error))?;
@@ -93,7 +94,7 @@ impl Directories {
                 self.host.let_go(cx, place).await
             }
             _ if is_there && !old.access.is_unmanaged() => {
-                Err(kept::missing(place, &originals.path(cx.item()), cx.item()))
+                Err(kept::missing(place, &self.host.original_path(cx), cx.item()))
             }
             _ => Ok(()),
         }
@@ -133,31 +134,37 @@ impl Configurator<Directory> for Directories {
                 if (new.adopt || self.is_known(cx, &new.path)) && adoptable
                     || new.implicit && self.host.is_directory(&new.path) =>
             {
-                let was_kept = self.host.is_kept(cx);
-                if !was_kept && !new.access.is_unmanaged() {
-                    self.keep_original(cx.item(), &new.path)?;
-                }
+                let known = Host::original_name(cx);
+                let kept = match &known {
+                    None if !new.access.is_unmanaged() => self.keep_original(&new.path)?,
+                    known => known.clone(),
+                };
                 let taken_over = async {
-                    // First which one it is: of one that is adopted and can't be found nobody could let go.
-                    self.host.know(cx, &new.path, Kind::Directory, None).await?;
-                    cx.adopt().await?;
+                    self.host.adopt(cx, &new.path, Kind::Directory, kept.clone(), None).await?;
                     self.set_access(new).map_err(|error| untouched(&error))
                 };
-                self.host.or_leave(cx, was_kept, taken_over.await).await
+                let taken_over = taken_over.await;
+                if taken_over.is_err() && known.is_none() {
+                    self.host.leave_original(cx, kept.as_deref()).await;
+                }
+                taken_over
             }
             Err(error) => Err(untouched(&error)),
         }
     }
 
     async fn modify(&self, cx: &OpCx, old: &Directory, new: &Directory) -> Result<(), OpError> {
-        if self.host.must_keep(cx) && old.access != new.access {
-            self.keep_original(cx.item(), &self.place(cx, old)?)?;
+        if old.access != new.access
+            && self.host.must_keep(cx)
+            && let Some(kept) = self.keep_original(&self.locate(cx, old)?)?
+        {
+            self.host.note_original(cx, kept).await?;
         }
         if old.path != new.path {
             let moved = self.host.bring(cx, &old.path, &new.path, Kind::Directory).await;
             let moved = moved.map_err(|error| untouched(&error))?;
             // It may have moved with the directory around it.
-            if !moved && self.place(cx, old)? != new.path {
+            if !moved && self.locate(cx, old)? != new.path {
                 return Err(OpError::untouched(format!("{} is not there any more", old.path)));
             }
         }
@@ -165,7 +172,7 @@ impl Configurator<Directory> for Directories {
             return Ok(());
         }
         if old.path == new.path {
-            self.place(cx, old)?;
+            self.locate(cx, old)?;
         }
         // The move is done: what is left is tried again from there.
         self.set_access(new).map_err(|error| {
@@ -174,11 +181,11 @@ impl Configurator<Directory> for Directories {
     }
 
     async fn delete(&self, cx: &OpCx, old: &Directory) -> Result<(), OpError> {
-        if PlaceNote::of(cx).released.is_some() {
+        if PathNote::of(cx).released.is_some() {
             return Ok(());
         }
         let root = &self.host.0.root;
-        let mut place = match self.host.place_of(cx, &old.path, Kind::Directory) {
+        let mut place = match self.host.locate(cx, &old.path, Kind::Directory) {
             // Nobody declared it, and the one that was made is gone.
             Err(FsError::Replaced { .. }) if old.implicit => return Ok(()),
             place => place.map_err(|error| untouched(&error))?.path,
@@ -186,7 +193,7 @@ impl Configurator<Directory> for Directories {
         let is_put_back = Host::is_aside(&place) && !cx.is_recreation();
         if is_put_back {
             // A run that was cut off has set it aside.
-            let was = PlaceNote::of(cx).aside.map_or_else(|| old.path.clone(), |aside| aside.from);
+            let was = PathNote::of(cx).aside.map_or_else(|| old.path.clone(), |aside| aside.from);
             match root.rename(&place, None, &was, Kind::Directory) {
                 // One that is empty and ours is removed from there.
                 Err(_)
@@ -206,7 +213,7 @@ impl Configurator<Directory> for Directories {
             }
             return self.release(cx, old, &place).await;
         }
-        let this = PlaceNote::of(cx).directory();
+        let this = PathNote::of(cx).directory();
         match root.remove_directory(&place, this, &self.ours) {
             // What nobody declared comes back with it.
             Err(error @ FsError::NotEmpty { .. }) if cx.is_recreation() => {
@@ -229,7 +236,7 @@ impl Configurator<Directory> for Directories {
             let aside = || Observed::Present(Directory { path, ..item.clone() });
             return Ok(if is_to_come { Observed::Absent } else { aside() });
         }
-        match self.host.place_of(cx, &item.path, Kind::Directory) {
+        match self.host.locate(cx, &item.path, Kind::Directory) {
             // Nobody declared it: whichever directory is there will do for what is to be inside, and it is not ours.
             Err(FsError::Replaced { .. }) if item.implicit => Ok(Observed::Absent),
             _ => {

@@ -4,12 +4,12 @@ mod configurator;
 
 use serde::{Deserialize, Serialize};
 use setpoint_engine::OpError;
-use setpoint_graph::{Attributes, Deps, Item, ItemRef, Kind, Name};
+use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 
-use super::{HostKind, Nature, Place};
+use super::{HostKind, Nature, OnDisk};
 use crate::fs;
 use crate::host::Host;
-use crate::item::{Access, Need, RootPath, Tie, need};
+use crate::item::{Access, Dependence, Need, RootPath, need};
 use crate::manifest::{Build, Section, fields};
 
 pub use configurator::Directories;
@@ -75,7 +75,7 @@ impl HostKind for Directory {
         kind: Self::KIND_TEXT,
         about: "Directories by name.",
         nature: Nature::Container,
-        references: Tie::Exists,
+        references: Dependence::Requires,
         required: &[],
         one_of: &[],
         fields: &[
@@ -106,13 +106,12 @@ impl HostKind for Directory {
         &mut self.needs
     }
 
-    fn place(&self) -> Option<Place<'_>> {
+    fn on_disk(&self) -> Option<OnDisk<'_>> {
         let (path, kind, access) = (&self.path, fs::Kind::Directory, Some(&self.access));
-        Some(Place { path, kind, access, adopt: self.adopt })
+        Some(OnDisk { path, kind, access, adopt: self.adopt })
     }
 
-    fn keep_original(&self, host: &Host) -> Result<(), OpError> {
-        let item = ItemRef::of::<Self>(self.name.clone());
-        Directories::new(host).keep_original(&item, &self.path)
+    fn keep_original(&self, host: &Host) -> Result<Option<String>, OpError> {
+        Directories::new(host).keep_original(&self.path)
     }
 }

@@ -6,12 +6,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use setpoint_engine::OpError;
-use setpoint_graph::{Attributes, Deps, Item, ItemRef, Kind, Name};
+use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 
-use super::{HostKind, Nature, Place};
+use super::{HostKind, Nature, OnDisk};
+use crate::configure::entries;
 use crate::fs;
 use crate::host::Host;
-use crate::item::{Access, Content, Need, RootPath, Tie, need};
+use crate::item::{Access, Content, Dependence, Need, RootPath, need};
 use crate::manifest::{Build, Section, Type, field, fields};
 
 pub use configurator::Files;
@@ -101,7 +102,7 @@ impl HostKind for File {
         kind: Self::KIND_TEXT,
         about: "Regular files by name.",
         nature: Nature::Content,
-        references: Tie::Exists,
+        references: Dependence::Requires,
         required: &[],
         one_of: &["content", "source", "template", "template_source"],
         fields: &[
@@ -143,9 +144,9 @@ impl HostKind for File {
         self.content.text().map(|text| ("content", text))
     }
 
-    fn place(&self) -> Option<Place<'_>> {
+    fn on_disk(&self) -> Option<OnDisk<'_>> {
         let (path, kind, access) = (&self.path, fs::Kind::File, Some(&self.access));
-        Some(Place { path, kind, access, adopt: self.adopt })
+        Some(OnDisk { path, kind, access, adopt: self.adopt })
     }
 
     fn is_as_it_was(&self, host: &Host) -> bool {
@@ -153,8 +154,7 @@ impl HostKind for File {
         read.is_ok_and(|read| read.is_some_and(|(_, content)| self.log || content == self.content))
     }
 
-    fn keep_original(&self, host: &Host) -> Result<(), OpError> {
-        let item = ItemRef::of::<Self>(self.name.clone());
-        Files::new(host).keep_original(&item, &self.path)
+    fn keep_original(&self, host: &Host) -> Result<Option<String>, OpError> {
+        entries::keep_original(&Files::new(host), self)
     }
 }

@@ -130,6 +130,11 @@ impl Processes {
         OpError::new(format!("it ended {when}{how}{hint}{log}"))
     }
 
+    /// Has the end of a process noticed that runs from now on.
+    fn follow(&self, cx: &OpCx, item: &Process, started: Started) {
+        self.host.0.process_operations.started(cx.item(), started, self.host.shown_log_of(item));
+    }
+
     /// Ends all that runs for the item.
     async fn end_all(&self, cx: &OpCx, item: &Process) -> Result<(), OpError> {
         let (tag, noted) = (self.tag(item), noted(cx));
@@ -154,6 +159,7 @@ impl Processes {
     }
 
     async fn end(&self, cx: &OpCx, item: &Process, processes: &[Alive]) -> Result<(), OpError> {
+        self.host.0.process_operations.ends(cx.item());
         let (signal, timeout) = (item.stop_signal.signal(), item.stop_timeout.duration());
         let stopped = stop(processes, signal, timeout, &self.host.0.children, cx.cancellation()).await;
         stopped.map_err(|error| OpError::new(error.to_string()))?;
@@ -174,8 +180,11 @@ impl Configurator<Process> for Processes {
             && *running == digest
         {
             // It was started by a run of which nothing else is known.
-            note(cx, Started::new(alive, &digest, None)).await?;
-            return self.until_ready(cx, new, *alive, None).await;
+            let started = Started::new(alive, &digest, None);
+            note(cx, &started).await?;
+            self.until_ready(cx, new, *alive, None).await?;
+            self.follow(cx, new, started);
+            return Ok(());
         }
         self.end(cx, new, &found.all).await?;
         if cx.is_cancelled() {
@@ -196,8 +205,11 @@ impl Configurator<Process> for Processes {
             let status = self.host.0.children.ended(pid);
             return Err(self.ended(new, "at once", status, before));
         };
-        note(cx, Started::new(&alive, &digest, Some(before))).await?;
-        self.until_ready(cx, new, alive, Some(before)).await
+        let started = Started::new(&alive, &digest, Some(before));
+        note(cx, &started).await?;
+        self.until_ready(cx, new, alive, Some(before)).await?;
+        self.follow(cx, new, started);
+        Ok(())
     }
 
     async fn modify(&self, _: &OpCx, _: &Process, _: &Process) -> Result<(), OpError> {
@@ -251,8 +263,8 @@ fn noted(cx: &OpCx) -> Option<Started> {
 }
 
 /// Notes which process runs for the item.
-async fn note(cx: &OpCx, started: Started) -> Result<(), OpError> {
-    let noted = cx.note(&LastingNote::Started(started)).await;
+async fn note(cx: &OpCx, started: &Started) -> Result<(), OpError> {
+    let noted = cx.note(&LastingNote::Started(started.clone())).await;
     noted.map_err(|error| OpError::new(format!("the process {error}")))
 }
 

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::{HostKind, Nature};
 use crate::host::Host;
 use crate::item::{
-    Because, Need, Readiness, Ready, RootPath, Run, StopSignal, Tie, Wait, environment, hex, need,
+    Because, Dependence, Need, Readiness, Ready, RootPath, Run, StopSignal, Wait, environment, hex, need,
 };
 use crate::manifest::{Build, Section, Type, field, fields};
 
@@ -139,7 +139,7 @@ impl HostKind for Process {
         kind: Self::KIND_TEXT,
         about: "Commands that are kept running, by name. They restart when a file or link that they refer to changes.",
         nature: Nature::Activity,
-        references: Tie::Repeats,
+        references: Dependence::RepeatsAfter,
         required: &["command"],
         one_of: &[],
         fields: &[

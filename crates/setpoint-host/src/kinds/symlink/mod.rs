@@ -4,12 +4,13 @@ mod configurator;
 
 use serde::{Deserialize, Serialize};
 use setpoint_engine::OpError;
-use setpoint_graph::{Attributes, Deps, Item, ItemRef, Kind, Name};
+use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 
-use super::{HostKind, Nature, Place};
+use super::{HostKind, Nature, OnDisk};
+use crate::configure::entries;
 use crate::fs;
 use crate::host::Host;
-use crate::item::{Because, Need, RootPath, Tie, need};
+use crate::item::{Because, Dependence, Need, RootPath, need};
 use crate::manifest::{Build, Section, Type, field, fields};
 
 pub use configurator::Symlinks;
@@ -66,7 +67,7 @@ impl HostKind for Symlink {
         kind: Self::KIND_TEXT,
         about: "Symbolic links by name.",
         nature: Nature::Link,
-        references: Tie::Exists,
+        references: Dependence::Requires,
         required: &["target"],
         one_of: &[],
         fields: &[
@@ -111,17 +112,16 @@ impl HostKind for Symlink {
         &mut self.needs
     }
 
-    fn place(&self) -> Option<Place<'_>> {
+    fn on_disk(&self) -> Option<OnDisk<'_>> {
         let (path, kind, access) = (&self.path, fs::Kind::Symlink, None);
-        Some(Place { path, kind, access, adopt: self.adopt })
+        Some(OnDisk { path, kind, access, adopt: self.adopt })
     }
 
     fn is_as_it_was(&self, host: &Host) -> bool {
         host.0.root.read_link(&self.path).is_ok_and(|target| target.as_ref() == Some(&self.target))
     }
 
-    fn keep_original(&self, host: &Host) -> Result<(), OpError> {
-        let item = ItemRef::of::<Self>(self.name.clone());
-        Symlinks::new(host).keep_original(&item, &self.path)
+    fn keep_original(&self, host: &Host) -> Result<Option<String>, OpError> {
+        entries::keep_original(&Symlinks::new(host), self)
     }
 }

@@ -17,7 +17,7 @@ use super::planfile::PlanFile;
 use super::preview::{self, Preview};
 use super::progress::{self, Progress};
 use super::protect;
-use super::rename::{self, Renamed};
+use super::rename::Renamed;
 use super::run::{self, Done, FailureView, Running};
 use super::set::{self, Scope, Set};
 use super::unreadable::{self, Readable, Unreadable};
@@ -286,7 +286,7 @@ impl PendingChange<'_> {
             let news = protects || !preview.drift.is_empty() || !self.renamed.is_empty();
             if news || self.writer.has_unsaved_runs() {
                 host.settle(&mut current);
-                rename::save(&self.writer, &current, &self.renamed)?;
+                self.writer.save(&current, None)?;
             }
             return Ok(Made { preview, done: None });
         }
@@ -299,7 +299,7 @@ impl PendingChange<'_> {
         }
         if !self.renamed.is_empty() {
             // A run that is cut off is taken over from here.
-            rename::save(&self.writer, &current, &self.renamed)?;
+            self.writer.save(&current, None)?;
         }
         let mut current = Some(current);
         let done = self.carry_out(&mut current, &preview)?;

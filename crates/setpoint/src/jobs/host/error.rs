@@ -132,17 +132,17 @@ pub(super) enum Error {
     /// Processes of another root.
     #[error("{} in the root that everything was moved from", running(.0))]
     Running(Vec<ItemRef>),
-    /// What is kept of an item can't be brought to its new name.
-    #[error("what is kept of {item} can't be brought to its new name: {source}")]
-    Kept {
-        /// Of which item.
-        item: ItemRef,
-        /// Why.
-        source: io::Error,
-    },
     /// What is kept can't be read.
     #[error("what is kept can't be read: {0}")]
     KeptList(io::Error),
+    /// Something that is kept can't be read.
+    #[error("{name}: {why}")]
+    DamagedKept {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
     /// Nothing is kept under a name.
     #[error("nothing is kept as {0}")]
     NotKept(String),
@@ -255,7 +255,7 @@ impl Reportable for Error {
             | Self::NameTaken { .. }
             | Self::OtherKind { .. } => "item",
             Self::Protected(_) | Self::ProtectedByManifest { .. } => "protected",
-            Self::NothingLeft { .. } => "nothing-left",
+            Self::NothingLeft { .. } | Self::Emptied(_) => "nothing-left",
             Self::Tangled(_) => "moves",
             Self::OtherRoot { .. }
             | Self::ReplacedRoot(_)
@@ -273,10 +273,7 @@ impl Reportable for Error {
 
     fn is_passing(&self) -> bool {
         use setpoint_state::StateError::{Busy, Database, File};
-        matches!(
-            self,
-            Self::State(Busy { .. } | Database { .. } | File { .. }) | Self::Journal(_) | Self::Kept { .. }
-        )
+        matches!(self, Self::State(Busy { .. } | Database { .. } | File { .. }) | Self::Journal(_))
     }
 
     fn hint(&self) -> Option<&'static str> {

@@ -6,11 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 use setpoint_engine::{CurrentGraph, ItemState};
 use setpoint_graph::{Graph, Item as _, ItemHandle, ItemRef, SlotId};
-use setpoint_host::{Directory, Host, Kept, RootPath, item_types, path_of};
-use setpoint_state::Writer;
+use setpoint_host::{Directory, Host, RootPath, item_types, path_of};
 
-use super::error::Error;
-use super::set::{is_there, not_remembered, runtime_directory};
+use super::set::{is_there, not_remembered};
 use crate::error::CliError;
 
 /// An item that has another name now.
@@ -143,20 +141,5 @@ fn need_by_new_name(
     }
     let changed = types.item_from_value(dependent.kind(), value).map_err(setpoint_state::StateError::Item)?;
     graph.put_item_into(&path, changed)?;
-    Ok(())
-}
-
-/// Saves the new names of items, and of what is kept of them beside the state.
-pub(crate) fn save(writer: &Writer, graph: &CurrentGraph, renamed: &[Renamed]) -> Result<(), CliError> {
-    // Under both names until it is known by the new one: whoever is cut off loses nothing.
-    let kept = Kept::new(&runtime_directory(writer.dir()));
-    for Renamed { from, to } in renamed {
-        kept.link(from, to).map_err(|source| Error::Kept { item: from.clone(), source })?;
-    }
-    writer.save(graph, None)?;
-    for Renamed { from, .. } in renamed.iter().filter(|one| renamed.iter().all(|other| other.to != one.from))
-    {
-        kept.remove(from);
-    }
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::error::CliError;
 
 /// A root, by its path and by what tells it from any other directory: it may be moved, and is then still the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct RootIdentity {
     root: PathBuf,
     device: u64,
     inode: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Place {
     mount: Option<PathBuf>,
 }
 
-impl Place {
+impl RootIdentity {
     pub(crate) fn of(root: &Path) -> Result<Self, CliError> {
         let failed = |source| Error::Directory { dir: root.to_path_buf(), source };
         let found = fs::metadata(root).map_err(failed)?;
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn another_root_is_refused_only_where_something_is_in_the_old_one() {
         let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (old, new) = (Place::of(old.path()).unwrap(), Place::of(new.path()).unwrap());
+        let (old, new) = (RootIdentity::of(old.path()).unwrap(), RootIdentity::of(new.path()).unwrap());
         assert!(new.check(Some(&old.text()), &remembering(1)).is_err());
         assert!(new.check(Some(&old.text()), &remembering(0)).is_ok());
         assert!(new.check(None, &remembering(1)).is_ok(), "an earlier version said nothing");
@@ -110,11 +110,11 @@ mod tests {
         let around = tempfile::tempdir().unwrap();
         let (here, there) = (around.path().join("here"), around.path().join("there"));
         fs::create_dir(&here).unwrap();
-        let before = Place::of(&here).unwrap().text();
+        let before = RootIdentity::of(&here).unwrap().text();
         fs::rename(&here, &there).unwrap();
-        assert!(Place::of(&there).unwrap().check(Some(&before), &remembering(1)).is_ok());
+        assert!(RootIdentity::of(&there).unwrap().check(Some(&before), &remembering(1)).is_ok());
         fs::create_dir(&here).unwrap();
-        let again = Place::of(&here).unwrap().check(Some(&before), &remembering(1));
+        let again = RootIdentity::of(&here).unwrap().check(Some(&before), &remembering(1));
         assert!(again.unwrap_err().to_string().contains("is another directory than the one"));
     }
 }

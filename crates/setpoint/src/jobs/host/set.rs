@@ -7,14 +7,14 @@ use std::sync::{Arc, OnceLock};
 
 use setpoint_engine::{CurrentGraph, Engine, Selection};
 use setpoint_graph::{Edge, Graph, ItemRef, ItemTypes, SlotId, State};
-use setpoint_host::{Diagnostic, Directory, Host, HostOptions, Manifest, item_types, registry};
+use setpoint_host::{Diagnostic, Directory, Host, HostOptions, Kept, Manifest, item_types, registry};
 use setpoint_state::{Snapshot, StateDir, Writer};
 
 use super::args::{ChangeArgs, LockArgs, PlaceArgs, SetArgs};
 use super::error::{Error, nearest};
 use super::planfile;
 use super::rename::{self, Renamed};
-use super::root::Place;
+use super::root::RootIdentity;
 use crate::error::CliError;
 use crate::report::Report;
 
@@ -83,7 +83,7 @@ impl Set {
             return Ok(Snapshot::empty(self.name()));
         };
         if snapshot.set == self.name() {
-            Place::of(self.manifest.root())?.check(snapshot.place.as_deref(), &snapshot.graph)?;
+            RootIdentity::of(self.manifest.root())?.check(snapshot.place.as_deref(), &snapshot.graph)?;
             return Ok(snapshot);
         }
         Err(Error::State(setpoint_state::StateError::OtherSet {
@@ -96,8 +96,8 @@ impl Set {
 
     /// Becomes the writer of the state.
     pub(crate) fn lock(&self, command: &str, lock: LockArgs) -> Result<(Writer, CurrentGraph), CliError> {
-        let (writer, current) = self.state.lock(self.name(), command, lock.lock_timeout)?;
-        let place = Place::of(self.manifest.root())?;
+        let (writer, current) = lock_state(&self.state, self.name(), command, lock)?;
+        let place = RootIdentity::of(self.manifest.root())?;
         place.check(writer.place().as_deref(), &current)?;
         writer.set_place(place.text());
         Ok((writer, current))
@@ -144,6 +144,18 @@ pub(crate) fn add_parents(manifest: &mut Manifest, host: &Host, current: &Curren
         .filter_map(|node| node.item().get::<Directory>().map(|directory| directory.path.as_str()))
         .collect();
     manifest.add_parents(|path| remembered.contains(path.as_str()) || !host.is_directory(path));
+}
+
+/// Becomes the writer of a state.
+pub(crate) fn lock_state(
+    state: &StateDir,
+    set: &str,
+    command: &str,
+    lock: LockArgs,
+) -> Result<(Writer, CurrentGraph), CliError> {
+    let (writer, mut current) = state.lock(set, command, lock.lock_timeout)?;
+    Kept::new(&runtime_directory(state)).name_originals(&mut current);
+    Ok((writer, current))
 }
 
 /// Where files are that belong to the state and are not part of it, such as logs.

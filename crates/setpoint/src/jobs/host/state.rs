@@ -16,8 +16,8 @@ use setpoint_state::Writer;
 use super::args::{LockArgs, PlaceArgs, SetArgs, StateCommand};
 use super::changes::MASKED;
 use super::error::{Error, nearest};
-use super::rename::{self, Renamed};
-use super::set::{Set, is_adopted, is_there, not_remembered, report_damage, state_of};
+use super::rename;
+use super::set::{Set, is_adopted, is_there, lock_state, not_remembered, report_damage, state_of};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
 use crate::service::runtime;
@@ -191,7 +191,7 @@ fn rename(from: &ItemRef, to: &ItemRef, args: &PlaceArgs, lock: LockArgs) -> Res
         });
     }
     rename::rename(&mut graph, from, to)?;
-    rename::save(&writer, &graph, &[Renamed { from: from.clone(), to: to.clone() }])?;
+    writer.save(&graph, None)?;
     print(&format!("{from} is remembered as {to}.\n"))?;
     Ok(0)
 }
@@ -234,7 +234,7 @@ fn lock_to_mend(
         let item = items.first().ok_or(Error::NoRun)?;
         return Err(not_remembered(item, None));
     };
-    Ok(state.lock(&known.set, command, lock.lock_timeout)?)
+    lock_state(&state, &known.set, command, lock)
 }
 
 fn import(items: &[ItemRef], args: &SetArgs, lock: LockArgs, report: Report) -> Result<u8, CliError> {
@@ -274,9 +274,13 @@ fn import(items: &[ItemRef], args: &SetArgs, lock: LockArgs, report: Report) -> 
         return Err(Error::NotThere(gone.item.clone()).into());
     }
     for item in items {
-        if let Some(declared) = set.intended().item(item) {
-            let kept = host.keep_original(declared);
+        let (declared, slot) = (set.intended().item(item), graph.slot_of(item));
+        if let (Some(declared), Some(slot)) = (declared, slot)
+            && let Some(state) = graph.state_at_mut(slot)
+        {
+            let kept = host.keep_original(declared, state);
             kept.map_err(|error| Error::Unreadable(vec![format!("{item}: {error}")]))?;
+            graph.touch_at(slot);
         }
     }
     host.settle(&mut graph);

@@ -7,10 +7,12 @@
 //!  every so often ──────┘
 //! ```
 //!
-//! Nothing rests on having seen an event: everything is read again at an interval.
+//! Nothing rests on having seen an event: everything is read again at an interval. What happens while a pass is made is reported
+//! at once, and looked at by the next one.
 
 mod events;
 mod follow;
+mod meanwhile;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,8 +34,7 @@ use super::history::operations;
 use super::preview::{self, Preview};
 use super::print::counted;
 use super::progress;
-use super::rename;
-use super::root::Place;
+use super::root::RootIdentity;
 use super::run::Running;
 use super::set::{Set, add_parents, load_manifest, report_damage, unwanted};
 use super::unreadable::{self, Readable};
@@ -43,6 +44,7 @@ use crate::service::systemd::Systemd;
 use crate::service::{Signals, runtime};
 use events::{EventWriter, OperationEvents};
 use follow::{Changed, Follower};
+use meanwhile::Meanwhile;
 
 pub(crate) fn run(args: &WatchArgs, report: Report) -> Result<u8, CliError> {
     let set = Set::load(&args.set)?;
@@ -94,12 +96,12 @@ async fn reconcile(set: Set, args: &WatchArgs, report: Report) -> Result<u8, Cli
     progress::name_slow_checks(&host, report);
     let mut signals = Signals::new()?;
     let mut systemd = Systemd::from_environment();
-    let _alive = systemd.keep_alive();
-    let mut follower = Follower::new(&args.set.at.file)?;
+    let _alive = systemd.keep_alive_from_thread();
+    let follower = Follower::new(&args.set.at.file)?;
     let mut watch = WatchLoop {
         set,
         args: args.set.clone(),
-        ends: ProcessEnds::new(&host),
+        meanwhile: Meanwhile::new(follower, &host, events),
         host,
         engine,
         writer,
@@ -119,9 +121,6 @@ async fn reconcile(set: Set, args: &WatchArgs, report: Report) -> Result<u8, Cli
     let mut changed = Changed::everything();
     let mut backoff = Backoff::new();
     loop {
-        // Before it is read, so that what changes meanwhile is seen; and after, since directories come and go.
-        follower.follow(&watch.set.manifest, report);
-        watch.follow_processes();
         let retry = match watch.pass(&changed).await {
             Ok(retry) => {
                 backoff = Backoff::new();
@@ -137,8 +136,9 @@ async fn reconcile(set: Set, args: &WatchArgs, report: Report) -> Result<u8, Cli
             }
             Err(error) => return Err(error),
         };
-        watch.follow_processes();
-        let unseen = follower.follow(&watch.set.manifest, report);
+        watch.meanwhile.pass_on(watch.current.as_ref());
+        // Since directories come and go.
+        let unseen = watch.meanwhile.follower.follow(&watch.set.manifest, report);
         if !unseen.is_empty() {
             changed = Changed { manifests: false, items: Some(unseen) };
             continue;
@@ -148,9 +148,10 @@ async fn reconcile(set: Set, args: &WatchArgs, report: Report) -> Result<u8, Cli
             Duration::try_from(wait).unwrap_or_default()
         });
         let wait = until_retry.map_or(args.interval, |retry| retry.min(args.interval));
+        let Meanwhile { follower, ends, .. } = &mut watch.meanwhile;
         tokio::select! {
             seen = follower.next(&watch.set.manifest) => changed = seen,
-            ended = watch.ends.next() => changed = Changed { manifests: false, items: Some(ended) },
+            ended = ends.next() => changed = Changed { manifests: false, items: Some(ended) },
             () = tokio::time::sleep(wait) => changed = follower.everything(&watch.set.manifest),
             () = signals.next() => break,
         }
@@ -165,8 +166,8 @@ struct WatchLoop {
     set: Set,
     /// Where the manifests are, and what is set of their values.
     args: SetArgs,
-    /// The processes that run.
-    ends: ProcessEnds,
+    /// What happens while a pass is made.
+    meanwhile: Meanwhile,
     host: Host,
     engine: Engine,
     writer: Arc<Writer>,
@@ -186,13 +187,6 @@ struct WatchLoop {
 }
 
 impl WatchLoop {
-    /// Follows the processes that are known to run.
-    fn follow_processes(&mut self) {
-        if let Some(current) = &self.current {
-            self.ends.follow(current);
-        }
-    }
-
     /// Reads what may have changed and puts it right; returns when to try again what failed.
     async fn pass(&mut self, changed: &Changed) -> Result<Option<Timestamp>, CliError> {
         let began = Instant::now();
@@ -202,33 +196,32 @@ impl WatchLoop {
         if let Err(error) = self.is_same_root() {
             return self.refuse(&error);
         }
-        let mut ended = self.ends.take(|_| true);
         let name = self.set.name().to_owned();
         let current = self.current.get_or_insert_with(|| CurrentGraph::new(name.as_str()));
+        self.meanwhile.ends.follow(current);
+        self.meanwhile.report_ends(|_| true);
+        let ended = self.meanwhile.ended();
+        let renamed = self.set.adjust(&self.host, current)?;
+        if !renamed.is_empty() {
+            self.writer.save(current, None)?;
+        }
+        self.host.set_unwanted(unwanted(current, Some(self.set.intended())));
+        // Before it is read, so that what changes meanwhile is seen.
+        let unseen = self.meanwhile.follower.follow(&self.set.manifest, self.report);
         let selection = match &changed.items {
             None => Selection::all(),
             // Also those that ended since it was known what changed.
-            Some(items) => {
-                Selection::items(items.iter().chain(ended.iter().map(|process| &process.item)).cloned())
-            }
+            Some(items) => Selection::items(items.iter().chain(&ended).chain(&unseen).cloned()),
         };
-        let renamed = self.set.adjust(&self.host, current)?;
-        if !renamed.is_empty() {
-            rename::save(&self.writer, current, &renamed)?;
-        }
-        self.host.set_unwanted(unwanted(current, Some(self.set.intended())));
-        let refreshed = self.engine.refresh(current, &selection).await;
+        let refresh = self.engine.refresh(current, &selection);
+        let refreshed = self.meanwhile.during(&self.set.manifest, refresh).await;
         super::apply::report_notices(&self.host, self.report);
         report_unreadable(self.events, &mut self.unreadable, &refreshed, &selection)?;
-        // What is not asked for here ends once more for whoever waits for the next end.
-        ended.extend(self.ends.take(|item| refreshed.drifted.iter().any(|drifted| drifted.item == *item)));
-        for process in &ended {
-            self.events.ended(process)?;
-        }
+        self.meanwhile.report_ends(|item| refreshed.drifted.iter().any(|drifted| drifted.item == *item));
         for drifted in &refreshed.drifted {
-            let reported = ended.iter().any(|process| process.item == drifted.item);
-            self.events.drift(drifted, reported)?;
+            self.events.drift(drifted, self.meanwhile.has_reported(&drifted.item))?;
         }
+        self.meanwhile.forget_ends(&ended);
         let intended_count = self.set.manifest.len();
         let errors: Vec<(ItemRef, String)> =
             self.unreadable.iter().map(|(item, why)| (item.clone(), why.clone())).collect();
@@ -255,7 +248,8 @@ impl WatchLoop {
             unreadable: self.unreadable.len(),
             report: self.report,
         };
-        let done = running.carry_out(&mut self.current, intended, &selection).await?;
+        let run = running.carry_out(&mut self.current, intended, &selection);
+        let done = self.meanwhile.during(&self.set.manifest, run).await?;
         super::apply::report_notices(&self.host, self.report);
         if let Some(Interruption::Journal(why)) = done.status.interruption() {
             return Err(Error::Journal(why.clone()).into());
@@ -279,7 +273,7 @@ impl WatchLoop {
     /// Refuses to work in another directory than before, which may have come to the path of the root meanwhile.
     fn is_same_root(&self) -> Result<(), CliError> {
         let Some(current) = &self.current else { return Ok(()) };
-        Place::of(self.set.manifest.root())?.check(self.writer.place().as_deref(), current)
+        RootIdentity::of(self.set.manifest.root())?.check(self.writer.place().as_deref(), current)
     }
 
     /// Says, once, why nothing is done.

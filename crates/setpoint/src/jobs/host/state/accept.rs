@@ -11,8 +11,8 @@ use setpoint_host::{Host, Process, path_of, registry};
 
 use super::super::args::{LockArgs, SetArgs};
 use super::super::error::Error;
-use super::super::root::Place;
-use super::super::set::{Set, is_there, not_remembered};
+use super::super::root::RootIdentity;
+use super::super::set::{Set, is_there, lock_state, not_remembered};
 use crate::error::CliError;
 use crate::report::print;
 use crate::service::runtime;
@@ -49,8 +49,8 @@ pub(super) fn accept(items: &[ItemRef], args: &SetArgs, lock: LockArgs) -> Resul
 /// Takes over the root that the manifests say now.
 pub(super) fn relocate(partly: bool, args: &SetArgs, lock: LockArgs) -> Result<u8, CliError> {
     let set = Set::load(args)?;
-    let (writer, mut graph) = set.state.lock(set.name(), "state relocate", lock.lock_timeout)?;
-    let place = Place::of(set.manifest.root())?;
+    let (writer, mut graph) = lock_state(&set.state, set.name(), "state relocate", lock)?;
+    let place = RootIdentity::of(set.manifest.root())?;
     if place.check(writer.place().as_deref(), &graph).is_ok() {
         print(&format!("{}: everything is in {} already.\n", set.name(), set.manifest.root().display()))?;
         return Ok(0);
@@ -143,10 +143,11 @@ fn keep(
             continue;
         }
         let failed = |error| Error::Unreadable(vec![format!("{}: {error}", drifted.item)]);
-        host.keep_original(found).map_err(failed)?;
         let (path, item) = (node.path(), node.item().clone());
         if let Some(state) = node.state().cloned() {
-            graph.put_item_with_state(&path, item, state.adopted())?;
+            let mut state = state.adopted();
+            host.keep_original(found, &mut state).map_err(failed)?;
+            graph.put_item_with_state(&path, item, state)?;
         }
         kept.insert(drifted.item.clone());
     }

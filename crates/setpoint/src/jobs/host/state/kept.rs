@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use setpoint_graph::ItemRef;
-use setpoint_host::{Kept, KeptEntry, KeptThing, RootPath};
+use setpoint_graph::Graph;
+use setpoint_host::{Kept, KeptEntry, KeptThing, RootPath, path_of};
 
 use super::super::args::PlaceArgs;
 use super::super::error::Error;
@@ -18,34 +18,50 @@ use crate::report::{print, print_bytes, print_json};
 #[derive(Debug, Serialize)]
 struct Listed<'a> {
     name: &'a str,
-    /// What it is: `file`, `link` or `directory`.
+    /// What it is: `file`, `link`, `directory`, or `damaged`.
     what: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<&'a str>,
-    /// The item whose original it is; none of what nobody remembers any more.
+    /// The item whose original it is, or in whose place it was; none of what nobody remembers any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<String>,
     /// Whether it is the original of an item, and put back in the end.
     original: bool,
-    bytes: usize,
+    bytes: u64,
     since: Timestamp,
+}
+
+/// The items that are remembered.
+#[derive(Default)]
+struct Items {
+    by_original: BTreeMap<String, String>,
+    by_path: BTreeMap<String, String>,
 }
 
 /// Lists what is kept, or prints one of them.
 pub(crate) fn run(name: Option<&str>, args: &PlaceArgs, json: bool) -> Result<u8, CliError> {
     let state = state_of(args);
-    let entries = Kept::new(&runtime_directory(&state)).list().map_err(Error::KeptList)?;
+    let kept = Kept::new(&runtime_directory(&state));
+    let entries = kept.list().map_err(Error::KeptList)?;
     if let Some(name) = name {
         let entry =
             entries.iter().find(|entry| entry.name == name).ok_or_else(|| Error::NotKept(name.to_owned()))?;
         return write(entry);
     }
-    let known = state.read()?;
-    let items: BTreeMap<String, ItemRef> = known
-        .iter()
-        .flat_map(|snapshot| snapshot.graph.items())
-        .map(|node| (Kept::name_of(node.reference()), node.reference().clone()))
-        .collect();
+    let mut known = state.read()?.map(|snapshot| snapshot.graph);
+    if let Some(known) = &mut known {
+        kept.name_originals(known);
+    }
+    let mut items = Items::default();
+    for node in known.iter().flat_map(Graph::items) {
+        let item = node.reference().to_string();
+        if let Some(original) = node.state().and_then(Kept::original_of) {
+            items.by_original.insert(original, item.clone());
+        }
+        if let Some(path) = path_of(node.item()) {
+            items.by_path.insert(path.to_string(), item);
+        }
+    }
     let mut text = String::new();
     for entry in &entries {
         let listed = listed(entry, &items);
@@ -71,30 +87,33 @@ pub(crate) fn run(name: Option<&str>, args: &PlaceArgs, json: bool) -> Result<u8
     Ok(0)
 }
 
-fn listed<'a>(entry: &'a KeptEntry, items: &BTreeMap<String, ItemRef>) -> Listed<'a> {
-    let of = entry.name.split('.').next().unwrap_or_default();
+fn listed<'a>(entry: &'a KeptEntry, items: &Items) -> Listed<'a> {
     let (what, bytes) = match &entry.what {
-        KeptThing::File { content, .. } => ("file", content.len()),
-        KeptThing::Link { target } => ("link", target.len()),
+        KeptThing::File { content, .. } => ("file", content.len() as u64),
+        KeptThing::LargeFile { size, .. } => ("file", *size),
+        KeptThing::Link { target } => ("link", target.len() as u64),
         KeptThing::Directory { .. } => ("directory", 0),
+        KeptThing::Damaged { .. } => ("damaged", 0),
     };
-    Listed {
-        name: &entry.name,
-        what,
-        path: entry.path.as_ref().map(RootPath::as_str),
-        item: items.get(of).map(ToString::to_string),
-        original: !entry.is_earlier(),
-        bytes,
-        since: Timestamp::try_from(entry.since).unwrap_or_default(),
-    }
+    let path = entry.path.as_ref().map(RootPath::as_str);
+    let original = items.by_original.get(&entry.name);
+    let item = original.or_else(|| items.by_path.get(path?)).cloned();
+    let since = Timestamp::try_from(entry.since).unwrap_or_default();
+    Listed { name: &entry.name, what, path, item, original: original.is_some(), bytes, since }
 }
 
 /// Writes what is kept as it was: any bytes.
 fn write(entry: &KeptEntry) -> Result<u8, CliError> {
     match &entry.what {
         KeptThing::File { content, .. } => print_bytes(content)?,
+        KeptThing::LargeFile { size, mode, uid, gid } => print(&format!(
+            "mode {mode:04o}, owner {uid}:{gid}; its {size} bytes are too many to be kept, and were not replaced\n"
+        ))?,
         KeptThing::Link { target } => print(&format!("{target}\n"))?,
         KeptThing::Directory { mode, uid, gid } => print(&format!("mode {mode:04o}, owner {uid}:{gid}\n"))?,
+        KeptThing::Damaged { why } => {
+            return Err(Error::DamagedKept { name: entry.name.clone(), why: why.clone() }.into());
+        }
     }
     Ok(0)
 }

@@ -63,6 +63,8 @@ enum Event<'a> {
         set: &'a str,
         items: usize,
     },
+    /// Manifests may have changed while a pass is made.
+    Changed,
     Reloaded {
         items: usize,
     },
@@ -128,6 +130,13 @@ impl EventWriter {
     pub(super) fn reloaded(self, items: usize) -> Result<(), CliError> {
         self.write(Event::Reloaded { items }, || {
             format!("the manifests have changed: {} declared", counted(items))
+        })
+    }
+
+    /// Writes that manifests may have changed, and are not read yet.
+    pub(super) fn changed(self) -> Result<(), CliError> {
+        self.write(Event::Changed, || {
+            "manifests may have changed; they are read when what runs now has ended".to_owned()
         })
     }
 

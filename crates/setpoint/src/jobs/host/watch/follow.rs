@@ -59,8 +59,20 @@ impl Changed {
         Self { manifests: true, items: None }
     }
 
-    fn nothing() -> Self {
+    pub(super) fn nothing() -> Self {
         Self { manifests: false, items: Some(BTreeSet::new()) }
+    }
+
+    /// Something else may have changed as well.
+    pub(super) fn add(&mut self, other: Self) {
+        self.manifests |= other.manifests;
+        self.items = match (self.items.take(), other.items) {
+            (Some(mut items), Some(more)) => {
+                items.extend(more);
+                Some(items)
+            }
+            _ => None,
+        };
     }
 
     fn is_nothing(&self) -> bool {
@@ -167,7 +179,7 @@ impl Follower {
             .graph()
             .slots()
             .filter_map(|slot| manifest.graph().item_at(slot))
-            .filter_map(|item| Some((place(item, root)?, item.reference().clone())))
+            .filter_map(|item| Some((path_in_root(item, root)?, item.reference().clone())))
             .collect();
         let sources = manifest.files().iter().filter_map(|file| file.canonicalize().ok());
         let sources = sources.filter_map(|file| file.parent().map(Path::to_path_buf));
@@ -210,8 +222,13 @@ impl Follower {
 
     /// Takes in an event.
     fn see(&mut self, event: notify::Result<Event>, manifest: &Manifest) {
-        let mut changed = Changed { manifests: false, items: self.seen.changed.items.take() };
+        let mut changed = Changed::nothing();
         self.note(&mut changed, event, manifest);
+        self.add(changed);
+    }
+
+    /// Sees what has changed, as if that had happened just now: it is reported when the time for that has come.
+    pub(super) fn add(&mut self, changed: Changed) {
         let now = Instant::now();
         if changed.manifests {
             self.seen.quiet.get_or_insert_with(|| QuietPeriod::from(now)).disturbed(now);
@@ -219,8 +236,7 @@ impl Follower {
         if !changed.is_nothing() {
             self.seen.burst.get_or_insert(now + BURST);
         }
-        self.seen.changed.manifests |= changed.manifests;
-        self.seen.changed.items = changed.items;
+        self.seen.changed.add(changed);
     }
 
     fn note(&mut self, seen: &mut Changed, event: notify::Result<Event>, manifest: &Manifest) {
@@ -283,7 +299,7 @@ fn same_file(file: &Path, path: &Path) -> bool {
 }
 
 /// Where an item is, if it is anywhere.
-fn place(item: &ItemHandle, root: &Path) -> Option<PathBuf> {
+fn path_in_root(item: &ItemHandle, root: &Path) -> Option<PathBuf> {
     // What is added to a log is none of anybody's business.
     let is_log = item.get::<File>().is_some_and(|file| file.log);
     let path = path_of(item).filter(|_| !is_log);
@@ -350,6 +366,28 @@ mod tests {
             assert!(!follower.everything(&manifest).manifests, "not while it is being saved");
             assert!(follower.next(&manifest).await.manifests);
         });
+    }
+
+    #[test]
+    fn what_is_added_is_told_with_what_was_seen_and_a_manifest_after_the_quiet_period() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("site.yaml");
+        std::fs::write(&file, "files:\n  a: {content: x}\n  b: {content: x}\n").unwrap();
+        let manifest = setpoint_host::load(&file).unwrap_or_else(|_| panic!("it is a good manifest"));
+        let mut follower = Follower::new(&file).unwrap();
+        let (_sender, events) = unbounded_channel();
+        follower.events = events;
+        let item = |name: &str| Some(BTreeSet::from([ItemRef::new("file", name)]));
+        let began = Instant::now();
+        follower.add(Changed { manifests: false, items: item("a") });
+        follower.add(Changed { manifests: true, items: item("b") });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let changed = runtime.block_on(follower.next(&manifest));
+        assert!(changed.manifests && began.elapsed() >= QUIET);
+        assert_eq!(changed.items.map(|items| items.len()), Some(2));
+        follower.add(Changed::everything());
+        follower.add(Changed { manifests: false, items: item("a") });
+        assert_eq!(runtime.block_on(follower.next(&manifest)).items, None, "that is all of them");
     }
 
     #[test]

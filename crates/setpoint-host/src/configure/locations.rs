@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use setpoint_graph::ItemRef;
 
-use super::notes::PlaceNote;
+use super::notes::PathNote;
 use crate::fs::{FsError, Kind, Number, Root};
 use crate::item::RootPath;
 
@@ -25,9 +25,20 @@ pub(crate) struct Location {
     pub(crate) within: Option<Number>,
 }
 
+/// What becomes of an item that is not found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IfMissing {
+    /// It is made again where it belongs.
+    MadeAgain,
+    /// It is not wanted any more, and forgotten: what is only not mounted must not be missing.
+    Forgotten,
+    /// Its original is put back, in the directory that it was in.
+    PutBack,
+}
+
 /// The places of all directories that are known.
 #[derive(Debug, Default)]
-pub(crate) struct Places(Mutex<Known>);
+pub(crate) struct DirectoryIndex(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -43,14 +54,14 @@ struct Moved {
     paths: Vec<RootPath>,
 }
 
-impl Places {
+impl DirectoryIndex {
     /// Forgets all directories.
     pub(crate) fn clear(&self) {
         *self.known() = Known::default();
     }
 
     /// Learns where a directory is, from its path and what is noted of it.
-    pub(crate) fn learn(&self, item: &ItemRef, path: &RootPath, note: &PlaceNote) {
+    pub(crate) fn learn(&self, item: &ItemRef, path: &RootPath, note: &PathNote) {
         let Some(number) = note.directory() else { return };
         let mut paths = vec![path.clone()];
         paths.extend(note.moved.iter().rev().flat_map(|one| [one.to.clone(), one.from.clone()]));
@@ -61,12 +72,13 @@ impl Places {
         }
     }
 
-    /// Returns whether a path is in a directory that is not there, and that nobody looks after.
-    pub(crate) fn is_away(&self, root: &Root, path: &RootPath) -> bool {
+    /// Returns whether a path is in a directory that is not there and that nobody looks after, and what was in it is not just
+    /// gone with it.
+    pub(crate) fn is_away(&self, root: &Root, path: &RootPath, missing: IfMissing) -> bool {
         let Some(around) = path.parent() else { return false };
         let known = self.known();
-        let mut paths = known.by_number.values().flatten();
-        root.holder(path).is_none() && !paths.any(|path| path.as_str() == around)
+        let is_away = root.holder(path).is_none() && !known.looks_after(around);
+        is_away && !known.is_gone(root, path, missing)
     }
 
     /// Where a directory is now. Another one in its place is an error.
@@ -74,7 +86,7 @@ impl Places {
         &self,
         root: &Root,
         path: &RootPath,
-        note: &PlaceNote,
+        note: &PathNote,
     ) -> Result<Location, FsError> {
         let at = |path: &RootPath| Ok(Location { path: path.clone(), within: None });
         let Some(number) = note.directory() else {
@@ -107,13 +119,13 @@ impl Places {
     }
 
     /// Where a file or a link is now: at its path, or where it has moved. What is at its path in another directory than before
-    /// is an error; so is nothing at its path, in another directory than before, of what must be found.
+    /// is an error; so is nothing at its path, in another directory than before, of what is not just gone.
     pub(crate) fn entry(
         &self,
         root: &Root,
         path: &RootPath,
-        note: &PlaceNote,
-        must_be_found: bool,
+        note: &PathNote,
+        missing: IfMissing,
     ) -> Result<Location, FsError> {
         let is_within =
             |path: &RootPath, within: Number| root.holder(path).is_some_and(|found| within.is(found));
@@ -124,7 +136,7 @@ impl Places {
             return Ok(Location { path: path.clone(), within: Some(within) });
         }
         // Its own moves, one after the other.
-        let mut trail = vec![(path, note.within(path))];
+        let mut trail = vec![(path, note.within(path, || root.holder(path)))];
         for own in &note.moved {
             if trail.last().is_some_and(|(at, _)| **at == own.from) {
                 trail.push((&own.to, own.into));
@@ -172,12 +184,12 @@ impl Places {
         match root.stat(path)? {
             Some(_) => Err(FsError::elsewhere(path)),
             // Nobody looks after the directory that it was in.
-            None if must_be_found
-                && note.moved.is_empty()
+            None if note.moved.is_empty()
                 && path.parent().is_some()
                 && note.known_by.is_some_and(|within| {
                     !is_within(path, within) && !known.by_number.contains_key(&within)
-                }) =>
+                })
+                && !known.is_gone(root, path, missing) =>
             {
                 Err(FsError::unreachable(path))
             }
@@ -191,6 +203,32 @@ impl Places {
 }
 
 impl Known {
+    /// Returns whether a directory at this path is looked after.
+    fn looks_after(&self, path: &str) -> bool {
+        self.by_number.values().flatten().any(|known| known.as_str() == path)
+    }
+
+    /// Returns whether what was at a path is gone for good with the directory around it, where that is not the one that it was.
+    ///
+    /// A file system that is not mounted leaves an empty directory behind: another one than before in its place, or around it.
+    fn is_gone(&self, root: &Root, path: &RootPath, missing: IfMissing) -> bool {
+        match missing {
+            IfMissing::MadeAgain => return true,
+            IfMissing::PutBack => return false,
+            IfMissing::Forgotten => {}
+        }
+        let mut around = path.parent();
+        while let Some(directory) = around {
+            if root.directory(directory).is_some() {
+                let is_around_it = path.parent() == Some(directory);
+                return !is_around_it && (self.looks_after(directory) || !root.is_empty(directory));
+            }
+            around = directory.rsplit_once('/').map(|(outer, _)| outer);
+        }
+        // Only the root is left, and that is the one that it was.
+        true
+    }
+
     /// Where a directory is, of those that are known.
     fn find(&self, root: &Root, number: Number, nested: usize) -> Option<RootPath> {
         let paths = self.by_number.get(&number)?;
@@ -229,43 +267,43 @@ mod tests {
     struct Sandbox {
         directory: tempfile::TempDir,
         root: Root,
-        places: Places,
+        places: DirectoryIndex,
     }
 
     impl Sandbox {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let root = Root::open(directory.path()).unwrap();
-            Self { directory, root, places: Places::default() }
+            Self { directory, root, places: DirectoryIndex::default() }
         }
 
         fn at(&self, path: &str) -> PathBuf {
             self.directory.path().join(path)
         }
 
-        fn note_of(&self, path: &str) -> PlaceNote {
+        fn note_of(&self, path: &str) -> PathNote {
             let path = RootPath::new(path).unwrap();
             let known_by = match self.root.stat(&path).unwrap() {
                 Some(found) if found.kind == Kind::Directory => self.root.lasting_directory(path.as_str()),
                 _ => self.root.lasting_holder(&path),
             };
-            PlaceNote { known_by, ..PlaceNote::default() }
+            PathNote { known_by, ..PathNote::default() }
         }
 
-        fn note_move(&self, note: &mut PlaceNote, from: &str, to: &str) {
+        fn note_move(&self, note: &mut PathNote, from: &str, to: &str) {
             let (from, to) = (path(from), path(to));
             let number = self.root.number(&from).unwrap().unwrap();
             let into = self.root.lasting_holder(&to);
             note.moved.push(Move { from, to, number, into });
         }
 
-        fn rename(&self, note: &mut PlaceNote, from: &str, to: &str) {
+        fn rename(&self, note: &mut PathNote, from: &str, to: &str) {
             self.note_move(note, from, to);
             fs::rename(self.at(from), self.at(to)).unwrap();
         }
 
-        fn file(&self, from: &str, note: &PlaceNote) -> String {
-            self.places.entry(&self.root, &path(from), note, false).unwrap().path.to_string()
+        fn file(&self, from: &str, note: &PathNote) -> String {
+            self.places.entry(&self.root, &path(from), note, IfMissing::MadeAgain).unwrap().path.to_string()
         }
     }
 
@@ -296,6 +334,35 @@ mod tests {
     }
 
     #[test]
+    fn what_was_in_a_directory_that_is_gone_is_gone_unless_that_may_not_be_mounted() {
+        let sandbox = Sandbox::new();
+        let is_gone = |note: &PathNote, at: &str, missing: IfMissing| {
+            sandbox.places.entry(&sandbox.root, &path(at), note, missing).is_ok()
+        };
+        for (at, others, gone) in [
+            ("d/f", None, true),
+            ("etc/d/f", Some("etc/hosts"), true),
+            // As empty as a mount point.
+            ("disk/d/f", Some("hosts"), false),
+            // In the place of the one that it was.
+            ("mount/f", Some("mount/other"), false),
+        ] {
+            fs::create_dir_all(sandbox.at(at).parent().unwrap()).unwrap();
+            fs::write(sandbox.at(at), "x").unwrap();
+            let note = sandbox.note_of(at);
+            // Its number may be given again where it is removed.
+            fs::rename(sandbox.at(at).parent().unwrap(), sandbox.at(&at.replace('/', "-"))).unwrap();
+            if let Some(other) = others {
+                fs::create_dir_all(sandbox.at(other).parent().unwrap()).unwrap();
+                fs::write(sandbox.at(other), "").unwrap();
+            }
+            assert_eq!(is_gone(&note, at, IfMissing::Forgotten), gone, "{at}");
+            assert!(is_gone(&note, at, IfMissing::MadeAgain), "{at}");
+            assert!(!is_gone(&note, at, IfMissing::PutBack), "{at}");
+        }
+    }
+
+    #[test]
     fn several_moves_lead_to_the_last_place_where_something_is() {
         let sandbox = Sandbox::new();
         fs::write(sandbox.at("a"), "x").unwrap();
@@ -318,7 +385,7 @@ mod tests {
         sandbox.places.learn(&directory("d"), &path("old"), &note);
         assert_eq!(sandbox.file("old/in/f", &file), "new/in/f");
         assert_eq!(
-            sandbox.file("old/in/f", &PlaceNote::default()),
+            sandbox.file("old/in/f", &PathNote::default()),
             "new/in/f",
             "of what an earlier version made"
         );
@@ -356,7 +423,7 @@ mod tests {
         fs::rename(sandbox.at("e"), sandbox.at("away")).unwrap();
         fs::create_dir(sandbox.at("e")).unwrap();
         fs::write(sandbox.at("e/g"), "somebody's").unwrap();
-        let entry = sandbox.places.entry(&sandbox.root, &path("e/g"), &note, false);
+        let entry = sandbox.places.entry(&sandbox.root, &path("e/g"), &note, IfMissing::MadeAgain);
         assert!(matches!(entry, Err(FsError::Elsewhere { .. })), "{entry:?}");
     }
 
@@ -369,7 +436,7 @@ mod tests {
         sandbox.rename(&mut note, "d/old", "d/new");
         fs::rename(sandbox.at("d"), sandbox.at("away")).unwrap();
         std::os::unix::fs::symlink("/", sandbox.at("d")).unwrap();
-        assert!(sandbox.places.entry(&sandbox.root, &path("d/old"), &note, false).is_err());
+        assert!(sandbox.places.entry(&sandbox.root, &path("d/old"), &note, IfMissing::MadeAgain).is_err());
     }
 
     #[test]
@@ -383,7 +450,7 @@ mod tests {
         fs::create_dir(sandbox.at("d")).unwrap();
         assert_eq!(sandbox.file("d/f", &file), "d/f", "nothing is there");
         fs::write(sandbox.at("d/f"), "x").unwrap();
-        let entry = || sandbox.places.entry(&sandbox.root, &path("d/f"), &file, false);
+        let entry = || sandbox.places.entry(&sandbox.root, &path("d/f"), &file, IfMissing::MadeAgain);
         assert!(matches!(entry(), Err(FsError::Elsewhere { .. })), "{:?}", entry());
         let replaced = sandbox.places.directory(&sandbox.root, &path("d"), &dir);
         assert!(matches!(replaced, Err(FsError::Replaced { .. })), "{replaced:?}");

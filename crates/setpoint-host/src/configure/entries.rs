@@ -1,0 +1,409 @@
+//! Files and links: what is replaced as a whole, in one step, by a new one that was made beside it.
+//!
+//! ```text
+//!  nothing is there ─────▶ made
+//!  something is there ───▶ kept ─▶ noted ─▶ replaced ──▶ … ──▶ what was kept is put back, and released
+//! ```
+//!
+//! What is about to be replaced is kept first, unless Setpoint wrote it: the original of what is taken over, and what somebody
+//! wrote in its place since.
+
+use setpoint_engine::{OpCx, OpError};
+
+use super::kept::{self, Original};
+use super::locations::Location;
+use super::notes::PathNote;
+use super::notice::Notice;
+use crate::Host;
+use crate::fs::{Attribute, FsError, Kind, Number, Temporary, Written, untouched};
+use crate::item::RootPath;
+use crate::kinds::HostKind;
+
+/// A kind of entries of directories.
+pub(crate) trait Entries: Send + Sync {
+    /// What is declared of it.
+    type Item: HostKind;
+
+    /// What it is on disk.
+    const KIND: Kind;
+
+    /// The host that they are on.
+    fn host(&self) -> &Host;
+
+    /// Where an item is to be.
+    fn path(item: &Self::Item) -> &RootPath;
+
+    /// Returns whether an item takes over what is already there.
+    fn adopts(item: &Self::Item) -> bool;
+
+    /// Returns whether an item is only added to, and never replaced.
+    fn is_log(_item: &Self::Item) -> bool {
+        false
+    }
+
+    /// What an item holds, as it is noted when it is written.
+    fn digest(item: &Self::Item) -> String;
+
+    /// Returns whether two items hold the same.
+    fn holds_same(old: &Self::Item, new: &Self::Item) -> bool {
+        Self::digest(old) == Self::digest(new)
+    }
+
+    /// What is at a path, as it is noted when it is written; none if nothing is there.
+    fn found(&self, path: &RootPath) -> Result<Option<String>, FsError>;
+
+    /// What is at a path, to be kept; none if nothing is there. Of what is too large, and as an item that is given, only what else
+    /// there is to it.
+    fn original(&self, path: &RootPath, unchanged: Option<&Self::Item>) -> Result<Option<Original>, OpError>;
+
+    /// What an original is as an item at a path; none if it is something else.
+    fn restored(original: &Original, path: &RootPath) -> Result<Option<Restored<Self::Item>>, OpError>;
+
+    /// Writes an item beside a path, and brings it there if it replaces something.
+    fn write<'a>(&'a self, write: EntryWrite<'a, Self::Item>) -> Result<Written<'a>, FsError>;
+
+    /// Returns whether two items differ in who may do what with them.
+    fn access_differs(_old: &Self::Item, _new: &Self::Item) -> bool {
+        false
+    }
+
+    /// Gives what is there the permissions of an item, where it has others.
+    fn set_access(&self, _item: &Self::Item) -> Result<(), FsError> {
+        Ok(())
+    }
+}
+
+/// An original as an item.
+pub(crate) struct Restored<T> {
+    pub(crate) item: T,
+    pub(crate) attributes: Vec<Attribute>,
+}
+
+/// An item to be written.
+pub(crate) struct EntryWrite<'a, T> {
+    pub(crate) item: &'a T,
+    /// Where: the path of the item, or where that is set aside.
+    pub(crate) path: &'a RootPath,
+    pub(crate) replaces: Replaces,
+    /// What it has besides the attributes of what is replaced.
+    pub(crate) attributes: &'a [Attribute],
+    /// The name it has until it is whole.
+    pub(crate) temporary: &'a str,
+}
+
+/// What may be at the path of something that is written.
+#[derive(Clone, Copy)]
+pub(crate) enum Replaces {
+    /// Nothing.
+    Nothing,
+    /// What is there, if it is in this directory; none for any.
+    Within(Option<Number>),
+}
+
+/// Creates an item, or takes over what is there.
+pub(crate) async fn create<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), OpError> {
+    let failed = |error: FsError| untouched(&error);
+    let (host, path) = (entries.host(), E::path(new));
+    if let Some(aside) = host.find_aside(cx, E::KIND).map_err(failed)? {
+        if !E::adopts(new) || host.0.root.stat(path).map_err(failed)?.is_none() {
+            return bring_back(entries, cx, &aside, new).await;
+        }
+        // What is there is taken over, and the one that was made here is not needed.
+        host.0.root.remove(&aside, None, E::KIND).map_err(failed)?;
+    }
+    if let Some(was) = host.original_elsewhere(cx, path)? {
+        if host.can_go_back(cx, &was)? {
+            put_back(entries, cx, &Location { path: was, within: None }).await?;
+        } else {
+            host.retire_original(cx, was).await?;
+        }
+    }
+    host.begin_anew(cx).await?;
+    let takes_over = E::adopts(new) || host.is_released(cx, path);
+    if !E::is_log(new) {
+        host.will_write(cx, E::digest(new)).await?;
+    }
+    match make(entries, cx, new).await {
+        Err(FsError::Exists { adoptable: true, .. }) if takes_over => take_over(entries, cx, new).await,
+        made => made.map_err(failed),
+    }
+}
+
+/// Changes an item, where it is or on its way to another path.
+pub(crate) async fn modify<E: Entries>(
+    entries: &E,
+    cx: &OpCx,
+    old: &E::Item,
+    new: &E::Item,
+) -> Result<(), OpError> {
+    let host = entries.host();
+    host.forget_made(cx).await?;
+    if !E::is_log(new) && host.must_keep(cx) {
+        let place = location(entries, cx, old)?;
+        keep_unwritten(entries, cx, &place.path).await?;
+    }
+    let moves = E::path(old) != E::path(new);
+    let is_there = !moves || move_to(entries, cx, old, new).await.map_err(|error| untouched(&error))?;
+    let failed = |error: FsError| {
+        // A move that was done is not undone: what is left is tried again from there.
+        if moves { OpError::new(error.to_string()) } else { untouched(&error) }
+    };
+    if !is_there || !E::holds_same(old, new) {
+        host.will_write(cx, E::digest(new)).await?;
+        if !E::is_log(new) {
+            keep_drift(entries, cx, E::path(new))?;
+        }
+        return replace(entries, cx, new).await.map_err(failed);
+    }
+    if E::access_differs(old, new) {
+        location(entries, cx, new)?;
+        change_access(entries, cx, new).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Removes an item, or puts back what was there before it.
+pub(crate) async fn delete<E: Entries>(entries: &E, cx: &OpCx, old: &E::Item) -> Result<(), OpError> {
+    if PathNote::of(cx).released.is_some() {
+        return Ok(());
+    }
+    let failed = |error: FsError| untouched(&error);
+    let (host, place) = (entries.host(), location(entries, cx, old)?);
+    let root = &host.0.root;
+    root.remove_temporary(&place.path, &Temporary::name(host.set(), cx.item())).map_err(failed)?;
+    if cx.ownership().is_adopted() {
+        // What a log holds was never replaced.
+        return if E::is_log(old) {
+            host.let_go(cx, &place.path).await
+        } else {
+            put_back(entries, cx, &place).await
+        };
+    }
+    let is_as_made =
+        || Ok(E::is_log(old) || entries.found(&place.path)?.is_none_or(|found| found == E::digest(old)));
+    if host.is_somebodys(cx, &place.path, is_as_made)? {
+        return Ok(());
+    }
+    if cx.is_recreation() && host.set_aside(cx, &place, E::KIND).await.map_err(failed)? {
+        return Ok(());
+    }
+    root.remove(&place.path, place.within, E::KIND).map_err(failed)
+}
+
+/// Keeps what is at the path of an item that takes it over by other means than its creation. Returns the name of what is kept.
+pub(crate) fn keep_original<E: Entries>(entries: &E, item: &E::Item) -> Result<Option<String>, OpError> {
+    let original = entries.original(E::path(item), Some(item))?;
+    original.map(|original| entries.host().0.kept.put(&original)).transpose()
+}
+
+/// Where an item is now.
+fn location<E: Entries>(entries: &E, cx: &OpCx, item: &E::Item) -> Result<Location, OpError> {
+    entries.host().locate(cx, E::path(item), E::KIND).map_err(|error| untouched(&error))
+}
+
+/// Makes an item where nothing is.
+async fn make<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), FsError> {
+    write(entries, cx, new, E::path(new), Replaces::Nothing, &[]).await
+}
+
+/// Writes an item, also in the place of what is there.
+async fn replace<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), FsError> {
+    let (path, root) = (E::path(new), &entries.host().0.root);
+    let replaces = Replaces::Within(PathNote::of(cx).within(path, || root.holder(path)));
+    write(entries, cx, new, path, replaces, &[]).await
+}
+
+async fn write<E: Entries>(
+    entries: &E,
+    cx: &OpCx,
+    item: &E::Item,
+    path: &RootPath,
+    replaces: Replaces,
+    attributes: &[Attribute],
+) -> Result<(), FsError> {
+    let temporary = Temporary::name(entries.host().set(), cx.item());
+    let write = EntryWrite { item, path, replaces, attributes, temporary: &temporary };
+    match entries.write(write)? {
+        Written::Replaced => Ok(()),
+        Written::New(prepared) => entries.host().publish(cx, prepared).await,
+    }
+}
+
+/// Writes an item where it was set aside, and brings it to its path.
+async fn bring_back<E: Entries>(
+    entries: &E,
+    cx: &OpCx,
+    aside: &RootPath,
+    new: &E::Item,
+) -> Result<(), OpError> {
+    let failed = |error: FsError| untouched(&error);
+    let host = entries.host();
+    if !E::is_log(new) {
+        let temporary = Temporary::name(host.set(), cx.item());
+        let (replaces, attributes) = (Replaces::Within(None), &[][..]);
+        let write = EntryWrite { item: new, path: aside, replaces, attributes, temporary: &temporary };
+        entries.write(write).map(drop).map_err(failed)?;
+    }
+    if host.bring_back(cx, aside, E::path(new), E::KIND).await? {
+        return Ok(());
+    }
+    make(entries, cx, new).await.map_err(failed)?;
+    // What is left is found by the next attempt.
+    let removed = host.0.root.remove(aside, None, E::KIND);
+    removed.map_err(|error| OpError::new(error.to_string()))
+}
+
+/// Brings an item to its new path; says whether it is there with what it held.
+async fn move_to<E: Entries>(entries: &E, cx: &OpCx, old: &E::Item, new: &E::Item) -> Result<bool, FsError> {
+    let (host, from, to) = (entries.host(), E::path(old), E::path(new));
+    if host.bring(cx, from, to, E::KIND).await? {
+        return Ok(true);
+    }
+    // It may have moved with the directory around it, or be gone.
+    if host.locate(cx, from, E::KIND)?.path == *to {
+        return Ok(true);
+    }
+    host.0.root.is_free(to).map(|()| false)
+}
+
+/// Gives what is there the permissions of an item.
+async fn change_access<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), FsError> {
+    match entries.set_access(new) {
+        // A file that may not be opened may still be replaced.
+        Err(FsError::NoAccess { .. }) => replace(entries, cx, new).await,
+        set => set,
+    }
+}
+
+/// Takes over what is at the path of an item. What is about to be replaced is kept.
+async fn take_over<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), OpError> {
+    let failed = |error: FsError| untouched(&error);
+    let (host, path) = (entries.host(), E::path(new));
+    if E::is_log(new) {
+        // What was logged before goes on.
+        return host.adopt(cx, path, E::KIND, None, None).await;
+    }
+    let (known, earlier) = (known_original(entries, cx, new)?, Host::original_name(cx));
+    let kept = match &known {
+        Some(name) => Some(name.clone()),
+        None => keep_original(entries, new)?,
+    };
+    let Some(kept) = kept else {
+        // It is gone by now.
+        return make(entries, cx, new).await.map_err(failed);
+    };
+    let found = host.0.root.stat(path).map_err(failed)?;
+    let taken_over = async {
+        let is_as_declared =
+            || -> Result<bool, OpError> { Ok(entries.found(path).map_err(failed)? == Some(E::digest(new))) };
+        // What is as declared is not written.
+        let wrote = if is_as_declared()? && known.is_none() { None } else { Some(E::digest(new)) };
+        host.adopt(cx, path, E::KIND, Some(kept.clone()), wrote).await?;
+        if let Some(earlier) = earlier.filter(|earlier| *earlier != kept) {
+            // What is there now was written since: the other one is nobody's any more.
+            let _ = host.0.kept.retire(&earlier);
+        }
+        // Somebody may have written while that was noted.
+        keep_drift(entries, cx, path)?;
+        if is_as_declared()? {
+            return change_access(entries, cx, new).await.map_err(failed);
+        }
+        host.will_write(cx, E::digest(new)).await?;
+        replace(entries, cx, new).await.map_err(failed)?;
+        if found.is_some_and(|found| found.names > 1) {
+            let (item, path) = (cx.item().clone(), path.clone());
+            host.0.notices.add(Notice::OtherNames { item, path });
+        }
+        Ok(())
+    };
+    let taken_over = taken_over.await;
+    if taken_over.is_err() && known.is_none() {
+        host.leave_original(cx, Some(&kept)).await;
+    }
+    taken_over
+}
+
+/// The name of the original of what is at the path of an item, where Setpoint itself wrote that: it was taken over before, also
+/// where the state has forgotten that. Anything else is someone's new work.
+fn known_original<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<Option<String>, OpError> {
+    let (host, path) = (entries.host(), E::path(new));
+    if entries.found(path).map_err(|error| untouched(&error))? != Some(E::digest(new)) {
+        return Ok(None);
+    }
+    let is_its = host.original(cx)?.is_some_and(|original| original.path() == Some(path));
+    Ok(Host::original_name(cx).filter(|_| is_its).or_else(|| host.0.kept.find(path, E::KIND)))
+}
+
+/// Keeps what is at a path of an item whose original is not kept. What Setpoint wrote is none: the original is lost, and who lets
+/// go of the item is told so.
+async fn keep_unwritten<E: Entries>(entries: &E, cx: &OpCx, path: &RootPath) -> Result<(), OpError> {
+    let host = entries.host();
+    let there = entries.found(path).map_err(|error| untouched(&error))?;
+    if there.is_some_and(|there| Host::has_written(cx, &there)) {
+        return Ok(());
+    }
+    let Some(original) = entries.original(path, None)? else { return Ok(()) };
+    host.note_original(cx, host.0.kept.put(&original)?).await
+}
+
+/// Keeps what somebody wrote in the place of an item that was taken over: what is there now, whatever was read before.
+fn keep_drift<E: Entries>(entries: &E, cx: &OpCx, path: &RootPath) -> Result<(), OpError> {
+    if !cx.ownership().is_adopted() {
+        return Ok(());
+    }
+    let there = entries.found(path).map_err(|error| untouched(&error))?;
+    // Most often it is what Setpoint wrote.
+    if there.is_none_or(|there| Host::has_written(cx, &there)) {
+        return Ok(());
+    }
+    let Some(original) = entries.host().original(cx)? else { return Ok(()) };
+    let Some(original) = E::restored(&original, path)? else { return Ok(()) };
+    keep_change(entries, cx, path, &E::digest(&original.item))
+}
+
+/// Keeps what is there if somebody wrote it: it is neither Setpoint's work nor the original.
+fn keep_change<E: Entries>(entries: &E, cx: &OpCx, path: &RootPath, original: &str) -> Result<(), OpError> {
+    let there = entries.found(path).map_err(|error| untouched(&error))?;
+    if there.is_none_or(|there| is_known(cx, original, &there)) {
+        return Ok(());
+    }
+    let Some(found) = entries.original(path, None)? else { return Ok(()) };
+    let (host, item) = (entries.host(), cx.item().clone());
+    let kept = host.0.kept.put_change(&found)?;
+    host.0.notices.add(Notice::Changed { item, path: path.clone(), kept });
+    Ok(())
+}
+
+/// Returns whether what is there is Setpoint's work, or the original.
+fn is_known(cx: &OpCx, original: &str, there: &str) -> bool {
+    there == original || Host::has_written(cx, there)
+}
+
+/// Puts back what was there before, if anything of it was changed.
+async fn put_back<E: Entries>(entries: &E, cx: &OpCx, place: &Location) -> Result<(), OpError> {
+    let failed = |error: FsError| untouched(&error);
+    let (host, path) = (entries.host(), &place.path);
+    let kept = host.original(cx)?;
+    let (is_partial, restored) = match &kept {
+        Some(original) => (original.is_partial(), E::restored(original, path)?),
+        None => (false, None),
+    };
+    let Some(Restored { item: original, attributes }) = restored else {
+        return Err(kept::missing(path, &host.original_path(cx), cx.item()));
+    };
+    let was = E::digest(&original);
+    let there = entries.found(path).map_err(failed)?;
+    if PathNote::of(cx).adopting && there.as_ref().is_some_and(|there| !is_known(cx, &was, there)) {
+        // Nobody knows whether it was ever replaced: what is there is newer than the original.
+        return host.leave_newer(cx, path).await;
+    }
+    let is_as_it_was = there.as_ref() == Some(&was);
+    if is_as_it_was {
+        change_access(entries, cx, &original).await.map_err(failed)?;
+    } else if !is_partial {
+        keep_change(entries, cx, path, &was)?;
+        let replaces = Replaces::Within(place.within);
+        write(entries, cx, &original, path, replaces, &attributes).await.map_err(failed)?;
+    }
+    host.let_go(cx, path).await
+}
