@@ -218,8 +218,14 @@ fn are_fragile(operations: &[Operation], (old, new): &(Side<'_>, Side<'_>), cx: 
         operation.is_text()
             || operation.action == Action::Create && sections::is_placed(operation.section.kind)
     };
+    // What is put behind a conditional that is not closed stands in it.
+    let creates = |operation: &Operation| {
+        operation.action == Action::Create && !matches!(operation.subject, Subject::Child { .. })
+    };
+    let is_conditional = operations.iter().any(creates)
+        && old.document.sections().iter().any(|section| section.is_conditional());
     let are_placed_first = [old, new].iter().all(|side| sections::are_placed_first(side.document));
-    (!are_placed_first && !operations.is_empty()) || operations.iter().any(may_move) || {
+    is_conditional || (!are_placed_first && !operations.is_empty()) || operations.iter().any(may_move) || {
         let sections: FxHashSet<&SectionKey> =
             operations.iter().map(|operation| &operation.section).collect();
         sections.into_iter().any(|key| {

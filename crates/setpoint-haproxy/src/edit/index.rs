@@ -69,8 +69,12 @@ impl Index {
         if let Some(places) = &mut self.places
             && let Some(found) = Arc::make_mut(places).get_mut(&(key.kind, key.name.clone()))
         {
-            let at = found.partition_point(|place| place.after(moves) < index);
-            if found.get(at).is_some_and(|place| place.after(moves) == index) {
+            let is_it = |at: usize| found.get(at).is_some_and(|place| place.after(moves) == index);
+            // Mostly it is the one that the key counts to.
+            let counted = usize::try_from(key.nth).ok().filter(|at| is_it(*at));
+            let searched = || found.partition_point(|place| place.after(moves) < index);
+            let at = counted.unwrap_or_else(searched);
+            if is_it(at) {
                 found.remove(at);
             }
         }

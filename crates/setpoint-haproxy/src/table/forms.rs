@@ -181,6 +181,7 @@ const FORMS: &[Form] = &[
     }),
     each("octal", "an octal number", |word| !word.is_empty() && i64::from_str_radix(word, 8).is_ok()),
     each("integer", "a whole number", |word| word.parse::<i64>().is_ok()),
+    each("positive", "a number from 1 on", |word| word.parse::<i64>().is_ok_and(|number| number > 0)),
     each("byte", "a number from 0 to 255, perhaps in hexadecimal", |word| {
         read_number(word).is_some_and(|number| number <= 255)
     }),

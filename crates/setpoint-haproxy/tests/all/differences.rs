@@ -186,6 +186,14 @@ fn a_rule_behind_a_line_that_the_model_does_not_cover_comes_behind_it() {
     differ(&format!("backend b\n{rules}"), &format!("backend b\n  timeout server 5s\n{rules}{more}"));
 }
 
+#[test]
+fn a_section_that_comes_beside_a_conditional_that_is_not_closed_does_not_fall_into_it() {
+    let text = |new: &str| format!("backend a\n{new}frontend f\n  .if 1\n  bind :80\n");
+    let new = "listen l\n  bind :81\n  server s 10.0.0.1:1\n";
+    differ(&text(""), &text(new));
+    differ(&text("backend c\n"), &text(new));
+}
+
 // Sections that repeat
 
 #[test]

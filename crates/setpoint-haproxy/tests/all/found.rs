@@ -107,6 +107,7 @@ fn words_that_have_no_place_in_a_line_are_found() {
             ("log-format 100%", "%"),
             ("use_backend", ""),
             ("bind 300.1.1.1:80", "300.1.1.1"),
+            ("bind 127.0.0.1:8081 id 0", "0"),
             ("acl or path /", "or"),
             ("log 127.0.0.1:1 len 10 local0", "10"),
             ("http-request set-header A %{+Q]", "%{+Q]"),
