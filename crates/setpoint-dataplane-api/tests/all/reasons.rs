@@ -105,7 +105,7 @@ pub(crate) const REASONS: &[Reason] = &[
     Reason {
         name: "the version is this program's",
         explains: |exchange, ours, differences| {
-            let version = concat!(" ", env!("CARGO_PKG_VERSION"));
+            let version = concat!(" setpoint-", env!("CARGO_PKG_VERSION"));
             exchange.case == "info"
                 && only_body(differences)
                 && ours.json().is_some_and(|ours| {

@@ -109,7 +109,16 @@ fn edition_of(text: &str) -> Edition {
 pub(super) async fn detect(transport: &Transport) -> Result<(ApiVersion, Edition), ConnectError> {
     let (info, _) = transport.json::<Json>(Call::get("info"), &[200]).await?;
     let told = info.pointer("/api/version").and_then(Json::as_str).unwrap_or_default();
-    match told.parse() {
+    let version = match told.parse() {
+        // One that somebody built by hand tells none, but serves the specification that it was made from.
+        Err(UnknownApi::NoVersion) => {
+            let (specification, _) = transport.json::<Json>(Call::get("specification"), &[200]).await?;
+            let version = specification.pointer("/info/version").and_then(Json::as_str);
+            version.unwrap_or_default().parse()
+        }
+        version => version,
+    };
+    match version {
         Ok(version) => Ok((version, edition_of(told))),
         Err(source) => Err(ConnectError::Unknown { endpoint: transport.endpoint().to_owned(), source }),
     }

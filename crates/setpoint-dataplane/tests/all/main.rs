@@ -3,6 +3,7 @@
 
 mod client;
 mod counting;
+mod detection;
 mod families;
 mod sync;
 mod world;

@@ -11,7 +11,6 @@ use setpoint_dataplane::files::{AuxiliaryFiles, Files};
 use setpoint_dataplane::sync::{Desired, FailedSync, SyncMode, SyncOptions, SyncResult, sync};
 use setpoint_dataplane::target::{ApiTarget, Target};
 use setpoint_dataplane_api::Dialect;
-use setpoint_haproxy::model::{Edition, Version};
 use setpoint_haproxy::text::Document;
 use setpoint_testutils::need;
 use setpoint_testutils::wait::LIMIT;
@@ -586,35 +585,4 @@ async fn auxiliary_reload_verified_before_config_sync() {
     let again = sync(&target, &desired, &options(), &CancellationToken::new()).await.unwrap();
     assert_eq!(again.applied_files, Vec::<String>::new());
     world.end().await;
-}
-
-/// What answers like an enterprise edition, which nobody can download.
-async fn told(version: &'static str) -> Client {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let _ = stream.read(&mut [0; 4096]).await;
-            let body = format!("{{\"api\":{{\"version\":\"{version}\"}},\"system\":{{}}}}");
-            let head =
-                format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
-            let _ = stream.write_all((head + &body).as_bytes()).await;
-        }
-    });
-    Client::connect(Settings { timeout: LIMIT, ..Settings::new(url) }).await.unwrap()
-}
-
-#[tokio::test]
-async fn enterprise_parser_selected_for_ee() {
-    let client = told("v3.1.2-ee1 abc").await;
-    assert!(client.is_enterprise());
-    assert_eq!(client.context(Version::V3_0).edition, Edition::Enterprise);
-}
-
-#[tokio::test]
-async fn community_parser_selected_for_ce() {
-    let client = told("v3.1.2 abc").await;
-    assert!(!client.is_enterprise() && !client.is_setpoint());
-    assert_eq!(client.context(Version::V3_0).edition, Edition::Community);
 }
