@@ -36,7 +36,7 @@ pub struct Settings {
     pub url: String,
     /// A socket of this machine, where the API listens on one; the host of the address is only shown then.
     pub socket: Option<PathBuf>,
-    /// Who asks: name and password.
+    /// Who asks: name and password. Those in the address go before them.
     pub credentials: Option<Credentials>,
     /// For `https`.
     pub tls: Tls,

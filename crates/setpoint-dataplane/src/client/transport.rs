@@ -142,7 +142,7 @@ impl Transport {
             builder = builder.identity(Identity::from_pem(pem).map_err(wrong)?);
         }
         let http = builder.build().map_err(wrong)?;
-        let credentials = settings.credentials.or(in_url);
+        let credentials = in_url.or(settings.credentials);
         let Settings { timeout, longest_answer, .. } = settings;
         Ok(Self { http, base, endpoint, credentials, timeout, longest_answer })
     }

@@ -11,7 +11,7 @@ use setpoint_haproxy::text::Document;
 use setpoint_testutils::wait::{self, LIMIT};
 use setpoint_testutils::{Proxy, need};
 
-use crate::world::World;
+use crate::world::{CREDENTIALS, World};
 
 const TEXT: &str = "frontend web\n  bind 127.0.0.1:PORT\n  default_backend app\n\nbackend app\n  balance roundrobin\n  \
                     server s1 127.0.0.1:1 weight 10\n";
@@ -192,5 +192,15 @@ async fn an_answer_that_is_too_long_or_too_late_is_an_error() {
     let late = Settings { timeout: std::time::Duration::from_millis(200), ..Settings::new(url) };
     let error = Client::connect(late).await.unwrap_err();
     assert!(matches!(error, ConnectError::Api(ApiError::Timeout { .. })), "{error}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn who_asks_by_the_address_goes_before_who_asks_by_default() {
+    let world = need!(World::start(Dialect::default(), TEXT).await);
+    let (user, password) = CREDENTIALS;
+    let url = world.url.replace("http://", &format!("http://{user}:{password}@"));
+    let client = Client::connect(Settings::new(url).with_credentials(user, "another")).await.unwrap();
+    assert_eq!(client.endpoint(), world.url);
     world.end().await;
 }
