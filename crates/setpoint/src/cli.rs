@@ -63,7 +63,8 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
     let command = manual::with_examples(Cli::command());
     let parsed = command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.map_err(|mut error| {
-        if let Some(job) = absent_job(&error) {
+        let words = std::env::args().skip(1);
+        if let Some(job) = absent_job(jobs::ALL, &Cli::command(), &error, words) {
             return CliError::AbsentJob(job).report(LogFormat::Text);
         }
         if let Some(tip) = manifest_tip(&error) {
@@ -76,14 +77,31 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
     })
 }
 
-/// The job that has the command which was asked for, if the command is unknown because that job is not in.
-fn absent_job(error: &clap::Error) -> Option<&'static jobs::Job> {
-    match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
-        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(command))) => {
-            jobs::absent(jobs::ALL, command)
+/// The job that has the command which was asked for by these words, if the command is unknown because that job is not in.
+fn absent_job<'a>(
+    jobs: &'a [jobs::Job],
+    root: &clap::Command,
+    error: &clap::Error,
+    words: impl IntoIterator<Item = String>,
+) -> Option<&'a jobs::Job> {
+    let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(unknown))) =
+        (error.kind(), error.get(ContextKind::InvalidSubcommand))
+    else {
+        return None;
+    };
+    // The same word may be a command below several.
+    let (mut at, mut path) = (root, Vec::new());
+    for word in words {
+        if word == *unknown {
+            path.push(word);
+            break;
         }
-        _ => None,
+        if let Some(below) = at.find_subcommand(&word) {
+            at = below;
+            path.push(word);
+        }
     }
+    jobs::absent(jobs, &path.join(" "))
 }
 
 /// What to write instead of the name of a manifest without its option, with the commands that read manifests.
@@ -122,11 +140,40 @@ mod tests {
     #[test]
     fn the_table_of_jobs_names_the_commands_that_there_are() {
         let mut named: Vec<&str> = vec!["completions", "man"];
-        named.extend(jobs::ALL.iter().filter(|job| job.present).flat_map(|job| job.commands));
+        let present = jobs::ALL.iter().filter(|job| job.present).flat_map(|job| job.commands);
+        let (below, top): (Vec<&str>, Vec<&str>) = present.copied().partition(|name| name.contains(' '));
+        named.extend(top);
         named.sort_unstable();
         let root = Cli::command();
         let mut there: Vec<&str> = root.get_subcommands().map(clap::Command::get_name).collect();
         there.sort_unstable();
         assert_eq!(there, named);
+        for name in below {
+            let found = name.split(' ').try_fold(&root, |command, word| command.find_subcommand(word));
+            assert!(found.is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_command_of_an_absent_job_is_known_by_all_words_that_lead_to_it() {
+        const SOME: &[jobs::Job] = &[
+            jobs::Job { name: "host", about: "", commands: &["plan"], present: false },
+            jobs::Job { name: "haproxy", about: "", commands: &["haproxy"], present: true },
+            jobs::Job { name: "sync", about: "", commands: &["haproxy plan"], present: false },
+        ];
+        let haproxy = clap::Command::new("haproxy").subcommand(clap::Command::new("fmt"));
+        let level = clap::Arg::new("level").long("level").global(true);
+        let root = clap::Command::new("setpoint").subcommand(haproxy).arg(level);
+        let job = |words: &str| {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            let error = root.clone().try_get_matches_from(["setpoint".to_owned()].iter().chain(&words)).unwrap_err();
+            absent_job(SOME, &root, &error, words).map(|job| job.name)
+        };
+        assert_eq!(job("plan"), Some("host"));
+        assert_eq!(job("--level 3 plan x"), Some("host"));
+        assert_eq!(job("haproxy plan x"), Some("sync"));
+        assert_eq!(job("haproxy --level 3 plan"), Some("sync"));
+        assert_eq!(job("help haproxy plan"), Some("sync"));
+        assert_eq!((job("haproxy apply"), job("sync"), job("haproxy fmt --wrong")), (None, None, None));
     }
 }

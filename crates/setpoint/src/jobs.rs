@@ -27,7 +27,7 @@ pub(crate) struct Job {
     pub(crate) name: &'static str,
     /// What it does.
     pub(crate) about: &'static str,
-    /// Its commands; none of one that adds to a command of another.
+    /// Its commands, each with those that it is below.
     pub(crate) commands: &'static [&'static str],
     /// Whether it is in this binary.
     pub(crate) present: bool,
@@ -52,14 +52,14 @@ pub(crate) const ALL: &[Job] = &[
     },
     Job {
         name: "dataplane",
-        about: "Serves the Dataplane API in front of a HAProxy, as `setpoint haproxy serve`",
-        commands: &[],
+        about: "Serves the Dataplane API in front of a HAProxy",
+        commands: &["haproxy serve"],
         present: cfg!(feature = "dataplane"),
     },
     Job {
         name: "sync",
-        about: "Brings configurations to HAProxies behind a Dataplane API, as `setpoint haproxy sync`",
-        commands: &[],
+        about: "Brings configurations to HAProxies, on this machine or behind a Dataplane API",
+        commands: &["haproxy plan", "haproxy sync"],
         present: cfg!(feature = "sync"),
     },
     Job {
@@ -70,7 +70,7 @@ pub(crate) const ALL: &[Job] = &[
     },
 ];
 
-/// Returns the job that is absent and would have a command.
+/// Returns the job that is absent and would have a command, which is named with those that it is below.
 pub(crate) fn absent<'a>(jobs: &'a [Job], command: &str) -> Option<&'a Job> {
     jobs.iter().find(|job| !job.present && job.commands.contains(&command))
 }
@@ -86,13 +86,23 @@ pub(crate) fn version(jobs: &[Job]) -> String {
 
 /// Returns what `--help` says of absent jobs: nothing if all are in.
 pub(crate) fn absent_help(jobs: &[Job]) -> String {
+    help_of(jobs.iter().filter(|job| !job.present))
+}
+
+/// Returns what the help of a command says of absent jobs that have commands below it.
+pub(crate) fn absent_help_below(jobs: &[Job], command: &str) -> String {
+    let is_below = |name: &&str| name.strip_prefix(command).is_some_and(|rest| rest.starts_with(' '));
+    help_of(jobs.iter().filter(|job| !job.present && job.commands.iter().any(is_below)))
+}
+
+fn help_of<'a>(absent: impl Iterator<Item = &'a Job>) -> String {
     let mut text = String::new();
-    for Job { name, about, commands, .. } in jobs.iter().filter(|job| !job.present) {
+    for Job { name, about, commands, .. } in absent {
         if text.is_empty() {
             text.push_str("Not in this binary, for want of a cargo feature:");
         }
         let _ = write!(text, "\n  {name:<12} {about} [feature: {name}]");
-        if !commands.is_empty() && *commands != [*name] {
+        if *commands != [*name] {
             let _ = write!(text, "\n  {:<12} with the commands {}", "", commands.join(", "));
         }
     }
@@ -122,13 +132,14 @@ mod tests {
     const SOME: &[Job] = &[
         Job { name: "host", about: "Keeps a host", commands: &["plan", "apply"], present: false },
         Job { name: "haproxy", about: "Reads configurations", commands: &["haproxy"], present: true },
+        Job { name: "sync", about: "Brings them", commands: &["haproxy plan", "haproxy sync"], present: false },
         Job { name: "composite", about: "Keeps composites", commands: &["composite"], present: false },
     ];
 
     #[test]
     fn the_version_says_what_is_in_and_what_is_not() {
         let version = env!("CARGO_PKG_VERSION");
-        assert_eq!(self::version(SOME), format!("{version}\nwith:    haproxy\nwithout: host, composite"));
+        assert_eq!(self::version(SOME), format!("{version}\nwith:    haproxy\nwithout: host, sync, composite"));
         assert_eq!(self::version(&SOME[1..2]), format!("{version}\nwith:    haproxy"));
     }
 
@@ -139,8 +150,17 @@ mod tests {
             "Not in this binary, for want of a cargo feature:
   host         Keeps a host [feature: host]
                with the commands plan, apply
+  sync         Brings them [feature: sync]
+               with the commands haproxy plan, haproxy sync
   composite    Keeps composites [feature: composite]"
         );
+        assert_eq!(
+            absent_help_below(SOME, "haproxy"),
+            "Not in this binary, for want of a cargo feature:
+  sync         Brings them [feature: sync]
+               with the commands haproxy plan, haproxy sync"
+        );
+        assert_eq!((absent_help_below(SOME, "composite"), absent_help_below(SOME, "hap")), Default::default());
         assert_eq!(absent_help(&SOME[1..2]), "");
     }
 
@@ -149,11 +169,12 @@ mod tests {
         let job = |command| absent(SOME, command).map(|job| job.name);
         assert_eq!((job("apply"), job("composite")), (Some("host"), Some("composite")));
         assert_eq!((job("haproxy"), job("aply")), (None, None));
+        assert_eq!((job("plan"), job("haproxy plan")), (Some("host"), Some("sync")));
     }
 
     #[test]
     fn the_way_to_add_a_job_keeps_those_that_are_in() {
-        let how = how_to_add(SOME, &SOME[2]);
+        let how = how_to_add(SOME, &SOME[3]);
         assert!(how.contains("--no-default-features --features haproxy,composite`"), "{how}");
     }
 }

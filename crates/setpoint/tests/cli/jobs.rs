@@ -4,13 +4,12 @@ use std::process::Command;
 
 use crate::{run, text};
 
-/// Each job with its feature and one of its commands, and whether it is in the binary that is tested. The
-/// Dataplane API and the sync have no command of their own.
+/// Each job with its feature and one of its commands, and whether it is in the binary that is tested.
 const JOBS: [(&str, &str, bool); 5] = [
     ("host", "plan", cfg!(feature = "host")),
     ("haproxy", "haproxy", cfg!(feature = "haproxy")),
-    ("dataplane", "", cfg!(feature = "dataplane")),
-    ("sync", "", cfg!(feature = "sync")),
+    ("dataplane", "haproxy serve", cfg!(feature = "dataplane")),
+    ("sync", "haproxy sync", cfg!(feature = "sync")),
     ("composite", "composite", cfg!(feature = "composite")),
 ];
 
@@ -33,19 +32,23 @@ fn the_version_says_which_jobs_are_in() {
 
 #[test]
 fn the_help_lists_each_job_as_a_command_or_with_its_feature() {
-    let output = run(&["--help"]);
-    let help = text(&output.stdout);
-    let commands = help.split("\nOptions:").next().unwrap();
-    for (job, command, present) in JOBS.into_iter().filter(|(_, command, _)| !command.is_empty()) {
-        assert_eq!(commands.contains(&format!("\n  {command} ")), present, "{command} is a command:\n{help}");
+    let all = text(&run(&["--help"]).stdout);
+    for (job, command, present) in JOBS {
+        let (above, name) = command.rsplit_once(' ').unwrap_or(("", command));
+        let words = above.split_whitespace().chain(["--help"]);
+        let help = text(&run(&words.collect::<Vec<_>>()).stdout);
+        let commands = help.split("\nOptions:").next().unwrap();
+        assert_eq!(commands.contains(&format!("\n  {name} ")), present, "{command} is a command:\n{help}");
         assert_eq!(help.contains(&format!("[feature: {job}]")), !present, "{job} is absent:\n{help}");
+        assert_eq!(all.contains(&format!("[feature: {job}]")), !present, "{job} is absent:\n{all}");
     }
 }
 
 #[test]
 fn a_command_of_an_absent_job_is_a_usage_error_that_says_how_to_get_it() {
-    for (job, command, present) in JOBS.into_iter().filter(|(_, command, _)| !command.is_empty()) {
-        for args in [vec![command], vec![command, "--help"], vec!["help", command]] {
+    for (job, command, present) in JOBS {
+        let words: Vec<&str> = command.split(' ').collect();
+        for args in [words.clone(), [&words[..], &["--help"]].concat(), [&["help"], &words[..]].concat()] {
             let output = run(&args);
             let message = text(&output.stderr);
             let expected =

@@ -8,6 +8,7 @@ use setpoint_haproxy::model::Version;
 
 /// Arguments of `setpoint haproxy`.
 #[derive(Debug, Args)]
+#[command(after_help = crate::jobs::absent_help_below(crate::jobs::ALL, "haproxy"))]
 pub(crate) struct HaproxyArgs {
     #[command(subcommand)]
     pub(crate) command: HaproxyCommand,
