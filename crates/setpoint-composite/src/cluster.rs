@@ -1,4 +1,4 @@
-//! The client of Kubernetes, whose names are resolved by [`names`](crate::names).
+//! The client of Kubernetes, whose names are resolved by [`setpoint_names`].
 //!
 //! It is the client that `kube` makes of a configuration, with another resolver below: `kube` has no setting for that, so
 //! its layers are put together here in its order.
@@ -9,10 +9,10 @@ use hyper_util::rt::TokioExecutor;
 use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use kube::{Client, Config};
+use setpoint_names::Resolver;
 use tower::retry::RetryLayer;
 use tower::{BoxError, ServiceBuilder};
 
-use crate::names::Resolver;
 
 /// Makes a client of a configuration; it connects when it is first used.
 pub fn client(config: &Config) -> Result<Client, kube::Error> {

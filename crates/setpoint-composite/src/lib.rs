@@ -12,8 +12,8 @@
 //! ```
 //!
 //! [`structure`] and [`declare`] are pure. [`consul`] and [`watch`] are the edge to Consul; [`publish`] and [`lease`]
-//! that to Kubernetes; [`names`] resolves the names of hosts for both. [`operator`] joins them, [`observe`] shows what goes on, [`settings`] holds all
-//! parameters, and [`install`] is what puts it into a cluster.
+//! that to Kubernetes; [`setpoint_names`] resolves the names of hosts for both. [`operator`] joins them, [`observe`] shows what
+//! goes on, [`settings`] holds all parameters, and [`install`] is what puts it into a cluster.
 
 pub mod api;
 pub mod cluster;
@@ -21,7 +21,6 @@ pub mod consul;
 pub mod declare;
 pub mod install;
 pub mod lease;
-pub mod names;
 pub mod observe;
 pub mod operator;
 pub mod publish;

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use reqwest::{Certificate, Identity};
+use setpoint_names::Resolver;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
 use super::error::Error;
 use super::settings::Tls;
-use crate::names::Resolver;
 
 /// Makes connections with the certificates that are in the files.
 pub(super) struct Connections {

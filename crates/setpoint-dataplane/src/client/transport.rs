@@ -120,6 +120,7 @@ impl Transport {
         let (base, endpoint, in_url) = address(&settings.url)?;
         let mut builder = reqwest::Client::builder()
             .no_proxy()
+            .dns_resolver(setpoint_names::Resolver::default())
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(settings.connect_timeout)
             // A peer that is gone without a word is found long before a call's own limit.

@@ -109,21 +109,27 @@ impl Installed<'_> {
         Ok(site)
     }
 
-    /// Tries to reach Consul by a name that only the root's own `/etc/hosts` has: the name is found, and nobody answers.
+    /// Tries to reach Consul and a Dataplane API by a name that only the root's own `/etc/hosts` has: the name is found, and nobody
+    /// answers.
     pub(super) fn try_names(&self) -> Result<(), DistError> {
         let hosts = self.root.join("etc/hosts");
         let before = fs::read(&hosts).ok();
         fs::write(&hosts, format!("127.0.0.1 {HOST}\n")).map_err(DistError::file("write", &hosts))?;
         // Nothing listens on the lowest port.
         let url = format!("http://{HOST}:1");
-        let mut show = self.command(&["composite", "show", "trial", "--consul-only", "--consul-url", &url]);
-        let output = program::output(&mut show)?;
+        let mut printed = Vec::new();
+        for words in [
+            &["composite", "show", "trial", "--consul-only", "--consul-url", &url][..],
+            &["haproxy", "plan", "-", "--url", &url],
+        ] {
+            printed.push(program::printed(&program::output(&mut self.command(words))?));
+        }
         let restored = match before {
             Some(bytes) => fs::write(&hosts, bytes),
             None => fs::remove_file(&hosts),
         };
         restored.map_err(DistError::file("restore", &hosts))?;
-        let printed = program::printed(&output);
-        ensure(printed.contains("onnection refused"), || format!("{HOST} was not found: {printed}"))
+        let unfound = printed.iter().find(|printed| !printed.contains("onnection refused"));
+        ensure(unfound.is_none(), || format!("{HOST} was not found: {}", unfound.map_or("", String::as_str)))
     }
 }

@@ -110,8 +110,8 @@ fn a_job_brings_only_the_crates_that_it_needs() {
     assert_eq!(own("host"), ["engine", "graph", "host", "plan", "state"]);
     assert_eq!(own("haproxy"), ["files", "haproxy", "plan"]);
     assert_eq!(own("dataplane"), ["dataplane-api", "files", "haproxy", "instance", "plan"]);
-    assert_eq!(own("sync"), ["dataplane", "files", "haproxy", "plan"]);
-    assert_eq!(own("composite"), ["composite", "loop", "plan"]);
+    assert_eq!(own("sync"), ["dataplane", "files", "haproxy", "names", "plan"]);
+    assert_eq!(own("composite"), ["composite", "loop", "names", "plan"]);
     assert!(!crates("haproxy").contains(&"tokio".to_owned()), "reading files needs no runtime");
 }
 
