@@ -52,6 +52,9 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// The most bytes that the optimised binary may have.
+const LARGEST: u64 = 40_000_000;
+
 /// What was made for one target.
 struct Made {
     target: String,
@@ -187,6 +190,10 @@ fn build_static(target: &str) -> Result<PathBuf> {
     let elf = Elf::read(&binary)?;
     if !elf.is_static() {
         bail!("{} is not static: it needs {}", binary.display(), elf.needed.join(", "));
+    }
+    let size = std::fs::metadata(&binary).context("can't look at the binary")?.len();
+    if size > LARGEST {
+        bail!("{} has {size} bytes, and should have no more than {LARGEST}", binary.display());
     }
     progress(format_args!("built for {target} in {}", console::human(started.elapsed())));
     Ok(binary)

@@ -90,11 +90,14 @@ pub(crate) struct Args {
 
 /// Runs the steps and prints the closing line.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    if let Some(what) = args.fresh {
-        return fresh::run(args, what);
-    }
     let started = Instant::now();
     let mut summary = Summary::default();
+    if let Some(what) = args.fresh {
+        return Ok(fresh::run(args, what).unwrap_or_else(|error| {
+            summary.fail(format!("{error:#}"));
+            summary.close(started.elapsed(), 1)
+        }));
+    }
     summary.show();
     // Whatever happens on the way, the summary is printed.
     match std::panic::catch_unwind(AssertUnwindSafe(|| run_steps(args, &mut summary))) {

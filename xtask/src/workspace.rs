@@ -151,6 +151,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_crate_says_which_parts_its_tests_need_but_the_one_that_tries_them_all() {
+        let all = packages().unwrap();
+        let silent: Vec<&str> =
+            all.iter().filter(|(_, package)| package.parts.is_none()).map(|(name, _)| name.as_str()).collect();
+        assert_eq!(silent, ["setpoint-testutils"]);
+    }
+
+    #[test]
     fn the_workspace_is_the_one_that_this_was_started_in() {
         assert_eq!(root_of(Some(OsStr::new("/other/checkout/xtask"))), Path::new("/other/checkout"));
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

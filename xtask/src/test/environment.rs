@@ -31,8 +31,8 @@ echo "$name: not for tests: neither a part in parts.toml nor a program in tests.
 exit 127
 "#;
 
-/// Where Debian has its programs. What the caller's PATH has by the same name may be anything.
-const SYSTEM: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Where Debian has its programs. What somebody installed below `/usr/local`, or has in PATH, may be anything.
+const SYSTEM: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// `tests.toml`.
 #[derive(Debug, Deserialize)]

@@ -180,6 +180,7 @@ fn command(args: &super::Args, what: What) -> Vec<String> {
     let mut command = vec!["cargo".to_owned(), "xtask".to_owned(), "test".to_owned()];
     command.extend([format!("--repeat={}", args.repeat), format!("--load={}", args.load)]);
     command.push(format!("--test-timeout={}", args.test_timeout));
+    command.extend(args.jobs.map(|jobs| format!("--jobs={jobs}")));
     command.push("--require-parts".to_owned());
     command.extend(args.names.iter().cloned());
     command
@@ -230,7 +231,28 @@ fn output_of(command: &mut Command) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: crate::test::Args,
+    }
+
+    #[test]
+    fn what_is_asked_for_is_asked_for_in_the_root_where_every_part_is_required() {
+        let line = ["test", "--fresh", "--repeat=3", "--load", "8", "--jobs", "4", "--test-timeout=20", "host"];
+        let Line { args } = Line::parse_from(line);
+        assert_eq!(
+            command(&args, What::Tests).join(" "),
+            "cargo xtask test --repeat=3 --load=8 --test-timeout=20 --jobs=4 --require-parts host"
+        );
+        let plain = command(&Line::parse_from(["test", "--fresh"]).args, What::Tests).join(" ");
+        assert!(!plain.contains("--jobs"), "{plain}");
+        assert_eq!(command(&args, What::Demo).join(" "), "cargo run --release -- demo");
+    }
 
     #[test]
     fn what_a_killed_run_left_is_swept_and_what_runs_or_was_kept_is_not() {
