@@ -1,7 +1,7 @@
 //! Runs that end in the middle.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -111,12 +111,7 @@ fn a_file_is_whole_and_nothing_is_left_whenever_a_run_is_killed() {
     let directory = world.directory.path().to_path_buf();
     let whole = |byte: &str| byte.repeat(1_000_000);
     world.apply(&format!("files: {{f: {{content: {}}}}}\n", whole("a")));
-    let mut seen_temporary = 0;
-    // On a busy machine most kills miss it.
-    for round in 0..400_u64 {
-        if round >= 20 && seen_temporary > 0 {
-            break;
-        }
+    for round in 0..20_u64 {
         let _ = fs::remove_file(directory.join("ready"));
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "crash::a_file_is_whole_and_nothing_is_left_whenever_a_run_is_killed"])
@@ -129,18 +124,47 @@ fn a_file_is_whole_and_nothing_is_left_whenever_a_run_is_killed() {
             assert!(Instant::now() < until, "it writes");
             std::thread::sleep(Duration::from_millis(1));
         }
-        std::thread::sleep(Duration::from_micros(round % 20 * 371));
+        let is_in_the_middle = round % 2 == 1;
+        if is_in_the_middle {
+            stop_in_the_middle_of_a_write(&world, &child);
+        } else {
+            std::thread::sleep(Duration::from_micros(round * 371));
+        }
         child.kill().unwrap();
         child.wait().unwrap();
         let text = world.text("f");
         assert!(text == whole("a") || text == whole("b"), "{} bytes, half done", text.len());
-        seen_temporary += world.tree().len() - 1;
+        assert!(!is_in_the_middle || world.tree().len() == 2, "{:?}", world.tree());
         let items: Vec<ItemHandle> =
             world.current.iter().flat_map(|graph| graph.items().map(|node| node.item().clone())).collect();
         world.host.sweep(&items).unwrap();
         assert_eq!(world.tree(), ["f"], "no rubbish");
     }
-    assert!(seen_temporary > 0, "the kills hit the middle of a write");
+}
+
+/// Lets a process that writes stand still, again and again, until that is in the middle of a write.
+fn stop_in_the_middle_of_a_write(world: &World, child: &Child) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    let signal = |signal| rustix::process::kill_process(pid, signal).unwrap();
+    let tasks = format!("/proc/{}/task", child.id());
+    let is_stopped = |task: std::io::Result<fs::DirEntry>| {
+        let stat = fs::read_to_string(task.unwrap().path().join("stat"));
+        stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" T")))
+    };
+    let until = Instant::now() + Duration::from_mins(5);
+    loop {
+        assert!(Instant::now() < until, "it was never in the middle of a write");
+        signal(rustix::process::Signal::STOP);
+        while !fs::read_dir(&tasks).unwrap().all(is_stopped) {
+            assert!(Instant::now() < until, "it does not stop");
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        if world.tree().len() == 2 {
+            return;
+        }
+        signal(rustix::process::Signal::CONT);
+        std::thread::sleep(Duration::from_micros(300));
+    }
 }
 
 /// Names the directory in which the test above, started again, writes until it is killed.
