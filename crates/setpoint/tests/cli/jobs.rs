@@ -32,11 +32,13 @@ fn the_version_says_which_jobs_are_in() {
 
 #[test]
 fn the_help_lists_each_job_as_a_command_or_with_its_feature() {
-    let all = text(&run(&["--help"]).stdout);
+    let root = run(&["--help"]);
+    let all = text(&root.stdout);
     for (job, command, present) in JOBS {
         let (above, name) = command.rsplit_once(' ').unwrap_or(("", command));
         let words = above.split_whitespace().chain(["--help"]);
-        let help = text(&run(&words.collect::<Vec<_>>()).stdout);
+        let output = run(&words.collect::<Vec<_>>());
+        let help = text(&output.stdout);
         let commands = help.split("\nOptions:").next().unwrap();
         assert_eq!(commands.contains(&format!("\n  {name} ")), present, "{command} is a command:\n{help}");
         assert_eq!(help.contains(&format!("[feature: {job}]")), !present, "{job} is absent:\n{help}");
