@@ -122,8 +122,8 @@ impl Listener {
 
     fn unix(path: PathBuf, mode: u32, peer: Peer) -> Result<Self, ListenError> {
         let listener = bind_unix(&path, mode);
-        let listener =
-            listener.map_err(|source| ListenError::Address { address: path.display().to_string(), source })?;
+        let listener = listener
+            .map_err(|source| ListenError::Address { address: path.display().to_string(), source })?;
         Ok(Self { socket: Socket::Unix { listener, path, peer }, tls: None })
     }
 
@@ -186,8 +186,8 @@ fn bind_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
     draft.push(format!(".{}", std::process::id()));
     let draft = PathBuf::from(draft);
     let socket = UnixListener::bind(&draft)?;
-    let placed = fs::set_permissions(&draft, fs::Permissions::from_mode(mode))
-        .and_then(|()| fs::rename(&draft, path));
+    let placed =
+        fs::set_permissions(&draft, fs::Permissions::from_mode(mode)).and_then(|()| fs::rename(&draft, path));
     if placed.is_err() {
         let _ = fs::remove_file(&draft);
     }

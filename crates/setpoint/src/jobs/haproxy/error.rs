@@ -156,7 +156,8 @@ pub(super) enum Error {
 }
 
 #[cfg(all(feature = "sync", feature = "dataplane"))]
-const NO_TARGET: &str = "name a Dataplane API with --url URL, or take the HAProxy of this machine with --local";
+const NO_TARGET: &str =
+    "name a Dataplane API with --url URL, or take the HAProxy of this machine with --local";
 #[cfg(all(feature = "sync", not(feature = "dataplane")))]
 const NO_TARGET: &str = "name a Dataplane API with --url URL";
 
@@ -261,6 +262,14 @@ impl Reportable for Error {
             | Self::Settings { .. }
             | Self::Setting { .. }
             | Self::UnknownVersion(_) => None,
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            #[cfg(feature = "sync")]
+            Self::NoTarget => crate::error::USAGE,
+            _ => 1,
         }
     }
 

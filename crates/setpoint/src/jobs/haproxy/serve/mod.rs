@@ -315,11 +315,7 @@ fn files_of(line: &CommandLine, given: Vec<PathBuf>, report: Report) -> Result<V
 }
 
 /// Asks HAProxy about the configuration, and starts it unless it runs.
-pub(super) async fn start_if_needed(
-    instance: &Instance,
-    found: Found,
-    report: Report,
-) -> Result<(), Error> {
+pub(super) async fn start_if_needed(instance: &Instance, found: Found, report: Report) -> Result<(), Error> {
     let settings = instance.settings();
     if let Err(messages) = instance.verify().await {
         let files =

@@ -105,7 +105,11 @@ struct Own {
 }
 
 impl Local {
-    pub(super) async fn open(args: &LocalArgs, purpose: Purpose<'_>, report: Report) -> Result<Self, CliError> {
+    pub(super) async fn open(
+        args: &LocalArgs,
+        purpose: Purpose<'_>,
+        report: Report,
+    ) -> Result<Self, CliError> {
         let given = args.resolve(report)?;
         let begun = match purpose {
             Purpose::Change(text) => Begun::where_there_is_none(&given, text)?,
@@ -113,7 +117,8 @@ impl Local {
         };
         let version = Version::LATEST;
         let settings = serve::instance_settings(&given, version)?;
-        let (haproxy, first) = (settings.context.haproxy, settings.files.first().cloned().unwrap_or_default());
+        let (haproxy, first) =
+            (settings.context.haproxy, settings.files.first().cloned().unwrap_or_default());
         let name = first.display().to_string();
         let theirs = settings.folder.join(OWNER_SOCKET);
         if UnixStream::connect(&theirs).await.is_ok() {
@@ -132,8 +137,8 @@ impl Local {
             Purpose::Look => false,
         };
         begun.map(Begun::stays);
-        let folder = tempfile::tempdir()
-            .map_err(|source| Error::Make { path: std::env::temp_dir(), source })?;
+        let folder =
+            tempfile::tempdir().map_err(|source| Error::Make { path: std::env::temp_dir(), source })?;
         let socket = folder.path().join(OWNER_SOCKET);
         let listener = Listener::bind(Address::Owner(socket.clone())).await.map_err(Error::from)?;
         let [maps, certificates, general] = given.folders(first.parent().unwrap_or(Path::new("/")))?;

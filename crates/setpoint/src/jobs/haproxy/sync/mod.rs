@@ -16,9 +16,9 @@ use setpoint_dataplane::target::{ApiTarget, Target as _};
 use tokio_util::sync::CancellationToken;
 
 use args::TargetArgs;
+pub(crate) use args::{HaproxyPlanArgs, HaproxySyncArgs};
 #[cfg(feature = "dataplane")]
 use local::{Local, Purpose};
-pub(crate) use args::{HaproxyPlanArgs, HaproxySyncArgs};
 
 use super::{diff, error::Error, read};
 use crate::error::CliError;
