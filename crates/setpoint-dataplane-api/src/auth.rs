@@ -115,6 +115,9 @@ impl Users {
         dialect: Dialect,
         peer: Peer,
     ) -> Result<String, Problem> {
+        if peer == Peer::Owner {
+            return Ok("owner".to_owned());
+        }
         if self.open {
             return Ok("anybody".to_owned());
         }

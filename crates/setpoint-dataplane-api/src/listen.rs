@@ -26,6 +26,8 @@ pub enum Address {
     Tls(SocketAddr, TlsFiles),
     /// A Unix socket that only its owner and its group may use.
     Unix(PathBuf),
+    /// A Unix socket that only its owner may use, who needs no password.
+    Owner(PathBuf),
 }
 
 /// Why an address can't be served on.
@@ -51,6 +53,8 @@ pub(crate) enum Peer {
     Ip(IpAddr),
     /// Somebody on this machine.
     Local,
+    /// Who serves, or the administrator of the machine: nobody else may open the socket.
+    Owner,
 }
 
 impl Peer {
@@ -67,6 +71,7 @@ impl std::fmt::Display for Peer {
         match self {
             Self::Ip(address) => address.fmt(f),
             Self::Local => f.write_str("local"),
+            Self::Owner => f.write_str("owner"),
         }
     }
 }
@@ -86,7 +91,7 @@ pub struct Listener {
 #[derive(Debug)]
 enum Socket {
     Tcp(TcpListener),
-    Unix(UnixListener, PathBuf),
+    Unix { listener: UnixListener, path: PathBuf, peer: Peer },
 }
 
 /// Somebody who connected, and has not agreed on TLS yet.
@@ -110,11 +115,16 @@ impl Listener {
                 let socket = TcpListener::bind(address).await.map_err(failed(address.to_string()))?;
                 Self { socket: Socket::Tcp(socket), tls: Some(tls.into()) }
             }
-            Address::Unix(path) => {
-                let socket = bind_unix(&path).map_err(failed(path.display().to_string()))?;
-                Self { socket: Socket::Unix(socket, path), tls: None }
-            }
+            Address::Unix(path) => Self::unix(path, 0o660, Peer::Local)?,
+            Address::Owner(path) => Self::unix(path, 0o600, Peer::Owner)?,
         })
+    }
+
+    fn unix(path: PathBuf, mode: u32, peer: Peer) -> Result<Self, ListenError> {
+        let listener = bind_unix(&path, mode);
+        let listener = listener
+            .map_err(|source| ListenError::Address { address: path.display().to_string(), source })?;
+        Ok(Self { socket: Socket::Unix { listener, path, peer }, tls: None })
     }
 
     /// Where the API is, as a client writes it; a port that was left open is known here.
@@ -126,7 +136,7 @@ impl Listener {
                     socket.local_addr().map_or_else(|_| String::new(), |address| address.to_string());
                 format!("{scheme}://{address}/v3")
             }
-            Socket::Unix(_, path) => format!("unix:{}", path.display()),
+            Socket::Unix { path, .. } => format!("unix:{}", path.display()),
         }
     }
 
@@ -138,7 +148,7 @@ impl Listener {
                 let _ = stream.set_nodelay(true);
                 (Box::pin(stream), Peer::of(address.ip()))
             }
-            Socket::Unix(socket, _) => (Box::pin(socket.accept().await?.0), Peer::Local),
+            Socket::Unix { listener, peer, .. } => (Box::pin(listener.accept().await?.0), *peer),
         };
         Ok(Connection { stream, tls: self.tls.clone(), peer })
     }
@@ -146,7 +156,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Socket::Unix(_, path) = &self.socket {
+        if let Socket::Unix { path, .. } = &self.socket {
             // The next one replaces it if it stays.
             let _ = fs::remove_file(path);
         }
@@ -163,7 +173,7 @@ impl Connection {
 }
 
 /// Listens on a Unix socket. One that nobody answers on is replaced; it appears with its mode.
-fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+fn bind_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
     if let Ok(status) = fs::symlink_metadata(path) {
         if !status.file_type().is_socket() {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is something that is no socket"));
@@ -176,8 +186,8 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     draft.push(format!(".{}", std::process::id()));
     let draft = PathBuf::from(draft);
     let socket = UnixListener::bind(&draft)?;
-    let placed = fs::set_permissions(&draft, fs::Permissions::from_mode(0o660))
-        .and_then(|()| fs::rename(&draft, path));
+    let placed =
+        fs::set_permissions(&draft, fs::Permissions::from_mode(mode)).and_then(|()| fs::rename(&draft, path));
     if placed.is_err() {
         let _ = fs::remove_file(&draft);
     }

@@ -109,8 +109,13 @@ impl ApiTarget {
         let process = client.process().await?;
         // One that is not known is taken for the one that goes with the API.
         let haproxy: Version = process.version.parse().unwrap_or_else(|_| client.version().schema());
+        Ok(Self::with_haproxy(client, haproxy))
+    }
+
+    /// An API of which is known which HAProxy is behind it, whether that runs or not.
+    pub fn with_haproxy(client: Client, haproxy: Version) -> Self {
         let cx = client.context(haproxy);
-        Ok(Self { client, cx })
+        Self { client, cx }
     }
 
     /// The client.

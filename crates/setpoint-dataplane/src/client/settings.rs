@@ -36,6 +36,8 @@ pub struct Settings {
     pub url: String,
     /// A socket of this machine, where the API listens on one; the host of the address is only shown then.
     pub socket: Option<PathBuf>,
+    /// What the API is called in messages, in the place of its address.
+    pub name: Option<String>,
     /// Who asks: name and password. Those in the address go before them.
     pub credentials: Option<Credentials>,
     /// For `https`.
@@ -63,6 +65,7 @@ impl Settings {
         Self {
             url: url.into(),
             socket: None,
+            name: None,
             credentials: None,
             tls: Tls::default(),
             connect_timeout: Duration::from_secs(5),

@@ -144,7 +144,8 @@ impl Transport {
         }
         let http = builder.build().map_err(wrong)?;
         let credentials = in_url.or(settings.credentials);
-        let Settings { timeout, longest_answer, .. } = settings;
+        let Settings { name, timeout, longest_answer, .. } = settings;
+        let endpoint = name.unwrap_or(endpoint);
         Ok(Self { http, base, endpoint, credentials, timeout, longest_answer })
     }
 

@@ -9,24 +9,24 @@ use setpoint_testutils::{Version, need};
 
 use crate::{Serving, World};
 
-struct Ran(Output);
+pub(crate) struct Ran(Output);
 
 impl Ran {
-    fn out(&self) -> String {
+    pub(crate) fn out(&self) -> String {
         String::from_utf8_lossy(&self.0.stdout).into_owned()
     }
 
-    fn err(&self) -> String {
+    pub(crate) fn err(&self) -> String {
         String::from_utf8_lossy(&self.0.stderr).into_owned()
     }
 
-    fn code(&self) -> Option<i32> {
+    pub(crate) fn code(&self) -> Option<i32> {
         self.0.status.code()
     }
 }
 
 /// Runs `setpoint haproxy VERB DESIRED`.
-fn run(verb: &str, desired: &Path, arguments: &[&str]) -> Ran {
+pub(crate) fn run(verb: &str, desired: &Path, arguments: &[&str]) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_setpoint"));
     Ran(command.args(["haproxy", verb]).arg(desired).args(arguments).output().unwrap())
 }

@@ -137,6 +137,10 @@ pub(super) enum Error {
         /// Why.
         source: io::Error,
     },
+    /// Nobody said which HAProxy.
+    #[cfg(feature = "sync")]
+    #[error("no HAProxy is named")]
+    NoTarget,
     /// A target is not as desired.
     #[cfg(feature = "sync")]
     #[error("{message}")]
@@ -150,6 +154,12 @@ pub(super) enum Error {
     #[error(transparent)]
     Write(setpoint_files::WriteError),
 }
+
+#[cfg(all(feature = "sync", feature = "dataplane"))]
+const NO_TARGET: &str =
+    "name a Dataplane API with --url URL, or take the HAProxy of this machine with --local";
+#[cfg(all(feature = "sync", not(feature = "dataplane")))]
+const NO_TARGET: &str = "name a Dataplane API with --url URL";
 
 reported_as!(Error: setpoint_haproxy::compare::CompareError);
 #[cfg(feature = "dataplane")]
@@ -173,6 +183,8 @@ impl Reportable for Error {
             Self::Write(_) => "failed",
             #[cfg(feature = "sync")]
             Self::Sync { .. } => "failed",
+            #[cfg(feature = "sync")]
+            Self::NoTarget => "usage",
             #[cfg(feature = "dataplane")]
             Self::Program { .. }
             | Self::Version { .. }
@@ -208,6 +220,8 @@ impl Reportable for Error {
             Self::Configuration { .. } | Self::Write(_) => None,
             #[cfg(feature = "sync")]
             Self::Sync { .. } => None,
+            #[cfg(feature = "sync")]
+            Self::NoTarget => Some(NO_TARGET),
             #[cfg(feature = "dataplane")]
             Self::Open(setpoint_instance::instance::OpenError::Lock(_)) => {
                 Some("only one process may have a configuration in hand: end the other one first")
@@ -248,6 +262,14 @@ impl Reportable for Error {
             | Self::Settings { .. }
             | Self::Setting { .. }
             | Self::UnknownVersion(_) => None,
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            #[cfg(feature = "sync")]
+            Self::NoTarget => crate::error::USAGE,
+            _ => 1,
         }
     }
 

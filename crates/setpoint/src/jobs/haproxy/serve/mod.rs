@@ -23,13 +23,15 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 pub(crate) use self::settings::ServeArgs;
-use self::settings::Settings;
+pub(super) use self::settings::Settings;
 use super::error::Error;
 use crate::error::CliError;
 use crate::report::{LogFormat, Report};
 use crate::service::systemd::Systemd;
 use crate::service::{Signals, runtime, threads};
 
+/// The socket in the folder of an instance through which its owner reaches the API.
+pub(super) const OWNER_SOCKET: &str = "api.sock";
 /// How long HAProxy may take to start.
 const START_WITHIN: Duration = Duration::from_mins(1);
 /// How long another HAProxy on the same configuration may take to end.
@@ -61,12 +63,7 @@ async fn serve(given: &Settings, report: Report, threads: &Handle) -> Result<u8,
     }
     let (instance, found) = adopt(given, instance, report).await?;
     let instance = Instance::open(instance).map_err(Error::from)?;
-    if instance.settings().by_process
-        && instance.worker().socket().path() == instance.settings().master_socket
-    {
-        let why = "HAProxy's master has no socket, and its configuration no `stats socket` with `level admin`: nobody could tell whether a reload succeeded";
-        return Err(Error::Setting { name: "reload-signal", why: why.to_owned() }.into());
-    }
+    can_ask(&instance)?;
     start_if_needed(&instance, found, report).await?;
     for file in instance.in_place() {
         report.warn(&format!(
@@ -80,6 +77,10 @@ async fn serve(given: &Settings, report: Report, threads: &Handle) -> Result<u8,
             first.display(),
             listener.url()
         ));
+    }
+    match owners(&instance, threads).await {
+        Ok(listener) => listeners.push(listener),
+        Err(error) => report.warn(&format!("`setpoint haproxy sync --local` can't use this: {error}")),
     }
     allow_many_files();
     let storage = Storage::new(maps, certificates, general);
@@ -109,8 +110,25 @@ async fn serve(given: &Settings, report: Report, threads: &Handle) -> Result<u8,
     Ok(0)
 }
 
+/// Listens where `--local` looks for who has an instance in hand.
+async fn owners(instance: &Instance, threads: &Handle) -> Result<Listener, Error> {
+    let _threads = threads.enter();
+    let path = instance.settings().folder.join(OWNER_SOCKET);
+    Ok(Listener::bind(Address::Owner(path)).await?)
+}
+
+/// Refuses a HAProxy that nobody could ask whether it has reloaded.
+pub(super) fn can_ask(instance: &Instance) -> Result<(), Error> {
+    let settings = instance.settings();
+    if settings.by_process && instance.worker().socket().path() == settings.master_socket {
+        let why = "HAProxy's master has no socket, and its configuration no `stats socket` with `level admin`: nobody could tell whether a reload succeeded";
+        return Err(Error::Setting { name: "reload-signal", why: why.to_owned() });
+    }
+    Ok(())
+}
+
 /// What the instance is told about itself.
-fn instance_settings(given: &Settings, version: Version) -> Result<InstanceSettings, Error> {
+pub(super) fn instance_settings(given: &Settings, version: Version) -> Result<InstanceSettings, Error> {
     let program = given.haproxy.clone().unwrap_or_else(|| PathBuf::from("/usr/sbin/haproxy"));
     let haproxy = version_of(&program)?;
     if given.reload_command.is_some() && given.master_socket.is_none() {
@@ -196,7 +214,7 @@ pub(super) fn version_of(program: &Path) -> Result<Version, Error> {
 
 /// What is known of a HAProxy before it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+pub(super) enum Found {
     /// It runs.
     Running,
     /// It does not, and somebody else sees to it.
@@ -206,7 +224,7 @@ enum Found {
 }
 
 /// Looks for the HAProxy that runs. What is known of it then is part of the settings.
-async fn adopt(
+pub(super) async fn adopt(
     given: &Settings,
     mut settings: InstanceSettings,
     report: Report,
@@ -297,7 +315,7 @@ fn files_of(line: &CommandLine, given: Vec<PathBuf>, report: Report) -> Result<V
 }
 
 /// Asks HAProxy about the configuration, and starts it unless it runs.
-async fn start_if_needed(instance: &Instance, found: Found, report: Report) -> Result<(), Error> {
+pub(super) async fn start_if_needed(instance: &Instance, found: Found, report: Report) -> Result<(), Error> {
     let settings = instance.settings();
     if let Err(messages) = instance.verify().await {
         let files =

@@ -166,10 +166,7 @@ fn known_version(text: &str) -> Result<String, String> {
 impl ServeArgs {
     /// What holds: the command line, and what it leaves open from the file.
     pub(super) fn resolve(&self, report: Report) -> Result<Settings, Error> {
-        let settings = match &self.settings {
-            Some(path) => self.given.or(&read(path, report)?),
-            None => self.given.clone(),
-        };
+        let settings = self.given.clone().or_of(self.settings.as_deref(), report)?;
         if settings.config.is_empty() {
             return Err(Error::NoConfiguration);
         }
@@ -221,6 +218,14 @@ impl Settings {
         self
     }
 
+    /// These, and what they leave open from a file, if there is one.
+    pub(in crate::jobs::haproxy) fn or_of(self, file: Option<&Path>, report: Report) -> Result<Self, Error> {
+        Ok(match file {
+            Some(path) => self.or(&read(path, report)?),
+            None => self,
+        })
+    }
+
     /// These, and what they leave open from others.
     fn or(&self, others: &Self) -> Self {
         let object = |settings: &Self| match serde_json::to_value(settings) {
@@ -262,7 +267,7 @@ impl Settings {
     }
 
     /// The folders of maps, of certificates and of all other files, in this order; beside a configuration if nobody says where.
-    pub(super) fn folders(&self, beside: &Path) -> Result<[PathBuf; 3], Error> {
+    pub(in crate::jobs::haproxy) fn folders(&self, beside: &Path) -> Result<[PathBuf; 3], Error> {
         let folder = |name: &'static str, given: &Option<PathBuf>, default: &str| match given {
             Some(path) if path.exists() && !path.is_dir() => {
                 let why =

@@ -17,8 +17,11 @@ pub(crate) struct TargetArgs {
     #[arg(value_name = "DESIRED")]
     pub(super) desired: PathBuf,
     /// The address of a Dataplane API, of which `/v3` is no part; several are brought there at once, each for itself.
-    #[arg(long = "url", value_name = "URL", required = true)]
+    #[arg(long = "url", value_name = "URL")]
     pub(super) urls: Vec<String>,
+    #[cfg(feature = "dataplane")]
+    #[command(flatten)]
+    pub(super) local: super::local::LocalArgs,
     /// The user that the API knows; one in a URL goes before it.
     #[arg(long, value_name = "NAME", requires = "password_file")]
     user: Option<String>,

@@ -1,6 +1,8 @@
 //! `setpoint haproxy plan` and `setpoint haproxy sync`: brings the HAProxy behind a Dataplane API to a configuration.
 
 mod args;
+#[cfg(feature = "dataplane")]
+mod local;
 
 use std::fmt::Write as _;
 
@@ -15,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use args::TargetArgs;
 pub(crate) use args::{HaproxyPlanArgs, HaproxySyncArgs};
+#[cfg(feature = "dataplane")]
+use local::{Local, Purpose};
 
 use super::{diff, error::Error, read};
 use crate::error::CliError;
@@ -30,10 +34,18 @@ type Outcome<T> = (String, Result<T, Box<FailedSync>>);
 pub(crate) fn plan(args: &HaproxyPlanArgs, report: Report) -> Result<u8, CliError> {
     let desired = args.target.desired(read(&args.target.desired, report)?.print())?;
     let options = args.target.options();
-    let outcomes = run(&args.target, &async |target, cancel| {
+    let work = async |target: ApiTarget, cancel: &CancellationToken| {
         let plan = sync::plan(&target, &desired, &options, cancel).await;
         plan.map_err(|error| Box::new(FailedSync { error, result: SyncResult::default() }))
-    })?;
+    };
+    #[cfg(feature = "dataplane")]
+    if args.target.local.local {
+        let outcome = locally(&args.target, Purpose::Look, report, &work, &|_, _| None)?;
+        let is_changed = outcome.1.as_ref().is_ok_and(|plan| !plan.is_empty());
+        let code = tell(&args.target, vec![outcome], planned, planned_json)?;
+        return Ok(if code == 0 && args.detailed_exitcode && is_changed { CHANGES } else { code });
+    }
+    let outcomes = run(&args.target, &work)?;
     let is_changed = outcomes.iter().any(|(_, plan)| plan.as_ref().is_ok_and(|plan| !plan.is_empty()));
     let code = tell(&args.target, outcomes, planned, planned_json)?;
     Ok(if code == 0 && args.detailed_exitcode && is_changed { CHANGES } else { code })
@@ -42,12 +54,60 @@ pub(crate) fn plan(args: &HaproxyPlanArgs, report: Report) -> Result<u8, CliErro
 pub(crate) fn sync(args: &HaproxySyncArgs, report: Report) -> Result<u8, CliError> {
     let desired = args.target.desired(read(&args.target.desired, report)?.print())?;
     let options = args.options();
-    let outcomes = run(&args.target, &async |target, cancel| {
+    let work = async |target: ApiTarget, cancel: &CancellationToken| {
         let endpoint = target.endpoint().to_owned();
         report.detail(|| format!("{endpoint}: begun"));
         sync::sync(&target, &desired, &options, cancel).await
-    })?;
-    tell(&args.target, outcomes, done, done_json)
+    };
+    #[cfg(feature = "dataplane")]
+    if args.target.local.local {
+        let purpose = Purpose::Change(&desired.text);
+        let outcome = locally(&args.target, purpose, report, &work, &undone)?;
+        return tell(&args.target, vec![outcome], done, done_json);
+    }
+    tell(&args.target, run(&args.target, &work)?, done, done_json)
+}
+
+/// Why a sync that seemed to succeed did not: what HAProxy was told while it runs is asked about afterwards, and taken back where it
+/// refuses it.
+#[cfg(feature = "dataplane")]
+fn undone(result: &SyncResult, version: u64) -> Option<SyncError> {
+    result.post_sync_version.filter(|written| *written != version).map(|_| {
+        SyncError::new(Stage::ReadBack, "HAProxy refuses the configuration, and the former one is back")
+            .hint("`haproxy -c` says why; `setpoint haproxy check` shows all that is wrong with a file")
+    })
+}
+
+/// Does something with the HAProxy of this machine. A signal cancels it.
+#[cfg(feature = "dataplane")]
+fn locally<T>(
+    args: &TargetArgs,
+    purpose: Purpose<'_>,
+    report: Report,
+    work: &impl AsyncFn(ApiTarget, &CancellationToken) -> Result<T, Box<FailedSync>>,
+    undone: &impl Fn(&T, u64) -> Option<SyncError>,
+) -> Result<Outcome<T>, CliError> {
+    runtime()?.block_on(async {
+        let (cancel, mut signals) = (CancellationToken::new(), Signals::new()?);
+        let local = Local::open(&args.local, purpose, report).await?;
+        let name = local.name.clone();
+        let mut outcome = {
+            let mut working = std::pin::pin!(work(local.target.clone(), &cancel));
+            loop {
+                tokio::select! {
+                    outcome = &mut working => break outcome,
+                    // What is cancelled ends by itself.
+                    () = signals.next() => cancel.cancel(),
+                }
+            }
+        };
+        if let (Some(version), Ok(done)) = (local.close().await, &outcome)
+            && let Some(error) = undone(done, version)
+        {
+            outcome = Err(Box::new(FailedSync { error, result: SyncResult::default() }));
+        }
+        Ok((name, outcome))
+    })
 }
 
 /// Does something at each URL, all at once: one that fails holds up no other. A signal cancels all of it.
@@ -55,6 +115,9 @@ fn run<T>(
     args: &TargetArgs,
     work: &impl AsyncFn(ApiTarget, &CancellationToken) -> Result<T, Box<FailedSync>>,
 ) -> Result<Vec<Outcome<T>>, CliError> {
+    if args.urls.is_empty() {
+        return Err(Error::NoTarget.into());
+    }
     let mut settings = Vec::new();
     for url in &args.urls {
         settings.push((url, args.settings(url)?));
@@ -88,13 +151,20 @@ fn shown(url: &str) -> String {
 }
 
 async fn connect(settings: setpoint_dataplane::client::Settings) -> Result<ApiTarget, SyncError> {
-    let failed = |error: setpoint_dataplane::error::Cause| {
-        SyncError::new(Stage::Connect, "no Dataplane API answers as it should")
-            .caused_by(error)
-            .hint("check the address, the user and the password, and that the API runs there")
-    };
-    let client = Client::connect(settings).await.map_err(|error| failed(Box::new(error)))?;
-    ApiTarget::new(client).await.map_err(|error| failed(Box::new(error)))
+    let client = Client::connect(settings).await.map_err(|error| unanswered(Box::new(error)))?;
+    ApiTarget::new(client).await.map_err(|error| unanswered(Box::new(error)))
+}
+
+fn unanswered(error: setpoint_dataplane::error::Cause) -> SyncError {
+    SyncError::new(Stage::Connect, "no Dataplane API answers as it should")
+        .caused_by(error)
+        .hint("check the address, the user and the password, and that the API runs there")
+}
+
+/// An error of a target as one of the command.
+fn reported(endpoint: &str, error: &SyncError) -> CliError {
+    let message = format!("{endpoint}: {}", error.chain());
+    Error::Sync { message, hints: error.hints.join("; ") }.into()
 }
 
 /// Prints what came of all URLs. Returns what the process exits with.
