@@ -153,8 +153,11 @@ mod tests {
     #[test]
     fn each_crate_says_which_parts_its_tests_need_but_the_one_that_tries_them_all() {
         let all = packages().unwrap();
-        let silent: Vec<&str> =
-            all.iter().filter(|(_, package)| package.parts.is_none()).map(|(name, _)| name.as_str()).collect();
+        let silent: Vec<&str> = all
+            .iter()
+            .filter(|(_, package)| package.parts.is_none())
+            .map(|(name, _)| name.as_str())
+            .collect();
         assert_eq!(silent, ["setpoint-testutils"]);
     }
 

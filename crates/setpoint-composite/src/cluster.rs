@@ -13,7 +13,6 @@ use setpoint_names::Resolver;
 use tower::retry::RetryLayer;
 use tower::{BoxError, ServiceBuilder};
 
-
 /// Makes a client of a configuration; it connects when it is first used.
 pub fn client(config: &Config) -> Result<Client, kube::Error> {
     if let Some(proxy) = &config.proxy_url {

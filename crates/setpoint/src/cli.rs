@@ -166,7 +166,8 @@ mod tests {
         let root = clap::Command::new("setpoint").subcommand(haproxy).arg(level);
         let job = |words: &str| {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-            let error = root.clone().try_get_matches_from(["setpoint".to_owned()].iter().chain(&words)).unwrap_err();
+            let error =
+                root.clone().try_get_matches_from(["setpoint".to_owned()].iter().chain(&words)).unwrap_err();
             absent_job(SOME, &root, &error, words).map(|job| job.name)
         };
         assert_eq!(job("plan"), Some("host"));

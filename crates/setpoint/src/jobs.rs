@@ -132,14 +132,22 @@ mod tests {
     const SOME: &[Job] = &[
         Job { name: "host", about: "Keeps a host", commands: &["plan", "apply"], present: false },
         Job { name: "haproxy", about: "Reads configurations", commands: &["haproxy"], present: true },
-        Job { name: "sync", about: "Brings them", commands: &["haproxy plan", "haproxy sync"], present: false },
+        Job {
+            name: "sync",
+            about: "Brings them",
+            commands: &["haproxy plan", "haproxy sync"],
+            present: false,
+        },
         Job { name: "composite", about: "Keeps composites", commands: &["composite"], present: false },
     ];
 
     #[test]
     fn the_version_says_what_is_in_and_what_is_not() {
         let version = env!("CARGO_PKG_VERSION");
-        assert_eq!(self::version(SOME), format!("{version}\nwith:    haproxy\nwithout: host, sync, composite"));
+        assert_eq!(
+            self::version(SOME),
+            format!("{version}\nwith:    haproxy\nwithout: host, sync, composite")
+        );
         assert_eq!(self::version(&SOME[1..2]), format!("{version}\nwith:    haproxy"));
     }
 
@@ -160,7 +168,10 @@ mod tests {
   sync         Brings them [feature: sync]
                with the commands haproxy plan, haproxy sync"
         );
-        assert_eq!((absent_help_below(SOME, "composite"), absent_help_below(SOME, "hap")), Default::default());
+        assert_eq!(
+            (absent_help_below(SOME, "composite"), absent_help_below(SOME, "hap")),
+            Default::default()
+        );
         assert_eq!(absent_help(&SOME[1..2]), "");
     }
 

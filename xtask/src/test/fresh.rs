@@ -243,7 +243,8 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_asked_for_in_the_root_where_every_part_is_required() {
-        let line = ["test", "--fresh", "--repeat=3", "--load", "8", "--jobs", "4", "--test-timeout=20", "host"];
+        let line =
+            ["test", "--fresh", "--repeat=3", "--load", "8", "--jobs", "4", "--test-timeout=20", "host"];
         let Line { args } = Line::parse_from(line);
         assert_eq!(
             command(&args, What::Tests).join(" "),
