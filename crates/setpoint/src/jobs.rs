@@ -90,6 +90,7 @@ pub(crate) fn absent_help(jobs: &[Job]) -> String {
 }
 
 /// Returns what the help of a command says of absent jobs that have commands below it.
+#[cfg(any(feature = "haproxy", test))]
 pub(crate) fn absent_help_below(jobs: &[Job], command: &str) -> String {
     let is_below = |name: &&str| name.strip_prefix(command).is_some_and(|rest| rest.starts_with(' '));
     help_of(jobs.iter().filter(|job| !job.present && job.commands.iter().any(is_below)))

@@ -1,7 +1,8 @@
 //! `setpoint haproxy plan` and `setpoint haproxy sync` with a HAProxy of this machine, and no API.
 
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use setpoint_testutils::{Version, http, need};
 
@@ -9,7 +10,7 @@ use crate::World;
 use crate::sync::{Ran, run};
 
 /// Runs a command about the HAProxy of a world, as a person does on a busy machine.
-fn locally(world: &World, verb: &str, desired: &PathBuf, more: &[&str]) -> Ran {
+fn locally(world: &World, verb: &str, desired: &Path, more: &[&str]) -> Ran {
     let (program, file) = (world.program.display().to_string(), world.file().display().to_string());
     let mut arguments = vec!["--local", "--haproxy", &program, "--config", &file];
     arguments.extend(["--timeout", "300"]);
@@ -81,7 +82,6 @@ async fn where_serve_has_it_in_hand_it_goes_through_that() {
     assert_eq!(synced.code(), Some(0), "{}", synced.err());
     assert_eq!((serving.version().await, world.weight().await), (2, Some(6)));
     // Only the owner may use the socket, and needs no password.
-    use std::os::unix::fs::PermissionsExt;
     assert_eq!(fs::metadata(world.own("api.sock")).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(serving.terminate(), Some(0));
     assert!(!world.own("api.sock").exists());
@@ -115,15 +115,15 @@ async fn where_there_is_no_configuration_the_desired_one_is_the_first() {
 
 #[test]
 fn somebody_has_to_say_which_haproxy() {
-    let none = run("plan", &PathBuf::from("-"), &[]);
+    let none = run("plan", Path::new("-"), &[]);
     assert_eq!(none.code(), Some(64), "{}", none.err());
     assert!(
         none.err().contains("--url URL, or take the HAProxy of this machine with --local"),
         "{}",
         none.err()
     );
-    let both = run("plan", &PathBuf::from("-"), &["--local", "--url", "http://127.0.0.1:1"]);
+    let both = run("plan", Path::new("-"), &["--local", "--url", "http://127.0.0.1:1"]);
     assert_eq!(both.code(), Some(64), "{}", both.err());
-    let alone = run("plan", &PathBuf::from("-"), &["--url", "http://127.0.0.1:1", "--config", "a.cfg"]);
+    let alone = run("plan", Path::new("-"), &["--url", "http://127.0.0.1:1", "--config", "a.cfg"]);
     assert_eq!(alone.code(), Some(64), "{}", alone.err());
 }

@@ -35,22 +35,22 @@ pub(crate) struct LocalArgs {
     #[arg(long, conflicts_with = "urls")]
     pub(super) local: bool,
     /// A file with settings as `setpoint haproxy serve` takes it.
-    #[arg(long, value_name = "FILE", requires = "local")]
+    #[arg(long, value_name = "FILE", requires = "local", conflicts_with = "urls")]
     settings: Option<PathBuf>,
     /// The program of HAProxy [default: /usr/sbin/haproxy].
-    #[arg(long, value_name = "PROGRAM", requires = "local")]
+    #[arg(long, value_name = "PROGRAM", requires = "local", conflicts_with = "urls")]
     haproxy: Option<PathBuf>,
     /// A file of the configuration that HAProxy runs with; may be given several times [default: /etc/haproxy/haproxy.cfg].
-    #[arg(long, value_name = "FILE", requires = "local")]
+    #[arg(long, value_name = "FILE", requires = "local", conflicts_with = "urls")]
     config: Vec<PathBuf>,
     /// The socket of the master of a HAProxy that runs already.
-    #[arg(long, value_name = "SOCKET", requires = "local")]
+    #[arg(long, value_name = "SOCKET", requires = "local", conflicts_with = "urls")]
     master_socket: Option<PathBuf>,
     /// A command that reloads HAProxy, in the place of its master's socket.
-    #[arg(long, value_name = "COMMAND", requires = "local")]
+    #[arg(long, value_name = "COMMAND", requires = "local", conflicts_with = "urls")]
     reload_command: Option<String>,
     /// Reloads HAProxy by SIGUSR2, in the place of its master's socket.
-    #[arg(long, requires = "local", conflicts_with = "reload_command")]
+    #[arg(long, requires = "local", conflicts_with_all = ["urls", "reload_command"])]
     reload_signal: bool,
 }
 
@@ -136,7 +136,9 @@ impl Local {
             }
             Purpose::Look => false,
         };
-        begun.map(Begun::stays);
+        if let Some(begun) = begun {
+            begun.stays();
+        }
         let folder =
             tempfile::tempdir().map_err(|source| Error::Make { path: std::env::temp_dir(), source })?;
         let socket = folder.path().join(OWNER_SOCKET);
