@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+/// How long something that has to come may take, on a machine that is busy with other things: a build, mostly.
+const LIMIT: Duration = Duration::from_mins(10);
+
 /// Tests of which two are wrong, one can't run, one starts what someone installed by hand, and one sees the machine.
 const TESTS: &str = r#"//! Tests.
 
@@ -130,8 +133,10 @@ impl Workspace {
 
     /// Waits for a file that something in a run writes.
     fn await_file(&self, path: &str, run: &mut Child) {
+        let begun = Instant::now();
         while !self.path(path).exists() {
             assert_eq!(run.try_wait().unwrap(), None, "it ended before {path} was written");
+            assert!(begun.elapsed() < LIMIT, "{path} was not written within {LIMIT:?}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -140,6 +140,14 @@ impl Listener {
         }
     }
 
+    /// The address of a socket of TCP; a port that was left open is known here.
+    pub fn tcp_address(&self) -> Option<SocketAddr> {
+        match &self.socket {
+            Socket::Tcp(socket) => socket.local_addr().ok(),
+            Socket::Unix(..) => None,
+        }
+    }
+
     pub(crate) async fn accept(&self) -> io::Result<Connection> {
         let (stream, peer): (BoxedStream, _) = match &self.socket {
             Socket::Tcp(socket) => {

@@ -226,10 +226,7 @@ mod tests {
 
     #[test]
     fn the_owner_of_a_repository_does_not_hide_its_commit() {
-        // Only root can give a folder away; for others there is nothing to see.
-        if !program::is_root() {
-            return;
-        }
+        setpoint_testutils::need!(setpoint_testutils::part::root("a folder that is given away"));
         let folder = tempfile::tempdir().unwrap();
         git(folder.path(), &["init", "--quiet"]);
         git(folder.path(), &["commit", "--quiet", "--allow-empty", "-m", "one"]);

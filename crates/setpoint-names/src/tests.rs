@@ -1,9 +1,6 @@
 //! Lookups by files of the test's own, and by a name server that knows two names.
 
-use std::time::Duration;
-
 use tokio::net::UdpSocket;
-use tokio::time::timeout;
 
 use super::*;
 
@@ -83,8 +80,8 @@ async fn a_name_in_the_hosts_file_is_found_without_asking_a_name_server() {
         "# ours\n192.0.2.7 Consul consul.test # alias\n2001:db8::7\tconsul\n192.0.2.7 consul\nodd consul\n";
     let files = Files::new(Some(hosts), Some("nameserver 192.0.2.53\nsearch example.test\n"));
     let resolver = files.resolver(None);
-    let found = timeout(Duration::from_secs(2), resolver.lookup("consul")).await.expect("no server is asked");
-    assert_eq!(found.unwrap(), addresses(&["192.0.2.7", "2001:db8::7"]));
+    // No server answers at that address.
+    assert_eq!(resolver.lookup("consul").await.unwrap(), addresses(&["192.0.2.7", "2001:db8::7"]));
     assert_eq!(resolver.lookup("CONSUL.test.").await.unwrap(), addresses(&["192.0.2.7"]));
 }
 

@@ -14,11 +14,18 @@ use crate::StateError;
 /// How often a lock that is held is tried again.
 const TRY_EVERY: Duration = Duration::from_millis(20);
 
-/// A process that was killed needs a moment to end.
-const TIME_TO_END: Duration = Duration::from_millis(500);
+/// How long a lock that is held is waited for, where nobody asks for more.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// A process that was killed needs a moment to end.
+    to_end: Duration,
+    /// What it was starting when it was killed holds its files until it has become a program of its own.
+    to_start: Duration,
+}
 
-/// What it was starting when it was killed holds its files until it has become a program of its own.
-const TIME_TO_START: Duration = Duration::from_secs(5);
+impl Patience {
+    const USUAL: Self = Self { to_end: Duration::from_millis(500), to_start: Duration::from_secs(5) };
+}
 
 /// The lock, for as long as it lives. The kernel lets go of it whatever way the process ends.
 #[derive(Debug)]
@@ -29,6 +36,17 @@ pub(crate) struct Lock {
 impl Lock {
     /// Takes the lock, waiting for at most that long, and says whose it is.
     pub(crate) fn take(dir: &Path, command: &str, wait: Duration) -> Result<Self, StateError> {
+        Self::take_with(dir, command, wait, Patience::USUAL, || thread::sleep(TRY_EVERY))
+    }
+
+    /// As [`Lock::take`]; `pause` is what happens between two tries.
+    fn take_with(
+        dir: &Path,
+        command: &str,
+        wait: Duration,
+        patience: Patience,
+        mut pause: impl FnMut(),
+    ) -> Result<Self, StateError> {
         let path = dir.join("lock");
         let failed = |path: &PathBuf| StateError::file("lock", path.clone());
         let mut file = OpenOptions::new()
@@ -43,10 +61,10 @@ impl Lock {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => break,
                 Err(rustix::io::Errno::WOULDBLOCK)
-                    if begin.elapsed() < wait.max(TIME_TO_END)
-                        || begin.elapsed() < TIME_TO_START && has_ended(&path) =>
+                    if begin.elapsed() < wait.max(patience.to_end)
+                        || begin.elapsed() < patience.to_start && has_ended(&path) =>
                 {
-                    thread::sleep(TRY_EVERY);
+                    pause();
                 }
                 Err(rustix::io::Errno::WOULDBLOCK) => {
                     let holder = holder(&path).unwrap_or_else(|| "another process".to_owned());
@@ -85,4 +103,53 @@ fn written(path: &Path) -> Option<(String, String)> {
 /// Whether some process holds the lock now.
 pub(crate) fn is_held(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEVER: Duration = Duration::ZERO;
+    const LONG: Duration = Duration::from_mins(5);
+
+    /// Takes a lock that another holds until it was tried once. Returns what came of it, and how often it was held.
+    fn take_while_held(holder: &str, wait: Duration, patience: Patience) -> (Result<(), StateError>, u32) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut held = Some(Lock::take(dir.path(), "apply", NEVER).unwrap());
+        std::fs::write(dir.path().join("lock"), holder).unwrap();
+        let mut tries = 0;
+        let taken = Lock::take_with(dir.path(), "apply", wait, patience, || {
+            tries += 1;
+            drop(held.take());
+        });
+        (taken.map(drop), tries)
+    }
+
+    #[test]
+    fn a_lock_that_is_let_go_within_a_moment_is_no_error() {
+        let patience = Patience { to_end: LONG, to_start: NEVER };
+        let (taken, tries) = take_while_held(&format!("{} apply\n", std::process::id()), NEVER, patience);
+        taken.unwrap();
+        assert_eq!(tries, 1, "it was waited for");
+    }
+
+    #[test]
+    fn a_lock_that_only_a_child_of_an_ended_process_holds_is_waited_for() {
+        let patience = Patience { to_end: NEVER, to_start: LONG };
+        // As if the process that wrote itself there were gone: no process has this number.
+        let (taken, tries) = take_while_held("2147483647 apply\n", NEVER, patience);
+        taken.unwrap();
+        assert_eq!(tries, 1, "it was waited for");
+        let (taken, tries) = take_while_held(&format!("{} apply\n", std::process::id()), NEVER, patience);
+        assert!(matches!(taken, Err(StateError::Locked { .. })), "the process that holds it is there");
+        assert_eq!(tries, 0);
+    }
+
+    #[test]
+    fn a_second_writer_that_may_wait_gets_its_turn() {
+        let patience = Patience { to_end: NEVER, to_start: NEVER };
+        let (taken, tries) = take_while_held(&format!("{} apply\n", std::process::id()), LONG, patience);
+        taken.unwrap();
+        assert_eq!(tries, 1, "it was waited for");
+    }
 }

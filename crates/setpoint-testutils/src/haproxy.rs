@@ -301,6 +301,9 @@ fn base(folder: &Path) -> String {
     )
 }
 
+/// How long an answer on a socket may take: what a busy machine needs, and less than the limit of whoever asks again.
+const ANSWER_WITHIN: Duration = Duration::from_mins(1);
+
 /// Sends one command to a socket and reads the whole answer.
 async fn ask(socket: &Path, command: &str) -> std::io::Result<String> {
     let answer = async {
@@ -312,5 +315,5 @@ async fn ask(socket: &Path, command: &str) -> std::io::Result<String> {
         stream.read_to_string(&mut answer).await?;
         Ok(answer)
     };
-    timeout(Duration::from_secs(10), answer).await?
+    timeout(ANSWER_WITHIN, answer).await?
 }

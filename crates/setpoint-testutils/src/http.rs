@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+/// How long a request may take: what a busy machine needs, and less than the limit of whoever asks again.
+const ANSWER_WITHIN: Duration = Duration::from_mins(2);
+
 /// A client for parts on this machine: no proxy from the environment, and a limit on every request.
 ///
 /// Made for each use, because connections end with the runtime that opened them.
 pub fn client() -> reqwest::Client {
     reqwest::Client::builder()
         .no_proxy()
-        .timeout(Duration::from_secs(30))
+        .timeout(ANSWER_WITHIN)
         .build()
         .expect("an HTTP client without TLS can always be made")
 }

@@ -201,4 +201,103 @@ mod tests {
         assert_eq!((version.why.as_str(), version.optional), ("no Go here", true));
         assert!(!program_in(&unavailable, "other", "other").unwrap_err().optional);
     }
+
+    /// Tests with a `return` that skips nothing.
+    const RETURNS: &[&str] = &[
+        // It is the process that the test starts, or in a process of its own.
+        "a_process_that_takes_the_port_of_another_begins_when_that_has_ended",
+        "everyone_may_read_what_is_packed_whatever_the_mask_of_the_process",
+        // One seed was asked for.
+        "random_schedules_reach_the_intent_and_never_break_a_rule",
+        "random_schedules_with_things_that_only_come_after_others_repeat_what_they_must",
+        // The list is written instead.
+        "the_listed_actions_and_options_are_those_that_each_haproxy_knows",
+        "the_listed_keywords_are_those_that_each_haproxy_knows",
+        "the_listed_options_are_those_that_each_haproxy_has_registered",
+        // A part of the test ends.
+        "killed_at_random_instants_the_old_or_the_new_configuration_is_there_and_haproxy_serves",
+        "two_runs_at_once_make_an_entry_once",
+    ];
+
+    /// The names of the tests in a Rust file, and whether they can end early without a word.
+    fn tests_in(text: &str) -> Vec<(String, bool)> {
+        let lines: Vec<&str> = text.lines().collect();
+        let is_test = |line: &str| line == "#[test]" || line.starts_with("#[tokio::test");
+        let mut tests = Vec::new();
+        for (number, line) in lines.iter().enumerate().filter(|(_, line)| is_test(line.trim_start())) {
+            let indent = line.len() - line.trim_start().len();
+            let is_end =
+                |line: &str| line.get(indent..) == Some("}") || line.contains("fn ") && line.ends_with(" {}");
+            let body: Vec<&str> =
+                lines[number + 1..].iter().copied().take_while(|line| !is_end(line)).collect();
+            let name = body.iter().find_map(|line| line.split_once("fn ")?.1.split('(').next());
+            let mut code = body.iter().map(|line| line.split("//").next().unwrap_or_default());
+            let ends_early =
+                |line: &str| ["return;", "return,", "return }"].iter().any(|text| line.contains(text));
+            if let Some(name) = name {
+                tests.push((name.to_owned(), code.any(ends_early)));
+            }
+        }
+        tests
+    }
+
+    /// Shows all Rust files below a folder but this one.
+    fn sources(folder: &Path, show: &mut dyn FnMut(&Path, &str)) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("target") {
+                sources(&path, show);
+            } else if path.extension().is_some_and(|extension| extension == "rs")
+                && !path.ends_with("setpoint-testutils/src/part.rs")
+            {
+                show(&path, &std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn a_test_that_skips_itself_without_a_word_is_noticed() {
+        let tests = "\
+#[test]
+fn holds() {}
+
+#[tokio::test(start_paused = true)]
+async fn skips() {
+    let Some(part) = part() else { return };
+}
+
+mod inner {
+    #[test]
+    fn skips_too() {
+        if !is_root() {
+            return;
+        }
+    }
+
+    #[test]
+    fn asks() {
+        need!(root()); // or return;
+    }
+}
+";
+        let found = [("skips", true), ("skips_too", true), ("asks", false)];
+        assert_eq!(tests_in(tests), found.map(|(name, early)| (name.to_owned(), early)));
+    }
+
+    #[test]
+    fn need_is_the_only_way_to_skip_a_test() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+        let (mut all, mut early) = (0, Vec::new());
+        for folder in ["bench", "crates", "xtask"] {
+            sources(&root.join(folder), &mut |path, text| {
+                let tests = tests_in(text);
+                all += tests.len();
+                let ended =
+                    tests.into_iter().filter(|(name, ends)| *ends && !RETURNS.contains(&name.as_str()));
+                early.extend(ended.map(|(name, _)| format!("{}: {name}", path.display())));
+            });
+        }
+        assert!(all > 1000, "the search finds only {all} tests");
+        assert_eq!(early, [""; 0], "they end early, and are counted as passed");
+    }
 }

@@ -14,8 +14,8 @@ use nix::unistd::Pid;
 use crate::guard::{Guard, Registration};
 use crate::wait;
 
-/// How long a process may take to end by itself when it is asked to.
-const GRACE: Duration = Duration::from_secs(10);
+/// How long a process may take to end when it is asked to or killed, and to stand still.
+const GRACE: Duration = wait::LIMIT;
 /// How much of a log is shown.
 const SHOWN: u64 = 16 * 1024;
 

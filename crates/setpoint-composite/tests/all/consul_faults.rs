@@ -237,7 +237,7 @@ async fn the_election_of_another_leader_is_survived() {
         let server = &cluster.servers[followers[1]];
         server.put("composite/x/structure/st/compositeRole", "satellite").await.ok()
     };
-    wait::until("another leader takes a write", Duration::from_mins(2), written).await;
+    wait::until("another leader takes a write", wait::LIMIT, written).await;
     watching.until(WITH_SATELLITE).await;
     // A new leader may answer before it has applied all that was agreed on: that is suspected, and never believed.
     assert_eq!(watching.count("RemovalConfirmed"), 0);
@@ -267,7 +267,7 @@ async fn a_thousand_writes_a_second_end_on_the_last_state_within_the_bucket() {
         });
     }
     let enough = async || (writes.load(Ordering::Relaxed) >= 1_000).then_some(());
-    wait::until("enough writes to show anything", Duration::from_mins(2), enough).await;
+    wait::until("enough writes to show anything", wait::LIMIT, enough).await;
     go.store(false, Ordering::Relaxed);
     while writers.join_next().await.is_some() {}
 

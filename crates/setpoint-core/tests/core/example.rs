@@ -46,7 +46,7 @@ async fn the_controller_of_the_example_keeps_links_as_they_are_declared() {
     let running = tokio::spawn(observed.run_until(stopped));
     // Waits for an operation on something else than the link that can't be created, which is tried again and again.
     let mut next = async || loop {
-        let operation = tokio::time::timeout(Duration::from_secs(30), operations.recv()).await;
+        let operation = tokio::time::timeout(Duration::from_mins(5), operations.recv()).await;
         let operation = operation.expect("it does something").unwrap();
         if operation != "create theirs failed" {
             return operation;

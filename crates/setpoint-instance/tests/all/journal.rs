@@ -98,16 +98,34 @@ fn what_was_cut_off_is_completed_from_every_step_on() {
     }
 }
 
+/// A file that is mounted over another one, for as long as this lives.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(file: &Path, over: &Path) -> Self {
+        let mounted = Command::new("mount").arg("--bind").args([file, over]).status().unwrap();
+        assert!(mounted.success());
+        Self(over.to_owned())
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg(&self.0).status();
+        if !std::thread::panicking() {
+            assert!(unmounted.unwrap().success());
+        }
+    }
+}
+
 #[test]
 fn a_file_that_is_a_mount_is_written_in_place() {
     need!(part::root("a mount"));
     let folder = Folder::new();
     let [a, b, c] = ["a", "b", "c"].map(|name| folder.path(name));
-    let mounted = Command::new("mount").arg("--bind").args([&c, &a]).status().unwrap();
-    assert!(mounted.success());
+    let mounted = Mounted::new(&c, &a);
     let committed = folder.journal().commit(&[Change::Write(&a, b"new a"), Change::Write(&b, b"new b")]);
-    let unmounted = Command::new("umount").arg(&a).status().unwrap();
-    assert!(unmounted.success());
+    drop(mounted);
     committed.unwrap();
     assert_eq!(folder.read().map(Option::unwrap), ["old a", "new b", "new a"]);
     assert_eq!(folder.rest(), 3);
@@ -118,16 +136,14 @@ fn a_single_file_that_is_a_mount_is_written_in_place_and_completed_from_every_st
     need!(part::root("a mount"));
     let folder = Folder::new();
     let (a, c) = (folder.path("a"), folder.path("c"));
-    let mounted = Command::new("mount").arg("--bind").args([&c, &a]).status().unwrap();
-    assert!(mounted.success());
+    let mounted = Mounted::new(&c, &a);
     let committed = folder.journal().commit(&[Change::Write(&a, b"new a")]);
     // One that was killed after the file was written, and before the journal was removed.
     let at = |name: &str| folder.path(name).display().to_string();
     let step = format!(r#"[{{"copy":{{"draft":"{}","place":"{}"}}}}]"#, at("state/gone"), at("a"));
     fs::write(folder.path("state/journal.json"), step).unwrap();
     let recovered = folder.journal().recover();
-    let unmounted = Command::new("umount").arg(&a).status().unwrap();
-    assert!(unmounted.success());
+    drop(mounted);
     committed.unwrap();
     assert_eq!(recovered.unwrap().len(), 1);
     assert_eq!(folder.read().map(Option::unwrap), ["old a", "old b", "new a"]);

@@ -167,20 +167,6 @@ fn a_second_writer_is_refused_and_told_who_the_first_is() {
     lock(&state);
 }
 
-#[test]
-fn a_second_writer_that_may_wait_gets_its_turn() {
-    let dir = TempDir::new().unwrap();
-    let state = state_in(&dir);
-    let first = lock(&state);
-    let second = {
-        let state = state.clone();
-        std::thread::spawn(move || state.lock("machine", "apply", Duration::from_secs(30)).map(drop))
-    };
-    std::thread::sleep(Duration::from_millis(100));
-    drop(first);
-    second.join().unwrap().unwrap();
-}
-
 #[tokio::test]
 async fn a_reader_sees_what_a_run_under_way_has_done_so_far() {
     let dir = TempDir::new().unwrap();
@@ -538,34 +524,6 @@ async fn what_a_run_protects_is_protected_although_its_process_ended() {
     writer.save(&taken_over, None).unwrap();
     let saved = state.read().unwrap().unwrap().graph;
     assert_eq!(["old", "new", "free"].map(|name| protected(&saved, name)), [true, true, false]);
-}
-
-#[test]
-fn a_lock_that_is_let_go_within_a_moment_is_no_error() {
-    let dir = TempDir::new().unwrap();
-    let state = state_in(&dir);
-    let first = lock(&state);
-    let ending = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(20));
-        drop(first);
-    });
-    state.lock("machine", "apply", Duration::ZERO).unwrap();
-    ending.join().unwrap();
-}
-
-#[test]
-fn a_lock_that_only_a_child_of_an_ended_process_holds_is_waited_for() {
-    let dir = TempDir::new().unwrap();
-    let state = state_in(&dir);
-    let first = lock(&state);
-    // As if the process that wrote itself there were gone: no process has this number.
-    fs::write(state.path().join("lock"), "2147483647 apply\n").unwrap();
-    let child = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_secs(1));
-        drop(first);
-    });
-    state.lock("machine", "apply", Duration::ZERO).unwrap();
-    child.join().unwrap();
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use setpoint_testutils::{need, part};
 
+use crate::failed::set_attribute;
 use crate::places::Mounted;
 use crate::sandbox::Sandbox;
 
@@ -189,10 +190,8 @@ fn attributes_are_kept_where_there_is_no_proc() {
     need!(part::root("a namespace of mounts"));
     let sandbox = Sandbox::new("files: {f: {content: old}}\n");
     sandbox.ok(&["apply", "--yes"]);
-    let (path, flags) = (sandbox.path("f"), rustix::fs::XattrFlags::empty());
-    if rustix::fs::setxattr(&path, "trusted.mark", b"precious", flags).is_err() {
-        return;
-    }
+    let path = sandbox.path("f");
+    need!(set_attribute(&path, "trusted.mark", b"precious"));
     sandbox.declare("files: {f: {content: new}}\n");
     let script = "umount -l /proc && test ! -e /proc/self && exec \"$0\" apply --yes";
     let mut command = Command::new("unshare");

@@ -6,22 +6,23 @@ use std::path::Path;
 
 use nix::sys::signal::Signal;
 use rustix::fs::IFlags;
-use setpoint_testutils::{need, part};
+use setpoint_testutils::{Missing, need, part};
 
 use crate::places::Mounted;
 use crate::processes::Processes;
 use crate::sandbox::{Sandbox, eventually};
 
-/// Marks a file or directory as not to be changed, as `chattr +i` does, for as long as this lives. None where the file system
-/// has no such mark.
+/// Marks a file or directory as not to be changed, as `chattr +i` does, for as long as this lives.
 struct Immutable(fs::File);
 
 impl Immutable {
-    fn new(path: &Path) -> Option<Self> {
+    fn new(path: &Path) -> Result<Self, Missing> {
         let file = fs::File::open(path).unwrap();
-        let flags = rustix::fs::ioctl_getflags(&file).ok()?;
-        rustix::fs::ioctl_setflags(&file, flags | IFlags::IMMUTABLE).ok()?;
-        Some(Self(file))
+        let missing =
+            |error: rustix::io::Errno| Missing::new("a file that may not be changed", error.to_string());
+        let flags = rustix::fs::ioctl_getflags(&file).map_err(missing)?;
+        rustix::fs::ioctl_setflags(&file, flags | IFlags::IMMUTABLE).map_err(missing)?;
+        Ok(Self(file))
     }
 }
 
@@ -39,7 +40,7 @@ fn an_adopted_file_that_may_not_be_changed_is_not_forgotten_by_destroy() {
     let sandbox = Sandbox::new("files: {f: {content: ours, adopt: true}}\n");
     sandbox.write("f", "theirs");
     sandbox.ok(&["apply", "--yes"]);
-    let Some(immutable) = Immutable::new(&sandbox.path("f")) else { return };
+    let immutable = need!(Immutable::new(&sandbox.path("f")));
     for _ in 0..2 {
         let destroyed = sandbox.run(&["destroy", "--yes"]);
         assert_eq!(destroyed.code(), 1, "{}", destroyed.out());
@@ -56,7 +57,7 @@ fn an_adoption_that_failed_leaves_the_file_to_whom_it_belongs() {
     need!(part::root("files that may not be changed"));
     let sandbox = Sandbox::new("files: {f: {content: ours, adopt: true}, other: {content: x}}\n");
     sandbox.write("f", "theirs");
-    let Some(immutable) = Immutable::new(&sandbox.path("f")) else { return };
+    let immutable = need!(Immutable::new(&sandbox.path("f")));
     let failed = sandbox.run(&["apply", "--yes"]);
     assert_eq!(failed.code(), 1, "{}", failed.out());
     drop(immutable);
@@ -180,14 +181,17 @@ fn what_is_declared_is_made_again_with_the_directory_around_it() {
     assert_eq!(sandbox.read("d/f"), "x");
 }
 
+/// Sets an extended attribute where the file system has them.
+pub(crate) fn set_attribute(path: &Path, name: &str, value: &[u8]) -> Result<(), Missing> {
+    let set = rustix::fs::setxattr(path, name, value, rustix::fs::XattrFlags::empty());
+    set.map_err(|error| Missing::new(format!("a file system with {name}"), error.to_string()))
+}
+
 #[test]
 fn the_attributes_of_an_original_come_back_although_the_file_was_gone() {
     need!(part::root("an attribute that only root may set"));
     let sandbox = Sandbox::new("files: {f: {content: ours, adopt: true}}\n");
     sandbox.write("f", "theirs");
-    let set = |name: &str, value: &[u8]| {
-        rustix::fs::setxattr(sandbox.path("f"), name, value, rustix::fs::XattrFlags::empty())
-    };
     // An access control list: the owner, user 1234, the group, the mask and others.
     let entries: [(u16, u16, u32); 5] =
         [(1, 6, u32::MAX), (2, 4, 1234), (4, 4, u32::MAX), (16, 4, u32::MAX), (32, 4, u32::MAX)];
@@ -195,12 +199,9 @@ fn the_attributes_of_an_original_come_back_although_the_file_was_gone() {
     for (tag, permissions, id) in entries {
         acl.extend(tag.to_le_bytes().into_iter().chain(permissions.to_le_bytes()).chain(id.to_le_bytes()));
     }
-    let mut kept = vec![("trusted.mark", b"precious".to_vec())];
-    if set("system.posix_acl_access", &acl).is_ok() {
-        kept.push(("system.posix_acl_access", acl));
-    }
-    if set("trusted.mark", b"precious").is_err() {
-        return;
+    let kept = [("system.posix_acl_access", acl), ("trusted.mark", b"precious".to_vec())];
+    for (name, value) in &kept {
+        need!(set_attribute(&sandbox.path("f"), name, value));
     }
     sandbox.ok(&["apply", "--yes"]);
     fs::remove_file(sandbox.path("f")).unwrap();

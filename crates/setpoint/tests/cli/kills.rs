@@ -11,10 +11,11 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use setpoint_testutils::wait::LIMIT;
 
 use crate::sandbox::{Sandbox, eventually};
 
@@ -410,17 +411,32 @@ impl World {
     }
 }
 
-/// Starts a command, and kills it after a while. Returns whether it was at work: it had become the writer of the state, and
-/// not ended.
-fn killed(sandbox: &Sandbox, args: &[&str], after: Duration) -> bool {
+/// For how many microseconds a run is let work, at most: on a machine where it takes a few milliseconds, and where it takes a
+/// second.
+pub(crate) const AT_WORK: [u64; 4] = [2_000, 10_000, 50_000, 200_000];
+
+/// Starts a command, waits until it has become the writer of the state, and kills it after a while. Returns whether it had not
+/// ended.
+pub(crate) fn killed(sandbox: &Sandbox, args: &[&str], after: Duration) -> bool {
     let mut command = sandbox.command(args);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let id = child.id().to_string();
+    let begun = Instant::now();
+    let mut runs = true;
+    let writes = || {
+        let writer = fs::read_to_string(sandbox.path(".setpoint/lock")).unwrap_or_default();
+        writer.split(' ').next() == Some(&id)
+    };
+    while runs && !writes() {
+        assert!(begun.elapsed() < LIMIT, "it never became the writer of the state");
+        std::thread::sleep(Duration::from_micros(100));
+        runs = child.try_wait().unwrap().is_none();
+    }
     std::thread::sleep(after);
-    let runs = child.try_wait().unwrap().is_none();
+    runs = child.try_wait().unwrap().is_none();
     child.kill().unwrap();
     child.wait().unwrap();
-    let writer = fs::read_to_string(sandbox.path(".setpoint/lock")).unwrap_or_default();
-    runs && writer.split(' ').next() == Some(&child.id().to_string())
+    runs
 }
 
 fn kill_again_and_again(seed: u64, kills: u64) {
@@ -438,7 +454,7 @@ fn kill_again_and_again(seed: u64, kills: u64) {
             2 => &["apply", "--yes", "--replace", "file.source"],
             _ => &["apply", "--yes"],
         };
-        let most = *random.pick(&[40_000, 80_000, 200_000]);
+        let most = *random.pick(&AT_WORK);
         killed += u64::from(world.kill(args, Duration::from_micros(random.below(most))));
         world.check_protection(&declared, &when);
         if random.one_in(3) {
@@ -498,7 +514,8 @@ fn kill_a_row_again_and_again(seed: u64, places: u64, kills: u64) {
         let first = random.below(places);
         sandbox.declare(&row(first, places));
         for _ in 0..=random.below(3) {
-            let after = Duration::from_micros(random.below(60_000));
+            let most = *random.pick(&AT_WORK);
+            let after = Duration::from_micros(random.below(most));
             killed += u64::from(self::killed(&sandbox, &["apply", "--yes"], after));
         }
         if random.one_in(2) {

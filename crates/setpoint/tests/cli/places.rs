@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use setpoint_testutils::{need, part};
 
+use crate::kills::{self, AT_WORK};
 use crate::sandbox::{Sandbox, eventually};
 
 /// Two directories in these places, with a file in the first.
@@ -68,12 +69,9 @@ fn directories_that_change_places_lose_nothing_when_runs_are_killed() {
     for round in 0_u64..400 {
         let (a, b) = if round % 2 == 0 { ("two", "one") } else { ("one", "two") };
         sandbox.declare(&two(a, b));
-        let mut command = sandbox.command(&["apply", "--yes"]);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_micros((round * 7919) % 60_000));
-        killed += u64::from(child.try_wait().unwrap().is_none());
-        child.kill().unwrap();
-        child.wait().unwrap();
+        let most = AT_WORK[usize::try_from(round).unwrap() % AT_WORK.len()];
+        let after = Duration::from_micros((round * 7919) % most);
+        killed += u64::from(kills::killed(&sandbox, &["apply", "--yes"], after));
         if round % 3 == 0 {
             sandbox.ok(&["apply", "--yes"]);
             let mut wanted =

@@ -257,20 +257,27 @@ fn what_is_in_a_directory_is_not_taken_for_gone_while_something_else_is_in_the_w
 #[test]
 fn watch_says_once_that_something_else_is_in_the_place_of_a_directory() {
     for args in [&["watch", "--interval", "100ms"][..], &["watch", "--interval", "100ms", "--report-only"]] {
-        let sandbox = applied(DECLARED);
+        let sandbox = applied(
+            "directories: {d: }\nfiles: {f: {path: d/f, content: ours}, g: {content: ours}, h: {content: ours}}\n",
+        );
         rename(&sandbox, "d", "old");
         sandbox.write("d", "a file");
         sandbox.write("other", "");
         let mut watching = sandbox.start(args);
         watching.until("! directory/d can't be read");
-        for round in 0..10 {
-            sandbox.write("d", &round.to_string());
-            std::thread::sleep(std::time::Duration::from_millis(50));
+        for other in ["g", "h"] {
+            for round in 0..5 {
+                sandbox.write("d", &round.to_string());
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            // Once this is seen, what came before it was looked at.
+            sandbox.write(other, "changed");
+            watching.until(&format!("! file/{other} was changed"));
         }
         watching.signal(Signal::SIGTERM);
         assert_eq!(watching.wait(), 0);
         let log = watching.log();
-        assert!(log.lines().count() < 8, "{args:?}: {log}");
+        assert!(log.lines().count() < 14, "{args:?}: {log}");
         assert_eq!(log.matches("directory/d can't be read").count(), 1, "{args:?}: {log}");
     }
 }

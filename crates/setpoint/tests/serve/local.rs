@@ -9,14 +9,10 @@ use setpoint_testutils::{Version, http, need};
 use crate::World;
 use crate::sync::{Ran, run};
 
-/// Runs a command about the HAProxy of a world, as a person does on a busy machine.
+/// Runs a command about the HAProxy of a world.
 fn locally(world: &World, verb: &str, desired: &Path, more: &[&str]) -> Ran {
     let (program, file) = (world.program.display().to_string(), world.file().display().to_string());
     let mut arguments = vec!["--local", "--haproxy", &program, "--config", &file];
-    arguments.extend(["--timeout", "300"]);
-    if verb == "sync" {
-        arguments.extend(["--reload-timeout", "300"]);
-    }
     arguments.extend(more);
     run(verb, desired, &arguments)
 }

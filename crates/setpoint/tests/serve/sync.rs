@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value as Json;
+use setpoint_testutils::wait::LIMIT;
 use setpoint_testutils::{Version, need};
 
 use crate::{Serving, World};
@@ -25,10 +26,15 @@ impl Ran {
     }
 }
 
-/// Runs `setpoint haproxy VERB DESIRED`.
+/// Runs `setpoint haproxy VERB DESIRED`, with the time that calls and reloads need on a busy machine.
 pub(crate) fn run(verb: &str, desired: &Path, arguments: &[&str]) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_setpoint"));
-    Ran(command.args(["haproxy", verb]).arg(desired).args(arguments).output().unwrap())
+    let seconds = LIMIT.as_secs().to_string();
+    command.args(["haproxy", verb]).arg(desired).args(["--timeout", &seconds]).args(arguments);
+    if verb == "sync" {
+        command.args(["--reload-timeout", &seconds]);
+    }
+    Ran(command.output().unwrap())
 }
 
 /// The address of what serves, with the user and the password.

@@ -16,14 +16,17 @@ use setpoint_testutils::{Kubernetes, Proxy, need, wait};
 use super::world::{LIMIT, NAME, ORDERED, Running, World};
 
 const LEASE: &str = "setpoint-composite";
-const QUICK: Timing = Timing {
-    duration: Duration::from_secs(2),
-    deadline: Duration::from_millis(1300),
-    retry: Duration::from_millis(200),
-};
+const RETRY: Duration = Duration::from_millis(200);
+/// A lease that nobody loses who is held up by a busy machine.
+const LONG: Timing =
+    Timing { duration: Duration::from_mins(2), deadline: Duration::from_mins(1), retry: RETRY };
+/// A lease that runs out in a test. It is taken by another long after its holder has stopped, so that what lies in between is
+/// seen on a busy machine as well.
+const SHORT: Timing =
+    Timing { duration: Duration::from_secs(15), deadline: Duration::from_secs(5), retry: RETRY };
 
-fn elected(world: &World, instance: &str) -> Settings {
-    let election = Election { namespace: world.name().to_owned(), name: LEASE.to_owned(), timing: QUICK };
+fn elected(world: &World, instance: &str, timing: Timing) -> Settings {
+    let election = Election { namespace: world.name().to_owned(), name: LEASE.to_owned(), timing };
     Settings { election: Some(election), instance: instance.to_owned(), ..world.settings() }
 }
 
@@ -68,9 +71,9 @@ async fn proxy_of(kubernetes: &Kubernetes) -> Proxy {
 async fn of_two_instances_one_works_and_the_other_takes_over_at_once_when_it_ends() {
     let world = need!(World::new().await);
     let ns = world.name();
-    let one = world.operate_with(elected(&world, "one"));
+    let one = world.operate_with(elected(&world, "one", LONG));
     led_by(&world, "one").await;
-    let two = world.operate_with(elected(&world, "two"));
+    let two = world.operate_with(elected(&world, "two", LONG));
     world.declare("composite", json!({ "originNamespace": ns })).await;
     let first = world.settled("composite").await.status.unwrap().published.unwrap();
     assert_eq!(first.by, "one");
@@ -97,11 +100,11 @@ async fn a_leader_that_is_cut_off_stops_by_itself_before_another_starts() {
     let ns = world.name();
     let proxy = proxy_of(world.namespace.kubernetes()).await;
     let through = client_through(world.namespace.kubernetes(), &proxy).await;
-    let one = Running::start(through, world.consul_client(), elected(&world, "one"));
+    let one = Running::start(through, world.consul_client(), elected(&world, "one", SHORT));
     led_by(&world, "one").await;
     world.declare("composite", json!({ "originNamespace": ns })).await;
     world.settled("composite").await;
-    let two = world.operate_with(elected(&world, "two"));
+    let two = world.operate_with(elected(&world, "two", SHORT));
     proxy.cut();
     // It stops while the lease is still its own: nobody has taken it yet.
     let stopped = async || {
@@ -125,12 +128,12 @@ async fn a_leader_that_is_cut_off_stops_by_itself_before_another_starts() {
 #[tokio::test]
 async fn a_new_leader_marks_the_config_map_before_it_has_heard_of_consul() {
     let world = need!(World::new().await);
-    let one = world.operate_with(elected(&world, "one"));
+    let one = world.operate_with(elected(&world, "one", LONG));
     world.declare("composite", json!({ "originNamespace": world.name() })).await;
     world.settled("composite").await;
     one.stop().await;
     let away = consul::Client::new(consul::Settings::new("http://127.0.0.1:1")).unwrap();
-    let _two = Running::start(world.client.clone(), away, elected(&world, "two"));
+    let _two = Running::start(world.client.clone(), away, elected(&world, "two", LONG));
     let stamp = led_by(&world, "two").await.to_string();
     world.until("the new leader's stamp", |map| map.annotations()[TRANSITIONS_ANNOTATION] == stamp).await;
     world.publishes(json!({ "baseline": { "origin": world.name() } })).await;
@@ -139,17 +142,18 @@ async fn a_new_leader_marks_the_config_map_before_it_has_heard_of_consul() {
 #[tokio::test]
 async fn what_a_former_leader_still_writes_is_refused() {
     let world = need!(World::new().await);
-    let elector = |name: &str| Elector::new(world.client.clone(), world.name(), LEASE, name, QUICK);
+    let elector = |name: &str, timing| Elector::new(world.client.clone(), world.name(), LEASE, name, timing);
     let target = world.target();
     let desired = wanted(&world).await;
     let limit = Duration::from_secs(10);
-    let former = elector("former").campaign(|_| ()).await;
+    let former =
+        elector("former", Timing { deadline: Duration::from_secs(14), ..SHORT }).campaign(|_| ()).await;
     let old = Writer::new(world.client.clone(), target.clone(), former.fence.clone(), limit);
     old.write(None, &desired("1", 1, former.fence.transitions())).await.unwrap();
     let seen = old.read().await.unwrap();
 
     // Nobody renews: the lease runs out, and another takes it and makes its mark.
-    let present = elector("present").campaign(|_| ()).await;
+    let present = elector("present", LONG).campaign(|_| ()).await;
     assert!(present.fence.transitions() > former.fence.transitions());
     let new = Writer::new(world.client.clone(), target.clone(), present.fence.clone(), limit);
     new.write(seen.clone(), &desired("1", 1, present.fence.transitions())).await.unwrap();
@@ -173,9 +177,7 @@ async fn what_a_former_leader_still_writes_is_refused() {
 async fn a_write_that_passed_its_check_before_the_lease_was_lost_is_refused_by_its_version() {
     let world = need!(World::new().await);
     // Its deadline is far away: to its own clock it leads for a long time yet.
-    let timing =
-        Timing { duration: Duration::from_mins(2), deadline: Duration::from_mins(1), retry: QUICK.retry };
-    let elector = Elector::new(world.client.clone(), world.name(), LEASE, "former", timing);
+    let elector = Elector::new(world.client.clone(), world.name(), LEASE, "former", LONG);
     let former = elector.campaign(|_| ()).await;
     let target = world.target();
     let desired = wanted(&world).await;
@@ -203,8 +205,8 @@ async fn a_lease_that_somebody_deleted_is_made_anew_and_the_work_goes_on() {
     let world = need!(World::new().await);
     let ns = world.name();
     // Its count is above 0 when it is deleted, and starts over with the new one.
-    world.operate_with(elected(&world, "zero")).stop_when_leading(&world).await;
-    let _one = world.operate_with(elected(&world, "one"));
+    world.operate_with(elected(&world, "zero", LONG)).stop_when_leading(&world).await;
+    let _one = world.operate_with(elected(&world, "one", LONG));
     led_by(&world, "one").await;
     world.declare("composite", json!({ "originNamespace": ns })).await;
     world.settled("composite").await;

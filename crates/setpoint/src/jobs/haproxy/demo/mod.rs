@@ -11,7 +11,7 @@ mod traffic;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +23,7 @@ use setpoint_dataplane_api::{Address, Api, Dialect, Listener, Options, Storage, 
 use setpoint_instance::instance::{Instance, Settings};
 use setpoint_instance::process::{Launch, Launched};
 use setpoint_instance::reload::processes;
+use tokio::net::TcpSocket;
 
 use self::client::{Call, Client};
 use self::traffic::{Seen, Traffic, serve};
@@ -35,10 +36,12 @@ use crate::service::{Signals, runtime};
 const HEADING: Style = Style::new().bold();
 const COMMAND: Style = anstyle::AnsiColor::Cyan.on_default();
 
-/// How long traffic flows after each step.
+/// How long traffic flows after each step, at least.
 const FLOW: Duration = Duration::from_secs(1);
-/// How long HAProxy may take to start, to reload, and to end.
-const WITHIN: Duration = Duration::from_secs(30);
+/// How many requests show what a step came to, on a machine that is busy with other things as well.
+const ENOUGH: u64 = 100;
+/// How long HAProxy may take to start, to reload, and to end, and traffic to be enough.
+const WITHIN: Duration = Duration::from_mins(1);
 
 /// Arguments of `setpoint demo haproxy`.
 #[derive(Debug, Args)]
@@ -79,6 +82,8 @@ struct Demo {
     traffic: Traffic,
     /// Where the third server is, which comes in the course of it.
     third: SocketAddr,
+    /// Keeps the port of the frontend from others.
+    _reserved: TcpSocket,
 }
 
 /// What the whole of it came to.
@@ -95,7 +100,7 @@ impl Demo {
         let version = version_of(program)?;
         let (first, second, third) =
             (serve("s1").await, serve("s2").await, serve("s3").await.map_err(Error::Demo)?);
-        let front = free_address().map_err(Error::Demo)?;
+        let (reserved, front) = reserved_address().map_err(Error::Demo)?;
         let file = folder.join("haproxy.cfg");
         let text = format!(
             "global\n  stats socket {}/run.sock level admin\n\n\
@@ -124,12 +129,15 @@ impl Demo {
         let storage = Storage::new(folder.join("maps"), folder.join("ssl"), folder.join("general"));
         let dialect = Dialect::default();
         let api = Api::new(instance.clone(), dialect, Users::everybody(), storage, Options::default());
-        let address = free_address().map_err(Error::Demo)?;
-        let listener = Listener::bind(Address::Tcp(address)).await.map_err(Error::from)?;
+        let any = Address::Tcp((Ipv4Addr::LOCALHOST, 0).into());
+        let listener = Listener::bind(any).await.map_err(Error::from)?;
+        let unknown = || Error::Demo(std::io::Error::other("the address of the API is not known"));
+        let address = listener.tcp_address().ok_or_else(unknown)?;
         tokio::spawn(setpoint_dataplane_api::serve(vec![listener], Arc::new(api), std::future::pending()));
         let running = instance.clone();
         tokio::spawn(async move { running.run().await });
-        let demo = Self { json, instance, client: Client { address }, traffic: Traffic::start(front), third };
+        let (client, traffic) = (Client { address }, Traffic::start(front));
+        let demo = Self { json, instance, client, traffic, third, _reserved: reserved };
         demo.remark(&format!(
             "The Dataplane API before HAProxy {version}, which serves clients all the while. It begins with:\n\n{text}"
         ))?;
@@ -235,6 +243,8 @@ impl Demo {
         self.remark(&format!("\n{HEADING}== {}. {title}{HEADING:#}\n{about}\n\n", total.steps))?;
         let calls = act().await?;
         tokio::time::sleep(FLOW).await;
+        // What is too little after that is shown as it is.
+        let _ = tokio::time::timeout(WITHIN, self.traffic.at_least(ENOUGH)).await;
         let Seen { served, failed } = self.traffic.take();
         let reloads = self.reloads().await;
         total.calls += calls.len();
@@ -276,7 +286,35 @@ fn print_line(json: &Json) -> Result<(), CliError> {
     print(&format!("{json}\n"))
 }
 
-/// An address of this machine that nobody listens on.
-fn free_address() -> std::io::Result<SocketAddr> {
-    std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()
+/// An address of this machine that only HAProxy can listen on for as long as the socket lives: the socket has the port, does
+/// not listen, and shares it with sockets of the same user that share it as well, as those of HAProxy do.
+fn reserved_address() -> std::io::Result<(TcpSocket, SocketAddr)> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseport(true)?;
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+    let address = socket.local_addr()?;
+    Ok((socket, address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_that_is_reserved_is_for_sockets_that_share_it() {
+        let (reserved, address) = reserved_address().unwrap();
+        assert!(std::net::TcpListener::bind(address).is_err(), "others can't have it");
+        let shared = TcpSocket::new_v4().unwrap();
+        // As HAProxy does.
+        shared.set_reuseaddr(true).unwrap();
+        shared.set_reuseport(true).unwrap();
+        shared.bind(address).unwrap();
+        let listener = shared.listen(8).unwrap();
+        for _ in 0..20 {
+            let (connected, accepted) =
+                tokio::join!(tokio::net::TcpStream::connect(address), listener.accept());
+            assert!(connected.is_ok() && accepted.is_ok(), "all connections are the listener's");
+        }
+        drop(reserved);
+    }
 }

@@ -13,7 +13,9 @@ use tokio::time::timeout;
 /// How many clients ask at once.
 const CLIENTS: usize = 4;
 /// How long an answer may take.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// How often it is looked whether there was enough traffic.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Nobody wants to heat the machine.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -65,6 +67,17 @@ impl Traffic {
         };
         let clients = (0..CLIENTS).map(|_| tokio::spawn(client(Arc::clone(&seen)))).collect();
         Self { seen, clients }
+    }
+
+    /// Waits until so many requests have ended since the last time.
+    pub(super) async fn at_least(&self, requests: u64) {
+        let ended = || {
+            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.served.values().sum::<u64>() + seen.failed
+        };
+        while ended() < requests {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 
     /// What was seen since the last time.
