@@ -40,8 +40,15 @@ enum Command {
     #[cfg(feature = "host")]
     #[command(flatten)]
     Host(jobs::host::HostCommand),
-    /// Reads, checks and compares configurations of HAProxy.
     #[cfg(feature = "haproxy")]
+    #[cfg_attr(
+        all(feature = "dataplane", feature = "sync"),
+        doc = "Checks and compares configurations of HAProxy, brings HAProxies to one, and serves the Dataplane API."
+    )]
+    #[cfg_attr(
+        not(all(feature = "dataplane", feature = "sync")),
+        doc = "Reads, checks and compares configurations of HAProxy."
+    )]
     Haproxy(jobs::haproxy::HaproxyArgs),
     /// Keeps the structure of composites in Consul and in ConfigMaps.
     #[cfg(feature = "composite")]

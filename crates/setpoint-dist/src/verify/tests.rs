@@ -211,6 +211,7 @@ fn a_file_that_the_package_lacks_has_in_excess_or_has_changed_is_named() {
         "etc/setpoint",
         PROGRAM,
         "usr/lib/systemd/system/setpoint-composite.service",
+        "usr/lib/systemd/system/setpoint-haproxy.service",
         "usr/lib/systemd/system/setpoint-watch@.service",
         "usr/share/bash-completion/completions/setpoint",
         "usr/share/zsh/vendor-completions/_setpoint",

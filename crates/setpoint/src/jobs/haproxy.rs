@@ -1,4 +1,5 @@
-//! `setpoint haproxy`: reads, checks and compares configurations of HAProxy, and serves the Dataplane API of one.
+//! `setpoint haproxy`: reads, checks and compares configurations of HAProxy, serves the Dataplane API of one, and brings HAProxies
+//! to a configuration.
 
 mod args;
 mod check;

@@ -15,7 +15,7 @@ pub(super) const PAGES: &[Page] = &[
             Example("Keep it so, and repair whatever drifts:", "setpoint watch"),
         ],
         exit: DONE,
-        files: &[MANIFESTS, STATE, UNIT_MANIFESTS, UNIT_STATE, WATCH_UNIT, COMPOSITE_UNIT],
+        files: &[MANIFESTS, STATE, UNIT_MANIFESTS, UNIT_STATE, WATCH_UNIT, HAPROXY_UNIT, COMPOSITE_UNIT],
     },
     Page {
         command: "plan",
@@ -223,9 +223,22 @@ pub(super) const PAGES: &[Page] = &[
         examples: &[
             Example("Check a configuration:", "setpoint haproxy check haproxy.cfg"),
             Example("Compare two:", "setpoint haproxy diff current.cfg desired.cfg"),
+            #[cfg(feature = "dataplane")]
+            Example("Serve the Dataplane API of a HAProxy:", "setpoint haproxy serve --config haproxy.cfg"),
+            #[cfg(feature = "sync")]
+            Example(
+                "Bring the HAProxy behind such an API to a configuration:",
+                "setpoint haproxy sync desired.cfg --url http://127.0.0.1:5555 --user admin --password-file secret",
+            ),
         ],
         exit: DONE,
-        files: HAPROXY,
+        files: &[
+            STANDARD_INPUT,
+            #[cfg(feature = "dataplane")]
+            HAPROXY_SETTINGS,
+            #[cfg(feature = "dataplane")]
+            HAPROXY_UNIT,
+        ],
     },
     Page {
         command: "haproxy fmt",
@@ -289,9 +302,21 @@ pub(super) const PAGES: &[Page] = &[
                 "Use the HAProxy that systemd runs:",
                 "setpoint haproxy serve --config /etc/haproxy/haproxy.cfg --master-socket /run/haproxy-master.sock",
             ),
+            Example(
+                "Take the settings from a file, as the service does:",
+                "setpoint haproxy serve --settings /etc/setpoint/haproxy.yaml",
+            ),
+            Example("Run it as a service of systemd:", "systemctl enable --now setpoint-haproxy"),
         ],
-        exit: DONE,
-        files: HAPROXY,
+        exit: &[
+            Exit(0, "It was stopped by SIGINT or SIGTERM, and all that was under way is completed."),
+            Exit(
+                1,
+                "It could not start: a setting, the configuration, HAProxy or an address can't be used, or another process has the configuration in hand.",
+            ),
+            USAGE,
+        ],
+        files: SERVED,
     },
     Page {
         command: "haproxy plan",
@@ -305,8 +330,13 @@ pub(super) const PAGES: &[Page] = &[
                 "setpoint haproxy plan desired.cfg --url http://192.0.2.1:5555 --user admin --password-file secret --detailed-exitcode",
             ),
         ],
-        exit: DETAILED,
-        files: HAPROXY,
+        exit: &[
+            Exit(0, "The plans were made; with `--detailed-exitcode`, there is nothing to do anywhere."),
+            Exit(1, "The configuration can't be used, or no plan could be made for one of the URLs."),
+            Exit(2, "With `--detailed-exitcode`: there is something to do for at least one."),
+            USAGE,
+        ],
+        files: SYNCED,
     },
     Page {
         command: "haproxy sync",
@@ -325,7 +355,7 @@ pub(super) const PAGES: &[Page] = &[
             Exit(1, "One is not: what happened there is said, the others were brought there."),
             USAGE,
         ],
-        files: HAPROXY,
+        files: SYNCED,
     },
     Page {
         command: "composite",
@@ -542,5 +572,53 @@ const AUTHORITIES: File =
 const HOSTS: File = File("/etc/hosts", "Names of hosts; read before a name server is asked.");
 const NAME_SERVERS: File = File("/etc/resolv.conf", "The name servers. No other name service is used.");
 const CLUSTER: &[File] = &[KUBECONFIG, SERVICE_ACCOUNT, AUTHORITIES, HOSTS, NAME_SERVERS];
-const HAPROXY: &[File] = &[File("-", "As a name of a file: the standard input.")];
+const HAPROXY: &[File] = &[STANDARD_INPUT];
+const STANDARD_INPUT: File = File("-", "As a name of a file: the standard input.");
+const HAPROXY_SETTINGS: File = File(
+    "/etc/setpoint/haproxy.yaml",
+    "The settings of the service `setpoint-haproxy`: the options of `setpoint haproxy serve`.",
+);
+const HAPROXY_UNIT: File = File(
+    "/usr/lib/systemd/system/setpoint-haproxy.service",
+    "The service that runs `setpoint haproxy serve`.",
+);
+const SERVED: &[File] = &[
+    File(
+        "haproxy.cfg",
+        "The configuration, which `--config` names; its version stands in it as `# _version=N`.",
+    ),
+    File("maps/, ssl/, general/", "The files that the API stores, beside the configuration."),
+    File(
+        ".haproxy.cfg.setpoint/",
+        "What is known of the configuration, beside its first file and named after it. It holds secrets.",
+    ),
+    File(".haproxy.cfg.setpoint/password", "The password of the user `admin`, where no others are named."),
+    File(".haproxy.cfg.setpoint/lock", "Held by the process that has the configuration in hand."),
+    File(".haproxy.cfg.setpoint/master.sock", "The socket of the master of a HAProxy that was started here."),
+    File(".haproxy.cfg.setpoint/haproxy.log", "What that HAProxy printed."),
+    File(".haproxy.cfg.setpoint/state.json", "Which worker of HAProxy loaded which text."),
+    File(".haproxy.cfg.setpoint/reloads.json", "The reloads, those that ended and the one that waits."),
+    File(".haproxy.cfg.setpoint/journal.json", "The change of files under way; the next start completes it."),
+    File(
+        ".haproxy.cfg.setpoint/good/",
+        "The last text that HAProxy accepted, until it accepts what followed.",
+    ),
+    File(
+        ".haproxy.cfg.setpoint/refused/",
+        "Texts that HAProxy refused, and that the last good one replaced.",
+    ),
+    File(".haproxy.cfg.setpoint/backups/", "The former texts, as many as `--backups` says."),
+    HAPROXY_SETTINGS,
+    HAPROXY_UNIT,
+];
+const SYNCED: &[File] = &[
+    STANDARD_INPUT,
+    File(
+        "setpoint-digests.json",
+        "What certificates hold that were written, among the general files of the API, which shows none of them.",
+    ),
+    AUTHORITIES,
+    HOSTS,
+    NAME_SERVERS,
+];
 const NONE: &[File] = &[File("-", "It reads no files, and writes to the standard output.")];

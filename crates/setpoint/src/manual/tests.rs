@@ -95,6 +95,65 @@ fn every_example_is_a_command_line_that_is_understood() {
     }
 }
 
+/// Every line of the pages that a person may copy into a shell, with the lines that go on after a backslash.
+#[cfg(all(feature = "haproxy", feature = "dataplane", feature = "sync", feature = "composite"))]
+fn lines_for_a_shell() -> Vec<(String, String)> {
+    let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let docs = std::fs::read_dir(workspace.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let others = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| workspace.join(name));
+    let mut found = Vec::new();
+    for path in docs.chain(others).filter(|path| path.extension().is_some_and(|ending| ending == "md")) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for block in text.split("\n```").filter_map(|block| block.strip_prefix("sh\n")) {
+            let lines = block.replace("\\\n", " ");
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            found.extend(lines.lines().map(|line| (name.clone(), line.to_owned())));
+        }
+    }
+    found
+}
+
+#[test]
+#[cfg(all(feature = "haproxy", feature = "dataplane", feature = "sync", feature = "composite"))]
+fn every_line_that_the_pages_have_for_a_shell_is_understood() {
+    let mut count = 0;
+    for (page, line) in lines_for_a_shell() {
+        let own = line.split(" #").next().unwrap_or_default().trim().trim_end_matches('&');
+        let Some(words) = own_words(own) else { continue };
+        let parsed = Cli::command().try_get_matches_from(&words);
+        assert!(parsed.is_ok(), "{page}: {line}: {}", parsed.unwrap_err());
+        count += 1;
+    }
+    assert!(count >= 4, "{count} lines were found");
+}
+
+#[test]
+fn every_unit_is_in_the_manual_and_in_the_page_about_the_package() {
+    let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let package = std::fs::read_to_string(workspace.join("docs/release.md")).unwrap();
+    let units = std::fs::read_dir(workspace.join("deploy/systemd")).unwrap();
+    for path in units.map(|entry| entry.unwrap().path()) {
+        let file = path.file_name().unwrap().to_str().unwrap();
+        let unit = std::fs::read_to_string(&path).unwrap();
+        let (_, started) = unit.split_once("\nExecStart=/usr/bin/setpoint ").unwrap();
+        let command = started.split(" --").next().unwrap();
+        let page = page_of(command).unwrap();
+        for page in [page, page_of("").unwrap()] {
+            let named = page.files.iter().any(|File(path, _)| path.ends_with(&format!("/system/{file}")));
+            assert!(named, "{file} is not in FILES of `setpoint {}`", page.command);
+        }
+        let name = file.trim_end_matches(".service");
+        let enables = format!("systemctl enable --now {name}");
+        assert!(page.examples.iter().any(|Example(_, line)| line.starts_with(&enables)), "{enables}");
+        // Where its settings are.
+        let (_, place) = unit.split_once("\nConditionPath").unwrap();
+        let place = place.lines().next().unwrap().split_once('=').unwrap().1.replace("%i", "NAME");
+        assert!(page.files.iter().any(|File(path, _)| path.trim_end_matches('/') == place), "{place}");
+        let row = package.lines().find(|line| line.starts_with(&format!("| `{name}")));
+        assert!(row.is_some_and(|row| row.contains(&place)), "docs/release.md has {name} with {place}");
+    }
+}
+
 #[test]
 fn every_command_says_when_it_exits_with_what_and_only_details_are_2() {
     for page in PAGES {

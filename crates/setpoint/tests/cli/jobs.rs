@@ -68,7 +68,7 @@ fn help_is_there() {
 }
 
 /// The crates that a binary with some jobs is made of, without build scripts and tests.
-fn crates(features: &str) -> Vec<String> {
+pub(crate) fn crates(features: &str) -> Vec<String> {
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--frozen", "--package", "setpoint", "--edges", "normal", "--prefix", "none"])
         .args(["--format", "{p}", "--no-default-features", "--features", features])

@@ -541,6 +541,11 @@ fn kill_a_row_again_and_again(seed: u64, places: u64, kills: u64) {
     std::io::stdout().write_all(done.as_bytes()).unwrap();
 }
 
+/// How many runs one test kills.
+const KILLS: u64 = 50;
+/// How many all four do; the README says so.
+pub(crate) const IN_ALL: u64 = 4 * KILLS;
+
 /// The seed that was asked for, or another one for each test.
 fn seed(number: u64) -> u64 {
     let asked = std::env::var("SETPOINT_SEED").ok().map(|seed| seed.parse().unwrap());
@@ -549,17 +554,17 @@ fn seed(number: u64) -> u64 {
 
 #[test]
 fn killed_fifty_times_nothing_is_lost() {
-    kill_again_and_again(seed(0), 50);
+    kill_again_and_again(seed(0), KILLS);
 }
 
 #[test]
 fn killed_fifty_other_times_nothing_is_lost() {
-    kill_again_and_again(seed(1), 50);
+    kill_again_and_again(seed(1), KILLS);
 }
 
 #[test]
 fn killed_fifty_more_times_nothing_is_lost() {
-    kill_again_and_again(seed(2), 50);
+    kill_again_and_again(seed(2), KILLS);
 }
 
 #[test]
@@ -575,7 +580,7 @@ fn directories_that_take_each_others_places_are_found_however_often_runs_are_kil
 /// The long mode, run by `cargo xtask soak host`: as many kills as were asked for. All tests run a sample of it.
 #[test]
 fn killed_as_often_as_asked_nothing_is_lost() {
-    let kills = std::env::var("SETPOINT_KILLS").map_or(50, |kills| kills.parse().unwrap());
+    let kills = std::env::var("SETPOINT_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
     kill_again_and_again(seed(3), kills);
     kill_a_row_again_and_again(seed(5), 7, kills / 4);
     kill_a_row_again_and_again(seed(7), 3, kills / 4);

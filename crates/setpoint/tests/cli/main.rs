@@ -59,6 +59,8 @@ mod restarts;
 mod sandbox;
 #[cfg(feature = "host")]
 mod service;
+#[path = "../shared/pages.rs"]
+mod shared;
 #[cfg(feature = "host")]
 mod theirs;
 #[cfg(feature = "host")]

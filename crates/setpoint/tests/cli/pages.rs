@@ -2,77 +2,20 @@
 //!
 //! Of each page's blocks, by language:
 //!
-//! - `console`: commands after `$ `, run by a shell one after the other, and what they print;
+//! - `console`: commands after `$ `, run by a shell one after the other, and what they print; those that take a HAProxy are
+//!   run by `tests/serve/pages.rs`;
 //! - `text` with what the demo prints, and `log` with what `watch` does;
 //! - `yaml`, `haproxy` and `rust`: files that are used as they are.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
 use crate::sandbox::timeless;
+use crate::shared::{self, blocks, page, shell, workspace};
 
-/// The folder of the workspace.
-fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-fn page(path: &str) -> String {
-    fs::read_to_string(workspace().join(path)).unwrap()
-}
-
-/// The code blocks of one language in a page.
-fn blocks(page: &str, language: &str) -> Vec<String> {
-    let opening = format!("```{language}\n");
-    let block = |part: &str| Some(part.split_once(&opening)?.1.to_owned());
-    format!("\n{page}").split("\n```\n").filter_map(block).collect()
-}
-
-/// Runs a line as a person at a shell would, with the command that is tested on the PATH. What it prints to both outputs
-/// is returned.
-fn shell(line: &str, dir: &Path) -> String {
-    let own = Path::new(env!("CARGO_BIN_EXE_setpoint")).parent().unwrap().to_path_buf();
-    let others = std::env::var_os("PATH").unwrap();
-    let path = std::env::join_paths([own].into_iter().chain(std::env::split_paths(&others))).unwrap();
-    let mut command = Command::new("sh");
-    command
-        .arg("-c")
-        .arg(format!("exec 2>&1\n{line}"))
-        .current_dir(dir)
-        .env("PATH", path)
-        .stdin(Stdio::null());
-    for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"] {
-        command.env_remove(variable);
-    }
-    String::from_utf8(command.output().unwrap().stdout).unwrap()
-}
-
-/// The commands in a `console` block, each with what it is shown to print.
-fn sessions(block: &str) -> Vec<(String, String)> {
-    let (mut sessions, mut is_input) = (Vec::<(String, String)>::new(), false);
-    for line in block.lines() {
-        if let Some(command) = line.strip_prefix("$ ") {
-            is_input = command.ends_with("<<'END'");
-            sessions.push((format!("{command}\n"), String::new()));
-            continue;
-        }
-        let (command, shown) = sessions.last_mut().unwrap();
-        let text = if is_input { command } else { shown };
-        text.extend([line, "\n"]);
-        is_input &= line != "END";
-    }
-    sessions
-}
-
-/// Runs all that a page shows in its `console` blocks, and returns how many commands it shows.
+/// Runs all that a page shows in its `console` blocks in a directory, and returns how many commands it shows.
 fn follow(path: &str, dir: &Path) -> usize {
-    let mut count = 0;
-    for (command, shown) in blocks(&page(path), "console").iter().flat_map(|block| sessions(block)) {
-        let printed = timeless(&shell(&command, dir));
-        assert_eq!(printed.trim_end(), timeless(&shown).trim_end(), "{path}: {command}");
-        count += 1;
-    }
-    count
+    shared::follow(path, |command| shell(command, dir), timeless)
 }
 
 #[test]
@@ -159,6 +102,13 @@ rm public/about.html
 until grep -q created watch.log; do sleep 0.1; done
 kill $!; wait; cat watch.log";
 
+/// A run that is killed by what it runs, the next run, and what is known of the first.
+#[cfg(all(feature = "host", feature = "haproxy"))]
+const KILLED: &str = "echo 'commands: {job: {apply: mkdir x && kill -9 $PPID; true}}' >> site.yaml; setpoint apply --yes; \
+                      setpoint apply --yes; setpoint show 6";
+#[cfg(all(feature = "host", feature = "haproxy"))]
+const DEMO: &str = "setpoint demo haproxy";
+
 /// Each claim names a command: those about a host are tried where the demo ends, each in a directory of its own.
 #[test]
 #[cfg(all(feature = "host", feature = "haproxy"))]
@@ -172,10 +122,7 @@ fn the_commands_behind_the_readmes_claims_show_what_is_claimed() {
             "sed -i s/public/www/ site.yaml; setpoint plan",
             "  ~ directory/site  its state differs from the intended one\n      path: public → www\n",
         ),
-        (
-            "setpoint apply --yes & sleep 0.01; kill -9 $!; wait; setpoint apply --yes",
-            "demo: nothing to do.\n",
-        ),
+        (KILLED, "command/job, interrupted: its outcome is unknown"),
         ("sed -i /about/d site.yaml; setpoint plan", "  - file/about  it is not intended any more\n"),
         ("setpoint graph --format svg > graph.svg", ""),
         ("setpoint watch", "+ file/about created\n"),
@@ -183,6 +130,7 @@ fn the_commands_behind_the_readmes_claims_show_what_is_claimed() {
             "setpoint haproxy diff docs/examples/current.cfg docs/examples/desired.cfg",
             "3 could be done at runtime, 1 with a reload.\n",
         ),
+        (DEMO, ""),
         ("setpoint haproxy check --for 3.4 docs/examples/wrong.cfg", "wrong.cfg: 3 sections, 6 errors.\n"),
     ];
     let readme = page("README.md");
@@ -196,6 +144,8 @@ fn the_commands_behind_the_readmes_claims_show_what_is_claimed() {
         let dir = kept.path().join("site");
         assert!(crate::run(&["demo", "--keep", dir.to_str().unwrap()]).status.success());
         let printed = match command {
+            // It takes a HAProxy: `tests/serve` runs it, and counts.
+            DEMO => continue,
             "setpoint watch" => shell(WATCHED, &dir),
             _ if command.starts_with("setpoint haproxy") => shell(command, &workspace()),
             _ => shell(command, &dir),
@@ -203,6 +153,13 @@ fn the_commands_behind_the_readmes_claims_show_what_is_claimed() {
         assert!(printed.contains(claimed), "{command}:\n{printed}");
         if command.ends_with("graph.svg") {
             assert!(fs::read_to_string(dir.join("graph.svg")).unwrap().starts_with("<svg"));
+        }
+        if command == KILLED {
+            // The run after it knows what the one before had begun, and then nothing is left.
+            for known in ["a failed operation may have left parts of it", "\nRun 7: 1 made anew in "] {
+                assert!(printed.contains(known), "{printed}");
+            }
+            assert!(shell("setpoint plan", &dir).ends_with("demo: nothing to do.\n"), "{printed}");
         }
     }
 }
@@ -228,6 +185,46 @@ fn the_haproxy_commands_print_what_is_shown() {
 #[cfg(feature = "composite")]
 fn the_composite_commands_that_need_no_cluster_print_what_is_shown() {
     assert_eq!(follow("docs/composite.md", &workspace().join("docs/examples")), 1);
+}
+
+/// Whoever adds a block adds who runs it.
+#[test]
+fn no_page_has_a_console_block_that_nobody_follows() {
+    let mut with_commands = Vec::new();
+    let docs = fs::read_dir(workspace().join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
+    let docs = docs.map(|name| format!("docs/{}", name.to_string_lossy()));
+    let others = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(str::to_owned);
+    for path in docs.chain(others).filter(|path| path.ends_with(".md")) {
+        let text = page(&path);
+        let count = text.matches("```console").count();
+        assert_eq!(blocks(&text, "console").len(), count, "{path}: a block that can't be told from the text");
+        if count > 0 {
+            with_commands.push(path);
+        }
+    }
+    with_commands.sort();
+    assert_eq!(with_commands, shared::FOLLOWED);
+}
+
+/// The numbers in what the README says of tests and of crates are those that there are.
+#[test]
+#[cfg(feature = "host")]
+fn the_readme_counts_right() {
+    let readme = page("README.md");
+    assert!(readme.contains(&format!("tests kill {} runs.", crate::kills::IN_ALL)));
+    let count = |features| crate::jobs::crates(features).len();
+    let (alone, all) = (count("host"), count("default"));
+    assert!(readme.contains("compiles a third of the crates") && alone * 3 <= all, "{alone} of {all}");
+}
+
+/// Each job is tried alone, by hand too.
+#[test]
+fn the_loop_over_jobs_names_each() {
+    let manifest = include_str!("../../Cargo.toml");
+    let (_, default) = manifest.split_once("\ndefault = [").unwrap();
+    let jobs = default.split(']').next().unwrap().replace(['"', ','], "");
+    let looped = format!("for job in {jobs}; do");
+    assert!(page("CONTRIBUTING.md").contains(&looped), "{looped}");
 }
 
 /// The first thing a person reads has to be short.

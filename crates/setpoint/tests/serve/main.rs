@@ -2,7 +2,10 @@
 #![cfg_attr(test, expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test"))]
 
 mod local;
+mod pages;
 mod settings;
+#[path = "../shared/pages.rs"]
+mod shared;
 mod sync;
 
 use std::fs;
