@@ -349,6 +349,10 @@ pub(super) const PAGES: &[Page] = &[
                 "Bring maps and certificates along:",
                 "setpoint haproxy sync desired.cfg --url https://192.0.2.1:5555 --ca-file ca.pem --maps maps --certs certs",
             ),
+            Example(
+                "Bring this machine's HAProxy there, without any API:",
+                "setpoint haproxy sync desired.cfg --local",
+            ),
         ],
         exit: &[
             Exit(0, "All are as desired."),
@@ -594,6 +598,10 @@ const SERVED: &[File] = &[
     ),
     File(".haproxy.cfg.setpoint/password", "The password of the user `admin`, where no others are named."),
     File(".haproxy.cfg.setpoint/lock", "Held by the process that has the configuration in hand."),
+    File(
+        ".haproxy.cfg.setpoint/api.sock",
+        "The API for the owner alone, without a password: what `setpoint haproxy sync --local` uses.",
+    ),
     File(".haproxy.cfg.setpoint/master.sock", "The socket of the master of a HAProxy that was started here."),
     File(".haproxy.cfg.setpoint/haproxy.log", "What that HAProxy printed."),
     File(".haproxy.cfg.setpoint/state.json", "Which worker of HAProxy loaded which text."),
@@ -613,6 +621,7 @@ const SERVED: &[File] = &[
 ];
 const SYNCED: &[File] = &[
     STANDARD_INPUT,
+    File("/etc/haproxy/haproxy.cfg", "The configuration of this machine's HAProxy, with `--local`."),
     File(
         "setpoint-digests.json",
         "What certificates hold that were written, among the general files of the API, which shows none of them.",
