@@ -144,7 +144,7 @@ impl Listener {
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         match &self.socket {
             Socket::Tcp(socket) => socket.local_addr().ok(),
-            Socket::Unix(..) => None,
+            Socket::Unix { .. } => None,
         }
     }
 
