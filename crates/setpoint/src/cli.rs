@@ -43,7 +43,7 @@ enum Command {
     #[cfg(feature = "haproxy")]
     #[cfg_attr(
         all(feature = "dataplane", feature = "sync"),
-        doc = "Checks and compares configurations of HAProxy, brings HAProxies to one, and serves the Dataplane API."
+        doc = "Checks and compares configurations of HAProxy, brings a HAProxy to one, and serves the Dataplane API."
     )]
     #[cfg_attr(
         not(all(feature = "dataplane", feature = "sync")),

@@ -1,4 +1,4 @@
-//! `setpoint haproxy`: reads, checks and compares configurations of HAProxy, serves the Dataplane API of one, and brings HAProxies
+//! `setpoint haproxy`: reads, checks and compares configurations of HAProxy, serves the Dataplane API of one, and brings one
 //! to a configuration.
 
 mod args;

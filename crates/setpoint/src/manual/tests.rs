@@ -95,34 +95,29 @@ fn every_example_is_a_command_line_that_is_understood() {
     }
 }
 
-/// Every line of the pages that a person may copy into a shell, with the lines that go on after a backslash.
-#[cfg(all(feature = "haproxy", feature = "dataplane", feature = "sync", feature = "composite"))]
-fn lines_for_a_shell() -> Vec<(String, String)> {
-    let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let docs = std::fs::read_dir(workspace.join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let others = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| workspace.join(name));
-    let mut found = Vec::new();
-    for path in docs.chain(others).filter(|path| path.extension().is_some_and(|ending| ending == "md")) {
-        let text = std::fs::read_to_string(&path).unwrap();
-        for block in text.split("\n```").filter_map(|block| block.strip_prefix("sh\n")) {
-            let lines = block.replace("\\\n", " ");
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            found.extend(lines.lines().map(|line| (name.clone(), line.to_owned())));
-        }
-    }
-    found
-}
-
+/// What a person may copy from a page into a shell. A line that ends with a backslash goes on.
 #[test]
 #[cfg(all(feature = "haproxy", feature = "dataplane", feature = "sync", feature = "composite"))]
 fn every_line_that_the_pages_have_for_a_shell_is_understood() {
+    let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut pages: Vec<_> =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| workspace.join(name)).into();
+    for entry in std::fs::read_dir(workspace.join("docs")).unwrap() {
+        pages.push(entry.unwrap().path());
+    }
+    pages.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
     let mut count = 0;
-    for (page, line) in lines_for_a_shell() {
-        let own = line.split(" #").next().unwrap_or_default().trim().trim_end_matches('&');
-        let Some(words) = own_words(own) else { continue };
-        let parsed = Cli::command().try_get_matches_from(&words);
-        assert!(parsed.is_ok(), "{page}: {line}: {}", parsed.unwrap_err());
-        count += 1;
+    for page in pages {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let blocks = text.split("\n```").filter_map(|block| block.strip_prefix("sh\n"));
+        let lines = blocks.map(|block| block.replace("\\\n", " ")).collect::<Vec<_>>().join("\n");
+        for line in lines.lines() {
+            let own = line.split(" #").next().unwrap_or_default().trim().trim_end_matches('&');
+            let Some(words) = own_words(own) else { continue };
+            let parsed = Cli::command().try_get_matches_from(&words);
+            assert!(parsed.is_ok(), "{}: {line}: {}", page.display(), parsed.unwrap_err());
+            count += 1;
+        }
     }
     assert!(count >= 4, "{count} lines were found");
 }

@@ -194,7 +194,7 @@ fn no_page_has_a_console_block_that_nobody_follows() {
     let docs = fs::read_dir(workspace().join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
     let docs = docs.map(|name| format!("docs/{}", name.to_string_lossy()));
     let others = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(str::to_owned);
-    for path in docs.chain(others).filter(|path| path.ends_with(".md")) {
+    for path in docs.chain(others).filter(|path| Path::new(path).extension().is_some_and(|it| it == "md")) {
         let text = page(&path);
         let count = text.matches("```console").count();
         assert_eq!(blocks(&text, "console").len(), count, "{path}: a block that can't be told from the text");
