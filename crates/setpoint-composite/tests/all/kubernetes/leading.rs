@@ -206,7 +206,8 @@ async fn a_lease_that_somebody_deleted_is_made_anew_and_the_work_goes_on() {
     let ns = world.name();
     // Its count is above 0 when it is deleted, and starts over with the new one.
     world.operate_with(elected(&world, "zero", LONG)).stop_when_leading(&world).await;
-    let _one = world.operate_with(elected(&world, "one", LONG));
+    // One that finds its lease gone stops when its deadline is over.
+    let _one = world.operate_with(elected(&world, "one", SHORT));
     led_by(&world, "one").await;
     world.declare("composite", json!({ "originNamespace": ns })).await;
     world.settled("composite").await;
