@@ -137,6 +137,24 @@ pub(super) enum Error {
         /// Why.
         source: io::Error,
     },
+    /// A plan can't be kept in a file.
+    #[cfg(feature = "sync")]
+    #[error("can't write the plan to {}: {source}", .path.display())]
+    PlanNotKept {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A plan in a file is not the one that would be made now.
+    #[cfg(feature = "sync")]
+    #[error("{} is not carried out: {why}", .path.display())]
+    Plan {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// Nobody said which HAProxy.
     #[cfg(feature = "sync")]
     #[error("no HAProxy is named")]
@@ -185,6 +203,8 @@ impl Reportable for Error {
             Self::Sync { .. } => "failed",
             #[cfg(feature = "sync")]
             Self::NoTarget => "usage",
+            #[cfg(feature = "sync")]
+            Self::PlanNotKept { .. } | Self::Plan { .. } => "failed",
             #[cfg(feature = "dataplane")]
             Self::Program { .. }
             | Self::Version { .. }
@@ -222,6 +242,10 @@ impl Reportable for Error {
             Self::Sync { .. } => None,
             #[cfg(feature = "sync")]
             Self::NoTarget => Some(NO_TARGET),
+            #[cfg(feature = "sync")]
+            Self::Plan { .. } => Some("make a new plan with `setpoint haproxy plan --out`, and look at it"),
+            #[cfg(feature = "sync")]
+            Self::PlanNotKept { .. } => None,
             #[cfg(feature = "dataplane")]
             Self::Open(setpoint_instance::instance::OpenError::Lock(_)) => {
                 Some("only one process may have a configuration in hand: end the other one first")

@@ -62,6 +62,9 @@ pub(crate) struct HaproxyPlanArgs {
     /// Exits with 2 if there is something to do, with 0 if not, and with 1 on an error.
     #[arg(long)]
     pub(super) detailed_exitcode: bool,
+    /// Keeps the plan in a file, for `setpoint haproxy sync --plan FILE`.
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: Option<PathBuf>,
 }
 
 /// Arguments of `setpoint haproxy sync`.
@@ -69,6 +72,9 @@ pub(crate) struct HaproxyPlanArgs {
 pub(crate) struct HaproxySyncArgs {
     #[command(flatten)]
     pub(super) target: TargetArgs,
+    /// Carries out a plan that `setpoint haproxy plan --out FILE` made, and nothing if the configuration was changed since.
+    #[arg(long, value_name = "FILE")]
+    pub(super) plan: Option<PathBuf>,
     /// Does not push the whole text where operations failed.
     #[arg(long)]
     pub(super) no_fallback: bool,

@@ -3,6 +3,7 @@
 mod args;
 #[cfg(feature = "dataplane")]
 mod local;
+mod planfile;
 
 use std::fmt::Write as _;
 
@@ -19,6 +20,7 @@ use args::TargetArgs;
 pub(crate) use args::{HaproxyPlanArgs, HaproxySyncArgs};
 #[cfg(feature = "dataplane")]
 use local::{Local, Purpose};
+use planfile::PlanFile;
 
 use super::{diff, error::Error, read};
 use crate::error::CliError;
@@ -38,39 +40,62 @@ pub(crate) fn plan(args: &HaproxyPlanArgs, report: Report) -> Result<u8, CliErro
         let plan = sync::plan(&target, &desired, &options, cancel).await;
         plan.map_err(|error| Box::new(FailedSync { error, result: SyncResult::default() }))
     };
-    #[cfg(feature = "dataplane")]
-    if args.target.local.local {
-        let outcome = locally(&args.target, Purpose::Look, report, &work, &|_, _| None)?;
-        let is_changed = outcome.1.as_ref().is_ok_and(|plan| !plan.is_empty());
-        let code = tell(&args.target, vec![outcome], planned, planned_json)?;
-        return Ok(if code == 0 && args.detailed_exitcode && is_changed { CHANGES } else { code });
-    }
-    let outcomes = run(&args.target, &work)?;
+    let outcomes = each(&args.target, None, report, &work, &|_, _| None)?;
     let is_changed = outcomes.iter().any(|(_, plan)| plan.as_ref().is_ok_and(|plan| !plan.is_empty()));
+    if let Some(path) = &args.out {
+        // A plan for some of them is none.
+        let plans: Option<Vec<_>> =
+            outcomes.iter().map(|(endpoint, plan)| Some((endpoint.as_str(), plan.as_ref().ok()?))).collect();
+        if let Some(plans) = plans {
+            PlanFile::new(&desired, plans, planned_json).write(path)?;
+        }
+    }
     let code = tell(&args.target, outcomes, planned, planned_json)?;
     Ok(if code == 0 && args.detailed_exitcode && is_changed { CHANGES } else { code })
 }
 
 pub(crate) fn sync(args: &HaproxySyncArgs, report: Report) -> Result<u8, CliError> {
     let desired = args.target.desired(read(&args.target.desired, report)?.print())?;
-    let options = args.options();
+    let planned = args.plan.as_deref().map(|path| PlanFile::read(path, &desired)).transpose()?;
     let work = async |target: ApiTarget, cancel: &CancellationToken| {
         let endpoint = target.endpoint().to_owned();
         report.detail(|| format!("{endpoint}: begun"));
+        let mut options = args.options();
+        if let Some(planned) = &planned {
+            options.expected_version = planned.version(&endpoint);
+            if options.expected_version.is_none() {
+                let error = SyncError::new(Stage::Compare, "the plan is not for this one")
+                    .hint("make a plan with the same --url, or --local");
+                return Err(Box::new(FailedSync { error, result: SyncResult::default() }));
+            }
+        }
         sync::sync(&target, &desired, &options, cancel).await
     };
+    let outcomes = each(&args.target, Some(&desired.text), report, &work, &undone)?;
+    tell(&args.target, outcomes, done, done_json)
+}
+
+/// Does something with each HAProxy that was named. With a text, they may be changed, and it is the first configuration of one that
+/// has none.
+fn each<T>(
+    args: &TargetArgs,
+    first: Option<&[u8]>,
+    report: Report,
+    work: &impl AsyncFn(ApiTarget, &CancellationToken) -> Result<T, Box<FailedSync>>,
+    undone: &impl Fn(&T, u64) -> Option<SyncError>,
+) -> Result<Vec<Outcome<T>>, CliError> {
     #[cfg(feature = "dataplane")]
-    if args.target.local.local {
-        let purpose = Purpose::Change(&desired.text);
-        let outcome = locally(&args.target, purpose, report, &work, &undone)?;
-        return tell(&args.target, vec![outcome], done, done_json);
+    if args.local.local {
+        let purpose = first.map_or(Purpose::Look, Purpose::Change);
+        return Ok(vec![locally(args, purpose, report, work, undone)?]);
     }
-    tell(&args.target, run(&args.target, &work)?, done, done_json)
+    #[cfg(not(feature = "dataplane"))]
+    let _ = (first, report, undone);
+    run(args, work)
 }
 
 /// Why a sync that seemed to succeed did not: what HAProxy was told while it runs is asked about afterwards, and taken back where it
 /// refuses it.
-#[cfg(feature = "dataplane")]
 fn undone(result: &SyncResult, version: u64) -> Option<SyncError> {
     result.post_sync_version.filter(|written| *written != version).map(|_| {
         SyncError::new(Stage::ReadBack, "HAProxy refuses the configuration, and the former one is back")
