@@ -155,6 +155,14 @@ pub(super) enum Error {
         /// Why.
         why: String,
     },
+    /// What is watched can't be read again and again.
+    #[cfg(feature = "sync")]
+    #[error("the standard input can be read once, and is to be watched")]
+    InputOnce,
+    /// The desired configuration has no section.
+    #[cfg(feature = "sync")]
+    #[error("{} has no section", .0.display())]
+    Empty(PathBuf),
     /// Nobody said which HAProxy.
     #[cfg(feature = "sync")]
     #[error("no HAProxy is named")]
@@ -202,7 +210,9 @@ impl Reportable for Error {
             #[cfg(feature = "sync")]
             Self::Sync { .. } => "failed",
             #[cfg(feature = "sync")]
-            Self::NoTarget => "usage",
+            Self::NoTarget | Self::InputOnce => "usage",
+            #[cfg(feature = "sync")]
+            Self::Empty(_) => "configuration",
             #[cfg(feature = "sync")]
             Self::PlanNotKept { .. } | Self::Plan { .. } => "failed",
             #[cfg(feature = "dataplane")]
@@ -242,6 +252,10 @@ impl Reportable for Error {
             Self::Sync { .. } => None,
             #[cfg(feature = "sync")]
             Self::NoTarget => Some(NO_TARGET),
+            #[cfg(feature = "sync")]
+            Self::InputOnce => Some("name a file"),
+            #[cfg(feature = "sync")]
+            Self::Empty(_) => None,
             #[cfg(feature = "sync")]
             Self::Plan { .. } => Some("make a new plan with `setpoint haproxy plan --out`, and look at it"),
             #[cfg(feature = "sync")]
@@ -292,7 +306,7 @@ impl Reportable for Error {
     fn exit_code(&self) -> u8 {
         match self {
             #[cfg(feature = "sync")]
-            Self::NoTarget => crate::error::USAGE,
+            Self::NoTarget | Self::InputOnce => crate::error::USAGE,
             _ => 1,
         }
     }
