@@ -64,7 +64,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = test::compile::run().unwrap_or_else(|| match Cli::parse().command {
         Command::Parts(args) => parts::run(&args),
-        Command::Test(args) => test::run(&args),
+        Command::Test(args) => Ok(test::run(&args)),
         Command::RunTest(args) => test::limited::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Dist(args) => dist::run(&args),

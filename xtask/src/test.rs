@@ -89,14 +89,14 @@ pub(crate) struct Args {
 }
 
 /// Runs the steps and prints the closing line.
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> ExitCode {
     let started = Instant::now();
     let mut summary = Summary::default();
     if let Some(what) = args.fresh {
-        return Ok(fresh::run(args, what).unwrap_or_else(|error| {
+        return fresh::run(args, what).unwrap_or_else(|error| {
             summary.fail(format!("{error:#}"));
             summary.close(started.elapsed(), 1)
-        }));
+        });
     }
     summary.show();
     // Whatever happens on the way, the summary is printed.
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Ok(Err(error)) => summary.fail(format!("{error:#}")),
         Err(_) => summary.fail("this command itself panicked: its message is above".to_owned()),
     }
-    Ok(summary.close(started.elapsed(), args.repeat))
+    summary.close(started.elapsed(), args.repeat)
 }
 
 fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
