@@ -139,6 +139,12 @@ impl CliError {
         }
     }
 
+    /// Returns whether it was asked for wrongly.
+    #[cfg(feature = "sync")]
+    pub(crate) fn is_usage(&self) -> bool {
+        self.exit_code() == USAGE
+    }
+
     /// Whether it may pass by itself.
     #[cfg(feature = "host")]
     pub(crate) fn is_passing(&self) -> bool {

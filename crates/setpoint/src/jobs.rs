@@ -59,7 +59,7 @@ pub(crate) const ALL: &[Job] = &[
     Job {
         name: "sync",
         about: "Brings configurations to HAProxies, on this machine or behind a Dataplane API",
-        commands: &["haproxy plan", "haproxy sync"],
+        commands: &["haproxy plan", "haproxy sync", "haproxy watch"],
         present: cfg!(feature = "sync"),
     },
     Job {

@@ -135,6 +135,10 @@ impl<T: Target> Run<'_, T> {
     async fn steps(&self, result: &mut SyncResult) -> Result<(), SyncError> {
         let desired = parse(ConfigType::Desired, &self.desired.text)?;
         let mut current = self.current().await?;
+        if let Some(expected) = self.options.expected_version.filter(|expected| *expected != current.version)
+        {
+            return Err(moved(expected, Some(current.version)));
+        }
         let mut files: Option<FileDiffs> = None;
         let mut reload_for_files = false;
         let before = self.target.process().await.ok();
@@ -158,6 +162,9 @@ impl<T: Target> Run<'_, T> {
                 }
                 Err(Failed::Error(error)) => return Err(error),
                 Err(Failed::Conflict(actual)) => {
+                    if let Some(expected) = self.options.expected_version {
+                        return Err(moved(expected, actual));
+                    }
                     if result.retries >= self.options.max_retries {
                         return Err(conflict(result.retries, current.version, actual));
                     }
@@ -576,6 +583,14 @@ fn first_of(failures: Vec<(Operation, OperateError)>) -> Option<Failed> {
     let noun = if count == 1 { "operation" } else { "operations" };
     let error = SyncError::new(Stage::Apply, format!("{count} {noun} failed")).caused_by(error);
     Some(Failed::Error(error.hint("the API's own words are above: what it refuses has to be changed")))
+}
+
+/// Somebody else changed the configuration since it was planned what to do with it.
+fn moved(expected_version: u64, actual: Option<u64>) -> SyncError {
+    let cause = ConflictError { retries: 0, expected_version, actual_version: actual.unwrap_or_default() };
+    SyncError::new(Stage::Compare, "the configuration was changed since the plan was made")
+        .caused_by(cause)
+        .hint("make a new plan, and look at it")
 }
 
 fn conflict(retries: u32, expected_version: u64, actual: Option<u64>) -> SyncError {

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use setpoint_haproxy::compare::{DiffSummary, Operation};
 use setpoint_haproxy::text::Document;
+use sha2::{Digest, Sha256};
 
 use crate::error::SyncError;
-use crate::files::AuxiliaryFiles;
+use crate::files::{AuxiliaryFiles, Files};
 use crate::retry::Retry;
 
 /// What is desired.
@@ -16,6 +17,46 @@ pub struct Desired {
     pub text: Vec<u8>,
     /// The files that it names.
     pub files: AuxiliaryFiles,
+}
+
+impl Desired {
+    /// A digest of all of it: another text, another file, or a kind of files that is managed and was not, make another one.
+    ///
+    /// ```
+    /// use setpoint_dataplane::sync::Desired;
+    ///
+    /// let nothing = Desired::default();
+    /// let mut none = Desired::default();
+    /// none.files.maps = Some(Default::default());
+    /// assert_ne!(nothing.digest(), none.digest());
+    /// assert_eq!(nothing.digest().len(), 64);
+    /// ```
+    pub fn digest(&self) -> String {
+        let AuxiliaryFiles { maps, general, certificates, ca_files, crt_lists } = &self.files;
+        let mut hasher = Sha256::new();
+        add(&mut hasher, &self.text);
+        for kind in [maps, general, certificates, ca_files, crt_lists] {
+            add_files(&mut hasher, kind.as_ref());
+        }
+        let digest: [u8; 32] = hasher.finalize().into();
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Adds bytes with their number, so that where one ends and the next begins counts.
+fn add(hasher: &mut Sha256, bytes: &[u8]) {
+    hasher.update((bytes.len() as u64).to_be_bytes());
+    hasher.update(bytes);
+}
+
+fn add_files(hasher: &mut Sha256, files: Option<&Files>) {
+    let Some(files) = files else { return hasher.update([0]) };
+    hasher.update([1]);
+    hasher.update((files.len() as u64).to_be_bytes());
+    for (name, bytes) in files {
+        add(hasher, name.as_bytes());
+        add(hasher, bytes);
+    }
 }
 
 /// How a sync goes about it.
@@ -48,6 +89,8 @@ pub struct SyncOptions {
     pub last_deployed_checksum: Option<String>,
     /// How often a target that can't be reached is asked for its version.
     pub connection_retry: Retry,
+    /// The version that the configuration must have: with another one, nothing is done.
+    pub expected_version: Option<u64>,
 }
 
 impl Default for SyncOptions {
@@ -66,6 +109,7 @@ impl Default for SyncOptions {
             content_checksum: None,
             last_deployed_checksum: None,
             connection_retry: Retry::default(),
+            expected_version: None,
         }
     }
 }

@@ -38,6 +38,8 @@ pub(crate) fn dispatch(command: &HaproxyCommand, report: Report) -> Result<u8, C
         HaproxyCommand::Plan(args) => sync::plan(args, report),
         #[cfg(feature = "sync")]
         HaproxyCommand::Sync(args) => sync::sync(args, report),
+        #[cfg(feature = "sync")]
+        HaproxyCommand::Watch(args) => sync::watch(args, report),
     }
 }
 

@@ -362,6 +362,21 @@ pub(super) const PAGES: &[Page] = &[
         files: SYNCED,
     },
     Page {
+        command: "haproxy watch",
+        examples: &[
+            Example(
+                "Keep this machine's HAProxy at a configuration:",
+                "setpoint haproxy watch desired.cfg --local",
+            ),
+            Example(
+                "Say what differs behind an API, and change nothing:",
+                "setpoint haproxy watch desired.cfg --url http://192.0.2.1:5555 --user admin --password-file secret --report-only",
+            ),
+        ],
+        exit: &[Exit(0, "It was asked to stop (SIGTERM, SIGINT)."), Exit(1, "It can't go on."), USAGE],
+        files: SYNCED,
+    },
+    Page {
         command: "composite",
         examples: &[
             Example("Run the operator:", "setpoint composite run --consul-url http://consul:8500"),

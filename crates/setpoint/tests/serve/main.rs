@@ -7,6 +7,7 @@ mod settings;
 #[path = "../shared/pages.rs"]
 mod shared;
 mod sync;
+mod watching;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,6 +1,7 @@
 //! `setpoint haproxy plan` and `setpoint haproxy sync` as a person runs them, against `setpoint haproxy serve`.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -155,5 +156,54 @@ async fn one_that_fails_holds_up_no_other_and_says_what_happened_without_a_passw
         "{}",
         ran.err()
     );
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_plan_in_a_file_is_carried_out_once_and_only_if_nothing_changed_since() {
+    let world = need!(World::new(Version::V3_4));
+    let serving = world.serve();
+    let folder = world.folder.path();
+    let (url, desired, plan) = (address(&serving), folder.join("desired.cfg"), folder.join("plan.json"));
+    let text = fs::read_to_string(world.file()).unwrap();
+    fs::write(&desired, text.replace("weight 1", "weight 2")).unwrap();
+    let file = plan.display().to_string();
+    let planned = run("plan", &desired, &["--url", &url, "--out", &file]);
+    assert_eq!(planned.code(), Some(0), "{}", planned.err());
+    assert_eq!(fs::metadata(&plan).unwrap().permissions().mode() & 0o777, 0o600);
+
+    // Another text, another HAProxy, and what is no plan.
+    fs::write(&desired, text.replace("weight 1", "weight 3")).unwrap();
+    let other = run("sync", &desired, &["--url", &url, "--plan", &file]);
+    assert_eq!(other.code(), Some(1));
+    assert!(other.err().contains("the configuration or its files have changed since"), "{}", other.err());
+    fs::write(&desired, text.replace("weight 1", "weight 2")).unwrap();
+    let files =
+        run("sync", &desired, &["--url", &url, "--plan", &file, "--maps", &folder.display().to_string()]);
+    assert!(files.err().contains("the configuration or its files have changed since"), "{}", files.err());
+    let wrong = folder.join("wrong.json").display().to_string();
+    fs::write(&wrong, "{}").unwrap();
+    let no_plan = run("sync", &desired, &["--url", &url, "--plan", &wrong]);
+    assert!(
+        no_plan.err().contains("it is no plan that `setpoint haproxy plan --out` wrote"),
+        "{}",
+        no_plan.err()
+    );
+    let elsewhere = url.replace("127.0.0.1", "localhost");
+    let elsewhere = run("sync", &desired, &["--url", &elsewhere, "--plan", &file]);
+    assert!(elsewhere.err().contains("the plan is not for this one"), "{}", elsewhere.err());
+    assert_eq!(serving.version().await, 1, "nothing was done");
+
+    let synced = run("sync", &desired, &["--url", &url, "--plan", &file]);
+    assert_eq!(synced.code(), Some(0), "{}", synced.err());
+    assert_eq!((serving.version().await, world.weight().await), (2, Some(2)));
+    let again = run("sync", &desired, &["--url", &url, "--plan", &file]);
+    assert_eq!(again.code(), Some(1));
+    assert!(again.err().contains("the configuration was changed since the plan was made"), "{}", again.err());
+
+    // Where one can't be asked, there is no plan.
+    let gone = folder.join("gone.json").display().to_string();
+    let partly = run("plan", &desired, &["--url", &url, "--url", "http://127.0.0.1:1", "--out", &gone]);
+    assert_eq!((partly.code(), Path::new(&gone).exists()), (Some(1), false));
     world.end().await;
 }

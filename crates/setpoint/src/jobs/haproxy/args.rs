@@ -34,6 +34,9 @@ pub(crate) enum HaproxyCommand {
     /// Brings the HAProxy behind a Dataplane API to a configuration, with as few reloads as can be.
     #[cfg(feature = "sync")]
     Sync(Box<super::sync::HaproxySyncArgs>),
+    /// Keeps HAProxies at a configuration: brings them there again and again, and whenever it changes.
+    #[cfg(feature = "sync")]
+    Watch(Box<super::sync::HaproxyWatchArgs>),
 }
 
 /// Arguments of `setpoint haproxy fmt`.

@@ -137,6 +137,32 @@ pub(super) enum Error {
         /// Why.
         source: io::Error,
     },
+    /// A plan can't be kept in a file.
+    #[cfg(feature = "sync")]
+    #[error("can't write the plan to {}: {source}", .path.display())]
+    PlanNotKept {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A plan in a file is not the one that would be made now.
+    #[cfg(feature = "sync")]
+    #[error("{} is not carried out: {why}", .path.display())]
+    Plan {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// What is watched can't be read again and again.
+    #[cfg(feature = "sync")]
+    #[error("the standard input can be read once, and is to be watched")]
+    InputOnce,
+    /// The desired configuration has no section.
+    #[cfg(feature = "sync")]
+    #[error("{} has no section", .0.display())]
+    Empty(PathBuf),
     /// Nobody said which HAProxy.
     #[cfg(feature = "sync")]
     #[error("no HAProxy is named")]
@@ -184,7 +210,11 @@ impl Reportable for Error {
             #[cfg(feature = "sync")]
             Self::Sync { .. } => "failed",
             #[cfg(feature = "sync")]
-            Self::NoTarget => "usage",
+            Self::NoTarget | Self::InputOnce => "usage",
+            #[cfg(feature = "sync")]
+            Self::Empty(_) => "configuration",
+            #[cfg(feature = "sync")]
+            Self::PlanNotKept { .. } | Self::Plan { .. } => "failed",
             #[cfg(feature = "dataplane")]
             Self::Program { .. }
             | Self::Version { .. }
@@ -222,6 +252,14 @@ impl Reportable for Error {
             Self::Sync { .. } => None,
             #[cfg(feature = "sync")]
             Self::NoTarget => Some(NO_TARGET),
+            #[cfg(feature = "sync")]
+            Self::InputOnce => Some("name a file"),
+            #[cfg(feature = "sync")]
+            Self::Empty(_) => None,
+            #[cfg(feature = "sync")]
+            Self::Plan { .. } => Some("make a new plan with `setpoint haproxy plan --out`, and look at it"),
+            #[cfg(feature = "sync")]
+            Self::PlanNotKept { .. } => None,
             #[cfg(feature = "dataplane")]
             Self::Open(setpoint_instance::instance::OpenError::Lock(_)) => {
                 Some("only one process may have a configuration in hand: end the other one first")
@@ -268,7 +306,7 @@ impl Reportable for Error {
     fn exit_code(&self) -> u8 {
         match self {
             #[cfg(feature = "sync")]
-            Self::NoTarget => crate::error::USAGE,
+            Self::NoTarget | Self::InputOnce => crate::error::USAGE,
             _ => 1,
         }
     }

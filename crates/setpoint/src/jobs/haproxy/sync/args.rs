@@ -1,4 +1,4 @@
-//! The arguments of `setpoint haproxy plan` and `setpoint haproxy sync`.
+//! The arguments of `setpoint haproxy plan`, `sync` and `watch`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -62,6 +62,9 @@ pub(crate) struct HaproxyPlanArgs {
     /// Exits with 2 if there is something to do, with 0 if not, and with 1 on an error.
     #[arg(long)]
     pub(super) detailed_exitcode: bool,
+    /// Keeps the plan in a file, for `setpoint haproxy sync --plan FILE`.
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: Option<PathBuf>,
 }
 
 /// Arguments of `setpoint haproxy sync`.
@@ -69,6 +72,31 @@ pub(crate) struct HaproxyPlanArgs {
 pub(crate) struct HaproxySyncArgs {
     #[command(flatten)]
     pub(super) target: TargetArgs,
+    /// Carries out a plan that `setpoint haproxy plan --out FILE` made, and nothing if the configuration was changed since.
+    #[arg(long, value_name = "FILE")]
+    pub(super) plan: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) change: ChangeArgs,
+}
+
+/// Arguments of `setpoint haproxy watch`.
+#[derive(Debug, Args)]
+pub(crate) struct HaproxyWatchArgs {
+    #[command(flatten)]
+    pub(super) target: TargetArgs,
+    #[command(flatten)]
+    pub(super) change: ChangeArgs,
+    /// Says what differs, and changes nothing.
+    #[arg(long)]
+    pub(super) report_only: bool,
+    /// How often the HAProxies are looked at, whether the desired configuration has changed or not, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86400))]
+    pub(super) interval: u64,
+}
+
+/// How changes are made.
+#[derive(Debug, Args)]
+pub(crate) struct ChangeArgs {
     /// Does not push the whole text where operations failed.
     #[arg(long)]
     pub(super) no_fallback: bool,
@@ -112,21 +140,27 @@ impl TargetArgs {
         Ok(Desired { text, files })
     }
 
+    /// The files and folders that say what is desired.
+    pub(super) fn sources(&self) -> impl Iterator<Item = &Path> {
+        let folders = [&self.maps, &self.certs, &self.files].into_iter().flatten();
+        folders.chain([&self.desired]).map(PathBuf::as_path)
+    }
+
     /// How it is gone about.
     pub(super) fn options(&self) -> SyncOptions {
         SyncOptions { raw_push_threshold: self.threshold, ..SyncOptions::default() }
     }
 }
 
-impl HaproxySyncArgs {
-    pub(super) fn options(&self) -> SyncOptions {
+impl ChangeArgs {
+    pub(super) fn options(&self, target: &TargetArgs) -> SyncOptions {
         SyncOptions {
             fallback_to_raw: !self.no_fallback,
             continue_on_error: self.continue_on_error,
             max_parallel: self.max_parallel,
             verify_reload: !self.no_verify,
             reload_verification_timeout: Duration::from_secs(self.reload_timeout),
-            ..self.target.options()
+            ..target.options()
         }
     }
 }

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use clap::Args;
 use setpoint_dataplane::client::{Client, Settings as ClientSettings};
-use setpoint_dataplane::error::SyncError;
 use setpoint_dataplane::target::ApiTarget;
 use setpoint_dataplane_api::{Address, Api, Dialect, Listener, Options, Storage, Users};
 use setpoint_haproxy::model::Version;
@@ -19,6 +18,7 @@ use tokio::net::UnixStream;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use super::targets::{reported, unanswered};
 use crate::error::CliError;
 use crate::jobs::haproxy::error::Error;
 use crate::jobs::haproxy::serve::{self, OWNER_SOCKET, Settings};
@@ -181,10 +181,8 @@ async fn connect(socket: &Path, name: &str, haproxy: Version) -> Result<ApiTarge
         name: Some(name.to_owned()),
         ..ClientSettings::new("http://localhost")
     };
-    let client = Client::connect(settings).await.map_err(|error| {
-        let error: SyncError = super::unanswered(Box::new(error));
-        super::reported(name, &error)
-    })?;
+    let client =
+        Client::connect(settings).await.map_err(|error| reported(name, &unanswered(Box::new(error))))?;
     Ok(ApiTarget::with_haproxy(client, haproxy))
 }
 

@@ -1,0 +1,126 @@
+//! What a plan and a sync look like, for people and for programs.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value as Json, json};
+use setpoint_dataplane::client::FileKind;
+use setpoint_dataplane::files::FileDiffs;
+use setpoint_dataplane::sync::{FailedSync, SyncMode, SyncPlan, SyncResult};
+
+use crate::jobs::haproxy::diff;
+
+fn words(mode: SyncMode) -> &'static str {
+    match mode {
+        SyncMode::FineGrained => "in one transaction",
+        SyncMode::Runtime => "server by server",
+        SyncMode::RawInitial => "by a push of the whole text, the first one",
+        SyncMode::RawThreshold => "by a push of the whole text: there are many operations",
+        SyncMode::RawText => "by a push of the whole text: no call carries some of it",
+        SyncMode::RawFallback => "by a push of the whole text: operations failed",
+    }
+}
+
+/// The files of a plan, a line each.
+fn files(diffs: &FileDiffs) -> Vec<String> {
+    let mut lines = Vec::new();
+    for kind in FileKind::ALL {
+        let diff = diffs.of(kind);
+        lines.extend(diff.to_create.keys().map(|name| format!("+ {kind} {name}")));
+        lines.extend(diff.to_update.keys().map(|name| format!("~ {kind} {name}")));
+        lines.extend(diff.to_delete.iter().map(|name| format!("- {kind} {name}")));
+    }
+    lines
+}
+
+pub(super) fn planned(endpoint: &str, plan: &SyncPlan) -> String {
+    if plan.is_empty() {
+        return format!("{endpoint}: nothing to do.\n");
+    }
+    let mut text = String::new();
+    if !plan.diff.is_empty() {
+        // Writing to a string can't fail.
+        let _ = diff::write(&mut text, endpoint, &plan.diff);
+    }
+    for line in files(&plan.files) {
+        let _ = writeln!(text, "  {line}");
+    }
+    if let Some(mode) = plan.mode {
+        let _ = writeln!(text, "{endpoint}: {}.", words(mode));
+    }
+    let _ = match &plan.reload {
+        Some(why) => writeln!(text, "{endpoint}: one reload: {why}."),
+        None => writeln!(text, "{endpoint}: no reload."),
+    };
+    text
+}
+
+pub(super) fn planned_json(endpoint: &str, plan: &SyncPlan) -> Json {
+    json!({
+        "endpoint": endpoint,
+        "version": plan.version,
+        "mode": plan.mode.map(SyncMode::as_str),
+        "plan": plan.diff.plan(endpoint),
+        "files": files(&plan.files),
+        "reloads": u8::from(plan.reload.is_some()),
+        "reload_reason": plan.reload,
+    })
+}
+
+pub(super) fn done(endpoint: &str, result: &SyncResult) -> String {
+    let mut text = String::new();
+    let (operations, files) = (&result.applied_operations, &result.applied_files);
+    for line in operations.iter().chain(files) {
+        let _ = writeln!(text, "  {line}");
+    }
+    for warning in &result.warnings {
+        let _ = writeln!(text, "{endpoint}: warning: {warning}.");
+    }
+    let count = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+    let mut parts = Vec::new();
+    if !operations.is_empty() {
+        parts.push(format!("{} {}", count(operations.len(), "operation"), words(result.mode)));
+    }
+    if !files.is_empty() {
+        parts.push(count(files.len(), "file"));
+    }
+    let _ = if parts.is_empty() {
+        writeln!(text, "{endpoint}: nothing to do.")
+    } else {
+        let reload = match (result.reload_triggered, result.reload_verified) {
+            (false, _) => "no reload",
+            (true, true) => "one reload, which succeeded",
+            (true, false) => "one reload",
+        };
+        let version =
+            result.post_sync_version.map(|version| format!(", version {version}")).unwrap_or_default();
+        writeln!(text, "{endpoint}: {}; {reload}{version}.", parts.join(", "))
+    };
+    text
+}
+
+pub(super) fn done_json(endpoint: &str, result: &SyncResult) -> Json {
+    json!({
+        "endpoint": endpoint,
+        "success": result.success,
+        "mode": result.mode.as_str(),
+        "operations": result.applied_operations,
+        "files": result.applied_files,
+        "reload_triggered": result.reload_triggered,
+        "reload_id": result.reload_id,
+        "reload_verified": result.reload_verified,
+        "reload_verification_error": result.reload_verification_error,
+        "retries": result.retries,
+        "version": result.post_sync_version,
+        "warnings": result.warnings,
+    })
+}
+
+pub(super) fn failed_json(endpoint: &str, failed: &FailedSync) -> Json {
+    let mut json = done_json(endpoint, &failed.result);
+    let error = &failed.error;
+    let told = json!({ "stage": error.stage.as_str(), "message": error.chain(), "hints": error.hints });
+    if let Some(properties) = json.as_object_mut() {
+        properties.insert("error".to_owned(), told);
+    }
+    json
+}

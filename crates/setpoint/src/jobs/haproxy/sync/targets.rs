@@ -1,0 +1,123 @@
+//! The HAProxies that are named: several behind APIs, or the one of this machine.
+
+use futures::future::join_all;
+use setpoint_dataplane::client::{Client, Settings};
+use setpoint_dataplane::error::{Cause, Stage, SyncError};
+use setpoint_dataplane::sync::{FailedSync, SyncResult};
+use setpoint_dataplane::target::{ApiTarget, Target as _};
+use tokio_util::sync::CancellationToken;
+
+use super::args::TargetArgs;
+#[cfg(feature = "dataplane")]
+use super::local::{Local, Purpose};
+use crate::error::CliError;
+use crate::jobs::haproxy::error::Error;
+use crate::report::Report;
+use crate::service::{Signals, runtime};
+
+/// What was found out, or done, at one HAProxy, by what it is called.
+pub(super) type Outcome<T> = (String, Result<T, Box<FailedSync>>);
+
+/// Does something until it is done. A signal cancels it, and it is waited for its end.
+pub(super) fn until_signal<T>(
+    work: impl AsyncFnOnce(&CancellationToken) -> Result<T, CliError>,
+) -> Result<T, CliError> {
+    runtime()?.block_on(async {
+        let (cancel, mut signals) = (CancellationToken::new(), Signals::new()?);
+        let mut work = std::pin::pin!(work(&cancel));
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                // What is cancelled ends by itself.
+                () = signals.next() => cancel.cancel(),
+            }
+        }
+    })
+}
+
+/// Does something with each HAProxy that was named, all at once: one that fails holds up no other. With a text, they may be changed,
+/// and it is the first configuration of one that has none.
+pub(super) async fn each<T>(
+    args: &TargetArgs,
+    first: Option<&[u8]>,
+    report: Report,
+    cancel: &CancellationToken,
+    work: &impl AsyncFn(ApiTarget) -> Result<T, Box<FailedSync>>,
+    undone: &impl Fn(&T, u64) -> Option<SyncError>,
+) -> Result<Vec<Outcome<T>>, CliError> {
+    #[cfg(feature = "dataplane")]
+    if args.local.local {
+        let purpose = first.map_or(Purpose::Look, Purpose::Change);
+        return Ok(vec![locally(args, purpose, report, cancel, work, undone).await?]);
+    }
+    #[cfg(not(feature = "dataplane"))]
+    let _ = (first, report, cancel, undone);
+    if args.urls.is_empty() {
+        return Err(Error::NoTarget.into());
+    }
+    let mut settings = Vec::new();
+    for url in &args.urls {
+        settings.push((url, args.settings(url)?));
+    }
+    let each = settings.into_iter().map(async |(url, settings)| match connect(settings).await {
+        Ok(target) => (target.endpoint().to_owned(), work(target).await),
+        Err(error) => (shown(url), Err(failed(error))),
+    });
+    Ok(join_all(each).await)
+}
+
+/// Does something with the HAProxy of this machine.
+#[cfg(feature = "dataplane")]
+async fn locally<T>(
+    args: &TargetArgs,
+    purpose: Purpose<'_>,
+    report: Report,
+    cancel: &CancellationToken,
+    work: &impl AsyncFn(ApiTarget) -> Result<T, Box<FailedSync>>,
+    undone: &impl Fn(&T, u64) -> Option<SyncError>,
+) -> Result<Outcome<T>, CliError> {
+    let opened = cancel.run_until_cancelled(Local::open(&args.local, purpose, report)).await;
+    let Some(opened) = opened else {
+        let error = SyncError::new(Stage::Connect, "it was cancelled");
+        return Ok(("this machine".to_owned(), Err(failed(error))));
+    };
+    let local = opened?;
+    let name = local.name.clone();
+    let mut outcome = work(local.target.clone()).await;
+    if let (Some(version), Ok(done)) = (local.close().await, &outcome)
+        && let Some(error) = undone(done, version)
+    {
+        outcome = Err(failed(error));
+    }
+    Ok((name, outcome))
+}
+
+/// A sync that did nothing, and why.
+pub(super) fn failed(error: SyncError) -> Box<FailedSync> {
+    Box::new(FailedSync { error, result: SyncResult::default() })
+}
+
+/// A URL without a password.
+fn shown(url: &str) -> String {
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
+        _ => url.to_owned(),
+    }
+}
+
+async fn connect(settings: Settings) -> Result<ApiTarget, SyncError> {
+    let client = Client::connect(settings).await.map_err(|error| unanswered(Box::new(error)))?;
+    ApiTarget::new(client).await.map_err(|error| unanswered(Box::new(error)))
+}
+
+pub(super) fn unanswered(error: Cause) -> SyncError {
+    SyncError::new(Stage::Connect, "no Dataplane API answers as it should")
+        .caused_by(error)
+        .hint("check the address, the user and the password, and that the API runs there")
+}
+
+/// An error of a HAProxy as one of the command.
+pub(super) fn reported(endpoint: &str, error: &SyncError) -> CliError {
+    let message = format!("{endpoint}: {}", error.chain());
+    Error::Sync { message, hints: error.hints.join("; ") }.into()
+}

@@ -1,0 +1,109 @@
+//! `setpoint haproxy watch` as a person runs it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value as Json, json};
+use setpoint_testutils::wait::LIMIT;
+use setpoint_testutils::{Version, need, wait};
+
+use crate::World;
+
+/// A command that watches; what it says is in a file.
+struct Watching {
+    child: Child,
+    out: PathBuf,
+}
+
+impl Watching {
+    fn start(world: &World, desired: &Path, more: &[&str]) -> Self {
+        let out = world.folder.path().join("watch.out");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_setpoint"));
+        command.args(["haproxy", "watch"]).arg(desired).args(["--json", "--local", "--haproxy"]);
+        command.arg(&world.program).arg("--config").arg(world.file());
+        command.args(["--timeout", "300", "--reload-timeout", "300"]).args(more);
+        let child = command.stdout(fs::File::create(&out).unwrap()).stderr(Stdio::null()).spawn().unwrap();
+        Self { child, out }
+    }
+
+    /// All that happened, in order.
+    fn events(&self) -> Vec<Json> {
+        let text = fs::read_to_string(&self.out).unwrap();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Waits until so many events of a kind have happened, and returns the last.
+    async fn event(&self, kind: &str, count: usize) -> Json {
+        let found = async || self.events().into_iter().filter(|event| event["event"] == *kind).nth(count - 1);
+        wait::until(kind, LIMIT, found).await
+    }
+
+    fn terminate(mut self) -> Option<i32> {
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).unwrap());
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test]
+async fn what_changes_is_brought_there_and_what_somebody_else_changes_is_put_right() {
+    let world = need!(World::new(Version::V3_4));
+    let desired = world.folder.path().join("desired.cfg");
+    let text = fs::read_to_string(world.file()).unwrap();
+    fs::write(&desired, text.replace("weight 1", "weight 2")).unwrap();
+    let watching = Watching::start(&world, &desired, &["--interval", "1"]);
+    let synced = watching.event("synced", 1).await;
+    assert_eq!(synced["operations"], json!(["~ backend web: server s1"]), "{synced}");
+    wait::until("the weight", LIMIT, async || (world.weight().await == Some(2)).then_some(())).await;
+
+    // What is being written, or was emptied by mistake, is no configuration.
+    fs::write(&desired, "").unwrap();
+    let wrong = watching.event("wrong", 1).await;
+    assert!(wrong["message"].as_str().unwrap().contains("has no section"), "{wrong}");
+    fs::write(&desired, text.replace("weight 1", "weight 3")).unwrap();
+    watching.event("synced", 2).await;
+    wait::until("the weight", LIMIT, async || (world.weight().await == Some(3)).then_some(())).await;
+
+    // Somebody else edits the file.
+    let there = fs::read_to_string(world.file()).unwrap();
+    fs::write(world.file(), there.replace("weight 3", "weight 9")).unwrap();
+    watching.event("synced", 3).await;
+    assert!(fs::read_to_string(world.file()).unwrap().contains("weight 3"));
+
+    // What HAProxy refuses is said once, and what was there goes on.
+    fs::write(&desired, text.replace("mode http", "mode nonsense")).unwrap();
+    let failed = watching.event("failed", 1).await;
+    assert!(failed["error"]["message"].as_str().unwrap().contains("nonsense"), "{failed}");
+    fs::write(&desired, text.replace("weight 1", "weight 3")).unwrap();
+    watching.event("as-desired", 1).await;
+    assert_eq!(watching.events().iter().filter(|event| event["event"] == "failed").count(), 1);
+    assert_eq!(world.weight().await, Some(3));
+    assert_eq!(watching.terminate(), Some(0));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn who_only_reports_changes_nothing_and_says_each_difference_once() {
+    let world = need!(World::new(Version::V3_4));
+    let desired = world.folder.path().join("desired.cfg");
+    let text = fs::read_to_string(world.file()).unwrap();
+    fs::write(&desired, text.replace("weight 1", "weight 2")).unwrap();
+    let watching = Watching::start(&world, &desired, &["--interval", "1", "--report-only"]);
+    let differs = watching.event("differs", 1).await;
+    assert_eq!(differs["reloads"], 0, "{differs}");
+    fs::write(&desired, &text).unwrap();
+    watching.event("as-desired", 1).await;
+    fs::write(&desired, text.replace("string served", "string anew")).unwrap();
+    let differs = watching.event("differs", 2).await;
+    assert_eq!(differs["reloads"], 1, "{differs}");
+    assert_eq!(fs::read_to_string(world.file()).unwrap(), text);
+    assert_eq!(watching.terminate(), Some(0));
+}
