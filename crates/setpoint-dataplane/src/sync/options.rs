@@ -39,7 +39,7 @@ impl Desired {
             add_files(&mut hasher, kind.as_ref());
         }
         let digest: [u8; 32] = hasher.finalize().into();
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) enum HaproxyCommand {
     /// Brings the HAProxy behind a Dataplane API to a configuration, with as few reloads as can be.
     #[cfg(feature = "sync")]
     Sync(Box<super::sync::HaproxySyncArgs>),
-    /// Keeps HAProxies at a configuration: brings them there again and again, and whenever it changes.
+    /// Keeps HAProxy at a configuration: brings it there again and again, and whenever that changes.
     #[cfg(feature = "sync")]
     Watch(Box<super::sync::HaproxyWatchArgs>),
 }

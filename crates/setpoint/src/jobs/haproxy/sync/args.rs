@@ -89,7 +89,7 @@ pub(crate) struct HaproxyWatchArgs {
     /// Says what differs, and changes nothing.
     #[arg(long)]
     pub(super) report_only: bool,
-    /// How often the HAProxies are looked at, whether the desired configuration has changed or not, in seconds.
+    /// How often HAProxy is looked at, whether the desired configuration has changed or not, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86400))]
     pub(super) interval: u64,
 }

@@ -1,4 +1,4 @@
-//! `setpoint haproxy plan`, `sync` and `watch`: bring HAProxies to a configuration, on this machine or behind a Dataplane API.
+//! `setpoint haproxy plan`, `sync` and `watch`: bring HAProxy to a configuration, on this machine or behind a Dataplane API.
 
 mod args;
 #[cfg(feature = "dataplane")]

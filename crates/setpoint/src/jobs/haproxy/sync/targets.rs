@@ -1,4 +1,4 @@
-//! The HAProxies that are named: several behind APIs, or the one of this machine.
+//! Which HAProxy is meant: one or several behind an API, or the one of this machine.
 
 use futures::future::join_all;
 use setpoint_dataplane::client::{Client, Settings};

@@ -1,4 +1,4 @@
-//! `setpoint haproxy watch`: keeps HAProxies at a configuration.
+//! `setpoint haproxy watch`: keeps HAProxy at a configuration.
 //!
 //! ```text
 //! the desired files changed ─┐
@@ -100,7 +100,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Looks at all HAProxies, and puts right what differs. Returns whether all are as they should be.
+    /// Looks at each of them, and puts right what differs. Returns whether all are as they should be.
     async fn pass(&mut self, cancel: &CancellationToken) -> Result<bool, CliError> {
         let desired = match self.desired() {
             Ok(desired) => desired,
