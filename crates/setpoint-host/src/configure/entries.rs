@@ -81,6 +81,8 @@ pub(crate) struct Restored<T> {
 
 /// An item to be written.
 pub(crate) struct EntryWrite<'a, T> {
+    /// What it is written for, and may be cancelled with.
+    pub(crate) cx: &'a OpCx,
     pub(crate) item: &'a T,
     /// Where: the path of the item, or where that is set aside.
     pub(crate) path: &'a RootPath,
@@ -222,7 +224,7 @@ async fn write<E: Entries>(
     attributes: &[Attribute],
 ) -> Result<(), FsError> {
     let temporary = Temporary::name(entries.host().set(), cx.item());
-    let write = EntryWrite { item, path, replaces, attributes, temporary: &temporary };
+    let write = EntryWrite { cx, item, path, replaces, attributes, temporary: &temporary };
     match entries.write(write)? {
         Written::Replaced => Ok(()),
         Written::New(prepared) => entries.host().publish(cx, prepared).await,
@@ -241,7 +243,7 @@ async fn bring_back<E: Entries>(
     if !E::is_log(new) {
         let temporary = Temporary::name(host.set(), cx.item());
         let (replaces, attributes) = (Replaces::Within(None), &[][..]);
-        let write = EntryWrite { item: new, path: aside, replaces, attributes, temporary: &temporary };
+        let write = EntryWrite { cx, item: new, path: aside, replaces, attributes, temporary: &temporary };
         entries.write(write).map(drop).map_err(failed)?;
     }
     if host.bring_back(cx, aside, E::path(new), E::KIND).await? {

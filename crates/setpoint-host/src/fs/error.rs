@@ -153,6 +153,12 @@ pub enum FsError {
         /// Why.
         why: String,
     },
+    /// It was cancelled before it was whole.
+    #[error("writing {path} was cancelled; it is as it was")]
+    Cancelled {
+        /// The path.
+        path: String,
+    },
     /// An extended attribute, such as an access control list or a label, would be lost.
     #[error(
         "can't keep the attribute {name} of {path}: {errno}; it is not rewritten without, so run as a user who may, or take the attribute away"

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -69,6 +70,18 @@ const SHOWN: usize = 120;
 /// How much of a large content is read at a time.
 const CHUNK: usize = 256 << 10;
 
+/// The bytes of large contents that were read.
+static READ: AtomicU64 = AtomicU64::new(0);
+
+/// How many bytes of large contents this program has read so far: while it grows, whoever is busy with one does not hang.
+pub fn bytes_read() -> u64 {
+    READ.load(Ordering::Relaxed)
+}
+
+fn add_read(bytes: usize) {
+    READ.fetch_add(bytes as u64, Ordering::Relaxed);
+}
+
 impl Content {
     /// Reads a regular file: a small one whole, of a large one only what tells it from others.
     pub fn from_file(path: &Path) -> io::Result<Self> {
@@ -116,6 +129,7 @@ impl Content {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
+            add_read(read);
             hasher.update(bytes.get(..read).unwrap_or_default());
             size += read as u64;
         }
@@ -157,6 +171,7 @@ impl Content {
                 Err(error) => return Err(named(error)),
             };
             let chunk = buffer.get(..read).unwrap_or_default();
+            add_read(read);
             hasher.update(chunk);
             write(chunk)?;
         }

@@ -15,7 +15,7 @@ mod run;
 
 pub use access::{Access, Mode, ModeError};
 pub use attribute::{WholeAttribute, attributes};
-pub use content::Content;
+pub use content::{Content, bytes_read};
 pub(crate) use content::{hex, refuse_irregular};
 pub(crate) use quote::{quoted, quoted_list};
 

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use setpoint_engine::{CurrentGraph, Engine, Interruption, Refreshed, Selection};
 use setpoint_graph::ItemRef;
-use setpoint_host::{Host, Manifest, ProcessEnds, registry};
+use setpoint_host::{Host, Manifest, ProcessEnds, bytes_read, registry};
 use setpoint_plan::Plan;
 use setpoint_state::Writer;
 
@@ -96,7 +96,7 @@ async fn reconcile(set: Set, args: &WatchArgs, report: Report) -> Result<u8, Cli
     progress::name_slow_checks(&host, report);
     let mut signals = Signals::new()?;
     let mut systemd = Systemd::from_environment();
-    let _alive = systemd.keep_alive_from_thread();
+    let _alive = systemd.keep_alive(bytes_read);
     let follower = Follower::new(&args.set.at.file)?;
     let mut watch = WatchLoop {
         set,
@@ -373,6 +373,8 @@ fn report_unreadable(
 async fn report_differences(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError> {
     let events = EventWriter::new(args.json);
     let mut signals = Signals::new()?;
+    let mut systemd = Systemd::from_environment();
+    let _alive = systemd.keep_alive(bytes_read);
     let mut follower = Follower::new(&args.set.at.file)?;
     events.started(set.name(), set.manifest.len())?;
     let mut differences = Differences {
@@ -394,14 +396,21 @@ async fn report_differences(set: Set, args: &WatchArgs, report: Report) -> Resul
                 Err(error) => events.wrong(&error)?,
             }
         }
-        let wait = match differences.look().await {
+        // A look changes nothing, and may be left at any time.
+        let looked = tokio::select! {
+            looked = differences.look() => looked,
+            () = signals.next() => break,
+        };
+        let wait = match looked {
             Ok(()) => {
                 backoff = Backoff::new();
+                systemd.passed(&format!("reporting what differs from {}", differences.set.name()));
                 args.interval
             }
             Err(error) if error.is_passing() => {
                 let pause = backoff.pause();
                 events.failed(&error.to_string(), pause)?;
+                systemd.status(&error.to_string());
                 pause.min(args.interval)
             }
             Err(error) => return Err(error),
@@ -425,6 +434,7 @@ async fn report_differences(set: Set, args: &WatchArgs, report: Report) -> Resul
             () = signals.next() => break,
         }
     }
+    systemd.stopping();
     events.stopped()?;
     Ok(0)
 }

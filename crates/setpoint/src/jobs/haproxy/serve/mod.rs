@@ -88,7 +88,7 @@ async fn serve(given: &Settings, report: Report, threads: &Handle) -> Result<u8,
     let api = Arc::new(api.with_changes_on(Handle::current()));
     let (mut signals, mut systemd) = (Signals::new()?, Systemd::from_environment());
     systemd.passed(&format!("serving {}", first.display()));
-    let _alive = systemd.keep_alive();
+    let _alive = systemd.keep_alive(|| 0);
     let (stop, ended) = (Arc::new(Notify::new()), Notify::new());
     let stopped = Arc::clone(&stop).notified_owned();
     let served = threads.spawn(setpoint_dataplane_api::serve(listeners, api, stopped));
