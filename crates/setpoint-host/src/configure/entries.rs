@@ -15,7 +15,7 @@ use super::locations::Location;
 use super::notes::PathNote;
 use super::notice::Notice;
 use crate::Host;
-use crate::fs::{Attribute, FsError, Kind, Number, Temporary, Written, untouched};
+use crate::fs::{FsError, Kind, Number, Temporary, Written, Xattr, untouched};
 use crate::item::RootPath;
 use crate::kinds::HostKind;
 
@@ -76,7 +76,7 @@ pub(crate) trait Entries: Send + Sync {
 /// An original as an item.
 pub(crate) struct Restored<T> {
     pub(crate) item: T,
-    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) attributes: Vec<Xattr>,
 }
 
 /// An item to be written.
@@ -88,7 +88,7 @@ pub(crate) struct EntryWrite<'a, T> {
     pub(crate) path: &'a RootPath,
     pub(crate) replaces: Replaces,
     /// What it has besides the attributes of what is replaced.
-    pub(crate) attributes: &'a [Attribute],
+    pub(crate) attributes: &'a [Xattr],
     /// The name it has until it is whole.
     pub(crate) temporary: &'a str,
 }
@@ -221,7 +221,7 @@ async fn write<E: Entries>(
     item: &E::Item,
     path: &RootPath,
     replaces: Replaces,
-    attributes: &[Attribute],
+    attributes: &[Xattr],
 ) -> Result<(), FsError> {
     let temporary = Temporary::name(entries.host().set(), cx.item());
     let write = EntryWrite { cx, item, path, replaces, attributes, temporary: &temporary };

@@ -23,7 +23,7 @@ use setpoint_graph::ItemRef;
 use sha2::{Digest, Sha256};
 
 use super::notes::PathNote;
-use crate::fs::{Attribute, Found, Kind, short};
+use crate::fs::{Found, Kind, Xattr, short};
 use crate::item::{Content, RootPath, hex};
 use crate::kinds;
 
@@ -75,17 +75,12 @@ pub(crate) enum Original {
 
 impl Original {
     /// A file with this content, at this path.
-    pub(crate) fn file(path: &RootPath, bytes: &[u8], found: Found, attributes: &[Attribute]) -> Self {
+    pub(crate) fn file(path: &RootPath, bytes: &[u8], found: Found, attributes: &[Xattr]) -> Self {
         Self::with_content(path, Some(STANDARD.encode(bytes)), None, found, attributes)
     }
 
     /// A file that is too large to be kept, and is not replaced: what it holds is known by its digest.
-    pub(crate) fn large_file(
-        path: &RootPath,
-        holds: Content,
-        found: Found,
-        attributes: &[Attribute],
-    ) -> Self {
+    pub(crate) fn large_file(path: &RootPath, holds: Content, found: Found, attributes: &[Xattr]) -> Self {
         Self::with_content(path, None, Some(holds), found, attributes)
     }
 
@@ -94,17 +89,16 @@ impl Original {
         content: Option<String>,
         large: Option<Content>,
         found: Found,
-        attributes: &[Attribute],
+        attributes: &[Xattr],
     ) -> Self {
         let Found { mode, uid, gid, .. } = found;
-        let written =
-            |(name, value): &Attribute| (name.to_string_lossy().into_owned(), STANDARD.encode(value));
+        let written = |(name, value): &Xattr| (name.to_string_lossy().into_owned(), STANDARD.encode(value));
         let attributes = attributes.iter().map(written).collect();
         Self::File { content, large, mode, uid, gid, path: Some(path.clone()), attributes }
     }
 
     /// The attributes of a kept file.
-    pub(crate) fn attributes(kept: &[(String, String)]) -> Result<Vec<Attribute>, OpError> {
+    pub(crate) fn attributes(kept: &[(String, String)]) -> Result<Vec<Xattr>, OpError> {
         let read = |(name, value): &(String, String)| {
             Ok((CString::new(name.as_str()).map_err(damaged)?, decoded(value)?))
         };

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::prepared::{Prepared, What};
 use super::{
-    Attribute, Dir, Found, FsError, Kind, Number, Root, Temporary, attributes, gone, is_within, other_type,
+    Dir, Found, FsError, Kind, Number, Root, Temporary, Xattr, attributes, gone, is_within, other_type,
     refused, stat, temporary,
 };
 use crate::item::{Content, RootPath};
@@ -28,7 +28,7 @@ pub(crate) struct Write<'a> {
     /// The mode of a new file.
     pub(crate) default_mode: u32,
     /// What it has besides the attributes of the file that is replaced.
-    pub(crate) attributes: &'a [Attribute],
+    pub(crate) attributes: &'a [Xattr],
     /// The name it has until it is whole.
     pub(crate) temporary: &'a str,
     /// Is cancelled when nobody wants it any more.
@@ -40,7 +40,7 @@ pub(crate) struct Whole {
     pub(crate) found: Found,
     /// None of one that is too large.
     pub(crate) bytes: Option<Vec<u8>>,
-    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) attributes: Vec<Xattr>,
 }
 
 /// What came of a file that was written.

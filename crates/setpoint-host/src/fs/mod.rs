@@ -23,7 +23,7 @@ use crate::item::RootPath;
 use number::number;
 use prepared::What;
 
-pub(crate) use attributes::Attribute;
+pub(crate) use attributes::Xattr;
 pub use error::FsError;
 pub(crate) use error::untouched;
 pub(crate) use file::{Whole, Write, Written};

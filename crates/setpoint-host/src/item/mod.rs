@@ -22,4 +22,4 @@ pub(crate) use quote::{quoted, quoted_list};
 pub use need::{Because, Dependence, Need};
 pub use path::{PathError, RootPath};
 pub use ready::{Address, AddressError, Readiness, Ready};
-pub use run::{Run, StopSignal, Wait, WaitError};
+pub use run::{Invocation, StopSignal, Wait, WaitError};

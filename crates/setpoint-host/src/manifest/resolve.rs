@@ -8,9 +8,9 @@ use rustc_hash::FxHashMap;
 use setpoint_graph::ItemRef;
 
 use super::Contents;
-use super::diagnostic::{Diagnostics, Source, SourceLocation, Span, did_you_mean, nearest};
+use super::diagnostic::{Diagnostics, ManifestFile, SourceLocation, Span, did_you_mean, nearest};
 use super::reference::{Part, attribute, split};
-use super::spec::{Spec, Written, decode};
+use super::spec::{Declarations, Spec, decode};
 use super::table::Section;
 use super::template::{TemplateError, Templates};
 use super::values;
@@ -33,7 +33,7 @@ pub(crate) struct Resolver<'a, 'r> {
     pub(crate) specs: &'a [Spec<'a>],
     pub(crate) root: PathBuf,
     pub(crate) report: &'r mut Diagnostics<'a>,
-    sources: &'a [Source],
+    sources: &'a [ManifestFile],
     index: FxHashMap<(&'static str, &'a str), usize>,
     values: serde_json::Value,
     templates: Templates,
@@ -48,8 +48,8 @@ pub(crate) struct Resolver<'a, 'r> {
 
 impl<'a, 'r> Resolver<'a, 'r> {
     pub(crate) fn new(
-        written: &'a Written<'a>,
-        sources: &'a [Source],
+        written: &'a Declarations<'a>,
+        sources: &'a [ManifestFile],
         root: PathBuf,
         variables: &[(String, String)],
         made: Contents,
@@ -461,7 +461,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
 }
 
 /// Where a reference is within a scalar: it is looked for in the lines that the scalar was written in.
-fn locate(source: &Source, span: Span, needle: &str, line_in_text: usize) -> Span {
+fn locate(source: &ManifestFile, span: Span, needle: &str, line_in_text: usize) -> Span {
     let first = span.line as usize - 1;
     let lines = source.text.lines().enumerate().skip(first).take(line_in_text + 3);
     let mut found = lines.filter_map(|(line, text)| {

@@ -45,8 +45,7 @@ fn beats(world: &mut World, yaml: Option<&str>) -> usize {
 #[test]
 fn something_else_goes_on_while_a_large_file_is_written_replaced_and_read() {
     let mut world = World::new();
-    let (small, large, larger) =
-        (copy_of(&world, 1), copy_of(&world, LARGE), copy_of(&world, LARGE + 1));
+    let (small, large, larger) = (copy_of(&world, 1), copy_of(&world, LARGE), copy_of(&world, LARGE + 1));
     assert_eq!(beats(&mut world, Some(&small)), 0, "a small one is written at once");
     assert_ne!(beats(&mut world, Some(&large)), 0);
     assert_eq!(fs::metadata(world.path("copy")).unwrap().len(), LARGE);
@@ -90,7 +89,11 @@ fn a_large_file_that_is_cancelled_while_it_is_written_is_as_it_was() {
     let small = copy_of(&world, 1);
     world.apply(&small);
     let status = cancelled(&mut world, &larger);
-    assert!(status.log()[0].to_string().contains("writing copy was cancelled; it is as it was"), "{:?}", status.log());
+    assert!(
+        status.log()[0].to_string().contains("writing copy was cancelled; it is as it was"),
+        "{:?}",
+        status.log()
+    );
     assert_eq!(world.tree(), ["copy"]);
     assert_eq!(fs::metadata(world.path("copy")).unwrap().len(), 1);
     world.apply(&larger);

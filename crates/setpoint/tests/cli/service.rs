@@ -94,7 +94,10 @@ fn fill(mut pipe: &PipeWriter) {
 }
 
 /// A socket of systemd, and the command with it.
-fn supervised(sandbox: &Sandbox, arguments: &[&str]) -> (tempfile::TempDir, UnixDatagram, std::process::Command) {
+fn supervised(
+    sandbox: &Sandbox,
+    arguments: &[&str],
+) -> (tempfile::TempDir, UnixDatagram, std::process::Command) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
@@ -150,7 +153,8 @@ fn the_watchdog_of_a_command_that_hangs_is_not_answered() {
 #[test]
 fn systemd_is_told_of_a_command_that_only_reports() {
     let sandbox = Sandbox::new(SITE);
-    let (_directory, socket, mut command) = supervised(&sandbox, &["watch", "--report-only", "--interval", "1h"]);
+    let (_directory, socket, mut command) =
+        supervised(&sandbox, &["watch", "--report-only", "--interval", "1h"]);
     let mut watch = Ended(command.stdout(Stdio::null()).spawn().unwrap());
     let messages = messages_until(&socket, "READY=1");
     assert_eq!(messages.last().unwrap(), "READY=1\nSTATUS=reporting what differs from site");

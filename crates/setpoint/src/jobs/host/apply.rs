@@ -18,7 +18,7 @@ use super::preview::{self, Preview};
 use super::progress::{self, Progress};
 use super::protect;
 use super::rename::Renamed;
-use super::run::{self, Done, FailureView, Running};
+use super::run::{self, Done, FailureView, PlannedRun};
 use super::set::{self, Scope, Set};
 use super::unreadable::{self, Readable, Unreadable};
 use crate::error::CliError;
@@ -321,7 +321,7 @@ impl PendingChange<'_> {
         let known = current.get_or_insert_with(|| CurrentGraph::new(self.set.name()));
         let details = run_details(plan, drift, taken_over, known, self.intended);
         let runtime = runtime()?;
-        let running = Running {
+        let planned = PlannedRun {
             command: self.command,
             engine,
             host: &self.host,
@@ -331,6 +331,6 @@ impl PendingChange<'_> {
             unreadable: self.unreadable.len(),
             report: self.report,
         };
-        runtime.block_on(running.carry_out(current, self.intended, &self.selection))
+        runtime.block_on(planned.carry_out(current, self.intended, &self.selection))
     }
 }

@@ -50,7 +50,7 @@ impl From<&Failure> for FailureView {
 }
 
 /// A run that is about to be made: by whom, on what, and where it is remembered.
-pub(crate) struct Running<'a> {
+pub(crate) struct PlannedRun<'a> {
     pub(crate) command: &'a str,
     pub(crate) engine: Engine,
     pub(crate) host: &'a Host,
@@ -63,7 +63,7 @@ pub(crate) struct Running<'a> {
     pub(crate) report: Report,
 }
 
-impl Running<'_> {
+impl PlannedRun<'_> {
     /// Reconciles, and saves what came of it if anything was done, or had been by a lost run. The first signal finishes what
     /// runs, the second cancels it.
     pub(crate) async fn carry_out(

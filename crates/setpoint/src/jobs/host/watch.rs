@@ -35,7 +35,7 @@ use super::preview::{self, Preview};
 use super::print::counted;
 use super::progress;
 use super::root::RootIdentity;
-use super::run::Running;
+use super::run::PlannedRun;
 use super::set::{Set, add_parents, load_manifest, report_damage, unwanted};
 use super::unreadable::{self, Readable};
 use crate::error::CliError;
@@ -64,9 +64,9 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// How long it is waited after something that may pass.
 #[derive(Debug)]
-struct Backoff(Duration);
+struct Pauses(Duration);
 
-impl Backoff {
+impl Pauses {
     fn new() -> Self {
         Self(FIRST_PAUSE)
     }
@@ -119,17 +119,17 @@ async fn reconcile(set: Set, args: &WatchArgs, report: Report) -> Result<u8, Cli
     }
     events.started(watch.set.name(), watch.set.manifest.len())?;
     let mut changed = Changed::everything();
-    let mut backoff = Backoff::new();
+    let mut pauses = Pauses::new();
     loop {
         let retry = match watch.pass(&changed).await {
             Ok(retry) => {
-                backoff = Backoff::new();
+                pauses = Pauses::new();
                 systemd.passed(&watch.status);
                 retry
             }
             // The disk may be full, and not for ever: what was done is known, and saved when that can be.
             Err(error) if error.is_passing() => {
-                let pause = backoff.pause();
+                let pause = pauses.pause();
                 events.failed(&error.to_string(), pause)?;
                 systemd.status(&error.to_string());
                 Some(Timestamp::now().checked_add(pause).unwrap_or(Timestamp::MAX))
@@ -238,7 +238,7 @@ impl WatchLoop {
         };
         let details = run_details(&plan, &drift, &taken_over, current, intended);
         self.refused.clear();
-        let running = Running {
+        let planned = PlannedRun {
             command: "watch",
             engine: self.engine.clone(),
             host: &self.host,
@@ -248,7 +248,7 @@ impl WatchLoop {
             unreadable: self.unreadable.len(),
             report: self.report,
         };
-        let run = running.carry_out(&mut self.current, intended, &selection);
+        let run = planned.carry_out(&mut self.current, intended, &selection);
         let done = self.meanwhile.during(&self.set.manifest, run).await?;
         super::apply::report_notices(&self.host, self.report);
         if let Some(Interruption::Journal(why)) = done.status.interruption() {
@@ -387,7 +387,7 @@ async fn report_differences(set: Set, args: &WatchArgs, report: Report) -> Resul
         damaged: None,
         refused: String::new(),
     };
-    let mut backoff = Backoff::new();
+    let mut pauses = Pauses::new();
     let mut manifests = false;
     loop {
         if manifests {
@@ -403,12 +403,12 @@ async fn report_differences(set: Set, args: &WatchArgs, report: Report) -> Resul
         };
         let wait = match looked {
             Ok(()) => {
-                backoff = Backoff::new();
+                pauses = Pauses::new();
                 systemd.passed(&format!("reporting what differs from {}", differences.set.name()));
                 args.interval
             }
             Err(error) if error.is_passing() => {
-                let pause = backoff.pause();
+                let pause = pauses.pause();
                 events.failed(&error.to_string(), pause)?;
                 systemd.status(&error.to_string());
                 pause.min(args.interval)
@@ -517,8 +517,8 @@ mod tests {
 
     #[test]
     fn each_pause_is_twice_as_long_as_the_last_up_to_a_minute() {
-        let mut backoff = Backoff::new();
-        let pauses: Vec<u64> = std::iter::repeat_with(|| backoff.pause().as_secs()).take(8).collect();
-        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
+        let mut pauses = Pauses::new();
+        let lengths: Vec<u64> = std::iter::repeat_with(|| pauses.pause().as_secs()).take(8).collect();
+        assert_eq!(lengths, [1, 2, 4, 8, 16, 32, 60, 60]);
     }
 }
