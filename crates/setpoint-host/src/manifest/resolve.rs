@@ -15,7 +15,7 @@ use super::table::Section;
 use super::template::{TemplateError, Templates};
 use super::values;
 use super::yaml::{Data, Node, Style};
-use crate::item::{Because, Content, Dependence, Need, PathError, RootPath, refuse_irregular};
+use crate::item::{Because, Content, Dependence, Need, PathError, RootPath, quoted, refuse_irregular};
 
 /// A value that is found out when someone asks for it.
 #[derive(Clone, Debug, Default)]
@@ -107,6 +107,13 @@ impl<'a, 'r> Resolver<'a, 'r> {
     pub(crate) fn take_needs(&mut self, i: usize) -> Vec<Need> {
         let mut needs = std::mem::take(&mut self.needs[i]);
         needs.sort();
+        let required: Vec<ItemRef> = needs
+            .iter()
+            .filter(|need| need.dependence == Dependence::Requires)
+            .map(|need| need.item.clone())
+            .collect();
+        // What can't be there without another comes after it anyway.
+        needs.retain(|need| need.dependence != Dependence::After || !required.contains(&need.item));
         needs
     }
 
@@ -117,11 +124,9 @@ impl<'a, 'r> Resolver<'a, 'r> {
         }
         let (section, of) = (self.specs[i].section, self.specs[on].section);
         let dependence = match because {
-            // What it has read, it knows only as it was when it started.
-            Because::Reference if section.references == Dependence::RepeatsAfter && !of.nature.is_read() => {
-                Dependence::Requires
-            }
-            Because::Reference => section.references,
+            // What it has read, it knows only as it was when it started; nothing else is to be read again.
+            Because::Reference if of.nature.is_read() => section.references,
+            Because::Reference => Dependence::After,
             Because::Inside => Dependence::Requires,
             // A link may point to nothing for a while.
             Because::After | Because::Log | Because::Target => Dependence::After,
@@ -172,7 +177,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
                     PathError::Root => Some("the root itself is not managed".to_owned()),
                     _ => None,
                 };
-                self.report.add(place, format!("{text:?}: {error}"), hint);
+                self.report.add(place, format!("{}: {error}", quoted(text)), hint);
                 None
             }
         }
