@@ -167,12 +167,15 @@ fn systemd_is_told_of_a_command_that_only_reports() {
 }
 
 #[test]
-fn a_command_that_only_reports_stops_while_it_looks() {
-    let sandbox = Sandbox::new("commands:\n  slow: {check: 'touch looked; sleep 900', apply: 'true'}\n");
-    let (_directory, _socket, mut command) = supervised(&sandbox, &["watch", "--report-only"]);
-    let mut watch = Ended(command.stdout(Stdio::null()).spawn().unwrap());
-    crate::sandbox::eventually("it looks", || sandbox.path("looked").exists());
-    let process = nix::unistd::Pid::from_raw(i32::try_from(watch.0.id()).unwrap());
-    nix::sys::signal::kill(process, Signal::SIGTERM).unwrap();
-    crate::sandbox::eventually("it ends", || watch.0.try_wait().unwrap().is_some());
+fn watch_may_open_as_many_files_as_the_system_allows() {
+    let sandbox = Sandbox::new(SITE);
+    let mut command = std::process::Command::new("sh");
+    command.current_dir(sandbox.root()).args(["-c", "ulimit -Sn 256 && exec \"$0\" watch"]);
+    command.arg(env!("CARGO_BIN_EXE_setpoint")).stdin(Stdio::null()).stdout(Stdio::null());
+    let watch = Ended(command.spawn().unwrap());
+    crate::sandbox::eventually("it works", || sandbox.path("a").exists());
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", watch.0.id())).unwrap();
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let [soft, hard] = [3, 4].map(|field| files.split_ascii_whitespace().nth(field).unwrap());
+    assert_eq!(soft, hard, "{files}");
 }

@@ -28,7 +28,7 @@ use super::error::Error;
 use crate::error::CliError;
 use crate::report::{LogFormat, Report};
 use crate::service::systemd::Systemd;
-use crate::service::{Signals, runtime, threads};
+use crate::service::{Signals, allow_many_files, runtime, threads};
 
 /// How long HAProxy may take to start.
 const START_WITHIN: Duration = Duration::from_mins(1);
@@ -171,14 +171,6 @@ fn warn_of_strangers(address: &Address, report: Report) {
             "passwords can be read on the way to {address}: serve it with --tls-listen and --tls-certificate"
         ));
     }
-}
-
-/// Lets this process open as many files as the system allows it to: each connection is one.
-fn allow_many_files() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    // With fewer, connections wait.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
 /// Finds out which version a program of HAProxy is.
