@@ -251,9 +251,7 @@ impl Kept {
         if fs::read(&path).is_ok_and(|kept| kept == bytes) {
             return Ok(name);
         }
-        let others = fs::read_dir(&self.directory).into_iter().flatten().flatten();
-        let sizes = others.filter_map(|entry| entry.metadata().ok()).map(|data| data.len());
-        if sizes.sum::<u64>() + bytes.len() as u64 > MOST {
+        if !self.make_room(bytes.len() as u64, MOST) {
             let (most, directory) = (MOST >> 20, self.directory.display());
             let message = format!(
                 "more than {most} MiB are kept already in {directory}; `setpoint state kept` lists it, and what nobody needs any more may be removed there"
@@ -273,6 +271,32 @@ impl Kept {
         // Where the disk is full, each byte counts.
         write().inspect_err(|_| drop(fs::remove_file(&beside))).map_err(failed)?;
         Ok(name)
+    }
+
+    /// Makes room for so many bytes among at most so many: the oldest changes go, and originals stay. Returns whether there is.
+    fn make_room(&self, bytes: u64, most: u64) -> bool {
+        let (mut kept, mut changes) = (0, Vec::new());
+        for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
+            let Ok(data) = entry.metadata() else { continue };
+            kept += data.len();
+            if entry.path().extension().is_some_and(|extension| extension == CHANGE) {
+                changes.push((data.modified().unwrap_or(SystemTime::UNIX_EPOCH), data.len(), entry.path()));
+            }
+        }
+        let mut surplus = (kept + bytes).saturating_sub(most);
+        if surplus > changes.iter().map(|(_, size, _)| size).sum::<u64>() {
+            return false;
+        }
+        changes.sort();
+        for (_, size, path) in changes {
+            if surplus == 0 {
+                break;
+            }
+            if fs::remove_file(path).is_ok() {
+                surplus = surplus.saturating_sub(size);
+            }
+        }
+        surplus == 0
     }
 
     /// What is kept under a name; none if nothing is.
@@ -409,6 +433,30 @@ mod tests {
         kept.retire(&first).unwrap();
         assert_eq!(kept.find(&path, Kind::Symlink), None);
         assert_eq!(kept.list().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn the_oldest_changes_make_room_and_originals_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = Kept::new(directory.path());
+        let original = kept.put(&link("original")).unwrap();
+        let changes = ["first", "other", "third"].map(|target| kept.put_change(&link(target)).unwrap());
+        for (path, seconds) in changes.iter().zip([3, 1, 2]) {
+            let file = fs::File::options().write(true).open(path).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds)).unwrap();
+        }
+        let size = fs::metadata(&changes[0]).unwrap().len();
+        let all = size * 3 + fs::metadata(kept.path(&original)).unwrap().len();
+        let left = || changes.each_ref().map(|path| path.exists());
+        assert!(kept.make_room(size, all + size));
+        assert_eq!(left(), [true; 3], "there was room");
+        assert!(!kept.make_room(all, all - 1));
+        assert_eq!(left(), [true; 3], "nothing goes where that is of no use");
+        assert!(kept.make_room(1, all));
+        assert_eq!(left(), [true, false, true]);
+        assert!(kept.make_room(size * 2, all));
+        assert_eq!(left(), [true, false, false]);
+        assert!(kept.path(&original).exists());
     }
 
     #[test]
