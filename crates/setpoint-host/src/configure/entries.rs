@@ -255,7 +255,7 @@ async fn bring_back<E: Entries>(
     removed.map_err(|error| OpError::new(error.to_string()))
 }
 
-/// Brings an item to its new path; says whether it is there with what it held.
+/// Brings an item to its new path. Returns whether it is there with what it held.
 async fn move_to<E: Entries>(entries: &E, cx: &OpCx, old: &E::Item, new: &E::Item) -> Result<bool, FsError> {
     let (host, from, to) = (entries.host(), E::path(old), E::path(new));
     if host.bring(cx, from, to, E::KIND).await? {

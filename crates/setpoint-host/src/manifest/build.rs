@@ -13,7 +13,7 @@ use super::resolve::Resolver;
 use super::spec::{Declarations, Spec};
 use super::yaml::{Data, Node};
 use super::{Contents, Declared};
-use crate::item::{Access, Because, Content, Dependence, Invocation, Need, RootPath, Wait};
+use crate::item::{Access, Because, Content, Dependence, Invocation, Need, RootPath, Wait, quoted};
 use crate::kinds::{self, File, Nature, Process, path_of};
 
 /// What came of the manifests.
@@ -372,7 +372,7 @@ impl<'a> Build<'_, 'a, '_> {
             let place = spec.at(node.span);
             let Some((kind, name)) = text.split_once('.') else {
                 let hint = Some("write `kind.name`, such as file.config".to_owned());
-                self.resolver.report.add(place, format!("{text:?} names no item"), hint);
+                self.resolver.report.add(place, format!("{} names no item", quoted(text)), hint);
                 continue;
             };
             if let Some(on) = self.resolver.find(self.i, kind, name, place) {

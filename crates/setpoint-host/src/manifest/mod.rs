@@ -205,7 +205,7 @@ impl Manifest {
         self.declared.len()
     }
 
-    /// Whether nothing is declared.
+    /// Returns whether nothing is declared.
     pub fn is_empty(&self) -> bool {
         self.declared.is_empty()
     }
@@ -500,7 +500,7 @@ fn load_sources(
     Loaded { manifest, managed, declaring, declares_itself, wrong: report.finish() }
 }
 
-/// Whether documents are something else than a manifest: some of their fields are unknown, and none is, or is nearly, one
+/// Returns whether documents are something else than a manifest: some of their fields are unknown, and none is, or is nearly, one
 /// that only manifests have.
 fn is_foreign(documents: &[Node<'_>]) -> bool {
     let documents: Vec<&Node<'_>> = documents.iter().filter(|document| !document.is_null()).collect();
@@ -523,7 +523,7 @@ fn is_foreign(documents: &[Node<'_>]) -> bool {
     is_other && !all.iter().any(is_ours)
 }
 
-/// Whether a text that is no YAML was meant as a manifest.
+/// Returns whether a text that is no YAML was meant as a manifest.
 fn mentions_section(text: &str) -> bool {
     text.lines().filter_map(|line| line.split_once(':')).any(|(key, _)| {
         let key = key.trim_end().trim_matches(['"', '\'']);

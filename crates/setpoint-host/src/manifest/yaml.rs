@@ -60,7 +60,7 @@ impl Node<'_> {
         }
     }
 
-    /// Whether it is nothing, as YAML 1.2 has it in its core schema.
+    /// Returns whether it is nothing, as YAML 1.2 has it in its core schema.
     pub(crate) fn is_null(&self) -> bool {
         matches!(&self.data, Data::Scalar { text, style: Style::Plain }
             if matches!(&**text, "" | "~" | "null" | "Null" | "NULL"))

@@ -54,7 +54,7 @@ pub(crate) struct DriftView {
 }
 
 impl Preview {
-    /// Whether all could be read.
+    /// Returns whether all could be read.
     pub(crate) fn result(&self) -> Result<(), CliError> {
         if self.unreadable.is_empty() {
             return Ok(());
