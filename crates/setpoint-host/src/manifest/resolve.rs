@@ -126,10 +126,9 @@ impl<'a, 'r> Resolver<'a, 'r> {
         let dependence = match because {
             // What it has read, it knows only as it was when it started; nothing else is to be read again.
             Because::Reference if of.nature.is_read() => section.references,
-            Because::Reference => Dependence::After,
             Because::Inside => Dependence::Requires,
-            // A link may point to nothing for a while.
-            Because::After | Because::Log | Because::Target => Dependence::After,
+            // A link may point to nothing for a while, and what was referred to is written down.
+            Because::After | Because::Log | Because::Target | Because::Reference => Dependence::After,
             Because::RestartOn | Because::RedoOn => Dependence::RepeatsAfter,
         };
         let item = self.reference(on);
