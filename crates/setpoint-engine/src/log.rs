@@ -62,13 +62,13 @@ impl LogEntry {
         Self { item, operation, ownership, anew: false, adopts: false, start, end, details: None }
     }
 
-    /// Says whether it is one half of making the item anew.
+    /// Sets whether it is one half of making the item anew.
     pub(crate) fn anew(mut self, anew: bool) -> Self {
         self.anew = anew;
         self
     }
 
-    /// Says whether it takes over what is there.
+    /// Sets whether it takes over what is there.
     pub(crate) fn adopts(mut self, adopts: bool) -> Self {
         self.adopts = adopts;
         self

@@ -70,6 +70,7 @@ impl Reapply {
 /// The engine keeps it up to date. Whoever reads the managed system himself puts items with
 /// [`ItemState::present`] beside them; an item without any state counts as present too.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ItemState {
     pub(crate) presence: Presence,
     pub(crate) last_operation: Option<Operation>,
@@ -84,11 +85,11 @@ pub struct ItemState {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) protected: bool,
     /// Whose it is, and what its configurator noted.
-    #[serde(default, rename = "remembered", skip_serializing_if = "OptionalMetadata::is_empty")]
+    #[serde(default, alias = "remembered", skip_serializing_if = "OptionalMetadata::is_empty")]
     pub(crate) metadata: OptionalMetadata,
-    #[serde(default, rename = "trouble", skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "trouble", skip_serializing_if = "Option::is_none")]
     pub(crate) last_failure: Option<Box<LastFailure>>,
-    #[serde(default, rename = "flight", skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "flight", skip_serializing_if = "Option::is_none")]
     pub(crate) unfinished: Option<Box<UnfinishedOperation>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) drift: Option<Box<Drift>>,
@@ -181,7 +182,7 @@ impl ItemState {
         self
     }
 
-    /// Says whether the item may not be deleted. The engine keeps this and does not act on it: its caller does.
+    /// Sets whether the item may not be deleted. The engine keeps this and does not act on it: its caller does.
     pub fn protect(&mut self, protected: bool) {
         self.protected = protected;
     }

@@ -122,6 +122,9 @@ impl Status {
 
     /// When the next failed operation, or one that ignores its cancellation, is due. The engine never
     /// sleeps: whoever calls it does so again then.
+    ///
+    /// What was due in this run and was not tried does not count: it is held back by something else, whose time counts, or was
+    /// not selected.
     pub fn next_retry(&self) -> Option<Timestamp> {
         self.next_retry
     }

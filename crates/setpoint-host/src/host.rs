@@ -133,8 +133,9 @@ impl Host {
             let Some(known_by) = self.known_by(place.path, place.kind) else { continue };
             let state = current.state_at(slot);
             let noted = state.and_then(ItemState::noted::<PathNote>).unwrap_or_default();
-            let PathNote { wrote, original, .. } = noted;
-            let note = PathNote { known_by: Some(known_by), wrote, original, ..PathNote::default() };
+            // What is set aside for it, or was about to be taken over, is not forgotten.
+            let aside = noted.aside.clone().filter(|_| self.is_set_aside(&noted));
+            let note = PathNote { known_by: Some(known_by), made: None, moved: Vec::new(), aside, ..noted };
             if state.and_then(ItemState::noted).as_ref() == Some(&note) {
                 continue;
             }

@@ -19,8 +19,9 @@ pub use configure::{Kept, KeptEntry, KeptThing, Notice};
 pub use fs::FsError;
 pub use host::{Existing, Host, HostError, HostOptions, directory_number};
 pub use item::{
-    Access, Address, AddressError, Because, Content, Dependence, Mode, ModeError, Need, PathError, Readiness,
-    Ready, RootPath, Run, StopSignal, Wait, WaitError, WholeAttribute, attributes,
+    Access, Address, AddressError, Because, Content, Dependence, Invocation, Mode, ModeError, Need,
+    PathError, Readiness, Ready, RootPath, StopSignal, Wait, WaitError, WholeAttribute, attributes,
+    bytes_read,
 };
 pub use kinds::{
     Command, Commands, Directories, Directory, File, Files, Process, Processes, Symlink, Symlinks,

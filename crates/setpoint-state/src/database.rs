@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,6 +15,7 @@ use redb::{
     Database, DatabaseError, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, ReadableTable,
     TableDefinition, TableError, WriteTransaction,
 };
+use serde_json::value::RawValue;
 use setpoint_engine::{CurrentGraph, ItemState};
 use setpoint_graph::{ItemRef, ItemTypes, Kind, Name, Node};
 
@@ -96,7 +98,7 @@ impl Store {
         [self.path.clone(), self.copy().path, self.path.with_extension("damaged")]
     }
 
-    /// Whether there is a database. Only what is not there is not there: what can't be looked at is an error.
+    /// Returns whether there is a database. Only what is not there is not there: what can't be looked at is an error.
     pub(crate) fn exists(&self) -> Result<bool, StateError> {
         self.path.try_exists().map_err(StateError::file("look at", &self.path))
     }
@@ -144,19 +146,17 @@ impl Store {
     fn keep_copy(&self, types: &ItemTypes) -> Result<(), StateError> {
         let copy = self.copy().path;
         let beside = Self { path: copy.with_extension("last-new") };
-        let mut read = Ok(());
-        let mut kept = fs::copy(&self.path, &beside.path).map(drop);
-        if kept.is_ok() {
-            // What was damaged since it was read must not take the place of the last good copy.
-            match beside.read_own(types) {
-                Err(error) if error.is_damage() => read = Err(self.damaged(&error.to_string())),
-                _ => kept = fs::rename(&beside.path, &copy),
-            }
-        }
-        if kept.is_err() || read.is_err() {
+        let copied = fs::copy(&self.path, &beside.path).is_ok();
+        // Only what can be read takes the place of the last good copy.
+        let read = if copied { beside.read_own(types) } else { Ok(None) };
+        let kept = matches!(read, Ok(Some(_))) && fs::rename(&beside.path, &copy).is_ok();
+        if !kept {
             let _ = fs::remove_file(&beside.path);
         }
-        read
+        match read {
+            Err(error) if error.is_damage() => Err(self.damaged(&error.to_string())),
+            _ => Ok(()),
+        }
     }
 
     fn read_own(&self, types: &ItemTypes) -> Result<Option<DatabaseContent>, StateError> {
@@ -191,7 +191,7 @@ impl Store {
             Ok(self.done(meta.get(key))?.map(|value| value.value().to_owned()))
         };
         let number = |key: &str| -> Result<u64, StateError> {
-            Ok(field(key)?.and_then(|text| text.parse().ok()).unwrap_or_default())
+            field(key)?.map_or(Ok(0), |text| self.number(key, &text))
         };
         let found = number("format")?;
         if found > FORMAT {
@@ -215,9 +215,21 @@ impl Store {
                 if known_kind.as_str() != kind {
                     known_kind = Kind::new(kind);
                 }
-                let item = types.item_from_text(&known_kind, stored.item.get())?;
-                let target =
-                    stored.target.map(|text| types.item_from_text(&known_kind, text.get())).transpose()?;
+                let broken_item = |why: &dyn Display| StateError::BrokenItem {
+                    path: self.path.clone(),
+                    why: format!("{kind}/{name}: {why}"),
+                };
+                let read = |text: &RawValue| {
+                    let item =
+                        types.item_from_text(&known_kind, text.get()).map_err(|why| broken_item(&why))?;
+                    if item.reference().name().as_str() == name {
+                        Ok(item)
+                    } else {
+                        Err(broken_item(&format_args!("it is called {} inside", item.reference().name())))
+                    }
+                };
+                let item = read(stored.item)?;
+                let target = stored.target.map(read).transpose()?;
                 // References are unique in the table, so that no put is refused.
                 let put = match stored.state {
                     Some(state) => {
@@ -245,9 +257,16 @@ impl Store {
 
     /// Reads how many checkpoints there have been; none without any.
     pub(crate) fn serial(&self) -> Result<Option<u64>, StateError> {
-        let Some(txn) = self.begin_read()? else { return Ok(None) };
-        let Some(meta) = self.table(txn.open_table(META))? else { return Ok(None) };
-        Ok(self.done(meta.get("serial"))?.and_then(|serial| serial.value().parse().ok()))
+        self.guarded(|store| {
+            let Some(txn) = store.begin_read()? else { return Ok(None) };
+            let Some(meta) = store.table(txn.open_table(META))? else { return Ok(None) };
+            let serial = store.done(meta.get("serial"))?;
+            serial.map(|serial| store.number("serial", serial.value())).transpose()
+        })
+    }
+
+    fn number(&self, key: &str, text: &str) -> Result<u64, StateError> {
+        text.parse().map_err(|_| self.damaged(&format!("its {key} is no number")))
     }
 
     /// Reads the runs, latest first, at most that many.

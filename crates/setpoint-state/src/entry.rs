@@ -66,7 +66,7 @@ pub(crate) enum Line {
     Noted {
         kind: Kind,
         name: Name,
-        #[serde(rename = "remembered")]
+        #[serde(alias = "remembered")]
         metadata: ItemMetadata,
         at: Timestamp,
     },

@@ -10,7 +10,7 @@ use setpoint_graph::TypesError;
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// The state belongs to another set of manifests.
-    #[error("the state in {} belongs to the set {found:?}, not to {wanted:?}", .dir.display())]
+    #[error("the state in {} belongs to the set {}, not to {}", .dir.display(), quoted(.found), quoted(.wanted))]
     OtherSet {
         /// Where the state is.
         dir: PathBuf,
@@ -73,6 +73,14 @@ pub enum StateError {
         /// Why.
         source: serde_json::Error,
     },
+    /// An item in the state can't be understood.
+    #[error("{} holds an item that can't be understood: {why}", .path.display())]
+    BrokenItem {
+        /// The file.
+        path: PathBuf,
+        /// Which item, and why.
+        why: String,
+    },
     /// The state was written by a later version.
     #[error("{} has the format {found}, this version knows {known}", .path.display())]
     Format {
@@ -89,10 +97,10 @@ pub enum StateError {
 }
 
 impl StateError {
-    /// Whether what was written can't be read any more, rather than not be read now.
+    /// Returns whether what was written can't be read any more, rather than not be read now.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
-            Self::Damaged { .. } | Self::Broken { .. } => true,
+            Self::Damaged { .. } | Self::Broken { .. } | Self::BrokenItem { .. } => true,
             Self::Database { source, .. } => {
                 matches!(**source, redb::Error::Corrupted(_)) || is_no_database(source)
             }
@@ -106,7 +114,12 @@ impl StateError {
     }
 }
 
-/// Whether a file does not even begin as a database does.
+/// A text in quotes, as JSON writes it.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Returns whether a file does not even begin as a database does.
 fn is_no_database(error: &redb::Error) -> bool {
     matches!(error, redb::Error::Io(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof))
 }

@@ -11,10 +11,15 @@ use setpoint_graph::SubgraphPath;
 /// 1. Adopted items are in a table of their own.
 /// 2. Ownership is part of an item's state. `tainted` and `again` are booleans of it.
 /// 3. `tainted` is a `presence`, and `reapply` names the reason in the place of `again`.
-pub(crate) const FORMAT: u64 = 3;
+/// 4. `metadata`, `last_failure` and `unfinished` are called so, and were `remembered`, `trouble` and `flight`; a `dependence` of
+///    an item was a `tie`.
+pub(crate) const FORMAT: u64 = 4;
+/// The first format that is read as it is: later ones have other names only, and the old ones are known.
+const SAME_STRUCTURE: u64 = 3;
 
 /// An item with its state; the item's own text is left to its type.
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct StoredItem<T, S = ItemState> {
     #[serde(default, skip_serializing_if = "SubgraphPath::is_root")]
     pub(crate) path: SubgraphPath,
@@ -28,7 +33,7 @@ pub(crate) struct StoredItem<T, S = ItemState> {
 
 /// Reads an item that was stored in some format.
 pub(crate) fn read_item(format: u64, text: &[u8]) -> Result<StoredItem<&RawValue>, serde_json::Error> {
-    if format >= FORMAT {
+    if format >= SAME_STRUCTURE {
         return serde_json::from_slice(text);
     }
     let StoredItem { path, item, state, target } =

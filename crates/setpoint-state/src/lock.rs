@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -54,6 +55,7 @@ impl Lock {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(0o600)
             .open(&path)
             .map_err(failed(&path))?;
         let begin = Instant::now();
@@ -100,7 +102,7 @@ fn written(path: &Path) -> Option<(String, String)> {
     Some((pid.to_owned(), command.to_owned()))
 }
 
-/// Whether some process holds the lock now.
+/// Returns whether some process holds the lock now.
 pub(crate) fn is_held(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use setpoint_engine::{CurrentGraph, Record, replay};
@@ -16,6 +16,9 @@ use crate::database::{Checkpoint, DatabaseContent, Recovered, Store};
 use crate::journal::{self, JournalContent, JournalFile};
 use crate::lock::{self, Lock};
 use crate::{Run, RunDetails, RunEntry, RunOutcome, StateError};
+
+/// How long others may write one checkpoint after the other before reading what they wrote is an error.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A directory that holds state.
 #[derive(Clone, Debug)]
@@ -197,15 +200,22 @@ impl StateDir {
     }
 
     fn load(&self) -> Result<Option<(DatabaseContent, Option<JournalContent>)>, StateError> {
+        let began = Instant::now();
         loop {
             let Some(content) = self.store().read(&self.types)? else { return Ok(None) };
             let journalled = journal::read(&self.journal_path(), content.serial, &self.types)?;
-            if content.damaged.is_some() {
+            if content.damaged.is_some() || journalled.is_some() {
                 return Ok(Some((content, journalled)));
             }
             // A checkpoint between the two reads leaves a journal that goes on from a later state.
-            if journalled.is_some() || self.store().serial()? == Some(content.serial) {
-                return Ok(Some((content, journalled)));
+            match self.store().serial() {
+                Ok(Some(serial)) if serial == content.serial => return Ok(Some((content, journalled))),
+                // It was damaged just now, and is read from its copy.
+                Err(error) if !error.is_damage() => return Err(error),
+                _ if began.elapsed() > LOAD_TIMEOUT => {
+                    return Err(StateError::Busy { path: self.dir.clone(), waited: LOAD_TIMEOUT });
+                }
+                _ => {}
             }
         }
     }

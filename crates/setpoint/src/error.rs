@@ -44,13 +44,13 @@ pub(crate) trait Reportable: std::error::Error {
         1
     }
 
-    /// Whether it may pass by itself, so that whoever keeps running goes on: a full disk, and the like.
+    /// Returns whether it may pass by itself, so that whoever keeps running goes on: a full disk, and the like.
     #[cfg(feature = "host")]
     fn is_passing(&self) -> bool {
         false
     }
 
-    /// Whether its text says by itself that it is an error.
+    /// Returns whether its text says by itself that it is an error.
     fn has_own_heading(&self) -> bool {
         false
     }
@@ -145,7 +145,7 @@ impl CliError {
         self.exit_code() == USAGE
     }
 
-    /// Whether it may pass by itself.
+    /// Returns whether it may pass by itself.
     #[cfg(feature = "host")]
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self, Self::Job(error) if error.is_passing())

@@ -113,8 +113,10 @@ impl Engine {
         let later = first.replaces().then(|| first.without_replacing());
         let mut engine = first;
         let mut invalid = Vec::new();
+        let mut planned_at = now;
         for _ in 0..PASSES {
             let failed_before = progress.failed.len();
+            planned_at = run.clock.now();
             let (pass, outcome) = engine.pass(current, intended, selection, &run, &mut progress).await;
             let result = update_planning_state(current, intended, &pass, &outcome, run.clock.now());
             invalid = pass.invalid;
@@ -130,7 +132,7 @@ impl Engine {
         if let Err(interruption) = flush(self, current).await {
             progress.interruption.get_or_insert(interruption);
         }
-        Ok(self.report(current, progress, invalid, &run))
+        Ok(self.report(current, progress, invalid, planned_at, &run))
     }
 
     /// Plans once and carries out what can be.
@@ -322,11 +324,15 @@ impl Engine {
         current: &CurrentGraph,
         progress: RunProgress,
         invalid: Vec<InvalidItem>,
+        planned_at: Timestamp,
         run: &Arc<RunShared>,
     ) -> Status {
         let failures = failures(current);
         let running = running(current);
-        let retries = failures.iter().filter_map(|failure| failure.due);
+        // What was due and not tried is held back, or was not selected: it waits for something else than its time.
+        let is_ahead = |item: &ItemRef, due: Timestamp| due > planned_at || progress.failed.contains(item);
+        let retries =
+            failures.iter().filter_map(|failure| failure.due.filter(|&due| is_ahead(&failure.item, due)));
         let given_up = running.iter().filter_map(|running| running.background.cancelled_at());
         let given_up = given_up.map(|at| after(at, self.grace()));
         let busy = current.shared().open.iter().filter_map(|item| current.slot_of(item));
@@ -334,7 +340,8 @@ impl Engine {
         let too_long = busy.filter_map(|slot| self.deadline(current, slot));
         let contested = current.shared().open.iter().chain(&current.shared().dirty);
         let contested = contested.filter_map(|item| current.state(item)?.drift.as_ref());
-        let contested = contested.filter(|drift| !drift.repaired).map(|drift| drift.due);
+        let contested = contested.filter(|drift| !drift.repaired && drift.due > planned_at);
+        let contested = contested.map(|drift| drift.due);
         let next_retry = retries.chain(given_up).chain(too_long).chain(contested).min();
         Status {
             log: progress.log,

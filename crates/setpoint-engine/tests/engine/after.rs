@@ -1,8 +1,10 @@
 //! What comes after something else is touched when that is as intended, and not before.
 
-use setpoint_engine::{OpError, Operation, Selection};
+use std::time::Duration;
 
-use crate::world::{Behaviour, Bench, log, thing};
+use setpoint_engine::{OpError, Operation, RetryPolicy, Selection};
+
+use crate::world::{Behaviour, Bench, log, r, thing};
 
 #[tokio::test(start_paused = true)]
 async fn what_is_made_anew_with_an_item_stays_as_it_is_where_changing_that_fails() {
@@ -128,4 +130,45 @@ async fn an_item_goes_first_where_what_it_is_to_come_after_waits_for_that() {
         ["delete B", "delete C", "delete D", "create D", "create C", "create B"]
     );
     bench.world.assert_no_violation();
+}
+
+/// A bench in which what failed is tried again after ten seconds.
+fn patient_bench() -> Bench {
+    let mut bench = Bench::new();
+    let policy = RetryPolicy::exponential(Duration::from_secs(10), Duration::from_mins(1));
+    bench.engine = bench.world.engine().with_retry(policy);
+    bench.world.lock().can_read = true;
+    bench
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_run_is_due_when_what_holds_an_item_back_is_and_not_when_the_item_was() {
+    let mut bench = patient_bench();
+    bench.put(thing("A")).put(thing("B").after("A"));
+    bench.run().await;
+    bench.put(thing("A").value(1));
+    bench.world.fail("A", Operation::Modify, "no");
+    let due = bench.run().await.next_retry();
+    assert!(due.is_some());
+    bench.world.lock().exists.insert("B".into(), thing("B").after("A").value(9));
+    bench.engine.refresh(bench.current.as_mut().unwrap(), &Selection::all()).await;
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let held = bench.run().await;
+        assert_eq!((log(&held), held.next_retry()), (Vec::new(), due));
+    }
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let status = bench.run().await;
+    assert_eq!((log(&status), status.next_retry()), (vec!["modify A".into(), "modify B".into()], None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_run_is_due_for_an_item_that_was_due_and_not_selected() {
+    let mut bench = patient_bench();
+    bench.put(thing("A")).put(thing("B"));
+    bench.world.fail("A", Operation::Create, "no");
+    assert!(bench.run().await.next_retry().is_some());
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(bench.select(&Selection::items([r("B")])).await.next_retry(), None);
+    assert_eq!(log(&bench.run().await), ["create A"]);
 }

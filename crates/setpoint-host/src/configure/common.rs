@@ -236,7 +236,7 @@ impl Host {
         root.stat(path).ok().flatten().and_then(|_| root.lasting_holder(path))
     }
 
-    /// Brings an item from one path to another, where nothing is; says whether it did. It does not where the item is
+    /// Brings an item from one path to another, where nothing is. Returns whether it did. It does not where the item is
     /// there already, having moved with the directory around it, or is nowhere.
     pub(crate) async fn bring(
         &self,

@@ -15,7 +15,7 @@ use super::locations::Location;
 use super::notes::PathNote;
 use super::notice::Notice;
 use crate::Host;
-use crate::fs::{Attribute, FsError, Kind, Number, Temporary, Written, untouched};
+use crate::fs::{FsError, Kind, Number, Temporary, Written, Xattr, untouched};
 use crate::item::RootPath;
 use crate::kinds::HostKind;
 
@@ -76,17 +76,19 @@ pub(crate) trait Entries: Send + Sync {
 /// An original as an item.
 pub(crate) struct Restored<T> {
     pub(crate) item: T,
-    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) attributes: Vec<Xattr>,
 }
 
 /// An item to be written.
 pub(crate) struct EntryWrite<'a, T> {
+    /// What it is written for, and may be cancelled with.
+    pub(crate) cx: &'a OpCx,
     pub(crate) item: &'a T,
     /// Where: the path of the item, or where that is set aside.
     pub(crate) path: &'a RootPath,
     pub(crate) replaces: Replaces,
     /// What it has besides the attributes of what is replaced.
-    pub(crate) attributes: &'a [Attribute],
+    pub(crate) attributes: &'a [Xattr],
     /// The name it has until it is whole.
     pub(crate) temporary: &'a str,
 }
@@ -219,10 +221,10 @@ async fn write<E: Entries>(
     item: &E::Item,
     path: &RootPath,
     replaces: Replaces,
-    attributes: &[Attribute],
+    attributes: &[Xattr],
 ) -> Result<(), FsError> {
     let temporary = Temporary::name(entries.host().set(), cx.item());
-    let write = EntryWrite { item, path, replaces, attributes, temporary: &temporary };
+    let write = EntryWrite { cx, item, path, replaces, attributes, temporary: &temporary };
     match entries.write(write)? {
         Written::Replaced => Ok(()),
         Written::New(prepared) => entries.host().publish(cx, prepared).await,
@@ -241,7 +243,7 @@ async fn bring_back<E: Entries>(
     if !E::is_log(new) {
         let temporary = Temporary::name(host.set(), cx.item());
         let (replaces, attributes) = (Replaces::Within(None), &[][..]);
-        let write = EntryWrite { item: new, path: aside, replaces, attributes, temporary: &temporary };
+        let write = EntryWrite { cx, item: new, path: aside, replaces, attributes, temporary: &temporary };
         entries.write(write).map(drop).map_err(failed)?;
     }
     if host.bring_back(cx, aside, E::path(new), E::KIND).await? {
@@ -253,7 +255,7 @@ async fn bring_back<E: Entries>(
     removed.map_err(|error| OpError::new(error.to_string()))
 }
 
-/// Brings an item to its new path; says whether it is there with what it held.
+/// Brings an item to its new path. Returns whether it is there with what it held.
 async fn move_to<E: Entries>(entries: &E, cx: &OpCx, old: &E::Item, new: &E::Item) -> Result<bool, FsError> {
     let (host, from, to) = (entries.host(), E::path(old), E::path(new));
     if host.bring(cx, from, to, E::KIND).await? {

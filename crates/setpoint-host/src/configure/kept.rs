@@ -23,7 +23,7 @@ use setpoint_graph::ItemRef;
 use sha2::{Digest, Sha256};
 
 use super::notes::PathNote;
-use crate::fs::{Attribute, Found, Kind, short};
+use crate::fs::{Found, Kind, Xattr, short};
 use crate::item::{Content, RootPath, hex};
 use crate::kinds;
 
@@ -75,17 +75,12 @@ pub(crate) enum Original {
 
 impl Original {
     /// A file with this content, at this path.
-    pub(crate) fn file(path: &RootPath, bytes: &[u8], found: Found, attributes: &[Attribute]) -> Self {
+    pub(crate) fn file(path: &RootPath, bytes: &[u8], found: Found, attributes: &[Xattr]) -> Self {
         Self::with_content(path, Some(STANDARD.encode(bytes)), None, found, attributes)
     }
 
     /// A file that is too large to be kept, and is not replaced: what it holds is known by its digest.
-    pub(crate) fn large_file(
-        path: &RootPath,
-        holds: Content,
-        found: Found,
-        attributes: &[Attribute],
-    ) -> Self {
+    pub(crate) fn large_file(path: &RootPath, holds: Content, found: Found, attributes: &[Xattr]) -> Self {
         Self::with_content(path, None, Some(holds), found, attributes)
     }
 
@@ -94,17 +89,16 @@ impl Original {
         content: Option<String>,
         large: Option<Content>,
         found: Found,
-        attributes: &[Attribute],
+        attributes: &[Xattr],
     ) -> Self {
         let Found { mode, uid, gid, .. } = found;
-        let written =
-            |(name, value): &Attribute| (name.to_string_lossy().into_owned(), STANDARD.encode(value));
+        let written = |(name, value): &Xattr| (name.to_string_lossy().into_owned(), STANDARD.encode(value));
         let attributes = attributes.iter().map(written).collect();
         Self::File { content, large, mode, uid, gid, path: Some(path.clone()), attributes }
     }
 
     /// The attributes of a kept file.
-    pub(crate) fn attributes(kept: &[(String, String)]) -> Result<Vec<Attribute>, OpError> {
+    pub(crate) fn attributes(kept: &[(String, String)]) -> Result<Vec<Xattr>, OpError> {
         let read = |(name, value): &(String, String)| {
             Ok((CString::new(name.as_str()).map_err(damaged)?, decoded(value)?))
         };
@@ -257,9 +251,7 @@ impl Kept {
         if fs::read(&path).is_ok_and(|kept| kept == bytes) {
             return Ok(name);
         }
-        let others = fs::read_dir(&self.directory).into_iter().flatten().flatten();
-        let sizes = others.filter_map(|entry| entry.metadata().ok()).map(|data| data.len());
-        if sizes.sum::<u64>() + bytes.len() as u64 > MOST {
+        if !self.make_room(bytes.len() as u64, MOST) {
             let (most, directory) = (MOST >> 20, self.directory.display());
             let message = format!(
                 "more than {most} MiB are kept already in {directory}; `setpoint state kept` lists it, and what nobody needs any more may be removed there"
@@ -279,6 +271,32 @@ impl Kept {
         // Where the disk is full, each byte counts.
         write().inspect_err(|_| drop(fs::remove_file(&beside))).map_err(failed)?;
         Ok(name)
+    }
+
+    /// Makes room for so many bytes among at most so many: the oldest changes go, and originals stay. Returns whether there is.
+    fn make_room(&self, bytes: u64, most: u64) -> bool {
+        let (mut kept, mut changes) = (0, Vec::new());
+        for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
+            let Ok(data) = entry.metadata() else { continue };
+            kept += data.len();
+            if entry.path().extension().is_some_and(|extension| extension == CHANGE) {
+                changes.push((data.modified().unwrap_or(SystemTime::UNIX_EPOCH), data.len(), entry.path()));
+            }
+        }
+        let mut surplus = (kept + bytes).saturating_sub(most);
+        if surplus > changes.iter().map(|(_, size, _)| size).sum::<u64>() {
+            return false;
+        }
+        changes.sort();
+        for (_, size, path) in changes {
+            if surplus == 0 {
+                break;
+            }
+            if fs::remove_file(path).is_ok() {
+                surplus = surplus.saturating_sub(size);
+            }
+        }
+        surplus == 0
     }
 
     /// What is kept under a name; none if nothing is.
@@ -415,6 +433,30 @@ mod tests {
         kept.retire(&first).unwrap();
         assert_eq!(kept.find(&path, Kind::Symlink), None);
         assert_eq!(kept.list().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn the_oldest_changes_make_room_and_originals_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = Kept::new(directory.path());
+        let original = kept.put(&link("original")).unwrap();
+        let changes = ["first", "other", "third"].map(|target| kept.put_change(&link(target)).unwrap());
+        for (path, seconds) in changes.iter().zip([3, 1, 2]) {
+            let file = fs::File::options().write(true).open(path).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds)).unwrap();
+        }
+        let size = fs::metadata(&changes[0]).unwrap().len();
+        let all = size * 3 + fs::metadata(kept.path(&original)).unwrap().len();
+        let left = || changes.each_ref().map(|path| path.exists());
+        assert!(kept.make_room(size, all + size));
+        assert_eq!(left(), [true; 3], "there was room");
+        assert!(!kept.make_room(all, all - 1));
+        assert_eq!(left(), [true; 3], "nothing goes where that is of no use");
+        assert!(kept.make_room(1, all));
+        assert_eq!(left(), [true, false, true]);
+        assert!(kept.make_room(size * 2, all));
+        assert_eq!(left(), [true, false, false]);
+        assert!(kept.path(&original).exists());
     }
 
     #[test]

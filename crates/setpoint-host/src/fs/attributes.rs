@@ -19,7 +19,7 @@ const ABOUT_CONTENT: [&[u8]; 3] = [b"security.capability", b"security.ima", b"se
 const MOST: usize = 64 << 10;
 
 /// An attribute of a file.
-pub(crate) type Attribute = (CString, Vec<u8>);
+pub(crate) type Xattr = (CString, Vec<u8>);
 
 /// Brings the attributes of the file that a directory has under a name to a new file. Fails with the name of one that can't
 /// be kept.
@@ -38,13 +38,13 @@ pub(super) fn keep(dir: &Dir<'_>, name: &str, new: &OwnedFd) -> Result<(), (Stri
 }
 
 /// The attributes of an open file.
-pub(super) fn of(file: impl AsFd) -> Result<Vec<Attribute>, (String, Errno)> {
+pub(super) fn of(file: impl AsFd) -> Result<Vec<Xattr>, (String, Errno)> {
     let list = |buffer: &mut [u8]| rustix::fs::flistxattr(&file, buffer);
     read(list, |name, buffer| rustix::fs::fgetxattr(&file, name, buffer))
 }
 
 /// Attaches attributes to a new file. Fails with the name of one that can't be.
-pub(super) fn set(new: &OwnedFd, attributes: &[Attribute]) -> Result<(), (String, Errno)> {
+pub(super) fn set(new: &OwnedFd, attributes: &[Xattr]) -> Result<(), (String, Errno)> {
     for (name, value) in attributes {
         // A label that the system gives to every new file there needs no privilege to be kept.
         if get(|buffer| rustix::fs::fgetxattr(new, name.as_c_str(), buffer)).as_ref() == Ok(value) {
@@ -60,7 +60,7 @@ pub(super) fn set(new: &OwnedFd, attributes: &[Attribute]) -> Result<(), (String
 fn read(
     list: impl Fn(&mut [u8]) -> Result<usize, Errno>,
     value: impl Fn(&CStr, &mut [u8]) -> Result<usize, Errno>,
-) -> Result<Vec<Attribute>, (String, Errno)> {
+) -> Result<Vec<Xattr>, (String, Errno)> {
     let names = match get(list) {
         Ok(names) => names,
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOENT) => return Ok(Vec::new()),

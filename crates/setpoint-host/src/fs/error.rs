@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use crate::item::RootPath;
+use crate::item::{RootPath, quoted};
 
 /// Why something below the root could not be read or changed. Whatever failed has changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -138,7 +138,7 @@ pub enum FsError {
         path: String,
     },
     /// There is no such user or group.
-    #[error("there is no {what} {name:?}")]
+    #[error("there is no {what} {}", quoted(.name))]
     NoAccount {
         /// User or group.
         what: &'static str,
@@ -152,6 +152,12 @@ pub enum FsError {
         path: String,
         /// Why.
         why: String,
+    },
+    /// It was cancelled before it was whole.
+    #[error("writing {path} was cancelled; it is as it was")]
+    Cancelled {
+        /// The path.
+        path: String,
     },
     /// An extended attribute, such as an access control list or a label, would be lost.
     #[error(

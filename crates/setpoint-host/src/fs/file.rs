@@ -6,10 +6,11 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{Gid, Mode as Bits, OFlags, Uid};
 use rustix::io::Errno;
+use tokio_util::sync::CancellationToken;
 
 use super::prepared::{Prepared, What};
 use super::{
-    Attribute, Dir, Found, FsError, Kind, Number, Root, Temporary, attributes, gone, is_within, other_type,
+    Dir, Found, FsError, Kind, Number, Root, Temporary, Xattr, attributes, gone, is_within, other_type,
     refused, stat, temporary,
 };
 use crate::item::{Content, RootPath};
@@ -27,9 +28,11 @@ pub(crate) struct Write<'a> {
     /// The mode of a new file.
     pub(crate) default_mode: u32,
     /// What it has besides the attributes of the file that is replaced.
-    pub(crate) attributes: &'a [Attribute],
+    pub(crate) attributes: &'a [Xattr],
     /// The name it has until it is whole.
     pub(crate) temporary: &'a str,
+    /// Is cancelled when nobody wants it any more.
+    pub(crate) cancellation: &'a CancellationToken,
 }
 
 /// A file that was read whole.
@@ -37,7 +40,7 @@ pub(crate) struct Whole {
     pub(crate) found: Found,
     /// None of one that is too large.
     pub(crate) bytes: Option<Vec<u8>>,
-    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) attributes: Vec<Xattr>,
 }
 
 /// What came of a file that was written.
@@ -110,7 +113,7 @@ impl Root {
         let dir = self.around(path).map_err(|errno| FsError::new("write", path.as_str(), errno))?;
         let failed = |errno| refused(&dir, "write", path, errno);
         let (fd, temporary) = open_temporary(&dir, write.temporary).map_err(failed)?;
-        let fd = fill(fd, write.content, path)?;
+        let fd = fill(fd, write)?;
         attributes::set(&fd, write.attributes).map_err(|lost| FsError::attribute(path, lost))?;
         set_access(&fd, Some(write.mode.unwrap_or(write.default_mode)), write.uid, write.gid)
             .map_err(failed)?;
@@ -133,7 +136,7 @@ impl Root {
             return Err(other_type(&dir, path, Kind::File));
         }
         let (fd, temporary) = open_temporary(&dir, write.temporary).map_err(failed)?;
-        let fd = fill(fd, write.content, path)?;
+        let fd = fill(fd, write)?;
         attributes::keep(&dir, path.file_name(), &fd)
             .and_then(|()| attributes::set(&fd, write.attributes))
             .map_err(|lost| FsError::attribute(path, lost))?;
@@ -163,16 +166,23 @@ fn open_temporary<'a>(dir: &'a Dir<'a>, name: &'a str) -> Result<(OwnedFd, Tempo
 }
 
 /// Writes a content into a new file.
-fn fill(fd: OwnedFd, content: &Content, path: &RootPath) -> Result<OwnedFd, FsError> {
+fn fill(fd: OwnedFd, write: &Write<'_>) -> Result<OwnedFd, FsError> {
     let mut file = File::from(fd);
     // What can't be written is told from what can't be read.
     let mut unwritten = None;
-    let written = content
-        .for_each_chunk(|chunk| file.write_all(chunk).inspect_err(|error| unwritten = Some(errno(error))));
+    let written = write.content.for_each_chunk(|chunk| {
+        if write.cancellation.is_cancelled() {
+            unwritten = Some(Errno::CANCELED);
+            return Err(Errno::CANCELED.into());
+        }
+        file.write_all(chunk).inspect_err(|error| unwritten = Some(errno(error)))
+    });
+    let path = write.path.as_str();
     match (written, unwritten) {
         (Ok(()), _) => Ok(file.into()),
-        (Err(_), Some(errno)) => Err(FsError::new("write", path.as_str(), errno)),
-        (Err(error), None) => Err(FsError::NoContent { path: path.to_string(), why: error.to_string() }),
+        (Err(_), Some(Errno::CANCELED)) => Err(FsError::Cancelled { path: path.to_owned() }),
+        (Err(_), Some(errno)) => Err(FsError::new("write", path, errno)),
+        (Err(error), None) => Err(FsError::NoContent { path: path.to_owned(), why: error.to_string() }),
     }
 }
 

@@ -23,7 +23,7 @@ use crate::item::RootPath;
 use number::number;
 use prepared::What;
 
-pub(crate) use attributes::Attribute;
+pub(crate) use attributes::Xattr;
 pub use error::FsError;
 pub(crate) use error::untouched;
 pub(crate) use file::{Whole, Write, Written};
@@ -407,7 +407,7 @@ impl Root {
         Ok(fd.into())
     }
 
-    /// Removes something temporary beside a path; says whether there was one.
+    /// Removes something temporary beside a path. Returns whether there was one.
     pub(crate) fn remove_temporary(&self, path: &RootPath, name: &str) -> Result<bool, FsError> {
         let failed = |errno| FsError::new("clean up beside", path.as_str(), errno);
         let Some(dir) = gone(self.around(path)).map_err(failed)? else { return Ok(false) };

@@ -56,7 +56,7 @@ impl Drop for Temporary<'_> {
     }
 }
 
-/// Removes what is temporary, also an empty directory; says whether it was there.
+/// Removes what is temporary, also an empty directory. Returns whether it was there.
 pub(super) fn remove(dir: impl AsFd, name: &str) -> Result<bool, Errno> {
     let removed = match rustix::fs::unlinkat(&dir, name, AtFlags::empty()) {
         // Which of the two depends on the file system.

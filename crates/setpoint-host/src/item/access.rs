@@ -89,7 +89,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Whether nothing of it is managed.
+    /// Returns whether nothing of it is managed.
     pub fn is_unmanaged(&self) -> bool {
         self.mode.is_none() && self.owner.is_none() && self.group.is_none()
     }

@@ -3,11 +3,14 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use rustix::fs::OFlags;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -57,9 +60,20 @@ enum Source {
 /// Refuses what is no regular file: a pipe would be waited for, and a device may have no end.
 pub(crate) fn refuse_irregular(path: &Path) -> io::Result<()> {
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        return Err(no_regular_file());
     }
     Ok(())
+}
+
+/// Opens a regular file, and nothing that has taken its place meanwhile: nobody waits for a pipe to be written.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(nonblocking).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(no_regular_file()) }
+}
+
+fn no_regular_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
 }
 
 /// The most that is held in memory, and in the state.
@@ -69,12 +83,23 @@ const SHOWN: usize = 120;
 /// How much of a large content is read at a time.
 const CHUNK: usize = 256 << 10;
 
+/// The bytes of large contents that were read.
+static READ: AtomicU64 = AtomicU64::new(0);
+
+/// How many bytes of large contents this program has read so far: while it grows, whoever is busy with one does not hang.
+pub fn bytes_read() -> u64 {
+    READ.load(Ordering::Relaxed)
+}
+
+fn add_read(bytes: usize) {
+    READ.fetch_add(bytes as u64, Ordering::Relaxed);
+}
+
 impl Content {
     /// Reads a regular file: a small one whole, of a large one only what tells it from others.
     pub fn from_file(path: &Path) -> io::Result<Self> {
-        refuse_irregular(path)?;
         let source = std::path::absolute(path)?;
-        Self::from_reader(File::open(path)?, Source::File(source))
+        Self::from_reader(open_regular(path)?, Source::File(source))
     }
 
     /// What an open file of about this size holds, of which nobody will ask for the bytes again.
@@ -116,6 +141,7 @@ impl Content {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
+            add_read(read);
             hasher.update(bytes.get(..read).unwrap_or_default());
             size += read as u64;
         }
@@ -146,7 +172,7 @@ impl Content {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("can't read the source {}: {error}", path.display()))
         };
-        let mut file = File::open(path).map_err(named)?;
+        let mut file = open_regular(path).map_err(named)?;
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; CHUNK];
         loop {
@@ -157,6 +183,7 @@ impl Content {
                 Err(error) => return Err(named(error)),
             };
             let chunk = buffer.get(..read).unwrap_or_default();
+            add_read(read);
             hasher.update(chunk);
             write(chunk)?;
         }
@@ -348,6 +375,21 @@ mod tests {
             let json = serde_json::to_string(&content).unwrap();
             assert_eq!(serde_json::from_str::<Content>(&json).unwrap(), content);
             assert_eq!(all(&content).unwrap(), bytes);
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_pipe_in_the_place_of_a_source() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("source");
+        std::fs::write(&path, vec![0; LARGEST_SMALL + 1]).unwrap();
+        let content = Content::from_file(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, fifo, mode, 0).unwrap();
+        for error in [all(&content).map(drop), Content::from_file(&path).map(drop)] {
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("it is no regular file"), "{error}");
         }
     }
 

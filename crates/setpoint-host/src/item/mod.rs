@@ -15,11 +15,11 @@ mod run;
 
 pub use access::{Access, Mode, ModeError};
 pub use attribute::{WholeAttribute, attributes};
-pub use content::Content;
+pub use content::{Content, bytes_read};
 pub(crate) use content::{hex, refuse_irregular};
 pub(crate) use quote::{quoted, quoted_list};
 
 pub use need::{Because, Dependence, Need};
 pub use path::{PathError, RootPath};
 pub use ready::{Address, AddressError, Readiness, Ready};
-pub use run::{Run, StopSignal, Wait, WaitError};
+pub use run::{Invocation, StopSignal, Wait, WaitError};

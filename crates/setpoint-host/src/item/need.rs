@@ -11,22 +11,23 @@ pub struct Need {
     /// Why it is required.
     pub because: Because,
     /// What becomes of the dependent when something becomes of the required item.
-    #[serde(rename = "tie", default)]
+    #[serde(alias = "tie", default)]
     pub dependence: Dependence,
 }
 
 /// How an item depends on another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Dependence {
     /// It can't be there without the other.
     #[default]
-    #[serde(rename = "exists")]
+    #[serde(alias = "exists")]
     Requires,
     /// It is not made or changed before the other is there, and stays whatever becomes of it.
-    #[serde(rename = "follows")]
+    #[serde(alias = "follows")]
     After,
     /// The same, and it is applied again when the other was changed: a process restarts.
-    #[serde(rename = "repeats", alias = "restarts")]
+    #[serde(alias = "repeats", alias = "restarts")]
     RepeatsAfter,
 }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RootPath, Run, Wait, quoted};
+use super::{Invocation, RootPath, Wait, quoted};
 
 /// What a process that was started must show, and within which time, before what comes after it may begin.
 ///
@@ -28,7 +28,7 @@ pub enum Readiness {
     /// A file, or anything else, is at a path.
     File(RootPath),
     /// A command succeeds.
-    Command(Run),
+    Command(Invocation),
     /// A line that the process has written to its log since it was started contains a text.
     Log(String),
 }

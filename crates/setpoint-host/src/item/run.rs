@@ -11,14 +11,14 @@ use super::quoted_list;
 /// A program with its arguments, or a line for the shell.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Run {
+pub enum Invocation {
     /// A line for `/bin/sh -c`.
     Shell(String),
     /// A program and its arguments, run as they are.
     Program(Vec<String>),
 }
 
-impl Run {
+impl Invocation {
     /// The program and its arguments.
     pub fn argv(&self) -> Vec<&str> {
         match self {
@@ -28,7 +28,7 @@ impl Run {
     }
 }
 
-impl fmt::Display for Run {
+impl fmt::Display for Invocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shell(line) => f.write_str(line),
@@ -37,7 +37,7 @@ impl fmt::Display for Run {
     }
 }
 
-impl fmt::Debug for Run {
+impl fmt::Debug for Invocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shell(line) => fmt::Debug::fmt(line, f),

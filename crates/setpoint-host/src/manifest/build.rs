@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use rustc_hash::FxHashMap;
 use setpoint_graph::{Graph, ItemHandle, ItemRef, Name};
 
-use super::diagnostic::{Diagnostics, Source};
+use super::diagnostic::{Diagnostics, ManifestFile};
 use super::links::{Identity, Links};
 use super::parents::Parents;
 use super::resolve::Resolver;
-use super::spec::{Spec, Written};
+use super::spec::{Declarations, Spec};
 use super::yaml::{Data, Node};
 use super::{Contents, Declared};
-use crate::item::{Access, Because, Content, Dependence, Need, RootPath, Run, Wait};
+use crate::item::{Access, Because, Content, Dependence, Invocation, Need, RootPath, Wait, quoted};
 use crate::kinds::{self, File, Nature, Process, path_of};
 
 /// What came of the manifests.
@@ -34,8 +34,8 @@ pub(crate) struct Built {
 pub(crate) fn build<'a>(
     name: &Name,
     root: PathBuf,
-    written: &'a Written<'a>,
-    sources: &'a [Source],
+    written: &'a Declarations<'a>,
+    sources: &'a [ManifestFile],
     variables: &[(String, String)],
     contents: Contents,
     report: &mut Diagnostics<'a>,
@@ -122,7 +122,7 @@ pub(crate) fn build<'a>(
 }
 
 /// Reports items that are at one place by two paths, as links or mounts on the way lead to one directory.
-fn report_same_places(graph: &Graph, written: &Written<'_>, resolver: &mut Resolver<'_, '_>) {
+fn report_same_places(graph: &Graph, written: &Declarations<'_>, resolver: &mut Resolver<'_, '_>) {
     let links = Links::declared(graph, &resolver.root);
     let items: Vec<(usize, RootPath)> = (0..written.specs.len())
         .filter_map(|i| Some((i, path_of(graph.item(&resolver.reference(i))?)?.clone())))
@@ -154,7 +154,7 @@ fn report_same_places(graph: &Graph, written: &Written<'_>, resolver: &mut Resol
 }
 
 /// The items that take over what is there already.
-fn adopting(written: &Written<'_>, resolver: &Resolver<'_, '_>) -> BTreeSet<ItemRef> {
+fn adopting(written: &Declarations<'_>, resolver: &Resolver<'_, '_>) -> BTreeSet<ItemRef> {
     let specs = written.specs.iter().enumerate().filter(|(_, spec)| spec.is_set("adopt"));
     specs.map(|(i, _)| resolver.reference(i)).collect()
 }
@@ -162,7 +162,7 @@ fn adopting(written: &Written<'_>, resolver: &Resolver<'_, '_>) -> BTreeSet<Item
 /// Reports processes that would write into a manifest.
 fn report_logs_in_manifests(
     graph: &Graph,
-    written: &Written<'_>,
+    written: &Declarations<'_>,
     own: &[Option<PathBuf>],
     resolver: &mut Resolver<'_, '_>,
 ) {
@@ -336,19 +336,19 @@ impl<'a> Build<'_, 'a, '_> {
     }
 
     /// The command in a field.
-    pub(crate) fn run(&mut self, field: &str) -> Option<Run> {
+    pub(crate) fn run(&mut self, field: &str) -> Option<Invocation> {
         self.run_in(self.resolver.specs[self.i].node(field)?)
     }
 
     /// A command.
-    pub(crate) fn run_in(&mut self, node: &'a Node<'a>) -> Option<Run> {
+    pub(crate) fn run_in(&mut self, node: &'a Node<'a>) -> Option<Invocation> {
         match &node.data {
             Data::List(nodes) => {
                 let texts: Vec<Option<String>> =
                     nodes.iter().map(|node| Some(self.resolver.text(self.i, node)?.into_owned())).collect();
-                texts.into_iter().collect::<Option<Vec<String>>>().map(Run::Program)
+                texts.into_iter().collect::<Option<Vec<String>>>().map(Invocation::Program)
             }
-            _ => self.resolver.text(self.i, node).map(|line| Run::Shell(line.into_owned())),
+            _ => self.resolver.text(self.i, node).map(|line| Invocation::Shell(line.into_owned())),
         }
     }
 
@@ -372,7 +372,7 @@ impl<'a> Build<'_, 'a, '_> {
             let place = spec.at(node.span);
             let Some((kind, name)) = text.split_once('.') else {
                 let hint = Some("write `kind.name`, such as file.config".to_owned());
-                self.resolver.report.add(place, format!("{text:?} names no item"), hint);
+                self.resolver.report.add(place, format!("{} names no item", quoted(text)), hint);
                 continue;
             };
             if let Some(on) = self.resolver.find(self.i, kind, name, place) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::diagnostic::{Diagnostics, Source, SourceLocation, Span};
+use super::diagnostic::{Diagnostics, ManifestFile, SourceLocation, Span};
 use super::table::Section;
 use super::yaml::{Data, Node};
 
@@ -12,7 +12,7 @@ type Items<'a> = BTreeMap<usize, BTreeSet<(&'static str, &'a str)>>;
 /// Reports each manifest all of whose items another one declares as well, once for all of them, and returns which they are.
 pub(crate) fn report(
     documents: &[(usize, Node<'_>)],
-    sources: &[Source],
+    sources: &[ManifestFile],
     report: &mut Diagnostics<'_>,
 ) -> Vec<usize> {
     let items = items(documents);

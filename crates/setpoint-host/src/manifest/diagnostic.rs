@@ -70,7 +70,7 @@ impl std::error::Error for Diagnostic {}
 
 /// A file of a manifest with its text.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct ManifestFile {
     /// The path, as the person named it.
     pub(crate) path: Arc<std::path::Path>,
     pub(crate) text: String,
@@ -96,12 +96,12 @@ pub(crate) struct SourceLocation {
 /// Collects all that is wrong.
 #[derive(Debug)]
 pub(crate) struct Diagnostics<'a> {
-    sources: &'a [Source],
+    sources: &'a [ManifestFile],
     found: Vec<Diagnostic>,
 }
 
 impl<'a> Diagnostics<'a> {
-    pub(crate) fn new(sources: &'a [Source]) -> Self {
+    pub(crate) fn new(sources: &'a [ManifestFile]) -> Self {
         Self { sources, found: Vec::new() }
     }
 

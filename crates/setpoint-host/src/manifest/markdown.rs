@@ -53,7 +53,7 @@ and a dot, such as the shell's `${HOME}`, is no reference.
 **Order.** A thing comes after the directory that it is in, after what it refers to, and after what `after` names. Nothing
 else has to be said.
 
-**Changes.** What comes `after` another thing waits while that is missing or failed, and stays as it is whatever becomes of
+**Changes.** What comes `after` another thing, or refers to it, waits while that is missing or failed, and stays whatever becomes of
 it later. A process restarts when a file or link that it refers to changes, and with what `restart_on` names; a command is
 applied again with what `redo_on` names. That it must be is remembered until it was.
 

@@ -70,10 +70,10 @@ use setpoint_graph::{Graph, ItemRef, Name};
 
 pub(crate) use build::Build;
 use build::Built;
-use diagnostic::{Diagnostics, Source, SourceLocation, nearest};
+use diagnostic::{Diagnostics, ManifestFile, SourceLocation, nearest};
 use links::Links;
 use parents::Parents;
-use spec::Written;
+use spec::Declarations;
 use table::TOP;
 pub(crate) use table::{Section, Type, field, fields};
 pub(crate) use yaml::{Data, Node};
@@ -205,7 +205,7 @@ impl Manifest {
         self.declared.len()
     }
 
-    /// Whether nothing is declared.
+    /// Returns whether nothing is declared.
     pub fn is_empty(&self) -> bool {
         self.declared.is_empty()
     }
@@ -295,7 +295,7 @@ fn load_contents(
         match read_regular(file) {
             Err(error) => unreadable.push(whole(file, format!("can't read the manifest: {error}"), None)),
             Ok(bytes) => match String::from_utf8(bytes) {
-                Ok(text) => sources.push(Source { path: file.as_path().into(), text }),
+                Ok(text) => sources.push(ManifestFile { path: file.as_path().into(), text }),
                 Err(error) => unreadable.push(not_utf_8(file, &error)),
             },
         }
@@ -365,13 +365,13 @@ pub fn probable_root(path: &Path) -> Option<PathBuf> {
 }
 
 /// The files of a set.
-struct Found {
+struct FoundManifests {
     directory: PathBuf,
     is_file: bool,
     files: Vec<PathBuf>,
 }
 
-fn find(path: &Path) -> Result<Found, Vec<Diagnostic>> {
+fn find(path: &Path) -> Result<FoundManifests, Vec<Diagnostic>> {
     let failed = |error: &dyn std::fmt::Display, hint: Option<&str>| {
         vec![whole(path, error.to_string(), hint.map(ToOwned::to_owned))]
     };
@@ -385,7 +385,7 @@ fn find(path: &Path) -> Result<Found, Vec<Diagnostic>> {
     let directory =
         absolute.map_err(|error| failed(&format_args!("can't find its directory: {error}"), None))?;
     if is_file {
-        return Ok(Found { directory, is_file, files: vec![path.to_path_buf()] });
+        return Ok(FoundManifests { directory, is_file, files: vec![path.to_path_buf()] });
     }
     let entries = fs::read_dir(path)
         .map_err(|error| failed(&format_args!("can't read the directory: {error}"), None))?;
@@ -407,7 +407,7 @@ fn find(path: &Path) -> Result<Found, Vec<Diagnostic>> {
         let hint = "write one, such as site.yaml, or name another place";
         return Err(failed(&"there is no manifest (*.yaml or *.yml) in this directory", Some(hint)));
     }
-    Ok(Found { directory, is_file, files })
+    Ok(FoundManifests { directory, is_file, files })
 }
 
 fn whole(file: &Path, message: String, hint: Option<String>) -> Diagnostic {
@@ -443,7 +443,7 @@ struct Loaded {
 
 impl Loaded {
     /// The sources that are declared as files themselves.
-    fn managed(&self, sources: &[Source], skipped: &BTreeSet<usize>) -> Vec<usize> {
+    fn managed(&self, sources: &[ManifestFile], skipped: &BTreeSet<usize>) -> Vec<usize> {
         let sources = sources.iter().enumerate().filter(|(i, _)| !skipped.contains(i));
         let managed = sources.filter(|(_, source)| {
             fs::canonicalize(&source.path).is_ok_and(|path| self.managed.contains(&path))
@@ -453,8 +453,8 @@ impl Loaded {
 }
 
 fn load_sources(
-    found: &Found,
-    sources: &[Source],
+    found: &FoundManifests,
+    sources: &[ManifestFile],
     skipped: &BTreeSet<usize>,
     variables: &[(String, String)],
     contents: Contents,
@@ -476,7 +476,7 @@ fn load_sources(
     }
     let copies = copies::report(&documents, sources, &mut report);
     documents.retain(|(source, _)| !copies.contains(source));
-    let mut written = Written::default();
+    let mut written = Declarations::default();
     for (source, document) in &documents {
         written.document(*source, document, &mut report);
     }
@@ -500,7 +500,7 @@ fn load_sources(
     Loaded { manifest, managed, declaring, declares_itself, wrong: report.finish() }
 }
 
-/// Whether documents are something else than a manifest: some of their fields are unknown, and none is, or is nearly, one
+/// Returns whether documents are something else than a manifest: some of their fields are unknown, and none is, or is nearly, one
 /// that only manifests have.
 fn is_foreign(documents: &[Node<'_>]) -> bool {
     let documents: Vec<&Node<'_>> = documents.iter().filter(|document| !document.is_null()).collect();
@@ -523,7 +523,7 @@ fn is_foreign(documents: &[Node<'_>]) -> bool {
     is_other && !all.iter().any(is_ours)
 }
 
-/// Whether a text that is no YAML was meant as a manifest.
+/// Returns whether a text that is no YAML was meant as a manifest.
 fn mentions_section(text: &str) -> bool {
     text.lines().filter_map(|line| line.split_once(':')).any(|(key, _)| {
         let key = key.trim_end().trim_matches(['"', '\'']);
@@ -532,7 +532,12 @@ fn mentions_section(text: &str) -> bool {
 }
 
 /// The directory that all paths are in.
-fn root(found: &Found, written: &Written<'_>, sources: &[Source], report: &mut Diagnostics<'_>) -> PathBuf {
+fn root(
+    found: &FoundManifests,
+    written: &Declarations<'_>,
+    sources: &[ManifestFile],
+    report: &mut Diagnostics<'_>,
+) -> PathBuf {
     let Some((text, place)) = written.root else { return found.directory.clone() };
     let manifest = sources.get(place.source).and_then(|source| source.path.parent());
     let beside = manifest.and_then(|parent| {

@@ -8,14 +8,14 @@ use rustc_hash::FxHashMap;
 use setpoint_graph::ItemRef;
 
 use super::Contents;
-use super::diagnostic::{Diagnostics, Source, SourceLocation, Span, did_you_mean, nearest};
+use super::diagnostic::{Diagnostics, ManifestFile, SourceLocation, Span, did_you_mean, nearest};
 use super::reference::{Part, attribute, split};
-use super::spec::{Spec, Written, decode};
+use super::spec::{Declarations, Spec, decode};
 use super::table::Section;
 use super::template::{TemplateError, Templates};
 use super::values;
 use super::yaml::{Data, Node, Style};
-use crate::item::{Because, Content, Dependence, Need, PathError, RootPath, refuse_irregular};
+use crate::item::{Because, Content, Dependence, Need, PathError, RootPath, quoted, refuse_irregular};
 
 /// A value that is found out when someone asks for it.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ pub(crate) struct Resolver<'a, 'r> {
     pub(crate) specs: &'a [Spec<'a>],
     pub(crate) root: PathBuf,
     pub(crate) report: &'r mut Diagnostics<'a>,
-    sources: &'a [Source],
+    sources: &'a [ManifestFile],
     index: FxHashMap<(&'static str, &'a str), usize>,
     values: serde_json::Value,
     templates: Templates,
@@ -48,8 +48,8 @@ pub(crate) struct Resolver<'a, 'r> {
 
 impl<'a, 'r> Resolver<'a, 'r> {
     pub(crate) fn new(
-        written: &'a Written<'a>,
-        sources: &'a [Source],
+        written: &'a Declarations<'a>,
+        sources: &'a [ManifestFile],
         root: PathBuf,
         variables: &[(String, String)],
         made: Contents,
@@ -107,6 +107,13 @@ impl<'a, 'r> Resolver<'a, 'r> {
     pub(crate) fn take_needs(&mut self, i: usize) -> Vec<Need> {
         let mut needs = std::mem::take(&mut self.needs[i]);
         needs.sort();
+        let required: Vec<ItemRef> = needs
+            .iter()
+            .filter(|need| need.dependence == Dependence::Requires)
+            .map(|need| need.item.clone())
+            .collect();
+        // What can't be there without another comes after it anyway.
+        needs.retain(|need| need.dependence != Dependence::After || !required.contains(&need.item));
         needs
     }
 
@@ -117,14 +124,11 @@ impl<'a, 'r> Resolver<'a, 'r> {
         }
         let (section, of) = (self.specs[i].section, self.specs[on].section);
         let dependence = match because {
-            // What it has read, it knows only as it was when it started.
-            Because::Reference if section.references == Dependence::RepeatsAfter && !of.nature.is_read() => {
-                Dependence::Requires
-            }
-            Because::Reference => section.references,
+            // What it has read, it knows only as it was when it started; nothing else is to be read again.
+            Because::Reference if of.nature.is_read() => section.references,
             Because::Inside => Dependence::Requires,
-            // A link may point to nothing for a while.
-            Because::After | Because::Log | Because::Target => Dependence::After,
+            // A link may point to nothing for a while, and what was referred to is written down.
+            Because::After | Because::Log | Because::Target | Because::Reference => Dependence::After,
             Because::RestartOn | Because::RedoOn => Dependence::RepeatsAfter,
         };
         let item = self.reference(on);
@@ -172,7 +176,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
                     PathError::Root => Some("the root itself is not managed".to_owned()),
                     _ => None,
                 };
-                self.report.add(place, format!("{text:?}: {error}"), hint);
+                self.report.add(place, format!("{}: {error}", quoted(text)), hint);
                 None
             }
         }
@@ -461,7 +465,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
 }
 
 /// Where a reference is within a scalar: it is looked for in the lines that the scalar was written in.
-fn locate(source: &Source, span: Span, needle: &str, line_in_text: usize) -> Span {
+fn locate(source: &ManifestFile, span: Span, needle: &str, line_in_text: usize) -> Span {
     let first = span.line as usize - 1;
     let lines = source.text.lines().enumerate().skip(first).take(line_in_text + 3);
     let mut found = lines.filter_map(|(line, text)| {

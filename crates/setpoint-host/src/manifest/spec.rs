@@ -5,9 +5,9 @@ use setpoint_graph::Name;
 
 use super::diagnostic::{Diagnostics, SourceLocation, Span, did_you_mean, nearest};
 use super::table::{Field, READY, READY_ONE_OF, Section, TOP, Type};
-use super::values::{self, Wrong};
+use super::values::{self, WrongValue};
 use super::yaml::{Data, Node, Style};
-use crate::item::{Mode, StopSignal, Wait};
+use crate::item::{Mode, StopSignal, Wait, quoted};
 use crate::process::{COMMAND_TAG, TAG};
 
 /// One item as it was written.
@@ -47,14 +47,14 @@ impl<'a> Spec<'a> {
 
 /// All that was written in all files.
 #[derive(Debug, Default)]
-pub(crate) struct Written<'a> {
+pub(crate) struct Declarations<'a> {
     pub(crate) name: Option<(&'a str, SourceLocation)>,
     pub(crate) root: Option<(&'a str, SourceLocation)>,
     pub(crate) values: Vec<(&'a Node<'a>, usize)>,
     pub(crate) specs: Vec<Spec<'a>>,
 }
 
-impl<'a> Written<'a> {
+impl<'a> Declarations<'a> {
     /// Takes in a document.
     pub(crate) fn document(&mut self, source: usize, document: &'a Node<'a>, report: &mut Diagnostics<'_>) {
         let place = |span| SourceLocation { source, span };
@@ -128,7 +128,7 @@ impl<'a> Written<'a> {
                 continue;
             };
             if let Some(why) = bad_name(name) {
-                report.add(place(key.span), format!("{name:?} is no name: {why}"), None);
+                report.add(place(key.span), format!("{} is no name: {why}", quoted(name)), None);
                 continue;
             }
             let fields = item(section, name, key.span, source, value, report);
@@ -291,7 +291,7 @@ fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Diagnostic
             Some(text) => {
                 let names: Vec<&str> = StopSignal::ALL.iter().map(|(name, _)| *name).collect();
                 let hint = format!("there are {}", names.join(", "));
-                wrong(value.span, format!("there is no signal {text:?} to stop with"), Some(&hint))
+                wrong(value.span, format!("there is no signal {} to stop with", quoted(text)), Some(&hint))
             }
             None => expected("the name of a signal", None),
         },
@@ -350,7 +350,7 @@ fn check(field: &Field, value: &Node<'_>, source: usize, report: &mut Diagnostic
         },
         Type::Values => match &value.data {
             Data::Map(_) => {
-                for Wrong { span, message, hint } in values::wrong(value) {
+                for WrongValue { span, message, hint } in values::wrong(value) {
                     wrong(span, message, Some(&hint));
                 }
                 // They are there, whatever they mean.

@@ -54,7 +54,7 @@ pub(crate) struct Section {
     pub(crate) about: &'static str,
     /// What kind of thing its items are.
     pub(crate) nature: Nature,
-    /// How closely its items are tied to what they refer to; to what is read if that restarts them.
+    /// How its items depend on what they refer to and read, such as a file; on anything else they only come after it.
     pub(crate) references: Dependence,
     /// Fields that must be there.
     pub(crate) required: &'static [&'static str],

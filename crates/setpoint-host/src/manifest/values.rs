@@ -6,7 +6,7 @@ use super::diagnostic::{Diagnostics, Span, did_you_mean};
 use super::yaml::{self, Data, Node, Style};
 
 /// Something that is wrong with a value, or with a part of it.
-pub(crate) struct Wrong {
+pub(crate) struct WrongValue {
     pub(crate) span: Span,
     pub(crate) message: String,
     pub(crate) hint: String,
@@ -33,7 +33,7 @@ pub(crate) fn value(node: &Node<'_>) -> Value {
 }
 
 /// All that does not surely mean what its writer meant.
-pub(crate) fn wrong(node: &Node<'_>) -> Vec<Wrong> {
+pub(crate) fn wrong(node: &Node<'_>) -> Vec<WrongValue> {
     match &node.data {
         Data::List(nodes) => nodes.iter().flat_map(wrong).collect(),
         Data::Map(pairs) => pairs.iter().flat_map(|(_, of)| wrong(of)).collect(),
@@ -49,7 +49,7 @@ pub(crate) fn wrong(node: &Node<'_>) -> Vec<Wrong> {
                 ),
                 (None, Ok(_)) => return Vec::new(),
             };
-            vec![Wrong { span: node.span, message, hint }]
+            vec![WrongValue { span: node.span, message, hint }]
         }
         Data::Scalar { .. } => Vec::new(),
     }
@@ -115,7 +115,7 @@ pub(crate) fn set(values: &mut Map<String, Value>, name: &str, text: &str, repor
         let message = format!("the value `{name}` is {}, and `{text}` is {}", words(declared), words(&set));
         return report.add_variable(message, Some(how(name, declared)));
     }
-    for Wrong { message, hint, .. } in wrong {
+    for WrongValue { message, hint, .. } in wrong {
         // In quotes it would be text, which is not what is declared.
         let hint = if declared.is_number() { "declare it as text, in quotes".to_owned() } else { hint };
         report.add_variable(format!("the value `{name}`: {message}"), Some(hint));

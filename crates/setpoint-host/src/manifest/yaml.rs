@@ -37,7 +37,7 @@ pub(crate) enum Style {
 
 /// What is wrong with the syntax.
 #[derive(Debug)]
-pub(crate) struct Wrong {
+pub(crate) struct WrongYaml {
     pub(crate) span: Span,
     pub(crate) message: String,
     pub(crate) hint: Option<&'static str>,
@@ -60,7 +60,7 @@ impl Node<'_> {
         }
     }
 
-    /// Whether it is nothing, as YAML 1.2 has it in its core schema.
+    /// Returns whether it is nothing, as YAML 1.2 has it in its core schema.
     pub(crate) fn is_null(&self) -> bool {
         matches!(&self.data, Data::Scalar { text, style: Style::Plain }
             if matches!(&**text, "" | "~" | "null" | "Null" | "NULL"))
@@ -94,11 +94,11 @@ impl Node<'_> {
 }
 
 /// Parses all documents of a text.
-pub(crate) fn parse(text: &str) -> Result<Vec<Node<'_>>, Wrong> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Node<'_>>, WrongYaml> {
     if let Some((line, column)) = find_control(text) {
         let span = Span { line, column, length: 1 };
         let message = "a control character that YAML does not allow".to_owned();
-        return Err(Wrong { span, message, hint: Some("is this a text file?") });
+        return Err(WrongYaml { span, message, hint: Some("is this a text file?") });
     }
     let mut loader =
         Loader { parser: Parser::new_from_str(text), anchors: BTreeMap::new(), aliased: 0, depth: 0 };
@@ -135,16 +135,16 @@ struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    fn next(&mut self) -> Result<Option<(Event<'a>, YamlSpan)>, Wrong> {
+    fn next(&mut self) -> Result<Option<(Event<'a>, YamlSpan)>, WrongYaml> {
         self.parser.next_event().transpose().map_err(|error| syntax(&error))
     }
 
-    fn node(&mut self, event: Event<'a>, at: YamlSpan) -> Result<Node<'a>, Wrong> {
+    fn node(&mut self, event: Event<'a>, at: YamlSpan) -> Result<Node<'a>, WrongYaml> {
         let span = convert(at);
         self.depth += 1;
         if self.depth > DEEPEST {
             let message = format!("nested deeper than {DEEPEST} levels");
-            return Err(Wrong { span, message, hint: None });
+            return Err(WrongYaml { span, message, hint: None });
         }
         let (anchor, data) = match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -182,18 +182,18 @@ impl<'a> Loader<'a> {
             Event::Alias(anchor) => {
                 let Some(known) = self.anchors.get(&anchor) else {
                     let message = "an alias of something that is not whole yet".to_owned();
-                    return Err(Wrong { span, message, hint: None });
+                    return Err(WrongYaml { span, message, hint: None });
                 };
                 self.aliased += known.count();
                 if self.aliased > MOST_ALIASED {
                     let message = "aliases unfold to too much".to_owned();
-                    return Err(Wrong { span, message, hint: None });
+                    return Err(WrongYaml { span, message, hint: None });
                 }
                 (0, known.data.clone())
             }
             _ => {
                 let message = "the YAML ends in the middle of something".to_owned();
-                return Err(Wrong { span, message, hint: None });
+                return Err(WrongYaml { span, message, hint: None });
             }
         };
         self.depth -= 1;
@@ -223,7 +223,7 @@ fn convert(span: YamlSpan) -> Span {
     Span { line: narrow(start.line()), column: narrow(start.col() + 1), length: narrow(length) }
 }
 
-fn syntax(error: &ScanError) -> Wrong {
+fn syntax(error: &ScanError) -> WrongYaml {
     let at = error.marker();
     let span = Span { line: narrow(at.line()), column: narrow(at.col() + 1), length: 1 };
     let info = error.info();
@@ -236,7 +236,7 @@ fn syntax(error: &ScanError) -> Wrong {
     } else {
         Some("check the indentation and the quotes here and in the line before")
     };
-    Wrong { span, message: format!("this is no YAML: {info}"), hint }
+    WrongYaml { span, message: format!("this is no YAML: {info}"), hint }
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Children by their id.
 #[derive(Debug, Default)]
-pub(crate) struct Children(Mutex<BTreeMap<u32, Known>>);
+pub(crate) struct Children(Mutex<BTreeMap<u32, KnownChild>>);
 
 #[derive(Debug)]
-enum Known {
+enum KnownChild {
     /// It was running when it was looked at last.
     Running(Child),
     /// It has ended, and nobody has asked how.
@@ -22,15 +22,15 @@ enum Known {
 
 impl Children {
     pub(crate) fn add(&self, child: Child) {
-        self.lock().insert(child.id(), Known::Running(child));
+        self.lock().insert(child.id(), KnownChild::Running(child));
     }
 
     /// How a child ended; none while it runs, if it is no child of this program, or if this was asked before.
     pub(crate) fn ended(&self, pid: u32) -> Option<ExitStatus> {
         let mut children = self.lock();
         let status = match children.get_mut(&pid)? {
-            Known::Running(child) => child.try_wait().ok()??,
-            Known::Ended(status) => *status,
+            KnownChild::Running(child) => child.try_wait().ok()??,
+            KnownChild::Ended(status) => *status,
         };
         children.remove(&pid);
         Some(status)
@@ -52,11 +52,11 @@ impl Children {
     /// Collects all that have ended. How they did is kept until somebody asks.
     pub(crate) fn reap(&self) {
         self.lock().retain(|_, known| {
-            let Known::Running(child) = known else { return true };
+            let KnownChild::Running(child) = known else { return true };
             match child.try_wait() {
                 Ok(None) => true,
                 Ok(Some(status)) => {
-                    *known = Known::Ended(status);
+                    *known = KnownChild::Ended(status);
                     true
                 }
                 Err(_) => false,
@@ -64,7 +64,7 @@ impl Children {
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Known>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, KnownChild>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,7 +102,7 @@ mod tests {
         let child = Command::new("sh").args(["-c", "exit 3"]).spawn().unwrap();
         let pid = child.id();
         children.add(child);
-        while matches!(children.lock().get(&pid), Some(Known::Running(_))) {
+        while matches!(children.lock().get(&pid), Some(KnownChild::Running(_))) {
             children.reap();
             std::thread::sleep(std::time::Duration::from_millis(2));
         }

@@ -114,7 +114,7 @@ impl Alive {
         Some(Self { pid, group, leads_session, start: fields.get(19)?.parse().ok()? })
     }
 
-    /// Whether the very same process is still alive.
+    /// Returns whether the very same process is still alive.
     pub(crate) fn is_alive(&self) -> bool {
         Self::look(self.pid).is_some_and(|now| now.start == self.start)
     }

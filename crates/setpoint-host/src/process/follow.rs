@@ -194,7 +194,7 @@ impl Followed {
         Self { stage: Stage::of(&started, changed), started, log }
     }
 
-    /// Whether it has ended, which was not reported.
+    /// Returns whether it has ended, which was not reported.
     fn has_ended(&self) -> bool {
         match self.stage {
             Stage::Runs { .. } | Stage::RunsUnseen => !self.started.is_running(),

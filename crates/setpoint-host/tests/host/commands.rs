@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use setpoint_engine::{Configurator, Operation, testkit};
-use setpoint_host::{Command, Commands, Process, Processes, Run, Wait};
+use setpoint_host::{Command, Commands, Invocation, Process, Processes, Wait};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{ALL, World};
@@ -16,9 +16,9 @@ fn the_configurator_of_commands_keeps_every_promise_that_can_be_checked() {
     let world = World::new();
     let sample = |apply: &str| Command {
         name: "c".into(),
-        check: Some(Run::Shell("test -e marker".into())),
-        apply: Run::Shell(apply.into()),
-        undo: Some(Run::Program(vec!["rm".into(), "-f".into(), "marker".into()])),
+        check: Some(Invocation::Shell("test -e marker".into())),
+        apply: Invocation::Shell(apply.into()),
+        undo: Some(Invocation::Program(vec!["rm".into(), "-f".into(), "marker".into()])),
         env: [("TEXT".to_owned(), "x".to_owned())].into(),
         sensitive: false,
         cwd: None,

@@ -8,6 +8,7 @@ mod creations;
 mod files;
 mod hostile;
 mod killed;
+mod large;
 mod manifest;
 mod ownership;
 mod processes;

@@ -45,7 +45,7 @@ commands:
     );
     assert_eq!(needs(&manifest, "directory", "app"), ["directory/etc"]);
     assert_eq!(needs(&manifest, "file", "config"), ["directory/app"]);
-    assert_eq!(needs(&manifest, "file", "other"), ["directory/app", "file/config"]);
+    assert_eq!(needs(&manifest, "file", "other"), ["directory/app", "file/config first"]);
     assert_eq!(needs(&manifest, "symlink", "link"), ["file/config first"]);
     assert_eq!(needs(&manifest, "symlink", "through"), ["directory/app first", "directory/etc"]);
     assert_eq!(
@@ -60,7 +60,7 @@ commands:
         ],
         "a process restarts when what it reads changes, not when its directory does"
     );
-    assert_eq!(needs(&manifest, "process", "reader"), ["directory/logs", "symlink/link again"]);
+    assert_eq!(needs(&manifest, "process", "reader"), ["directory/logs first", "symlink/link again"]);
     assert_eq!(
         needs(&manifest, "command", "job"),
         ["file/config again", "file/other first", "process/reader first"]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use setpoint_engine::testkit;
-use setpoint_host::{Process, Processes, Run, Started, StopSignal, Wait};
+use setpoint_host::{Invocation, Process, Processes, Started, StopSignal, Wait};
 
 use crate::world::World;
 
@@ -46,7 +46,7 @@ fn the_configurator_of_processes_keeps_every_promise_that_can_be_checked() {
     let world = World::new();
     let sample = |seconds: &str, timeout| Process {
         name: "a/b".into(),
-        command: Run::Program(vec!["sleep".into(), seconds.into()]),
+        command: Invocation::Program(vec!["sleep".into(), seconds.into()]),
         env: [("A".to_owned(), "b".to_owned())].into(),
         sensitive: false,
         cwd: None,

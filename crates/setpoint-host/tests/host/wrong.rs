@@ -385,3 +385,16 @@ fn a_place_without_manifests_is_an_error_too() {
     let errors = load(&directory.path().join("nowhere.yaml")).unwrap_err();
     assert_eq!((errors.len(), errors[0].line), (1, 0), "{errors:?}");
 }
+
+#[test]
+fn texts_are_shown_as_a_manifest_writes_them() {
+    for yaml in [
+        "files: {a: {path: \"../\\e\", content: x}}\n",
+        "files: {a: {content: x, after: [\"\\e\"]}}\n",
+        "processes: {a: {command: x, stop_signal: \"\\e\"}}\n",
+        "processes: {a: {command: x, ready: {port: \"\\e\"}}}\n",
+    ] {
+        let found = one(yaml);
+        assert!(found.2.contains("\\u001b\""), "{found:?}");
+    }
+}

@@ -356,6 +356,7 @@ async fn nobody_else_can_read_what_is_remembered() {
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(state.path()), 0o700);
     assert_eq!(mode(&state.path().join("journal")), 0o600);
+    assert_eq!(mode(&state.path().join("lock")), 0o600);
 }
 
 /// Damages the database in one way, and gives what is read then.

@@ -3,12 +3,13 @@
 use std::fs;
 
 use jiff::Timestamp;
+use redb::ReadableTable as _;
 use setpoint_engine::{ItemState, Journal as _, Operation, Record};
 use setpoint_graph::{ItemHandle, SubgraphPath};
 use setpoint_state::{RunDetails, StateDir};
 use tempfile::TempDir;
 
-use crate::{lock, names, part, reconcile, reference, run, state_in};
+use crate::{damaged, lock, names, part, reconcile, reference, run, state_in};
 
 /// Overwrites the first place at which the database has this text.
 fn zero(state: &StateDir, text: &str) {
@@ -33,6 +34,98 @@ async fn damage_that_comes_while_a_writer_works_does_not_reach_the_copy() {
     assert_eq!(names(&snapshot.graph), ["a=2", "b=3"]);
     assert_eq!(snapshot.damaged, None, "it was put in order from what the writer knows");
     assert_eq!(state.runs(9).unwrap().value, [run(2), run(1)]);
+}
+
+/// Writes another text of the same length wherever the database has one.
+fn overwrite(state: &StateDir, from: &str, to: &str) {
+    let path = state.path().join("state.redb");
+    let mut bytes = fs::read(&path).unwrap();
+    let found: Vec<usize> =
+        (0..bytes.len() - from.len()).filter(|&at| bytes[at..].starts_with(from.as_bytes())).collect();
+    assert!(!found.is_empty(), "{from}");
+    for at in found {
+        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+    }
+    fs::write(&path, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn one_wrong_letter_in_an_item_is_damage_too_and_does_not_reach_the_copy() {
+    for (from, to) in [
+        ("{\"name\":\"b\"", "{\"nbme\":\"b\""),
+        ("{\"name\":\"b\"", "{\"name\":\"c\""),
+        ("\"metadata\"", "\"mftadata\""),
+        ("\"state\"", "\"stbte\""),
+    ] {
+        let dir = TempDir::new().unwrap();
+        let state = state_in(&dir);
+        let (writer, graph) = lock(&state);
+        let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 3)]).await;
+        writer.save(&graph, Some(run(1))).unwrap();
+        let whole = fs::read(state.path().join("state.redb")).unwrap();
+        overwrite(&state, from, to);
+        let snapshot = state.read().unwrap().unwrap();
+        assert_eq!(names(&snapshot.graph), ["a=1", "b=3"], "{to}");
+        assert!(snapshot.damaged.is_some(), "{to}");
+        // Also where it comes while a writer works.
+        fs::write(state.path().join("state.redb"), whole).unwrap();
+        overwrite(&state, from, to);
+        let graph = reconcile(&writer, graph, &[part("a", 2), part("b", 3)]).await;
+        writer.save(&graph, Some(run(2))).unwrap();
+        let snapshot = state.read().unwrap().unwrap();
+        assert_eq!(
+            (names(&snapshot.graph), snapshot.damaged),
+            (vec!["a=2".into(), "b=3".into()], None),
+            "{to}"
+        );
+        assert!(snapshot.graph.state(&reference("b")).unwrap().ownership().is_adopted(), "{to}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_whose_number_of_checkpoints_is_none_is_damaged() {
+    const META: redb::TableDefinition<'_, &str, &str> = redb::TableDefinition::new("meta");
+    let (_dir, state) = damaged(|path| {
+        let db = redb::Database::open(path).unwrap();
+        let txn = db.begin_write().unwrap();
+        txn.open_table(META).unwrap().insert("serial", "x").unwrap();
+        txn.commit().unwrap();
+    })
+    .await;
+    let snapshot = state.read().unwrap().unwrap();
+    assert!(snapshot.damaged.unwrap().contains("its serial is no number"));
+}
+
+#[tokio::test]
+async fn what_the_third_format_knew_by_other_names_is_known() {
+    const ITEMS: redb::TableDefinition<'_, (&str, &str), &[u8]> = redb::TableDefinition::new("items");
+    const META: redb::TableDefinition<'_, &str, &str> = redb::TableDefinition::new("meta");
+    let (_dir, state) = damaged(|path| {
+        let db = redb::Database::open(path).unwrap();
+        let txn = db.begin_write().unwrap();
+        let mut items = txn.open_table(ITEMS).unwrap();
+        let stored = items.get(("part", "a")).unwrap().unwrap().value().to_vec();
+        let mut stored: serde_json::Value = serde_json::from_slice(&stored).unwrap();
+        stored["state"]["remembered"] = serde_json::json!({"ownership": "adopted"});
+        stored["state"]["flight"] =
+            serde_json::json!({"operation": "modify", "started": "1970-01-01T00:00:00Z"});
+        items.insert(("part", "a"), stored.to_string().as_bytes()).unwrap();
+        drop(items);
+        txn.open_table(META).unwrap().insert("format", "3").unwrap();
+        txn.commit().unwrap();
+    })
+    .await;
+    let known = || {
+        let snapshot = state.read().unwrap().unwrap();
+        assert_eq!(snapshot.damaged, None);
+        let known = snapshot.graph.state(&reference("a")).unwrap().clone();
+        (known.ownership().is_adopted(), known.is_unknown())
+    };
+    assert_eq!(known(), (true, true));
+    let (writer, graph) = lock(&state);
+    writer.save(&graph, None).unwrap();
+    drop(writer);
+    assert_eq!(known(), (true, true), "also when it was written anew");
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ mod run;
 mod schema;
 mod set;
 mod state;
+mod stop;
 mod unreadable;
 mod validate;
 mod watch;

@@ -1,6 +1,6 @@
 //! What commands share that wait for something: a runtime, and the signals that end it.
 
-#[cfg(any(feature = "host", feature = "dataplane"))]
+#[cfg(any(feature = "host", feature = "dataplane", feature = "sync"))]
 pub(crate) mod systemd;
 
 use std::io;
@@ -26,6 +26,15 @@ pub(crate) fn runtime() -> Result<Runtime, RuntimeError> {
 #[cfg(feature = "dataplane")]
 pub(crate) fn threads() -> Result<Runtime, RuntimeError> {
     Builder::new_multi_thread().enable_all().build().map_err(RuntimeError)
+}
+
+/// Lets this process open as many files as the system allows it to: each connection, and each process that is followed, is some.
+#[cfg(any(feature = "host", feature = "dataplane"))]
+pub(crate) fn allow_many_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // With fewer, connections wait, and the end of a process is noticed when it is read.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
 /// The signals that ask a command to stop.

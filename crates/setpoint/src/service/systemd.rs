@@ -6,11 +6,10 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::Arc;
-#[cfg(feature = "host")]
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-#[cfg(feature = "dataplane")]
 use tokio::task::JoinHandle;
 
 /// A connection to systemd; does nothing where there is none.
@@ -79,55 +78,50 @@ impl Systemd {
         }
     }
 
-    /// Says that all is well for as long as the returned value lives, twice as often as is asked for. A program that
-    /// hangs does not say it.
-    #[cfg(feature = "dataplane")]
-    pub(crate) fn keep_alive(&self) -> Option<KeepAlive> {
+    /// Says that all is well for as long as the returned value lives and something goes on: a program that hangs does not say it.
+    ///
+    /// What goes on is the runtime, or work that keeps its only thread busy, such as reading a large file, for longer than systemd
+    /// waits: how much of that was done so far is asked for.
+    pub(crate) fn keep_alive(&self, work_done: impl Fn() -> u64 + Send + 'static) -> Option<KeepAlive> {
+        // Twice as often as systemd asks for, and the runtime shows twice as often that it goes on.
         let (socket, interval) = (Arc::clone(self.socket.as_ref()?), self.watchdog? / 2);
-        Some(KeepAlive(tokio::spawn(async move {
-            loop {
-                socket.send("WATCHDOG=1");
-                tokio::time::sleep(interval).await;
-            }
-        })))
-    }
-
-    /// Says that all is well for as long as the returned value lives, twice as often as is asked for, from a thread of its own:
-    /// a program may be busy with a large file for longer than systemd waits.
-    #[cfg(feature = "host")]
-    pub(crate) fn keep_alive_from_thread(&self) -> Option<KeepAliveThread> {
-        let (socket, interval) = (Arc::clone(self.socket.as_ref()?), self.watchdog? / 2);
-        let (held, let_go) = mpsc::channel();
+        let beats = Arc::new(AtomicU64::new(0));
+        let (counted, (held, let_go)) = (Arc::clone(&beats), mpsc::channel());
         let answer = move || {
+            let mut seen = None;
             loop {
-                socket.send("WATCHDOG=1");
+                let now = (counted.load(Ordering::Relaxed), work_done());
+                if seen.replace(now) != Some(now) {
+                    socket.send("WATCHDOG=1");
+                }
                 if let_go.recv_timeout(interval) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
             }
         };
         std::thread::Builder::new().name("watchdog".to_owned()).spawn(answer).ok()?;
-        Some(KeepAliveThread { _held: held })
+        let heart = tokio::spawn(async move {
+            loop {
+                beats.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(interval / 2).await;
+            }
+        });
+        Some(KeepAlive { heart, _held: held })
     }
 }
 
-/// A thread that says that all is well until this is dropped.
-#[cfg(feature = "host")]
+/// Says that all is well until it is dropped.
 #[derive(Debug)]
-pub(crate) struct KeepAliveThread {
-    /// The thread sees that it is gone.
+pub(crate) struct KeepAlive {
+    /// Counts for as long as the runtime goes on.
+    heart: JoinHandle<()>,
+    /// The thread that says it sees that this is gone.
     _held: mpsc::Sender<()>,
 }
 
-/// Says that all is well until it is dropped.
-#[cfg(feature = "dataplane")]
-#[derive(Debug)]
-pub(crate) struct KeepAlive(JoinHandle<()>);
-
-#[cfg(feature = "dataplane")]
 impl Drop for KeepAlive {
     fn drop(&mut self) {
-        self.0.abort();
+        self.heart.abort();
     }
 }
 

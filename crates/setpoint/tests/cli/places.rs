@@ -440,3 +440,25 @@ fn what_is_set_aside_is_found_under_the_new_name_of_its_item() {
     sandbox.ok(&["destroy", "--yes"]);
     assert!(sandbox.tree().is_empty(), "{:?}", sandbox.tree());
 }
+
+#[test]
+fn a_plan_shows_what_becomes_of_what_was_set_aside() {
+    let with = |[first, second]: [&str; 2], more: &str| {
+        format!(
+            "files:\n  f: {{path: {first}, content: F{more}}}\n  g: {{path: {second}, content: G{more}}}\n"
+        )
+    };
+    let sandbox = Sandbox::new(&with(["one", "two"], ""));
+    sandbox.ok(&["apply", "--yes"]);
+    // One makes room for the other, and can't be made.
+    sandbox.declare(&with(["two", "one"], ", owner: nobody-is-called-so"));
+    assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
+    assert!(sandbox.tree().iter().any(|path| path.starts_with(".setpoint-aside-")), "{:?}", sandbox.tree());
+    sandbox.declare("files: {h: {content: H}}\n");
+    let plan = sandbox.ok(&["plan", "--out", "kept"]);
+    assert!(plan.contains("file/f") && plan.contains("file/g"), "{plan}");
+    let drawn = sandbox.ok(&["graph", "--plan"]);
+    assert!(drawn.contains("tooltip=\"file/f") && drawn.contains("tooltip=\"file/g"), "{drawn}");
+    sandbox.ok(&["apply", "kept"]);
+    assert_eq!(sandbox.tree(), ["h", "kept"]);
+}

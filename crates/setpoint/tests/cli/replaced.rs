@@ -298,3 +298,20 @@ fn watch_makes_anew_at_once_what_was_in_a_directory_that_was_moved_away() {
     watching.signal(Signal::SIGTERM);
     assert_eq!(watching.wait(), 0);
 }
+
+#[test]
+fn nothing_is_accepted_while_a_run_that_was_cut_off_is_not_finished() {
+    let sandbox = Sandbox::new(
+        "directories: {d: {}}\ncommands: {c: {apply: 'test ! -e started || exit 0; touch started; sleep 20'}}\n",
+    );
+    let mut applying = sandbox.start(&["apply", "--yes"]);
+    eventually("the command runs", || sandbox.path("started").exists());
+    applying.signal(Signal::SIGKILL);
+    applying.child.wait().unwrap();
+    let refused = sandbox.run(&["state", "accept"]);
+    assert_eq!(refused.code(), 1);
+    assert!(refused.err().contains("was cut off"), "{}", refused.err());
+    assert!(refused.err().contains("hint: "), "{}", refused.err());
+    sandbox.ok(&["apply", "--yes"]);
+    assert!(sandbox.ok(&["state", "accept"]).contains("nothing was changed"));
+}

@@ -1,6 +1,7 @@
 //! A process that restarts with something else stays as it is where that can't be changed.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use setpoint_testutils::{need, part};
 
@@ -138,4 +139,31 @@ fn a_script_is_there_until_the_undo_that_needs_it_has_succeeded() {
     sandbox.write("allowed", "");
     sandbox.ok(&["destroy", "--yes"]);
     assert!(sandbox.path("undone").exists() && !sandbox.path("script").exists());
+}
+
+#[test]
+fn what_refers_to_a_process_stays_while_that_restarts_and_where_it_does_not_come_up() {
+    let with = |web: &str| {
+        format!(
+            "processes:\n  web: {{command: {web}, log: web.log}}\n  \
+             other: {{command: 'echo $$ >> pids; echo ${{process.web.log}}; exec sleep 600'}}\n\
+             files:\n  rotate: {{template: '${{process.web.log}} weekly'}}\n\
+             symlinks:\n  log: {{target: '${{process.web.log}}'}}\n"
+        )
+    };
+    let sandbox = Processes::new(&with("sleep 600"));
+    sandbox.ok(&["apply", "--yes"]);
+    let inodes = || {
+        ["rotate", "log"].map(|name| fs::symlink_metadata(sandbox.path(name)).map(|found| found.ino()).ok())
+    };
+    let before = inodes();
+    assert!(before.iter().all(Option::is_some));
+    sandbox.declare(&with("exit 3"));
+    assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
+    assert_eq!((inodes(), sandbox.pids().len()), (before, 1), "all of it is as it was");
+    sandbox.declare(&with("sleep 601"));
+    let applied = sandbox.ok(&["apply", "--yes"]);
+    assert_eq!((inodes(), sandbox.pids().len()), (before, 1), "{applied}");
+    assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
+    sandbox.ok(&["destroy", "--yes"]);
 }

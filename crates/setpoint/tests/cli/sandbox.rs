@@ -186,7 +186,7 @@ impl Drop for Started {
 }
 
 /// Waits until something holds.
-pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + LIMIT;
     while !holds() {
         assert!(Instant::now() < end, "not within {LIMIT:?}: {what}");

@@ -93,22 +93,89 @@ fn fill(mut pipe: &PipeWriter) {
     rustix::fs::fcntl_setfl(pipe, flags).unwrap();
 }
 
-/// As it is while a large file is written.
-#[test]
-fn the_watchdog_is_answered_while_the_command_can_do_nothing_else() {
-    let sandbox = Sandbox::new(SITE);
+/// A socket of systemd, and the command with it.
+fn supervised(
+    sandbox: &Sandbox,
+    arguments: &[&str],
+) -> (tempfile::TempDir, UnixDatagram, std::process::Command) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    let (reader, writer) = std::io::pipe().unwrap();
-    fill(&writer);
-    let mut command = sandbox.command(&["watch", "--interval", "1h"]);
-    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000").stdout(writer);
-    let watch = Ended(command.spawn().unwrap());
-    for _ in 0..3 {
+    let mut command = sandbox.command(arguments);
+    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000");
+    (directory, socket, command)
+}
+
+#[test]
+fn the_watchdog_is_answered_while_a_large_file_is_read() {
+    let sandbox = Sandbox::new("files:\n  a: {content: x}\n");
+    let (_directory, socket, mut command) = supervised(&sandbox, &["watch", "--interval", "1h"]);
+    let watch = Ended(command.stdout(Stdio::null()).spawn().unwrap());
+    messages_until(&socket, "READY=1");
+    // As many bytes as take seconds to read: it is ended before it gets to write them.
+    std::fs::File::create(sandbox.path("source")).unwrap().set_len(64 << 30).unwrap();
+    sandbox.declare("files:\n  a: {content: x}\n  large: {source: source}\n");
+    let busy = format!("/proc/{}/fd", watch.0.id());
+    crate::sandbox::eventually("the source is open", || {
+        let open = std::fs::read_dir(&busy).unwrap().filter_map(Result::ok);
+        open.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|path| path.ends_with("source"))
+    });
+    for _ in 0..5 {
         messages_until(&socket, "WATCHDOG=1");
     }
-    assert!(!sandbox.path("a").exists(), "it waits to say what it does");
-    drop((watch, reader));
+    assert!(!sandbox.path("large").exists());
+    drop(watch);
+}
+
+#[test]
+fn the_watchdog_of_a_command_that_hangs_is_not_answered() {
+    let sandbox = Sandbox::new(SITE);
+    let (_directory, socket, mut command) = supervised(&sandbox, &["watch", "--interval", "1h"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    fill(&writer);
+    let watch = Ended(command.stdout(writer).spawn().unwrap());
+    // It waits for somebody to read what it says: it is still to be heard of what it could do until then, and no more.
+    let mut buffer = [0; 4096];
+    crate::sandbox::eventually("it is silent", || {
+        let second = Instant::now() + Duration::from_secs(1);
+        let mut heard = false;
+        while Instant::now() < second {
+            heard |= socket.recv(&mut buffer).is_ok();
+        }
+        !heard
+    });
+    assert!(!sandbox.path("a").exists());
+    drop(reader);
+    drop(watch);
+}
+
+#[test]
+fn systemd_is_told_of_a_command_that_only_reports() {
+    let sandbox = Sandbox::new(SITE);
+    let (_directory, socket, mut command) =
+        supervised(&sandbox, &["watch", "--report-only", "--interval", "1h"]);
+    let mut watch = Ended(command.stdout(Stdio::null()).spawn().unwrap());
+    let messages = messages_until(&socket, "READY=1");
+    assert_eq!(messages.last().unwrap(), "READY=1\nSTATUS=reporting what differs from site");
+    assert!(!sandbox.path("a").exists(), "it changes nothing");
+    messages_until(&socket, "WATCHDOG=1");
+    let process = nix::unistd::Pid::from_raw(i32::try_from(watch.0.id()).unwrap());
+    nix::sys::signal::kill(process, Signal::SIGTERM).unwrap();
+    messages_until(&socket, "STOPPING=1\nSTATUS=stopping");
+    assert!(watch.0.wait().unwrap().success());
+}
+
+#[test]
+fn watch_may_open_as_many_files_as_the_system_allows() {
+    let sandbox = Sandbox::new(SITE);
+    let mut command = std::process::Command::new("sh");
+    command.current_dir(sandbox.root()).args(["-c", "ulimit -Sn 256 && exec \"$0\" watch"]);
+    command.arg(env!("CARGO_BIN_EXE_setpoint")).stdin(Stdio::null()).stdout(Stdio::null());
+    let watch = Ended(command.spawn().unwrap());
+    crate::sandbox::eventually("it works", || sandbox.path("a").exists());
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", watch.0.id())).unwrap();
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let [soft, hard] = [3, 4].map(|field| files.split_ascii_whitespace().nth(field).unwrap());
+    assert_eq!(soft, hard, "{files}");
 }

@@ -11,7 +11,7 @@ use super::Command;
 use crate::configure::PassingNote;
 use crate::fs::untouched;
 use crate::host::Host;
-use crate::item::{Run, Wait};
+use crate::item::{Invocation, Wait};
 use crate::process::{COMMAND_TAG, Ended, Job, Lines, Tag, run};
 
 /// How often is looked whether what was cut off has ended.
@@ -35,7 +35,7 @@ impl Commands {
         &self,
         cx: &OpCx,
         item: &Command,
-        what: &Run,
+        what: &Invocation,
         within: Wait,
         lines: Option<Lines>,
     ) -> Result<Ended, OpError> {
@@ -112,7 +112,7 @@ impl Commands {
         cx: &OpCx,
         item: &Command,
         verb: &str,
-        what: &Run,
+        what: &Invocation,
         within: Wait,
     ) -> Result<(), OpError> {
         let lines = self.host.0.output.of(cx.item()).filter(|_| !item.sensitive);

@@ -10,7 +10,7 @@ use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 
 use super::{HostKind, Nature};
 use crate::host::Host;
-use crate::item::{Because, Dependence, Need, RootPath, Run, Wait, environment, need};
+use crate::item::{Because, Dependence, Invocation, Need, RootPath, Wait, environment, need};
 use crate::manifest::{Build, Section, Type, field, fields};
 
 pub use configurator::Commands;
@@ -26,12 +26,12 @@ pub struct Command {
     pub name: Name,
     /// Succeeds where the state is there; must change nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub check: Option<Run>,
+    pub check: Option<Invocation>,
     /// Brings the state about.
-    pub apply: Run,
+    pub apply: Invocation,
     /// Takes the state back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub undo: Option<Run>,
+    pub undo: Option<Invocation>,
     /// Variables that are added to the environment of all three.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,

@@ -75,7 +75,7 @@ impl HostKind for Directory {
         kind: Self::KIND_TEXT,
         about: "Directories by name.",
         nature: Nature::Container,
-        references: Dependence::Requires,
+        references: Dependence::After,
         required: &[],
         one_of: &[],
         fields: &[

@@ -16,8 +16,8 @@ use crate::fs::{FsError, Kind, Whole, Write, Written, untouched};
 use crate::host::Host;
 use crate::item::{Access, Mode, RootPath};
 
-/// A file with more bytes than this is read on a thread of its own: whoever waits for something else meanwhile goes on.
-const READ_AT_ONCE: u64 = 1 << 20;
+/// A file with more bytes than this is read and written on a thread of its own: whoever waits for something else meanwhile goes on.
+const MOST_AT_ONCE: u64 = 1 << 20;
 
 /// Writes, moves, changes, removes and reads files.
 #[derive(Clone, Debug)]
@@ -60,6 +60,18 @@ impl Files {
         };
         let observed = self.host.look(cx, &item.path, Kind::File, read, is_as)?;
         Ok((!is_larger.get()).then_some(observed))
+    }
+
+    /// Returns whether an operation reads or writes so many bytes that others should not wait for it: those of an item, or those
+    /// that it takes over.
+    fn takes_long(&self, cx: &OpCx, items: &[&File]) -> bool {
+        let is_large = |item: &&File| {
+            let keeps = !item.log && (item.adopt || cx.ownership().is_adopted());
+            let found = || self.host.0.root.stat(&item.path).ok().flatten();
+            item.content.size() > MOST_AT_ONCE
+                || keeps && found().is_some_and(|found| found.size > MOST_AT_ONCE)
+        };
+        items.iter().any(is_large) && Handle::try_current().is_ok()
     }
 }
 
@@ -131,7 +143,7 @@ impl Entries for Files {
     }
 
     fn write<'a>(&'a self, write: EntryWrite<'a, File>) -> Result<Written<'a>, FsError> {
-        let EntryWrite { item, path, replaces, attributes, temporary } = write;
+        let EntryWrite { cx, item, path, replaces, attributes, temporary } = write;
         let write = Write {
             path,
             within: match replaces {
@@ -149,6 +161,7 @@ impl Entries for Files {
             },
             attributes,
             temporary,
+            cancellation: cx.cancellation(),
         };
         match replaces {
             Replaces::Nothing => self.host.0.root.write_new(&write),
@@ -179,10 +192,18 @@ impl Entries for Files {
 
 impl Configurator<File> for Files {
     async fn create(&self, cx: &OpCx, new: &File) -> Result<(), OpError> {
+        if self.takes_long(cx, &[new]) {
+            let (files, cx, new) = (self.clone(), cx.clone(), new.clone());
+            return on_a_thread(async move { entries::create(&files, &cx, &new).await }).await;
+        }
         entries::create(self, cx, new).await
     }
 
     async fn modify(&self, cx: &OpCx, old: &File, new: &File) -> Result<(), OpError> {
+        if self.takes_long(cx, &[old, new]) {
+            let (files, cx, old, new) = (self.clone(), cx.clone(), old.clone(), new.clone());
+            return on_a_thread(async move { entries::modify(&files, &cx, &old, &new).await }).await;
+        }
         entries::modify(self, cx, old, new).await
     }
 
@@ -193,16 +214,32 @@ impl Configurator<File> for Files {
     }
 
     async fn delete(&self, cx: &OpCx, old: &File) -> Result<(), OpError> {
+        if self.takes_long(cx, &[old]) {
+            let (files, cx, old) = (self.clone(), cx.clone(), old.clone());
+            return on_a_thread(async move { entries::delete(&files, &cx, &old).await }).await;
+        }
         entries::delete(self, cx, old).await
     }
 
     async fn read(&self, cx: &OpCx, item: &File) -> Result<Observed<File>, OpError> {
-        let most = if Handle::try_current().is_ok() { READ_AT_ONCE } else { u64::MAX };
+        let most = if Handle::try_current().is_ok() { MOST_AT_ONCE } else { u64::MAX };
         if let Some(observed) = self.look(cx, item, most)? {
             return Ok(observed);
         }
         let (files, cx, item) = (self.clone(), cx.clone(), item.clone());
-        let read = spawn_blocking(move || files.look(&cx, &item, u64::MAX)).await;
-        Ok(read.map_err(OpError::untouched)??.unwrap_or(Observed::Absent))
+        let observed = on_a_thread(async move { files.look(&cx, &item, u64::MAX) }).await?;
+        Ok(observed.unwrap_or(Observed::Absent))
     }
+}
+
+/// Does something that reads or writes many bytes on a thread of its own.
+async fn on_a_thread<T: Send + 'static>(
+    work: impl Future<Output = Result<T, OpError>> + Send + 'static,
+) -> Result<T, OpError> {
+    let runtime = Handle::current();
+    let done = spawn_blocking(move || runtime.block_on(work)).await;
+    done.unwrap_or_else(|ended| match ended.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(ended) => Err(ended.into()),
+    })
 }

@@ -102,7 +102,7 @@ impl HostKind for File {
         kind: Self::KIND_TEXT,
         about: "Regular files by name.",
         nature: Nature::Content,
-        references: Dependence::Requires,
+        references: Dependence::After,
         required: &[],
         one_of: &["content", "source", "template", "template_source"],
         fields: &[

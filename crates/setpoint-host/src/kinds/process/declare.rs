@@ -1,6 +1,6 @@
 //! When a process is ready, as manifests say it.
 
-use crate::item::{Address, AddressError, Because, Readiness, Ready, RootPath, Wait};
+use crate::item::{Address, AddressError, Because, Readiness, Ready, RootPath, Wait, quoted};
 use crate::manifest::{Build, Data, Node};
 
 /// What `ready` says: checked but for what its texts come to.
@@ -24,7 +24,7 @@ fn port<'a>(build: &mut Build<'_, 'a, '_>, node: &'a Node<'a>) -> Option<Address
     let text = build.text_in(node)?;
     let address: Result<Address, AddressError> = text.parse();
     if let Err(error) = &address {
-        build.report_at(node, &format!("{text:?}: {error}"), None);
+        build.report_at(node, &format!("{}: {error}", quoted(&text)), None);
     }
     address.ok()
 }

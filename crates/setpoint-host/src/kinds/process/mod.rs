@@ -13,7 +13,8 @@ use sha2::{Digest, Sha256};
 use super::{HostKind, Nature};
 use crate::host::Host;
 use crate::item::{
-    Because, Dependence, Need, Readiness, Ready, RootPath, Run, StopSignal, Wait, environment, hex, need,
+    Because, Dependence, Invocation, Need, Readiness, Ready, RootPath, StopSignal, Wait, environment, hex,
+    need,
 };
 use crate::manifest::{Build, Section, Type, field, fields};
 
@@ -27,7 +28,7 @@ pub struct Process {
     /// What it is called.
     pub name: Name,
     /// What is run.
-    pub command: Run,
+    pub command: Invocation,
     /// Variables that are added to its environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,

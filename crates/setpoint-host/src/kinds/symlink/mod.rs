@@ -67,7 +67,7 @@ impl HostKind for Symlink {
         kind: Self::KIND_TEXT,
         about: "Symbolic links by name.",
         nature: Nature::Link,
-        references: Dependence::Requires,
+        references: Dependence::After,
         required: &["target"],
         one_of: &[],
         fields: &[

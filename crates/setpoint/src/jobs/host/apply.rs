@@ -18,8 +18,9 @@ use super::preview::{self, Preview};
 use super::progress::{self, Progress};
 use super::protect;
 use super::rename::Renamed;
-use super::run::{self, Done, FailureView, Running};
+use super::run::{self, Done, FailureView, PlannedRun};
 use super::set::{self, Scope, Set};
+use super::stop::Stop;
 use super::unreadable::{self, Readable, Unreadable};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
@@ -144,8 +145,7 @@ pub(crate) fn clean_up(
     for path in removed {
         report.detail(|| format!("removed {}, which a run that was cut off had left", path.display()));
     }
-    host.recognise_set_aside(current, intended);
-    for item in host.recognise_returned(current) {
+    for item in set::recognise(host, current, intended) {
         report.info(&format!("{item} was gone, and is back in its place: it is looked after again"));
     }
     Ok(())
@@ -161,7 +161,7 @@ pub(crate) fn report_notices(host: &Host, report: Report) {
 /// Refuses a plan that was kept and is not what would be planned for these manifests.
 fn check_kept(kept: &PlanFile, set: &Set) -> Result<(), CliError> {
     if kept.set != set.name() {
-        return Err(Error::Stale(format!("it was made for the set {:?}", kept.set)).into());
+        return Err(Error::Stale(format!("it was made for the set \"{}\"", kept.set)).into());
     }
     if !kept.is_for(set)? {
         let what = "the manifests, or files that they refer to, have changed since it was made";
@@ -248,7 +248,7 @@ impl Made {
         self.result().map(|()| 0)
     }
 
-    /// Whether all was done.
+    /// Returns whether all was done.
     pub(crate) fn result(&self) -> Result<(), CliError> {
         if let Some(done) = &self.done
             && let Err(error) = done.status.result()
@@ -321,7 +321,11 @@ impl PendingChange<'_> {
         let known = current.get_or_insert_with(|| CurrentGraph::new(self.set.name()));
         let details = run_details(plan, drift, taken_over, known, self.intended);
         let runtime = runtime()?;
-        let running = Running {
+        let stop = {
+            let _inside = runtime.enter();
+            Stop::listen()?
+        };
+        let planned = PlannedRun {
             command: self.command,
             engine,
             host: &self.host,
@@ -329,8 +333,9 @@ impl PendingChange<'_> {
             writer: &self.writer,
             details,
             unreadable: self.unreadable.len(),
+            stop,
             report: self.report,
         };
-        runtime.block_on(running.carry_out(current, self.intended, &self.selection))
+        runtime.block_on(planned.carry_out(current, self.intended, &self.selection))
     }
 }

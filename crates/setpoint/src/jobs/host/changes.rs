@@ -12,7 +12,7 @@ const LINES_SHOWN: usize = 12;
 
 /// One attribute that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Difference {
+pub(crate) struct ChangedAttribute {
     pub(crate) name: &'static str,
     pub(crate) old: Option<Value>,
     pub(crate) new: Option<Value>,
@@ -31,10 +31,10 @@ pub(crate) struct Value {
 }
 
 /// The attributes that differ between two values of an item, or all of the only one.
-pub(crate) fn changes(old: Option<&ItemHandle>, new: Option<&ItemHandle>) -> Vec<Difference> {
+pub(crate) fn changes(old: Option<&ItemHandle>, new: Option<&ItemHandle>) -> Vec<ChangedAttribute> {
     let difference = |(old, new): (Option<WholeAttribute>, Option<WholeAttribute>)| {
         let name = new.as_ref().or(old.as_ref()).map_or("", |attribute| attribute.name);
-        Difference { name, old: old.as_ref().map(shown), new: new.as_ref().map(shown) }
+        ChangedAttribute { name, old: old.as_ref().map(shown), new: new.as_ref().map(shown) }
     };
     differing(&all(old), &all(new)).into_iter().map(difference).collect()
 }
@@ -50,7 +50,7 @@ fn shown(attribute: &WholeAttribute) -> Value {
     Value { text: attribute.value.clone(), multiline: attribute.multiline }
 }
 
-impl Difference {
+impl ChangedAttribute {
     /// The lines in which it is shown, the first with the attribute's name.
     pub(crate) fn lines(&self) -> Vec<String> {
         let name = self.name;

@@ -7,7 +7,7 @@ use setpoint_graph::{Graph, ItemHandle, ItemRef};
 use setpoint_plan::{Action, Plan};
 use setpoint_state::{OperationDetails, RunDetails, RunDrift};
 
-use super::changes::{Difference, changes, more_lines};
+use super::changes::{ChangedAttribute, changes, more_lines};
 use super::preview::{DriftView, operation_changes};
 
 /// How much of it is kept: the history has many runs.
@@ -49,8 +49,8 @@ pub(crate) fn run_details(
 }
 
 /// The lines that people read, as far as they are kept.
-fn lines(changes: &[Difference]) -> Vec<String> {
-    let all: Vec<String> = changes.iter().flat_map(Difference::lines).collect();
+fn lines(changes: &[ChangedAttribute]) -> Vec<String> {
+    let all: Vec<String> = changes.iter().flat_map(ChangedAttribute::lines).collect();
     let mut kept: Vec<String> = all.iter().take(MOST_LINES).map(|line| cut(line)).collect();
     if all.len() > MOST_LINES {
         kept.push(more_lines(all.len() - MOST_LINES));

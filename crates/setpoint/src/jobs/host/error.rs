@@ -27,6 +27,9 @@ pub(super) enum Error {
     /// The host could not be read or cleaned.
     #[error("can't clean up after a run that was cut off: {0}")]
     Sweep(String),
+    /// A run was cut off, and has to be finished first.
+    #[error("a run was cut off, and what it was doing is not finished")]
+    CutOff,
     /// No item has the name that was given.
     #[error("{item} is neither declared nor remembered{meant}", item = .0, meant = meant(.1.as_ref()))]
     NoSuchItem(ItemRef, Option<ItemRef>),
@@ -287,13 +290,16 @@ impl Reportable for Error {
             Self::State(StateError::Database { .. } | StateError::File { .. }) | Self::Journal(_) => Some(
                 "see that the disk has room and that you may write there; nothing that was remembered is lost",
             ),
-            Self::State(StateError::Broken { .. } | StateError::Damaged { .. }) => Some(
+            Self::State(
+                StateError::Broken { .. } | StateError::BrokenItem { .. } | StateError::Damaged { .. },
+            ) => Some(
                 "put back `state.redb` from a backup; without one, move it and `state.last` away, leave the rest of the directory, and take over what is on the host with `adopt: true`",
             ),
             Self::NoSuchItem(..) | Self::NotDeclared(..) => Some(
                 "items are written kind.name, for instance file.motd; `setpoint graph` shows all of them",
             ),
             Self::NotRemembered(..) => Some("`setpoint state list` shows what is"),
+            Self::CutOff => Some("`setpoint apply` finishes it; then say this again"),
             Self::RememberedAs { .. } => Some(
                 "there is nothing to import: `setpoint apply` finds it by its place, and gives it its new name",
             ),

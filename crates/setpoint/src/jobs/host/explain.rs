@@ -82,7 +82,7 @@ pub(crate) fn run(args: &ExplainArgs, report: Report) -> Result<u8, CliError> {
     let mut snapshot = set.read_state(report)?;
     let host = set.host(&snapshot.graph)?;
     progress::name_slow_checks(&host, report);
-    host.recognise_returned(&mut snapshot.graph);
+    set::recognise(&host, &mut snapshot.graph, Some(set.intended()));
     set.adjust(&host, &mut snapshot.graph)?;
     let engine = Engine::new(registry(&host));
     let item = &args.item;

@@ -35,7 +35,7 @@ fn transition(set: &mut Set, report: Report) -> Result<Drawing, CliError> {
     let mut snapshot = set.read_state(report)?;
     let host = set.host(&snapshot.graph)?;
     progress::name_slow_checks(&host, report);
-    host.recognise_returned(&mut snapshot.graph);
+    set::recognise(&host, &mut snapshot.graph, Some(set.intended()));
     set.adjust(&host, &mut snapshot.graph)?;
     host.set_unwanted(set::unwanted(&snapshot.graph, Some(set.intended())));
     let engine = Engine::new(registry(&host)).retrying_now();

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
     }
     let host = set.host(&snapshot.graph)?;
     progress::name_slow_checks(&host, report);
-    host.recognise_returned(&mut snapshot.graph);
+    set::recognise(&host, &mut snapshot.graph, Some(set.intended()));
     if args.out.is_some() {
         set.take_digest()?;
     }

@@ -9,7 +9,7 @@ use setpoint_graph::{Graph, Item as _, ItemHandle, ItemRef};
 use setpoint_host::{Command, Existing, Host, Manifest, RootPath, path_of};
 use setpoint_plan::{Action, AttributeChange, Plan, ReasonCode};
 
-use super::changes::{Difference, changes};
+use super::changes::{ChangedAttribute, changes};
 use super::error::Error;
 use super::rename::Renamed;
 use super::set::{is_adopted, is_there};
@@ -50,11 +50,11 @@ pub(crate) struct DriftView {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) detail: Vec<AttributeChange>,
     #[serde(skip)]
-    pub(crate) changes: Vec<Difference>,
+    pub(crate) changes: Vec<ChangedAttribute>,
 }
 
 impl Preview {
-    /// Whether all could be read.
+    /// Returns whether all could be read.
     pub(crate) fn result(&self) -> Result<(), CliError> {
         if self.unreadable.is_empty() {
             return Ok(());
@@ -74,7 +74,7 @@ impl From<&Drifted> for DriftView {
             name: drifted.item.name().to_string(),
             gone: found.is_none(),
             contested: drifted.contested,
-            detail: changes.iter().map(Difference::data).collect(),
+            detail: changes.iter().map(ChangedAttribute::data).collect(),
             changes,
         }
     }
@@ -132,7 +132,7 @@ pub(crate) async fn preview(
         operation.reason = String::from("it exists and is adopted; `destroy` restores the original");
         if let Ok(Observed::Present(found)) = reading.observed {
             operation.detail =
-                changes(Some(&found), Some(&reading.was)).iter().map(Difference::data).collect();
+                changes(Some(&found), Some(&reading.was)).iter().map(ChangedAttribute::data).collect();
             there.insert(reading.was.reference().clone(), found);
         }
     }
@@ -164,7 +164,7 @@ pub(crate) fn complete(plan: &mut Plan, current: &CurrentGraph, intended: Option
         let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
         let new = intended.and_then(|graph| graph.item(&item));
         let changes = operation_changes(operation.action, current.item(&item), new);
-        operation.detail = changes.iter().map(Difference::data).collect();
+        operation.detail = changes.iter().map(ChangedAttribute::data).collect();
         let is_deletion = operation.action == Action::Delete && !operation.temporary;
         let effect = match is_deletion {
             true => deletion_effect(current, &item),
@@ -188,7 +188,7 @@ pub(crate) fn operation_changes(
     action: Action,
     old: Option<&ItemHandle>,
     new: Option<&ItemHandle>,
-) -> Vec<Difference> {
+) -> Vec<ChangedAttribute> {
     match action {
         Action::Create => changes(None, new),
         Action::Modify | Action::Recreate => changes(old, new),
@@ -197,7 +197,7 @@ pub(crate) fn operation_changes(
 }
 
 /// What a person wants to know of an item that goes: where it is, and what is run.
-fn deletion(old: Option<&ItemHandle>) -> Vec<Difference> {
+fn deletion(old: Option<&ItemHandle>) -> Vec<ChangedAttribute> {
     let mut shown = changes(old, None);
     shown.retain(|change| ["path", "undo", "command"].contains(&change.name));
     shown

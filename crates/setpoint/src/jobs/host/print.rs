@@ -108,7 +108,7 @@ fn write_drift(text: &mut String, drift: &DriftView) -> std::fmt::Result {
         (false, true) => " is changed, again and again",
     };
     writeln!(text, "  {style}{sign}{style:#} {kind}/{name}{what}")?;
-    for line in changes.iter().flat_map(super::changes::Difference::lines) {
+    for line in changes.iter().flat_map(super::changes::ChangedAttribute::lines) {
         write_change(text, &line)?;
     }
     Ok(())
@@ -140,7 +140,7 @@ fn write_operation(
         Some(there) => changes(Some(there), new),
         None => operation_changes(action, current.item(&item), new),
     };
-    for line in changes.iter().flat_map(super::changes::Difference::lines) {
+    for line in changes.iter().flat_map(super::changes::ChangedAttribute::lines) {
         write_change(text, &line)?;
     }
     Ok(())

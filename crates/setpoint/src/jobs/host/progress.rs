@@ -33,21 +33,21 @@ pub(crate) struct Progress {
 /// Says which operations still run.
 #[derive(Debug)]
 pub(crate) struct Reminder {
-    running: Arc<Running>,
+    running: Arc<Underway>,
     /// A thread of its own, as operations may keep the others busy.
     thread: Option<JoinHandle<()>>,
 }
 
 /// The operations that run.
 #[derive(Debug, Default)]
-struct Running {
+struct Underway {
     operations: Mutex<Operations>,
     ended: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Operations {
-    by_item: BTreeMap<ItemRef, Started>,
+    by_item: BTreeMap<ItemRef, Begun>,
     /// The run has ended.
     is_over: bool,
 }
@@ -76,14 +76,14 @@ impl Work {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Started {
+struct Begun {
     work: Work,
     at: Instant,
     /// How often it was named as still running.
     reminders: u32,
 }
 
-impl Started {
+impl Begun {
     /// How long it has been running, if it is time to name it.
     fn due(&self, now: Instant) -> Option<Duration> {
         let elapsed = now.saturating_duration_since(self.at);
@@ -97,7 +97,7 @@ impl Started {
     }
 }
 
-impl Running {
+impl Underway {
     fn lock(&self) -> MutexGuard<'_, Operations> {
         self.operations.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -147,7 +147,7 @@ impl Progress {
 impl Reminder {
     /// Lets someone say of each operation that runs for long how long that has been.
     pub(crate) fn new(say: impl Fn(&ItemRef, Work, Duration) + Send + 'static) -> Self {
-        let running = Arc::new(Running::default());
+        let running = Arc::new(Underway::default());
         let reminded = Arc::clone(&running);
         // Without a thread for it, no operation is named.
         let thread = std::thread::Builder::new().spawn(move || reminded.remind(say)).ok();
@@ -156,7 +156,7 @@ impl Reminder {
 
     /// Something begins.
     pub(crate) fn begin(&self, work: Work, item: &ItemRef) {
-        let started = Started { work, at: Instant::now(), reminders: 0 };
+        let started = Begun { work, at: Instant::now(), reminders: 0 };
         self.running.lock().by_item.insert(item.clone(), started);
     }
 
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn of_what_runs_for_long_it_is_said_less_and_less_often() {
         let at = Instant::now();
-        let mut started = Started { work: Work::Check, at, reminders: 0 };
+        let mut started = Begun { work: Work::Check, at, reminders: 0 };
         let mut reminded = Vec::new();
         for second in 0..=240 {
             if let Some(elapsed) = started.due(at + Duration::from_secs(second)) {

@@ -17,7 +17,7 @@ pub(crate) fn changes(manifest: &Manifest, current: &CurrentGraph) -> Vec<(ItemR
     changes.map(|(item, protected)| (item.clone(), protected)).collect()
 }
 
-/// Remembers what is protected of what is there; says whether that is news.
+/// Remembers what is protected of what is there. Returns whether that is news.
 pub(crate) fn remember(manifest: &Manifest, current: &mut CurrentGraph) -> bool {
     let mut changed = false;
     for (item, protected) in changes(manifest, current) {

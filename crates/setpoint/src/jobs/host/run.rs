@@ -11,12 +11,11 @@ use setpoint_graph::{Graph, Item as _};
 use setpoint_host::{Command, Host, Manifest};
 use setpoint_plan::{Action, Plan, PlannedOperation};
 use setpoint_state::{Run, RunDetails, RunEntry, RunOutcome, Writer};
-use tokio_util::sync::CancellationToken;
 
 use super::protect;
+use super::stop::Stop;
 use crate::error::CliError;
 use crate::report::Report;
-use crate::service::Signals;
 
 /// What a run came to.
 #[derive(Debug)]
@@ -50,7 +49,7 @@ impl From<&Failure> for FailureView {
 }
 
 /// A run that is about to be made: by whom, on what, and where it is remembered.
-pub(crate) struct Running<'a> {
+pub(crate) struct PlannedRun<'a> {
     pub(crate) command: &'a str,
     pub(crate) engine: Engine,
     pub(crate) host: &'a Host,
@@ -60,10 +59,11 @@ pub(crate) struct Running<'a> {
     pub(crate) details: RunDetails,
     /// How many items could not be read: each counts as failed.
     pub(crate) unreadable: usize,
+    pub(crate) stop: Stop,
     pub(crate) report: Report,
 }
 
-impl Running<'_> {
+impl PlannedRun<'_> {
     /// Reconciles, and saves what came of it if anything was done, or had been by a lost run. The first signal finishes what
     /// runs, the second cancels it.
     pub(crate) async fn carry_out(
@@ -72,19 +72,17 @@ impl Running<'_> {
         intended: Option<&Graph>,
         selection: &Selection,
     ) -> Result<Done, CliError> {
-        let Self { command, engine, host, manifest, writer, details, unreadable, report } = self;
+        let Self { command, engine, host, manifest, writer, details, unreadable, stop, report } = self;
         if let Some(current) = current {
             checkpoint(host, writer, current)?;
         }
         let started = Timestamp::now();
         let protection = current.as_ref().map(|current| protect::changes(manifest, current));
         let number = writer.begin(command, started, protection.unwrap_or_default(), details.clone());
-        let (drain, cancel) = (CancellationToken::new(), CancellationToken::new());
-        let engine = engine.with_journal(writer.journal()).draining_on(drain.clone());
-        let signals = Signals::new()?;
-        let listener = tokio::spawn(stop_on(signals, drain, cancel.clone(), report));
-        let status = engine.reconcile_until(current, intended, selection, &cancel).await;
-        listener.abort();
+        let engine = engine.with_journal(writer.journal()).draining_on(stop.drain().clone());
+        let announcer = tokio::spawn(stop.clone().announce(report));
+        let status = engine.reconcile_until(current, intended, selection, stop.cancel()).await;
+        announcer.abort();
         let status = status?;
         let outcome = match status.interruption() {
             Some(Interruption::Cancelled) => RunOutcome::Cancelled,
@@ -125,15 +123,6 @@ fn checkpoint(host: &Host, writer: &Writer, current: &mut CurrentGraph) -> Resul
         writer.save(current, None)?;
     }
     Ok(())
-}
-
-async fn stop_on(mut signals: Signals, drain: CancellationToken, cancel: CancellationToken, report: Report) {
-    signals.next().await;
-    report.info("Stopping: what runs is finished, nothing more is started. Once more cancels it.");
-    drain.cancel();
-    signals.next().await;
-    report.info("Cancelling what runs.");
-    cancel.cancel();
 }
 
 /// One operation in a line.

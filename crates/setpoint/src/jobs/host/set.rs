@@ -137,6 +137,17 @@ pub(crate) fn passed_over(manifest: &Manifest) -> impl Iterator<Item = String> {
     files.map(|file| format!("{} is no manifest of Setpoint, and is passed over", file.display()))
 }
 
+/// Knows again what a run that was cut off has set aside, and what was gone and is back in its place, before anything is planned:
+/// so every command sees what the next run starts from. Returns what is back.
+pub(crate) fn recognise(
+    host: &Host,
+    current: &mut CurrentGraph,
+    intended: Option<&Graph>,
+) -> BTreeSet<ItemRef> {
+    host.recognise_set_aside(current, intended);
+    host.recognise_returned(current)
+}
+
 /// Adds the directories that have to be made for what is declared inside of them, and those that were made for that.
 pub(crate) fn add_parents(manifest: &mut Manifest, host: &Host, current: &CurrentGraph) {
     let remembered: BTreeSet<&str> = current
@@ -326,7 +337,7 @@ pub(crate) fn report_damage(why: Option<&str>, report: Report) {
     }
 }
 
-/// Whether an item was there before, and is only looked after.
+/// Returns whether an item was there before, and is only looked after.
 pub(crate) fn is_adopted(current: &CurrentGraph, item: &ItemRef) -> bool {
     current.state(item).is_some_and(|state| state.ownership().is_adopted())
 }

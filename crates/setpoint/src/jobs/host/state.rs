@@ -24,7 +24,7 @@ use crate::service::runtime;
 
 /// One item as the list shows it.
 #[derive(Debug, Serialize)]
-struct Listed<'a> {
+struct ListedItem<'a> {
     kind: &'a str,
     name: &'a str,
     presence: Option<Presence>,
@@ -53,7 +53,7 @@ fn list(args: &PlaceArgs, json: bool, report: Report) -> Result<u8, CliError> {
     let mut text = String::new();
     for node in snapshot.graph.items() {
         let item = node.reference();
-        let listed = Listed {
+        let listed = ListedItem {
             kind: item.kind().as_str(),
             name: item.name().as_str(),
             presence: node.state().map(ItemState::presence),

@@ -28,7 +28,7 @@ use super::error::Error;
 use crate::error::CliError;
 use crate::report::{LogFormat, Report};
 use crate::service::systemd::Systemd;
-use crate::service::{Signals, runtime, threads};
+use crate::service::{Signals, allow_many_files, runtime, threads};
 
 /// The socket in the folder of an instance through which its owner reaches the API.
 pub(super) const OWNER_SOCKET: &str = "api.sock";
@@ -89,7 +89,7 @@ async fn serve(given: &Settings, report: Report, threads: &Handle) -> Result<u8,
     let api = Arc::new(api.with_changes_on(Handle::current()));
     let (mut signals, mut systemd) = (Signals::new()?, Systemd::from_environment());
     systemd.passed(&format!("serving {}", first.display()));
-    let _alive = systemd.keep_alive();
+    let _alive = systemd.keep_alive(|| 0);
     let (stop, ended) = (Arc::new(Notify::new()), Notify::new());
     let stopped = Arc::clone(&stop).notified_owned();
     let served = threads.spawn(setpoint_dataplane_api::serve(listeners, api, stopped));
@@ -189,14 +189,6 @@ fn warn_of_strangers(address: &Address, report: Report) {
             "passwords can be read on the way to {address}: serve it with --tls-listen and --tls-certificate"
         ));
     }
-}
-
-/// Lets this process open as many files as the system allows it to: each connection is one.
-fn allow_many_files() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    // With fewer, connections wait.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
 /// Finds out which version a program of HAProxy is.

@@ -24,6 +24,7 @@ use crate::error::CliError;
 use crate::jobs::haproxy::error::Error;
 use crate::jobs::haproxy::{is_stdin, read};
 use crate::report::{Report, print};
+use crate::service::systemd::Systemd;
 
 /// How often is looked whether the desired files have changed. What changed has to be left alone for as long before it is read.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -35,6 +36,8 @@ pub(crate) fn watch(args: &HaproxyWatchArgs, report: Report) -> Result<u8, CliEr
         return Err(Error::InputOnce.into());
     }
     until_signal(async |cancel| {
+        let mut systemd = Systemd::from_environment();
+        let _alive = systemd.keep_alive(|| 0);
         let mut watch = Watch { args, report, said: BTreeMap::new(), wrong: String::new() };
         let mut pause = FIRST_PAUSE;
         while !cancel.is_cancelled() {
@@ -43,11 +46,13 @@ pub(crate) fn watch(args: &HaproxyWatchArgs, report: Report) -> Result<u8, CliEr
             if cancel.is_cancelled() {
                 break;
             }
+            systemd.passed(&format!("watching {}", args.target.desired.display()));
             let interval = Duration::from_secs(args.interval);
             let wait = if is_well { interval } else { pause.min(interval) };
             pause = if is_well { FIRST_PAUSE } else { pause.saturating_mul(2).min(interval) };
             cancel.run_until_cancelled(next(args, &seen, Instant::now() + wait)).await;
         }
+        systemd.stopping();
         Ok(0)
     })
 }

@@ -20,6 +20,10 @@ use crate::service::runtime;
 pub(super) fn accept(items: &[ItemRef], args: &SetArgs, lock: LockArgs) -> Result<u8, CliError> {
     let set = Set::load_to_remove(args)?;
     let (writer, mut graph) = set.lock("state accept", lock)?;
+    if writer.has_unsaved_runs() {
+        // What it has set aside, or was about to take over, is known by its notes.
+        return Err(Error::CutOff.into());
+    }
     if let Some(unknown) = items.iter().find(|item| !graph.contains(item)) {
         return Err(not_remembered(unknown, Some(&graph)));
     }

@@ -16,7 +16,7 @@ use crate::report::{print, print_bytes, print_json};
 
 /// One that is kept, as the list shows it.
 #[derive(Debug, Serialize)]
-struct Listed<'a> {
+struct ListedCopy<'a> {
     name: &'a str,
     /// What it is: `file`, `link`, `directory`, or `damaged`.
     what: &'static str,
@@ -68,7 +68,7 @@ pub(crate) fn run(name: Option<&str>, args: &PlaceArgs, json: bool) -> Result<u8
         if json {
             print_json(&listed)?;
         } else {
-            let Listed { name, what, path, item, original, bytes, since } = listed;
+            let ListedCopy { name, what, path, item, original, bytes, since } = listed;
             let place = path.map(|path| format!(" {path}")).unwrap_or_default();
             let whose = match (item, original) {
                 (Some(item), true) => format!("the original of {item}"),
@@ -87,7 +87,7 @@ pub(crate) fn run(name: Option<&str>, args: &PlaceArgs, json: bool) -> Result<u8
     Ok(0)
 }
 
-fn listed<'a>(entry: &'a KeptEntry, items: &Items) -> Listed<'a> {
+fn listed<'a>(entry: &'a KeptEntry, items: &Items) -> ListedCopy<'a> {
     let (what, bytes) = match &entry.what {
         KeptThing::File { content, .. } => ("file", content.len() as u64),
         KeptThing::LargeFile { size, .. } => ("file", *size),
@@ -99,7 +99,7 @@ fn listed<'a>(entry: &'a KeptEntry, items: &Items) -> Listed<'a> {
     let original = items.by_original.get(&entry.name);
     let item = original.or_else(|| items.by_path.get(path?)).cloned();
     let since = Timestamp::try_from(entry.since).unwrap_or_default();
-    Listed { name: &entry.name, what, path, item, original: original.is_some(), bytes, since }
+    ListedCopy { name: &entry.name, what, path, item, original: original.is_some(), bytes, since }
 }
 
 /// Writes what is kept as it was: any bytes.

@@ -65,6 +65,8 @@ enum Event<'a> {
     },
     /// Manifests may have changed while a pass is made.
     Changed,
+    /// Manifests are being written, and for so long that somebody may wonder why they are not read.
+    BeingWritten,
     Reloaded {
         items: usize,
     },
@@ -137,6 +139,14 @@ impl EventWriter {
     pub(super) fn changed(self) -> Result<(), CliError> {
         self.write(Event::Changed, || {
             "manifests may have changed; they are read when what runs now has ended".to_owned()
+        })
+    }
+
+    /// Writes that manifests are being written, and are not read yet.
+    pub(super) fn being_written(self) -> Result<(), CliError> {
+        self.write(Event::BeingWritten, || {
+            "manifests are being written; the last good ones stand until these were left alone for a moment"
+                .to_owned()
         })
     }
 

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use notify::event::{ModifyKind, RenameMode};
+use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use setpoint_graph::{GraphId, ItemHandle, ItemRef};
 use setpoint_host::{File, Manifest, path_of};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
+use super::events::EventWriter;
 use crate::error::CliError;
 use crate::report::Report;
 
@@ -18,31 +19,35 @@ use crate::report::Report;
 const BURST: Duration = Duration::from_millis(3);
 
 /// A manifest that is being saved is empty, or half there, for a moment: it is read once it has not changed for this long.
-const QUIET: Duration = Duration::from_millis(200);
-/// A manifest that is written without a pause is read after this long.
-const AT_MOST: Duration = Duration::from_secs(5);
+pub(super) const QUIET: Duration = Duration::from_millis(200);
+/// One that somebody has open and wrote to is read once it was closed, or has not changed for this long.
+const UNCLOSED: Duration = Duration::from_secs(5);
+/// Of a manifest that is being written for this long it is said that it is not read yet.
+pub(super) const LONG: Duration = Duration::from_secs(5);
 
 /// The time in which a manifest has to be left alone before it is read.
 #[derive(Debug)]
 struct QuietPeriod {
-    quiet: Instant,
-    at_most: Instant,
+    /// When the first change was seen.
+    began: Instant,
+    end: Instant,
+    is_reported: bool,
 }
 
 impl QuietPeriod {
     /// It begins with the first change that was seen.
     fn from(first: Instant) -> Self {
-        Self { quiet: first + QUIET, at_most: first + AT_MOST }
+        Self { began: first, end: first + QUIET, is_reported: false }
     }
 
-    /// It begins anew with each change.
-    fn disturbed(&mut self, at: Instant) {
-        self.quiet = at + QUIET;
+    /// It begins anew with each change, and is longer while somebody is about to write more.
+    fn disturbed(&mut self, at: Instant, is_open: bool) {
+        self.end = at + if is_open { UNCLOSED } else { QUIET };
     }
 
-    /// When it is over.
-    fn end(&self) -> Instant {
-        self.quiet.min(self.at_most)
+    /// Returns whether it takes so long that somebody should know, once.
+    fn is_long(&mut self, now: Instant) -> bool {
+        now.duration_since(self.began) >= LONG && !std::mem::replace(&mut self.is_reported, true)
     }
 }
 
@@ -97,7 +102,7 @@ impl Seen {
 
     /// When it is reported; none while there is nothing.
     fn due(&self) -> Option<Instant> {
-        self.quiet.as_ref().map(QuietPeriod::end).or(self.burst)
+        self.quiet.as_ref().map(|quiet| quiet.end).or(self.burst)
     }
 }
 
@@ -114,12 +119,15 @@ pub(super) struct Follower {
     /// Directories that could not be followed, of which a warning was written.
     unfollowed: BTreeSet<PathBuf>,
     by_path: BTreeMap<PathBuf, ItemRef>,
+    /// Manifests that were written to, and not closed since.
+    open: BTreeSet<PathBuf>,
     /// Kept here, so that nothing of it is lost when something else ends the waiting.
     seen: Seen,
+    writer: EventWriter,
 }
 
 impl Follower {
-    pub(super) fn new(file: &Path) -> Result<Self, CliError> {
+    pub(super) fn new(file: &Path, writer: EventWriter) -> Result<Self, CliError> {
         let (sender, events) = unbounded_channel();
         let watcher = notify::recommended_watcher(move |event| {
             // Nobody listens any more once the command ends.
@@ -137,7 +145,9 @@ impl Follower {
             watched: BTreeSet::new(),
             unfollowed: BTreeSet::new(),
             by_path: BTreeMap::new(),
+            open: BTreeSet::new(),
             seen: Seen::nothing(),
+            writer,
         })
     }
 
@@ -207,17 +217,23 @@ impl Follower {
             // The watcher lives as long as this does, so that the channel never closes.
             let Some(event) = event else { return Changed::everything() };
             self.see(event, manifest);
+            if self.seen.quiet.as_mut().is_some_and(|quiet| quiet.is_long(Instant::now())) {
+                // A line that can't be written stops nothing.
+                let _ = self.writer.being_written();
+            }
         }
     }
 
-    /// Everything there is to look at without an event; but for manifests that are being saved.
+    /// Everything there is to look at without an event; but for manifests that are being saved, which are read later.
     pub(super) fn everything(&mut self, manifest: &Manifest) -> Changed {
         while let Ok(event) = self.events.try_recv() {
             self.see(event, manifest);
         }
-        let manifests =
-            self.seen.quiet.is_none() && !manifest.files().iter().any(|file| was_just_written(file));
-        Changed { manifests, items: None }
+        let is_quiet = self.seen.quiet.is_none();
+        if is_quiet && were_written_since(manifest.files(), quiet_before(SystemTime::now())) {
+            self.add(Changed { manifests: true, ..Changed::nothing() });
+        }
+        Changed { manifests: self.seen.quiet.is_none(), items: None }
     }
 
     /// Takes in an event.
@@ -231,7 +247,8 @@ impl Follower {
     pub(super) fn add(&mut self, changed: Changed) {
         let now = Instant::now();
         if changed.manifests {
-            self.seen.quiet.get_or_insert_with(|| QuietPeriod::from(now)).disturbed(now);
+            let is_open = !self.open.is_empty();
+            self.seen.quiet.get_or_insert_with(|| QuietPeriod::from(now)).disturbed(now, is_open);
         }
         if !changed.is_nothing() {
             self.seen.burst.get_or_insert(now + BURST);
@@ -248,17 +265,26 @@ impl Follower {
             *seen = Changed::everything();
             return;
         }
-        if matches!(event.kind, EventKind::Access(_)) {
+        if event.kind == EventKind::Access(AccessKind::Close(AccessMode::Write)) {
+            // Whoever wrote it is done.
+            seen.manifests = event.paths.iter().filter(|path| self.open.remove(*path)).count() > 0;
+            return;
+        }
+        if event.kind.is_access() {
             return;
         }
         for path in &event.paths {
             if event.kind.is_remove() || is_moved_away(event.kind) {
                 self.let_go(path);
             }
-            let yaml = path.extension().is_some_and(|e| e == "yaml" || e == "yml");
-            let beside = path.parent() == Some(&self.manifests) && yaml;
+            let beside = path.parent() == Some(&self.manifests) && is_yaml(path);
             if beside || manifest.files().iter().any(|file| same_file(file, path)) {
                 seen.manifests = true;
+                match event.kind {
+                    EventKind::Modify(ModifyKind::Data(_)) => self.open.insert(path.clone()),
+                    EventKind::Modify(ModifyKind::Name(_)) | EventKind::Remove(_) => self.open.remove(path),
+                    _ => false,
+                };
             }
             if let Some(items) = &mut seen.items {
                 // A directory that comes or goes takes along what is in it.
@@ -281,11 +307,27 @@ impl Follower {
     }
 }
 
-/// Returns whether a file was written so short a time ago that someone may still be writing it.
-fn was_just_written(file: &Path) -> bool {
-    let written = file.metadata().and_then(|metadata| metadata.modified());
+/// The manifests at a path: the file, or those in the directory.
+pub(super) fn manifests_at(path: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = path.read_dir() else { return vec![path.to_path_buf()] };
+    entries.flatten().map(|entry| entry.path()).filter(|path| is_yaml(path)).collect()
+}
+
+/// What was written before this was left alone for long enough by a time.
+pub(super) fn quiet_before(time: SystemTime) -> SystemTime {
+    time.checked_sub(QUIET).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// Returns whether a file was written since a time.
+pub(super) fn were_written_since(files: &[PathBuf], since: SystemTime) -> bool {
+    let now = SystemTime::now();
+    let written = |file: &PathBuf| file.metadata().and_then(|metadata| metadata.modified()).ok();
     // A time that is to come says nothing.
-    written.is_ok_and(|at| at.elapsed().is_ok_and(|elapsed| elapsed < QUIET))
+    files.iter().filter_map(written).any(|at| at > since && at <= now)
+}
+
+fn is_yaml(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
 /// Returns whether something is not at its path any more because it was renamed.
@@ -311,22 +353,53 @@ mod tests {
     use super::*;
 
     /// How long it takes until a manifest is read that is written every 100 ms for some time.
-    fn read_after(written_for: Duration) -> Duration {
+    fn read_after(written_for: Duration, is_open: bool) -> Duration {
         let began = Instant::now();
         let mut quiet = QuietPeriod::from(began);
         let mut written = Duration::ZERO;
-        while written <= written_for && began + written < quiet.end() {
-            quiet.disturbed(began + written);
+        while written <= written_for {
+            assert!(began + written < quiet.end, "it is read while it is being written");
+            quiet.disturbed(began + written, is_open);
             written += Duration::from_millis(100);
         }
-        quiet.end() - began
+        quiet.end - began
     }
 
     #[test]
-    fn a_manifest_is_read_when_it_was_left_alone_for_a_while_or_is_written_all_the_time() {
-        assert_eq!(read_after(Duration::ZERO), QUIET);
-        assert_eq!(read_after(Duration::from_secs(1)), Duration::from_secs(1) + QUIET);
-        assert_eq!(read_after(Duration::from_mins(1)), AT_MOST);
+    fn a_manifest_is_read_when_it_was_left_alone_for_a_while_however_long_it_is_written() {
+        for seconds in [0, 1, 60] {
+            let written = Duration::from_secs(seconds);
+            assert_eq!(read_after(written, false), written + QUIET);
+            assert_eq!(read_after(written, true), written + UNCLOSED);
+        }
+        let began = Instant::now();
+        let mut quiet = QuietPeriod::from(began);
+        assert!(!quiet.is_long(began + LONG / 2));
+        assert!(quiet.is_long(began + LONG) && !quiet.is_long(began + LONG), "it is said once");
+    }
+
+    #[test]
+    fn a_manifest_that_somebody_has_open_for_writing_is_read_once_it_is_closed() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("site.yaml");
+        std::fs::write(&file, "files:\n  a: {content: x}\n").unwrap();
+        let manifest = setpoint_host::load(&file).unwrap_or_else(|_| panic!("it is a good manifest"));
+        let mut follower = Follower::new(&file, EventWriter::new(false)).unwrap();
+        let (sender, events) = unbounded_channel();
+        follower.events = events;
+        let send = |kind: EventKind| {
+            sender.send(Ok(Event::new(kind).add_path(file.canonicalize().unwrap()))).unwrap();
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        send(EventKind::Modify(ModifyKind::Data(notify::event::DataChange::Any)));
+        runtime.block_on(async {
+            let read = tokio::time::timeout(QUIET * 5, follower.next(&manifest)).await;
+            assert!(read.is_err(), "there may be more to come");
+            send(EventKind::Access(AccessKind::Close(AccessMode::Write)));
+            let closed = Instant::now();
+            assert!(follower.next(&manifest).await.manifests);
+            assert!(closed.elapsed() >= QUIET && closed.elapsed() < UNCLOSED);
+        });
     }
 
     #[test]
@@ -335,7 +408,7 @@ mod tests {
         let file = directory.path().join("site.yaml");
         std::fs::write(&file, "files:\n  a: {content: x}\n").unwrap();
         let manifest = setpoint_host::load(&file).unwrap_or_else(|_| panic!("it is a good manifest"));
-        let mut follower = Follower::new(&file).unwrap();
+        let mut follower = Follower::new(&file, EventWriter::new(false)).unwrap();
         let (sender, events) = unbounded_channel();
         follower.events = events;
         sender.send(Ok(Event::new(EventKind::Any).add_path(file.canonicalize().unwrap()))).unwrap();
@@ -351,7 +424,7 @@ mod tests {
         let file = directory.path().join("site.yaml");
         std::fs::write(&file, "files:\n  a: {content: x}\n").unwrap();
         let manifest = setpoint_host::load(&file).unwrap_or_else(|_| panic!("it is a good manifest"));
-        let mut follower = Follower::new(&file).unwrap();
+        let mut follower = Follower::new(&file, EventWriter::new(false)).unwrap();
         let (sender, events) = unbounded_channel();
         follower.events = events;
         sender.send(Ok(Event::new(EventKind::Any).add_path(file.canonicalize().unwrap()))).unwrap();
@@ -374,7 +447,7 @@ mod tests {
         let file = directory.path().join("site.yaml");
         std::fs::write(&file, "files:\n  a: {content: x}\n  b: {content: x}\n").unwrap();
         let manifest = setpoint_host::load(&file).unwrap_or_else(|_| panic!("it is a good manifest"));
-        let mut follower = Follower::new(&file).unwrap();
+        let mut follower = Follower::new(&file, EventWriter::new(false)).unwrap();
         let (_sender, events) = unbounded_channel();
         follower.events = events;
         let item = |name: &str| Some(BTreeSet::from([ItemRef::new("file", name)]));
@@ -396,7 +469,7 @@ mod tests {
         let file = directory.path().join("site.yaml");
         std::fs::write(&file, "directories:\n  d:\nfiles:\n  a: {path: d/a, content: x}\n").unwrap();
         let manifest = setpoint_host::load(&file).unwrap_or_else(|_| panic!("it is a good manifest"));
-        let mut follower = Follower::new(&file).unwrap();
+        let mut follower = Follower::new(&file, EventWriter::new(false)).unwrap();
         let report = Report::new(crate::report::LogFormat::default(), 0);
         let names = |items: BTreeSet<ItemRef>| items.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(names(follower.follow(&manifest, report)), ["directory/d"]);

@@ -1,0 +1,104 @@
+//! The manifests of `watch`: read when nobody writes them, and kept as they were while they are wrong.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime};
+
+use setpoint_host::Manifest;
+
+use super::WatchLoop;
+use super::follow::{Changed, LONG, QUIET, manifests_at, quiet_before, were_written_since};
+use crate::error::CliError;
+use crate::jobs::host::args::SetArgs;
+use crate::jobs::host::error::Error;
+use crate::jobs::host::set::{Set, add_parents, load_manifest};
+use crate::report::Report;
+
+/// Loads the manifests when nobody has written to them for a moment: what the second half of one declares would be deleted.
+pub(super) fn load_when_quiet(args: &SetArgs, report: Report) -> Result<Set, CliError> {
+    let (began, mut is_reported) = (Instant::now(), false);
+    loop {
+        let loading = SystemTime::now();
+        let set = Set::load(args);
+        if !is_being_written(set.as_ref().ok().map(|set| &set.manifest), args, loading) {
+            return set;
+        }
+        if began.elapsed() >= LONG && !std::mem::replace(&mut is_reported, true) {
+            report.info("manifests are being written; they are read when they were left alone for a moment");
+        }
+        std::thread::sleep(QUIET / 2);
+    }
+}
+
+/// Returns whether manifests that were loaded from a time on, or something that they refer to, were written at that time or
+/// shortly before.
+fn is_being_written(manifest: Option<&Manifest>, args: &SetArgs, loading: SystemTime) -> bool {
+    let files = manifest.map_or_else(|| manifests_at(&args.at.file), |manifest| manifest.files().to_vec());
+    were_written_since(&files, quiet_before(loading))
+}
+
+impl WatchLoop {
+    /// What is wrong with manifests that declare nothing of what is there.
+    pub(super) fn nothing_left(&self, manifest: &Manifest) -> Option<CliError> {
+        let current = self.current.as_ref().filter(|_| !self.allow_empty)?;
+        let mut there = current.items().filter(|node| !node.item().external()).peekable();
+        there.peek()?;
+        let left = there.any(|node| manifest.declared(node.reference()).is_some());
+        (!left).then(|| Error::NothingLeft { declared: manifest.len(), there: current.len() }.into())
+    }
+
+    /// A file that is there, declared something, and does not any more: it is being written, or was damaged.
+    fn emptied(&self, manifest: &Manifest) -> Option<PathBuf> {
+        if self.allow_empty {
+            return None;
+        }
+        let declaring = |manifest: &Manifest| -> BTreeSet<PathBuf> {
+            manifest.all_declared().map(|(_, declared)| declared.file.to_path_buf()).collect()
+        };
+        let (before, now) = (declaring(&self.set.manifest), declaring(manifest));
+        before.difference(&now).find(|file| file.exists()).cloned()
+    }
+
+    /// Takes over what the manifests say now; while they are wrong, what they said last stands.
+    pub(super) fn reload(&mut self) -> Result<(), CliError> {
+        let loading = SystemTime::now();
+        let loaded = load_manifest(&self.args);
+        if is_being_written(loaded.as_ref().ok(), &self.args, loading) {
+            // They are read again when they were left alone.
+            self.meanwhile.follower.add(Changed { manifests: true, ..Changed::nothing() });
+            return Ok(());
+        }
+        let old = &self.set.manifest;
+        let loaded = loaded.and_then(|manifest| {
+            if let Some(error) = self.nothing_left(&manifest) {
+                Err(error)
+            } else if let Some(file) = self.emptied(&manifest) {
+                Err(Error::Emptied(file).into())
+            } else if manifest.name() == old.name() && manifest.root() == old.root() {
+                Ok(manifest)
+            } else {
+                Err(Error::OtherSetNow.into())
+            }
+        });
+        match loaded {
+            Ok(mut manifest) => {
+                if let Some(current) = &self.current {
+                    add_parents(&mut manifest, &self.host, current);
+                }
+                if !manifest.graph().diff(old.graph()).is_empty() || !self.wrong.is_empty() {
+                    self.events.reloaded(manifest.len())?;
+                }
+                self.set.manifest = manifest;
+                self.wrong.clear();
+            }
+            Err(error) => {
+                let wrong = error.to_string();
+                if wrong != self.wrong {
+                    self.events.wrong(&error)?;
+                    self.wrong = wrong;
+                }
+            }
+        }
+        Ok(())
+    }
+}
