@@ -168,9 +168,9 @@ mod tests {
             jobs::Job { name: "haproxy", about: "", commands: &["haproxy"], present: true },
             jobs::Job { name: "sync", about: "", commands: &["haproxy plan"], present: false },
         ];
-        let haproxy = clap::Command::new("haproxy").subcommand(clap::Command::new("fmt"));
+        let named = |name: &'static str| clap::Command::new(name);
         let level = clap::Arg::new("level").long("level").global(true);
-        let root = clap::Command::new("setpoint").subcommand(haproxy).arg(level);
+        let root = named("setpoint").subcommand(named("haproxy").subcommand(named("fmt"))).arg(level);
         let job = |words: &str| {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
             let error =

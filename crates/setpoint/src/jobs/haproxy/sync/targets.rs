@@ -117,6 +117,7 @@ pub(super) fn unanswered(error: Cause) -> SyncError {
 }
 
 /// An error of a HAProxy as one of the command.
+#[cfg(feature = "dataplane")]
 pub(super) fn reported(endpoint: &str, error: &SyncError) -> CliError {
     let message = format!("{endpoint}: {}", error.chain());
     Error::Sync { message, hints: error.hints.join("; ") }.into()
