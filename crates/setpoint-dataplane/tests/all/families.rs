@@ -275,8 +275,8 @@ async fn walk(
     let mut wrong = Vec::new();
     for case in CASES {
         let haproxy = target.context().haproxy;
-        // HAProxy 2.6 has none.
-        if case.0 == "crt-store" && haproxy < Version::V3_0 {
+        // HAProxy 2.6 has no crt-store, and reads the `32k` that is written of a ring's size as 32.
+        if ["crt-store", "ring-removed"].contains(&case.0) && haproxy < Version::V3_0 {
             continue;
         }
         for (way, desired) in [("there", desired(&world, Some(case))), ("back", desired(&world, None))] {
