@@ -53,7 +53,7 @@ pub(crate) struct Args {
 }
 
 /// The most bytes that the optimised binary may have.
-const LARGEST: u64 = 40_000_000;
+const LARGEST: u64 = 40 << 20;
 
 /// What was made for one target.
 struct Made {
