@@ -297,13 +297,14 @@ fn read_for_a_while(mut clients: Vec<Client>, number: usize) -> Result<Vec<Durat
 }
 
 /// The command, and the HAProxy that it started.
-struct Stage {
+pub(crate) struct Stage {
     folder: tempfile::TempDir,
-    text: String,
+    pub(crate) text: String,
     child: Child,
     address: String,
     password: String,
     program: PathBuf,
+    setpoint: PathBuf,
 }
 
 impl Drop for Stage {
@@ -319,17 +320,15 @@ impl Drop for Stage {
 }
 
 impl Stage {
-    fn start(backends: u32) -> Result<Self> {
+    pub(crate) fn start(backends: u32) -> Result<Self> {
         let program = haproxy().context("no HAProxy: run `cargo xtask parts`")?;
         let folder = tempfile::tempdir().context("can't make a temporary directory")?;
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let text = text(folder.path(), port, backends)?;
         let file = folder.path().join("haproxy.cfg");
         std::fs::write(&file, &text)?;
-        let this = std::env::current_exe().context("can't find this program")?;
-        let setpoint = this.with_file_name("setpoint");
-        ensure!(setpoint.exists(), "{} is not built; run `cargo xtask bench dataplane`", setpoint.display());
-        let mut child = Command::new(setpoint)
+        let setpoint = setpoint()?;
+        let mut child = Command::new(&setpoint)
             .args(["haproxy", "serve", "--listen", "127.0.0.1:0", "--reload-delay", "0.1", "--haproxy"])
             .arg(&program)
             .arg("--config")
@@ -348,10 +347,42 @@ impl Stage {
         std::thread::spawn(move || lines.for_each(drop));
         let password = std::fs::read_to_string(folder.path().join(".haproxy.cfg.setpoint/password"))?;
         let password = password.trim().to_owned();
-        let stage = Self { folder, text, child, address, password, program };
+        let stage = Self { folder, text, child, address, password, program, setpoint };
         // What is looked at when it starts is over.
         std::thread::sleep(Duration::from_secs(1));
         Ok(stage)
+    }
+
+    /// The folder that all of it is in.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The configuration of the HAProxy.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.folder.path().join("haproxy.cfg")
+    }
+
+    /// The command.
+    pub(crate) fn setpoint(&self) -> &Path {
+        &self.setpoint
+    }
+
+    /// HAProxy.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Where the API is, and the file with the password of its user `admin`.
+    pub(crate) fn address(&self) -> (String, PathBuf) {
+        (format!("http://{}", self.address), self.folder.path().join(".haproxy.cfg.setpoint/password"))
+    }
+
+    /// Ends the API; HAProxy goes on.
+    pub(crate) fn end_api(&mut self) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        let _ = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
+        let _ = self.child.wait();
     }
 
     fn client(&self) -> Result<Client> {
@@ -387,7 +418,7 @@ impl Stage {
         Ok(line.split_ascii_whitespace().next().unwrap_or_default().parse()?)
     }
 
-    fn reloads(&self) -> Result<u32> {
+    pub(crate) fn reloads(&self) -> Result<u32> {
         let answer = self.processes()?;
         let line = answer.lines().find(|line| line.contains("master")).context("no master")?;
         Ok(line.split_ascii_whitespace().nth(2).unwrap_or_default().parse()?)
@@ -410,6 +441,14 @@ impl Stage {
         }
         Ok(best.as_secs_f64())
     }
+}
+
+/// The command, which is built beside this program.
+fn setpoint() -> Result<PathBuf> {
+    let this = std::env::current_exe().context("can't find this program")?;
+    let setpoint = this.with_file_name("setpoint");
+    ensure!(setpoint.exists(), "{} is not built; run `cargo xtask bench`", setpoint.display());
+    Ok(setpoint)
 }
 
 fn text(folder: &Path, port: u16, backends: u32) -> Result<String> {

@@ -20,6 +20,7 @@ mod host;
 mod measure;
 mod part;
 mod report;
+mod sync;
 
 use std::process::ExitCode;
 
@@ -66,6 +67,8 @@ enum Bench {
     Haproxy,
     /// `setpoint haproxy serve` before a real HAProxy.
     Dataplane,
+    /// `setpoint haproxy sync` on a real HAProxy, with and without an API.
+    Sync,
     /// Consul to a ConfigMap.
     Composite,
 }
@@ -95,6 +98,9 @@ fn run(cli: &Cli) -> Result<()> {
     }
     if let Some(Bench::Haproxy) = cli.bench {
         return haproxy::run(&chosen::<haproxy::HaproxyCase>(&cli.cases), cli.json, cli.scale);
+    }
+    if let Some(Bench::Sync) = cli.bench {
+        return sync::run(&chosen::<sync::SyncCase>(&cli.cases), cli.json, cli.scale);
     }
     if let Some(Bench::Dataplane) = cli.bench {
         return dataplane::run(&chosen::<dataplane::DataplaneCase>(&cli.cases), cli.json, cli.scale);

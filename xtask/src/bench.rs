@@ -14,7 +14,7 @@ const BENCH: &str = "setpoint-bench";
 /// Arguments of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to measure: `engine`, `host`, `haproxy`, `dataplane` or `composite`.
+    /// What to measure: `engine`, `host`, `haproxy`, `dataplane`, `sync` or `composite`.
     name: String,
     /// The cases to run; all if none is named.
     #[arg(value_name = "CASE")]
@@ -51,6 +51,13 @@ fn packages(name: &str) -> &'static [&'static str] {
         "dataplane" => {
             &["--package", "setpoint", "--no-default-features", "--features", "setpoint/dataplane"]
         }
+        "sync" => &[
+            "--package",
+            "setpoint",
+            "--no-default-features",
+            "--features",
+            "setpoint/dataplane,setpoint/sync",
+        ],
         _ => &["--no-default-features"],
     }
 }

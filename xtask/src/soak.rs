@@ -38,6 +38,8 @@ enum Soak {
     Host,
     /// `setpoint haproxy serve`, killed at random instants between commits and reloads.
     Instance,
+    /// Syncs of HAProxy: every family of changes on every HAProxy, and connections that break, 100 times at least.
+    Sync,
 }
 
 impl Soak {
@@ -46,6 +48,11 @@ impl Soak {
         match self {
             Self::Engine => ("setpoint-engine", "engine", "schedules::random_schedules_for_as_long_as_asked"),
             Self::Host => ("setpoint", "cli", "kills::killed_as_often_as_asked_nothing_is_lost"),
+            Self::Sync => (
+                "setpoint-dataplane",
+                "all",
+                "soak::a_connection_that_breaks_leaves_the_former_configuration_or_the_desired_one",
+            ),
             Self::Instance => (
                 "setpoint",
                 "serve",

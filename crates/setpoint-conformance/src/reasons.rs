@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 
-use setpoint_haproxy::model::ModelError;
 use setpoint_haproxy::model::spelling::{one_word, split};
+use setpoint_haproxy::model::{ModelError, Version};
 use setpoint_haproxy::table::directives;
 use setpoint_haproxy::table::units::read_time;
 
@@ -43,6 +43,24 @@ pub const REASONS: &[Reason] = &[
               otherwise than the original does.",
         applies: |difference| {
             is_blamed(difference)
+                && difference
+                    .read
+                    .as_ref()
+                    .is_some_and(|(theirs, ours)| agree_on_what_both_read(theirs, ours))
+        },
+    },
+    Reason {
+        name: "ring-unit",
+        why: "HAProxy before 3.1 reads no unit of the size of a ring, so that `32k` is 32: the model keeps such a line as text, and \
+              writes bytes.",
+        applies: |difference| {
+            let has_unit = |line: &String| {
+                let size = line.strip_prefix("size ").and_then(|size| size.strip_suffix(['k', 'm', 'g']));
+                size.is_some_and(|digits| digits.parse::<u64>().is_ok())
+            };
+            difference.version <= Version::V3_0
+                && difference.section == "rings"
+                && difference.unmodelled.iter().all(has_unit)
                 && difference
                     .read
                     .as_ref()

@@ -52,6 +52,8 @@ pub enum Stage {
     ReloadVerification,
     /// Reading back what was written.
     ReadBack,
+    /// Watching whether HAProxy is well afterwards.
+    Verify,
 }
 
 impl Stage {
@@ -71,6 +73,7 @@ impl Stage {
             Self::Fallback => "fallback",
             Self::ReloadVerification => "reload_verification",
             Self::ReadBack => "read_back",
+            Self::Verify => "verify",
         }
     }
 }

@@ -5,8 +5,10 @@ use setpoint_haproxy::model::{Context, ObjectKind, Version};
 use setpoint_plan::Action;
 
 use crate::client::{
-    ApiError, Capability, Changed, Client, FileKind, For, OperateError, Process, PushReload, Reload,
+    ApiError, Bundle, Capability, Changed, Client, FileKind, For, Health, OperateError, Process, PushReload,
+    Reload, RunningServer,
 };
+use crate::costs::Costs;
 
 /// How a file that was replaced takes effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +35,17 @@ pub trait Target: Sync {
     /// Returns why an operation that HAProxy could be told while it runs takes a reload here, if that is so.
     fn needs_reload(&self, operation: &Operation) -> Option<String>;
 
-    /// Returns whether a text that is pushed always takes a reload.
-    fn reloads_for_texts(&self) -> bool;
+    /// Returns whether a commit and the push of a text always take a reload, whatever they change.
+    fn always_reloads(&self) -> bool;
+
+    /// Returns whether a text can be pushed without a reload, and a running HAProxy be told some actions beside it.
+    fn takes_runtime_actions(&self) -> bool;
+
+    /// What calls cost.
+    fn costs(&self) -> Costs;
+
+    /// Returns whether there is a call for several operations at once.
+    fn carries(&self, bundle: &Bundle) -> bool;
 
     /// Returns whether a file of a kind that is replaced always takes a reload.
     fn reloads_for(&self, kind: FileKind) -> bool;
@@ -55,6 +66,13 @@ pub trait Target: Sync {
         made_for: For<'_>,
     ) -> impl Future<Output = Result<Changed, OperateError>>;
 
+    /// Carries out several operations by one call.
+    fn operate_bundle(
+        &self,
+        bundle: &Bundle,
+        made_for: For<'_>,
+    ) -> impl Future<Output = Result<Changed, OperateError>>;
+
     /// Commits a transaction. With `reloads`, a reload follows whatever was changed.
     fn commit(&self, id: &str, reloads: bool) -> impl Future<Output = Result<Changed, ApiError>>;
 
@@ -63,6 +81,31 @@ pub trait Target: Sync {
 
     /// Puts a whole text in the place of the present one, which must have the given version.
     fn push(&self, text: &[u8], version: u64) -> impl Future<Output = Result<Changed, ApiError>>;
+
+    /// Does the same without a reload, and tells a running HAProxy some actions.
+    fn push_with_actions(
+        &self,
+        text: &[u8],
+        version: u64,
+        actions: &str,
+    ) -> impl Future<Output = Result<Changed, ApiError>>;
+
+    /// Lists the servers of a backend as they run.
+    fn running_servers(&self, backend: &str) -> impl Future<Output = Result<Vec<RunningServer>, ApiError>>;
+
+    /// Sets what somebody has decided of a server that runs: `ready`, `maint` or `drain`.
+    fn set_admin_state(
+        &self,
+        backend: &str,
+        server: &str,
+        state: &str,
+    ) -> impl Future<Output = Result<(), ApiError>>;
+
+    /// Asks how its servers are, and how many requests it could not answer.
+    fn health(&self) -> impl Future<Output = Result<Health, ApiError>>;
+
+    /// Asks for the name of a reload that waits or is under way; none if there is none.
+    fn pending_reload(&self) -> impl Future<Output = Result<Option<String>, ApiError>>;
 
     /// Asks what became of a reload.
     fn reload(&self, id: &str) -> impl Future<Output = Result<Reload, ApiError>>;
@@ -124,6 +167,9 @@ impl ApiTarget {
     }
 }
 
+/// What the original tells a running HAProxy of a server that changes. For all else it reloads.
+const TOLD: [&str; 5] = ["weight", "address", "port", "maintenance", "metadata"];
+
 impl Target for ApiTarget {
     fn endpoint(&self) -> &str {
         self.client.endpoint()
@@ -138,7 +184,8 @@ impl Target for ApiTarget {
     }
 
     fn needs_reload(&self, operation: &Operation) -> Option<String> {
-        if self.client.is_setpoint() || operation.is_server_modification() {
+        let is_told = || operation.changes.iter().all(|change| TOLD.contains(&change.attribute.as_str()));
+        if self.client.is_setpoint() || operation.is_server_modification() && is_told() {
             return None;
         }
         // The original leaves a server that was added in maintenance, and never checks it.
@@ -150,8 +197,21 @@ impl Target for ApiTarget {
         })
     }
 
-    fn reloads_for_texts(&self) -> bool {
+    fn always_reloads(&self) -> bool {
         !self.client.is_setpoint()
+    }
+
+    fn takes_runtime_actions(&self) -> bool {
+        // Setpoint finds out by itself what it can tell.
+        !self.client.is_setpoint()
+    }
+
+    fn costs(&self) -> Costs {
+        if self.client.is_setpoint() { Costs::SETPOINT } else { Costs::ORIGINAL }
+    }
+
+    fn carries(&self, bundle: &Bundle) -> bool {
+        self.client.refuses_bundle(bundle).is_none()
     }
 
     fn reloads_for(&self, kind: FileKind) -> bool {
@@ -178,6 +238,10 @@ impl Target for ApiTarget {
         self.client.operate(operation, made_for).await
     }
 
+    async fn operate_bundle(&self, bundle: &Bundle, made_for: For<'_>) -> Result<Changed, OperateError> {
+        self.client.operate_bundle(bundle, made_for).await
+    }
+
     async fn commit(&self, id: &str, reloads: bool) -> Result<Changed, ApiError> {
         self.client.commit(id, reloads).await
     }
@@ -188,6 +252,27 @@ impl Target for ApiTarget {
 
     async fn push(&self, text: &[u8], version: u64) -> Result<Changed, ApiError> {
         self.client.push_raw_configuration(text, version, &PushReload::Delayed).await
+    }
+
+    async fn push_with_actions(&self, text: &[u8], version: u64, actions: &str) -> Result<Changed, ApiError> {
+        let actions = PushReload::RuntimeActions(actions.to_owned());
+        self.client.push_raw_configuration(text, version, &actions).await
+    }
+
+    async fn running_servers(&self, backend: &str) -> Result<Vec<RunningServer>, ApiError> {
+        self.client.running_servers(backend).await
+    }
+
+    async fn set_admin_state(&self, backend: &str, server: &str, state: &str) -> Result<(), ApiError> {
+        self.client.set_admin_state(backend, server, state).await
+    }
+
+    async fn health(&self) -> Result<Health, ApiError> {
+        self.client.health().await
+    }
+
+    async fn pending_reload(&self) -> Result<Option<String>, ApiError> {
+        self.client.pending_reload().await
     }
 
     async fn reload(&self, id: &str) -> Result<Reload, ApiError> {

@@ -38,6 +38,8 @@ pub struct Section {
     pub label: &'static str,
     /// Which operations there are.
     pub shape: Shape,
+    /// The versions of the API that make one with all that stands in it (`full_section=true`); none where nothing stands in it.
+    pub full: Option<Since>,
 }
 
 /// Which operations there are of a section.
@@ -100,32 +102,40 @@ const fn section(
     label: &'static str,
     shape: Shape,
 ) -> Section {
-    Section { path, kind, keyword, since, label, shape }
+    Section { path, kind, keyword, since, label, shape, full: None }
+}
+
+impl Section {
+    const fn full(self, since: Since) -> Self {
+        Self { full: Some(since), ..self }
+    }
 }
 
 /// The kinds of sections.
 pub const SECTIONS: &[Section] = &[
     section("acme", Kind::Acme, Keyword::Acme, FROM_2, "acme", Shape::Usual),
-    section("backends", Kind::Backend, Keyword::Backend, ALL, "backend", Shape::Usual),
+    section("backends", Kind::Backend, Keyword::Backend, ALL, "backend", Shape::Usual).full(ALL),
     section("caches", Kind::Cache, Keyword::Cache, ALL, "cache", Shape::Usual),
-    section("crt_stores", Kind::CrtStore, Keyword::CrtStore, ALL, "crt-store", Shape::Usual),
-    section("defaults", Kind::Defaults, Keyword::Defaults, ALL, "defaults section", Shape::Usual),
-    section("fcgi_apps", Kind::FcgiApp, Keyword::FcgiApp, ALL, "fcgi-app", Shape::Usual),
-    section("frontends", Kind::Frontend, Keyword::Frontend, ALL, "frontend", Shape::Usual),
-    section("global", Kind::Global, Keyword::Global, ALL, "global", Shape::One),
-    section("healthchecks", Kind::Healthcheck, Keyword::Healthcheck, FROM_4, "healthcheck", Shape::Usual),
+    section("crt_stores", Kind::CrtStore, Keyword::CrtStore, ALL, "crt-store", Shape::Usual).full(FROM_2),
+    section("defaults", Kind::Defaults, Keyword::Defaults, ALL, "defaults section", Shape::Usual).full(ALL),
+    section("fcgi_apps", Kind::FcgiApp, Keyword::FcgiApp, ALL, "fcgi-app", Shape::Usual).full(ALL),
+    section("frontends", Kind::Frontend, Keyword::Frontend, ALL, "frontend", Shape::Usual).full(ALL),
+    section("global", Kind::Global, Keyword::Global, ALL, "global", Shape::One).full(ALL),
+    section("healthchecks", Kind::Healthcheck, Keyword::Healthcheck, FROM_4, "healthcheck", Shape::Usual)
+        .full(FROM_4),
     section("http_errors_sections", Kind::HttpErrors, Keyword::HttpErrors, ALL, "http-errors", Shape::Usual),
     // The original has none of these: it takes their lines for those of the section before.
-    section("listens", Kind::Listen, Keyword::Listen, ALL, "listen", Shape::Usual),
-    section("log_forwards", Kind::LogForward, Keyword::LogForward, ALL, "log-forward", Shape::Usual),
+    section("listens", Kind::Listen, Keyword::Listen, ALL, "listen", Shape::Usual).full(ALL),
+    section("log_forwards", Kind::LogForward, Keyword::LogForward, ALL, "log-forward", Shape::Usual)
+        .full(ALL),
     section("log_profiles", Kind::LogProfile, Keyword::LogProfile, FROM_1, "log-profile", Shape::Usual),
-    section("mailers_section", Kind::Mailers, Keyword::Mailers, ALL, "mailers", Shape::Usual),
-    section("peer_section", Kind::Peers, Keyword::Peers, ALL, "peers", Shape::NotReplaced),
+    section("mailers_section", Kind::Mailers, Keyword::Mailers, ALL, "mailers", Shape::Usual).full(ALL),
+    section("peer_section", Kind::Peers, Keyword::Peers, ALL, "peers", Shape::NotReplaced).full(ALL),
     section("programs", Kind::Program, Keyword::Program, TO_3, "program", Shape::Usual),
-    section("resolvers", Kind::Resolvers, Keyword::Resolvers, ALL, "resolvers", Shape::Usual),
-    section("rings", Kind::Ring, Keyword::Ring, ALL, "ring", Shape::Usual),
-    section("traces", Kind::Traces, Keyword::Traces, FROM_1, "traces", Shape::MayBe),
-    section("userlists", Kind::Userlist, Keyword::Userlist, ALL, "userlist", Shape::NotReplaced),
+    section("resolvers", Kind::Resolvers, Keyword::Resolvers, ALL, "resolvers", Shape::Usual).full(ALL),
+    section("rings", Kind::Ring, Keyword::Ring, ALL, "ring", Shape::Usual).full(ALL),
+    section("traces", Kind::Traces, Keyword::Traces, FROM_1, "traces", Shape::MayBe).full(FROM_2),
+    section("userlists", Kind::Userlist, Keyword::Userlist, ALL, "userlist", Shape::NotReplaced).full(ALL),
 ];
 
 /// Children of a list, below a section that is named in the path.

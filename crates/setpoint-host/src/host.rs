@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use setpoint_engine::{CurrentGraph, ItemState, OpError, Presence};
 use setpoint_graph::{ItemHandle, ItemRef, Name};
@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) checks: Checks,
     /// What is to go.
     unwanted: Mutex<BTreeSet<ItemRef>>,
+    /// How many files what is started may open, where that is less than this program may.
+    open_files: OnceLock<u64>,
 }
 
 /// How a host is opened.
@@ -98,7 +100,7 @@ impl Host {
         let runtime = runtime.unwrap_or_else(|| root_path.join(".setpoint/run"));
         let (root, children, directories) = (opened, Children::default(), DirectoryIndex::default());
         let (kept, notices, output) = (Kept::new(&runtime), Notices::default(), Output::default());
-        let (checks, unwanted) = (Checks::default(), Mutex::default());
+        let (checks, unwanted, open_files) = (Checks::default(), Mutex::default(), OnceLock::new());
         let process_operations = ProcessOperations::default();
         let shared = Shared {
             root,
@@ -113,6 +115,7 @@ impl Host {
             output,
             checks,
             unwanted,
+            open_files,
         };
         Ok(Self(Arc::new(shared)))
     }
@@ -129,8 +132,8 @@ impl Host {
         let mut accepted = BTreeSet::new();
         for item in items {
             let Some(slot) = current.slot_of(item) else { continue };
-            let Some(place) = current.item_at(slot).and_then(kinds::on_disk) else { continue };
-            let Some(known_by) = self.known_by(place.path, place.kind) else { continue };
+            let Some(location) = current.item_at(slot).and_then(kinds::on_disk) else { continue };
+            let Some(known_by) = self.known_by(location.path, location.kind) else { continue };
             let state = current.state_at(slot);
             let noted = state.and_then(ItemState::noted::<PathNote>).unwrap_or_default();
             // What is set aside for it, or was about to be taken over, is not forgotten.
@@ -157,6 +160,16 @@ impl Host {
 
     pub(crate) fn is_unwanted(&self, item: &ItemRef) -> bool {
         self.0.unwanted.lock().unwrap_or_else(PoisonError::into_inner).contains(item)
+    }
+
+    /// Lets processes and commands that are started from now on open no more files than this: for who has raised the limit of this
+    /// program, which is not meant for others. Whoever says it first is heard.
+    pub fn limit_open_files(&self, most: u64) {
+        let _ = self.0.open_files.set(most);
+    }
+
+    pub(crate) fn open_files(&self) -> Option<u64> {
+        self.0.open_files.get().copied()
     }
 
     /// The name of the set.
@@ -255,9 +268,11 @@ impl Host {
     pub fn recall(&self, current: &CurrentGraph) {
         self.0.directories.clear();
         for node in current.items() {
-            let place = kinds::on_disk(node.item()).filter(|place| place.kind == Kind::Directory);
-            if let (Some(place), Some(note)) = (place, node.state().and_then(ItemState::noted::<PathNote>)) {
-                self.0.directories.learn(node.reference(), place.path, &note);
+            let location = kinds::on_disk(node.item()).filter(|location| location.kind == Kind::Directory);
+            if let (Some(location), Some(note)) =
+                (location, node.state().and_then(ItemState::noted::<PathNote>))
+            {
+                self.0.directories.learn(node.reference(), location.path, &note);
             }
         }
     }
@@ -284,12 +299,14 @@ impl Host {
             let settled = match kinds::on_disk(item) {
                 None if state.is_some_and(|state| state.noted::<PassingNote>().is_some()) => None,
                 None => continue,
-                Some(place) => {
+                Some(location) => {
                     let noted = state.and_then(ItemState::noted::<PathNote>);
                     if noted.as_ref().is_some_and(|note| self.is_set_aside(note)) {
                         continue;
                     }
-                    let Some(settled) = self.settled(noted.as_ref(), &place, all_is_well) else { continue };
+                    let Some(settled) = self.settled(noted.as_ref(), &location, all_is_well) else {
+                        continue;
+                    };
                     Some(settled)
                 }
             };
@@ -304,14 +321,19 @@ impl Host {
     }
 
     /// What is to be noted of what is in a place; none if that is noted already, or can't be known.
-    fn settled(&self, noted: Option<&PathNote>, place: &OnDisk<'_>, all_is_well: bool) -> Option<PathNote> {
+    fn settled(
+        &self,
+        noted: Option<&PathNote>,
+        location: &OnDisk<'_>,
+        all_is_well: bool,
+    ) -> Option<PathNote> {
         let mut note = match noted {
             Some(note) if !all_is_well && !note.moved.is_empty() => return None,
-            Some(note) => note.settled(place.kind, place.path, || self.0.root.holder(place.path)),
+            Some(note) => note.settled(location.kind, location.path, || self.0.root.holder(location.path)),
             None => PathNote::default(),
         };
         // Of what an earlier version made, or what was imported, nothing is known but its path.
-        note.known_by = note.known_by.or_else(|| self.known_by(place.path, place.kind));
+        note.known_by = note.known_by.or_else(|| self.known_by(location.path, location.kind));
         (noted != Some(&note) && !(noted.is_none() && note.known_by.is_none())).then_some(note)
     }
 

@@ -15,7 +15,7 @@ mod kinds;
 mod manifest;
 mod process;
 
-pub use configure::{Kept, KeptEntry, KeptThing, Notice};
+pub use configure::{Kept, KeptEntry, KeptThing, Notice, may_be_set_aside};
 pub use fs::FsError;
 pub use host::{Existing, Host, HostError, HostOptions, directory_number};
 pub use item::{

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -17,7 +17,7 @@ use redb::{
 };
 use serde_json::value::RawValue;
 use setpoint_engine::{CurrentGraph, ItemState};
-use setpoint_graph::{ItemRef, ItemTypes, Kind, Name, Node};
+use setpoint_graph::{ItemHandle, ItemRef, ItemTypes, Kind, Name, Node, SubgraphPath};
 
 use crate::format::{FORMAT, StoredItem, read_item};
 use crate::{Run, StateError};
@@ -46,7 +46,7 @@ pub(crate) struct DatabaseContent {
     pub(crate) serial: u64,
     pub(crate) last_run: u64,
     /// Where the items of the set are.
-    pub(crate) place: Option<String>,
+    pub(crate) location: Option<String>,
     pub(crate) graph: CurrentGraph,
     /// It was read from an earlier format: the next checkpoint writes all of it.
     pub(crate) outdated: bool,
@@ -67,8 +67,41 @@ impl DatabaseContent {
     pub(crate) fn empty(set: &str) -> Self {
         let graph = CurrentGraph::new(set);
         let set = set.to_owned();
-        Self { set, serial: 0, last_run: 0, place: None, graph, outdated: false, damaged: None }
+        Self { set, serial: 0, last_run: 0, location: None, graph, outdated: false, damaged: None }
     }
+}
+
+/// The database and its copy, as a writer left them with the same content: the next checkpoint is written into both, and neither is
+/// copied or read whole for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InStep {
+    database: FileStamp,
+    copy: FileStamp,
+}
+
+/// Tells whether a file is as it was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileStamp {
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl FileStamp {
+    fn of(path: &Path) -> Option<Self> {
+        let found = fs::metadata(path).ok()?;
+        let (modified, changed) = ((found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec()));
+        Some(Self { inode: found.ino(), size: found.len(), modified, changed })
+    }
+}
+
+/// An item that was stored.
+struct ReadItem {
+    path: SubgraphPath,
+    item: ItemHandle,
+    state: Option<ItemState>,
+    target: Option<ItemHandle>,
 }
 
 /// What a checkpoint changes.
@@ -76,7 +109,7 @@ impl DatabaseContent {
 pub(crate) struct Checkpoint<'a> {
     pub(crate) set: &'a str,
     pub(crate) serial: u64,
-    pub(crate) place: Option<&'a str>,
+    pub(crate) location: Option<&'a str>,
     pub(crate) graph: &'a CurrentGraph,
     /// The items to write or remove; none for all of them.
     pub(crate) touched: Option<BTreeSet<ItemRef>>,
@@ -142,8 +175,8 @@ impl Store {
         fs::rename(&beside, &self.path).map_err(failed(&self.path))
     }
 
-    /// Makes the copy, if it can be read. Where there is no room for it, the last one stays.
-    fn keep_copy(&self, types: &ItemTypes) -> Result<(), StateError> {
+    /// Makes the copy, if it can be read; returns whether it did. Where there is no room for it, the last one stays.
+    fn keep_copy(&self, types: &ItemTypes) -> Result<bool, StateError> {
         let copy = self.copy().path;
         let beside = Self { path: copy.with_extension("last-new") };
         let copied = fs::copy(&self.path, &beside.path).is_ok();
@@ -155,8 +188,14 @@ impl Store {
         }
         match read {
             Err(error) if error.is_damage() => Err(self.damaged(&error.to_string())),
-            _ => Ok(()),
+            _ => Ok(kept),
         }
+    }
+
+    /// The database and its copy as they are now.
+    fn stamps(&self) -> Option<InStep> {
+        let (database, copy) = (FileStamp::of(&self.path)?, FileStamp::of(&self.copy().path)?);
+        Some(InStep { database, copy })
     }
 
     fn read_own(&self, types: &ItemTypes) -> Result<Option<DatabaseContent>, StateError> {
@@ -206,36 +245,17 @@ impl Store {
             for entry in self.done(items.iter())? {
                 let (key, value) = self.done(entry)?;
                 let (kind, name) = key.value();
-                let broken = |source| StateError::Broken {
-                    path: self.path.clone(),
-                    what: format!("{kind}/{name}"),
-                    source,
-                };
-                let stored = read_item(found, value.value()).map_err(broken)?;
                 if known_kind.as_str() != kind {
                     known_kind = Kind::new(kind);
                 }
-                let broken_item = |why: &dyn Display| StateError::BrokenItem {
-                    path: self.path.clone(),
-                    why: format!("{kind}/{name}: {why}"),
-                };
-                let read = |text: &RawValue| {
-                    let item =
-                        types.item_from_text(&known_kind, text.get()).map_err(|why| broken_item(&why))?;
-                    if item.reference().name().as_str() == name {
-                        Ok(item)
-                    } else {
-                        Err(broken_item(&format_args!("it is called {} inside", item.reference().name())))
-                    }
-                };
-                let item = read(stored.item)?;
-                let target = stored.target.map(read).transpose()?;
+                let ReadItem { path, item, state, target } =
+                    self.item(found, &known_kind, name, value.value(), types)?;
                 // References are unique in the table, so that no put is refused.
-                let put = match stored.state {
+                let put = match state {
                     Some(state) => {
-                        graph.put_item_with_state(&stored.path, item, state.with_unfinished_target(target))
+                        graph.put_item_with_state(&path, item, state.with_unfinished_target(target))
                     }
-                    None => graph.put_item_into(&stored.path, item),
+                    None => graph.put_item_into(&path, item),
                 };
                 debug_assert!(put.is_ok());
             }
@@ -251,8 +271,35 @@ impl Store {
             }
         }
         let (serial, last_run, outdated) = (number("serial")?, number("last_run")?, found < FORMAT);
-        let place = field("place")?;
-        Ok(Some(DatabaseContent { set, serial, last_run, place, graph, outdated, damaged: None }))
+        let location = field("place")?;
+        Ok(Some(DatabaseContent { set, serial, last_run, location, graph, outdated, damaged: None }))
+    }
+
+    /// Reads an item that was stored in some format.
+    fn item(
+        &self,
+        format: u64,
+        kind: &Kind,
+        name: &str,
+        bytes: &[u8],
+        types: &ItemTypes,
+    ) -> Result<ReadItem, StateError> {
+        let broken =
+            |source| StateError::Broken { path: self.path.clone(), what: format!("{kind}/{name}"), source };
+        let broken_item = |why: &dyn Display| StateError::BrokenItem {
+            path: self.path.clone(),
+            why: format!("{kind}/{name}: {why}"),
+        };
+        let read = |text: &RawValue| {
+            let item = types.item_from_text(kind, text.get()).map_err(|why| broken_item(&why))?;
+            if item.reference().name().as_str() == name {
+                Ok(item)
+            } else {
+                Err(broken_item(&format_args!("it is called {} inside", item.reference().name())))
+            }
+        };
+        let StoredItem { path, item, state, target } = read_item(format, bytes).map_err(broken)?;
+        Ok(ReadItem { path, item: read(item)?, state, target: target.map(read).transpose()? })
     }
 
     /// Reads how many checkpoints there have been; none without any.
@@ -307,19 +354,56 @@ impl Store {
     }
 
     /// Writes a checkpoint: all of it or nothing, and it lasts. A database that was damaged since it was read is put in order
-    /// from its copy and what is known.
-    pub(crate) fn write(&self, change: &Checkpoint<'_>, types: &ItemTypes) -> Result<(), StateError> {
-        match self.guarded(|store| store.write_whole(change, types)) {
-            Err(error) if error.is_damage() && self.copy().exists()? => {
-                self.restore()?;
+    /// from its copy and what is known. `in_step` is how this writer has left both, and is about to.
+    pub(crate) fn write(
+        &self,
+        change: &Checkpoint<'_>,
+        types: &ItemTypes,
+        in_step: &mut Option<InStep>,
+    ) -> Result<(), StateError> {
+        let left = in_step.take();
+        let are_in_step = left.is_some() && left == self.stamps() && change.touched.is_some();
+        let write = |store: &Self| {
+            if are_in_step { store.write_both(change, types) } else { store.write_whole(change, types) }
+        };
+        let written = if self.exists()? { self.guarded(write) } else { Err(self.damaged("it is gone")) };
+        let has_copy = match written {
+            Err(error) if error.is_damage() && (self.copy().exists()? || !self.exists()?) => {
+                if self.copy().exists()? {
+                    self.restore()?;
+                }
                 let all = Checkpoint { touched: None, runs: change.runs.clone(), ..*change };
-                self.guarded(|store| store.write_whole(&all, types))
+                self.guarded(|store| store.write_whole(&all, types))?
             }
-            written => written,
-        }
+            written => written?,
+        };
+        *in_step = if has_copy { self.stamps() } else { None };
+        Ok(())
     }
 
-    fn write_whole(&self, change: &Checkpoint<'_>, types: &ItemTypes) -> Result<(), StateError> {
+    /// Writes a checkpoint into the database and into its copy; returns whether also into that.
+    fn write_both(&self, change: &Checkpoint<'_>, types: &ItemTypes) -> Result<bool, StateError> {
+        // What could not be read again must not get into the copy.
+        self.check(change, types)?;
+        self.commit(self.open(|path| Database::open(path))?, change, types)?;
+        // Where that fails, the last copy stays, and a new one is made with the next checkpoint.
+        let copied =
+            self.copy().guarded(|copy| copy.commit(copy.open(|path| Database::open(path))?, change, types));
+        Ok(copied.is_ok())
+    }
+
+    /// Reads what a checkpoint is about to write.
+    fn check(&self, change: &Checkpoint<'_>, types: &ItemTypes) -> Result<(), StateError> {
+        for item in change.touched.iter().flatten() {
+            if let Some(node) = change.graph.node_of(item).filter(|node| !node.item().external()) {
+                self.item(FORMAT, item.kind(), item.name().as_str(), &self.stored(&node, types)?, types)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a checkpoint into the database, and copies that; returns whether it did.
+    fn write_whole(&self, change: &Checkpoint<'_>, types: &ItemTypes) -> Result<bool, StateError> {
         if self.exists()? {
             self.commit(self.open(|path| Database::open(path))?, change, types)?;
             return self.keep_copy(types);
@@ -362,8 +446,8 @@ impl Store {
         set("format", &FORMAT.to_string())?;
         set("set", change.set)?;
         set("serial", &change.serial.to_string())?;
-        if let Some(place) = change.place {
-            set("place", place)?;
+        if let Some(location) = change.location {
+            set("place", location)?;
         }
         self.done(txn.delete_table(ADOPTED))?;
         for run in &change.runs {

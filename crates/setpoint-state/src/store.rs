@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use setpoint_engine::{CurrentGraph, Record, replay};
 use setpoint_graph::{GraphId, ItemHandle, ItemRef, ItemTypes, Revision, Touched};
 
-use crate::database::{Checkpoint, DatabaseContent, Recovered, Store};
+use crate::database::{Checkpoint, DatabaseContent, InStep, Recovered, Store};
 use crate::journal::{self, JournalContent, JournalFile};
 use crate::lock::{self, Lock};
 use crate::{Run, RunDetails, RunEntry, RunOutcome, StateError};
@@ -35,7 +35,7 @@ pub struct Snapshot {
     /// The checkpoints so far: two snapshots of the same serial and no run under way are the same.
     pub serial: u64,
     /// Where the items are, in the words of whoever saved them; none if they did not say.
-    pub place: Option<String>,
+    pub location: Option<String>,
     /// What is known to exist.
     pub graph: CurrentGraph,
     /// Whether a run is under way, or was when its process ended.
@@ -50,7 +50,7 @@ impl Snapshot {
         Self {
             set: set.to_owned(),
             serial: 0,
-            place: None,
+            location: None,
             graph: CurrentGraph::new(set),
             unfinished: false,
             damaged: None,
@@ -144,14 +144,15 @@ impl StateDir {
         // What a lost run did stays in the journal until all of it is saved: only there it is whole.
         let lost = journalled.as_ref().map(|journalled| lost_run(journalled, last_run + 1));
         let interrupted_items = journalled.as_ref().map(interrupted_items).unwrap_or_default();
-        let Snapshot { graph, place, .. } = snapshot(content, journalled.as_ref());
+        let Snapshot { graph, location, .. } = snapshot(content, journalled.as_ref());
         let last_run = last_run + u64::from(lost.is_some());
         let goes_on = lost.is_some();
         let state = Mutex::new(WriterState {
             serial,
             last_run,
-            place,
+            location,
             saved: None,
+            in_step: None,
             unsaved: lost.into_iter().collect(),
         });
         let writer = Writer {
@@ -239,9 +240,11 @@ pub struct Writer {
 struct WriterState {
     serial: u64,
     last_run: u64,
-    place: Option<String>,
+    location: Option<String>,
     /// The graph that was saved last, and how far.
     saved: Option<(GraphId, Revision)>,
+    /// How the database and its copy were left; none if they may differ.
+    in_step: Option<InStep>,
     /// Runs that are not saved yet: one whose process did not live to finish it, and those for which there was no room.
     unsaved: Vec<Run>,
 }
@@ -274,13 +277,13 @@ impl Writer {
     }
 
     /// Where the items are, in the words of whoever saved them.
-    pub fn place(&self) -> Option<String> {
-        self.state().place.clone()
+    pub fn location(&self) -> Option<String> {
+        self.state().location.clone()
     }
 
     /// Says where the items are; the next checkpoint saves it.
-    pub fn set_place(&self, place: impl Into<String>) {
-        self.state().place = Some(place.into());
+    pub fn set_location(&self, location: impl Into<String>) {
+        self.state().location = Some(location.into());
     }
 
     /// Where the state is.
@@ -313,15 +316,16 @@ impl Writer {
 
     fn write(&self, graph: &CurrentGraph, run: Option<Run>, serial: u64) -> Result<(), StateError> {
         let mut state = self.state();
+        let mut in_step = state.in_step.take();
         let checkpoint = Checkpoint {
             set: &self.set,
             serial,
-            place: state.place.as_deref(),
+            location: state.location.as_deref(),
             graph,
             touched: touched(graph, state.saved),
             runs: state.unsaved.iter().chain(&run).collect(),
         };
-        if let Err(error) = self.dir.store().write(&checkpoint, &self.dir.types) {
+        if let Err(error) = self.dir.store().write(&checkpoint, &self.dir.types, &mut in_step) {
             drop(checkpoint);
             if let Some(run) = run {
                 // The next checkpoint has it.
@@ -331,6 +335,7 @@ impl Writer {
             return Err(error);
         }
         state.unsaved.clear();
+        state.in_step = in_step;
         state.serial = serial;
         state.last_run = run.map_or(state.last_run, |run| run.number);
         state.saved = Some((graph.id(), graph.revision()));
@@ -349,9 +354,9 @@ impl Writer {
 
 /// What a checkpoint and the journal after it come to.
 fn snapshot(content: DatabaseContent, journalled: Option<&JournalContent>) -> Snapshot {
-    let DatabaseContent { set, serial, place, graph, damaged, .. } = content;
+    let DatabaseContent { set, serial, location, graph, damaged, .. } = content;
     let Some(journalled) = journalled else {
-        return Snapshot { set, serial, place, graph, unfinished: false, damaged };
+        return Snapshot { set, serial, location, graph, unfinished: false, damaged };
     };
     let mut graph = replay(set.as_str(), Some(graph), &journalled.records);
     for (item, protected) in &journalled.protection {
@@ -362,7 +367,7 @@ fn snapshot(content: DatabaseContent, journalled: Option<&JournalContent>) -> Sn
             graph.touch_at(slot);
         }
     }
-    Snapshot { set, serial, place, graph, unfinished: true, damaged }
+    Snapshot { set, serial, location, graph, unfinished: true, damaged }
 }
 
 /// The items that changed since the last checkpoint; none if that is not known.

@@ -56,7 +56,10 @@ struct Receipt {
     recipe: String,
     /// Where the entry has to be: programs in it know their own place.
     place: PathBuf,
-    /// All that is in it, apart from the receipt.
+    /// The folders in it that its programs write to.
+    #[serde(default)]
+    scratch: Vec<PathBuf>,
+    /// All that is in it, apart from the receipt and what is in those folders.
     files: BTreeMap<PathBuf, Content>,
 }
 
@@ -214,13 +217,13 @@ impl Cache {
         Ok(None)
     }
 
-    /// Makes an entry: `make` fills a folder that is not yet in its place, and is told the place.
+    /// Makes an entry: `make` fills a folder that is not yet in its place, and is told the place. What its programs write to the
+    /// folders `scratch` later on is no damage.
     pub(crate) fn fill(
         &self,
         _lock: &Lock,
-        name: &str,
-        version: &str,
-        recipe: &str,
+        (name, version, recipe): (&str, &str, &str),
+        scratch: &[PathBuf],
         make: impl FnOnce(&Path, &Path) -> Result<(), Problem>,
     ) -> Result<Entry, Problem> {
         let folder = self.root.join(name);
@@ -241,7 +244,8 @@ impl Cache {
                 architecture: architecture().to_owned(),
                 recipe: recipe.to_owned(),
                 place: place.clone(),
-                files: contents(&making).map_err(problem)?,
+                scratch: scratch.to_vec(),
+                files: contents(&making, scratch).map_err(problem)?,
             };
             let text = serde_json::to_vec_pretty(&receipt).map_err(|error| problem(error.into()))?;
             write_whole(&making.join(RECEIPT), &text).map_err(problem)?;
@@ -296,7 +300,8 @@ fn verify(path: &Path) -> Result<Receipt, String> {
     if receipt.place != path {
         return Err(format!("it was moved here from {}", receipt.place.display()));
     }
-    let found = contents(path).map_err(|error| format!("its files can't be read: {error}"))?;
+    let found =
+        contents(path, &receipt.scratch).map_err(|error| format!("its files can't be read: {error}"))?;
     for (file, content) in &receipt.files {
         match found.get(file) {
             None => return Err(format!("{} is gone", file.display())),
@@ -310,8 +315,8 @@ fn verify(path: &Path) -> Result<Receipt, String> {
     Ok(receipt)
 }
 
-/// All that is below a folder, apart from folders and the receipt.
-fn contents(folder: &Path) -> io::Result<BTreeMap<PathBuf, Content>> {
+/// All that is below a folder, apart from folders, the receipt and what is in some folders.
+fn contents(folder: &Path, scratch: &[PathBuf]) -> io::Result<BTreeMap<PathBuf, Content>> {
     let mut contents = BTreeMap::new();
     let mut folders = vec![PathBuf::new()];
     while let Some(below) = folders.pop() {
@@ -319,6 +324,9 @@ fn contents(folder: &Path) -> io::Result<BTreeMap<PathBuf, Content>> {
             let entry = entry?;
             let name = below.join(entry.file_name());
             let data = entry.metadata()?;
+            if scratch.contains(&name) {
+                continue;
+            }
             if data.is_dir() {
                 folders.push(name);
             } else if data.is_symlink() {

@@ -108,7 +108,10 @@ impl<'a> Debian<'a> {
             return Ok(entry);
         }
         report(&part.name, format_args!("fetching {version} from Debian {}", apt.suite()));
-        self.cache.fill(&lock, &part.name, &version, &hash, |folder, place| {
+        let scratch: Vec<PathBuf> =
+            recipe.scratch.iter().map(|folder| Path::new(unpack::ROOT).join(folder)).collect();
+        let entry = (part.name.as_str(), version.as_str(), hash.as_str());
+        self.cache.fill(&lock, entry, &scratch, |folder, place| {
             let mut wanted = recipe.packages.clone();
             if let Some(first) = wanted.first_mut() {
                 *first = format!("{first}={version}");

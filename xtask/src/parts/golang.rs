@@ -137,7 +137,8 @@ fn look<'a>(
 impl Order<'_> {
     /// Makes the entry of what was built.
     fn fill(&self, cache: &Cache, programs: &Path) -> Result<Entry, Problem> {
-        cache.fill(&self.lock, &self.part.name, &self.version, &self.hash, |folder, _| {
+        let entry = (self.part.name.as_str(), self.version.as_str(), self.hash.as_str());
+        cache.fill(&self.lock, entry, &[], |folder, _| {
             let (from, to) = (programs.join(built_name(&self.recipe.package)), folder.join("bin"));
             fs::create_dir(&to)
                 .and_then(|()| fs::copy(&from, to.join(&self.recipe.program)))

@@ -89,6 +89,9 @@ pub(crate) struct DebianRecipe {
     /// architecture's library folder.
     #[serde(default)]
     pub(crate) environment: BTreeMap<String, String>,
+    /// Folders inside the packages that the programs write to: what is in them is no damage.
+    #[serde(default)]
+    pub(crate) scratch: Vec<String>,
     /// A program and its arguments to run once when the packages are unpacked.
     #[serde(default)]
     pub(crate) configure: Vec<String>,

@@ -135,6 +135,8 @@ fn message(body: &[u8]) -> String {
         Err(_) => None,
     };
     let text = text.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
+    // What a peer says reaches a terminal.
+    let text: String = text.chars().filter(|letter| *letter == '\n' || !letter.is_control()).collect();
     let text = text.trim();
     match text.char_indices().nth(LONGEST_MESSAGE) {
         _ if text.is_empty() => "the API gave no reason".to_owned(),

@@ -1,5 +1,6 @@
 //! From an operation to the call that carries it out.
 
+use serde_json::Value as Json;
 use setpoint_haproxy::api::{Child, Key, Parent, SECTIONS, Section, Shape, child_of};
 use setpoint_haproxy::compare::{ChildKey, Operation, SectionKey, Subject};
 use setpoint_haproxy::model::{Object, ObjectKind, Version};
@@ -20,7 +21,7 @@ const UNNAMED: &str = "unnamed_defaults_";
 pub struct NoCall(String);
 
 impl NoCall {
-    fn because(why: impl Into<String>) -> Self {
+    pub(super) fn because(why: impl Into<String>) -> Self {
         Self(why.into())
     }
 }
@@ -33,7 +34,8 @@ pub(super) fn call_of(operation: &Operation, version: &ApiVersion) -> Result<Cal
     };
     match &operation.subject {
         Subject::Section { new, .. } => {
-            section_call(operation.action, section, &operation.section, new.as_ref(), version)
+            let body = new.as_ref().map(Object::to_json);
+            section_call(operation.action, section, &operation.section, body, version)
         }
         Subject::Child { kind: child, key, new, .. } => {
             let place = Place { kind: *child, within: section.kind, section: &operation.section, key };
@@ -54,11 +56,12 @@ fn name_of(section: &SectionKey, kind: ObjectKind) -> Result<Option<String>, NoC
     }
 }
 
-fn section_call(
+/// The call that does something to a section, with what it is to say.
+pub(super) fn section_call(
     action: Action,
     section: &Section,
     key: &SectionKey,
-    new: Option<&Object>,
+    new: Option<Json>,
     version: &ApiVersion,
 ) -> Result<Call, NoCall> {
     let (api, kind) = (version.schema(), section.kind);
@@ -71,7 +74,7 @@ fn section_call(
         (Some(name), Shape::Usual | Shape::NotReplaced) => call.part(name),
         _ => call,
     };
-    let body = || new.map(Object::to_json).ok_or_else(|| NoCall::because("nothing is said of it"));
+    let body = || new.ok_or_else(|| NoCall::because("nothing is said of it"));
     match action {
         Action::Delete if section.shape == Shape::One => {
             Err(NoCall::because(format!("{} can't be deleted", section.label)))
@@ -96,16 +99,16 @@ fn section_call(
 }
 
 /// Where a child stands.
-struct Place<'o> {
-    kind: ObjectKind,
-    within: ObjectKind,
-    section: &'o SectionKey,
-    key: &'o ChildKey,
+pub(super) struct Place<'o> {
+    pub(super) kind: ObjectKind,
+    pub(super) within: ObjectKind,
+    pub(super) section: &'o SectionKey,
+    pub(super) key: &'o ChildKey,
 }
 
 impl Place<'_> {
     /// The row of the table that says where children like this one are.
-    fn child(&self, version: &ApiVersion) -> Result<&'static Child, NoCall> {
+    pub(super) fn child(&self, version: &ApiVersion) -> Result<&'static Child, NoCall> {
         let is_elsewhere = self.kind == ObjectKind::CrtLoad && !version.has_loads_below_stores();
         let api = if is_elsewhere { Version::V3_0 } else { version.schema() };
         child_of(self.kind, self.within, api).filter(|_| self.within != ObjectKind::Listen).ok_or_else(|| {
@@ -114,7 +117,7 @@ impl Place<'_> {
     }
 
     /// The call of the collection.
-    fn collection(&self, child: &Child, make: fn(&str) -> Call) -> Result<Call, NoCall> {
+    pub(super) fn collection(&self, child: &Child, make: fn(&str) -> Call) -> Result<Call, NoCall> {
         let name = name_of(self.section, self.within)?;
         let named = || name.clone().ok_or_else(|| NoCall::because(format!("{} has no name", self.section)));
         match child.parent {

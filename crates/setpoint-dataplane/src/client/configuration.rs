@@ -5,6 +5,7 @@ use setpoint_haproxy::compare::Operation;
 
 use super::Client;
 use super::answer::{Answer, ApiError};
+use super::bundle::{Bundle, call_of_bundle};
 use super::calls::{CONFIGURATION, NoCall, call_of};
 use super::transport::Call;
 
@@ -159,7 +160,15 @@ impl Client {
 
     /// Carries out an operation.
     pub async fn operate(&self, operation: &Operation, made_for: For<'_>) -> Result<Changed, OperateError> {
-        let call = call_of(operation, self.version())?;
+        self.change(call_of(operation, self.version())?, made_for).await
+    }
+
+    /// Carries out several operations by one call.
+    pub async fn operate_bundle(&self, bundle: &Bundle, made_for: For<'_>) -> Result<Changed, OperateError> {
+        self.change(call_of_bundle(bundle, self.version())?, made_for).await
+    }
+
+    async fn change(&self, call: Call, made_for: For<'_>) -> Result<Changed, OperateError> {
         let call = match made_for {
             For::Transaction(id) => call.query("transaction_id", id),
             For::Version(version) => call.query("version", version),
@@ -170,6 +179,26 @@ impl Client {
     /// Returns why an operation needs a push of the whole text, if it does.
     pub fn refuses(&self, operation: &Operation) -> Option<NoCall> {
         call_of(operation, self.version()).err()
+    }
+
+    /// Returns why no call carries out several operations at once, if none does.
+    pub fn refuses_bundle(&self, bundle: &Bundle) -> Option<NoCall> {
+        call_of_bundle(bundle, self.version()).err()
+    }
+
+    /// The name of a reload that waits or is under way; none if there is none, or if the API does not tell its name.
+    pub async fn pending_reload(&self) -> Result<Option<String>, ApiError> {
+        #[derive(Deserialize)]
+        struct Listed {
+            #[serde(default)]
+            id: String,
+            status: ReloadStatus,
+        }
+        let (listed, _) = self.transport().json::<Option<Vec<Listed>>>(Call::get(RELOADS), &[200]).await?;
+        let mut pending = listed.unwrap_or_default().into_iter();
+        let pending =
+            pending.find(|reload| reload.status == ReloadStatus::InProgress && !reload.id.is_empty());
+        Ok(pending.map(|reload| reload.id))
     }
 
     /// What became of a reload.

@@ -13,6 +13,7 @@
 //! not have says so before anything is sent.
 
 mod answer;
+mod bundle;
 mod calls;
 mod capabilities;
 mod configuration;
@@ -27,11 +28,12 @@ use std::sync::Arc;
 use setpoint_haproxy::model::{Context, Edition, Version};
 
 pub use answer::ApiError;
+pub use bundle::{Bundle, BundleEffect};
 pub use calls::NoCall;
 pub use capabilities::{Capabilities, Capability, NotSupported};
 pub use configuration::{Changed, For, OperateError, PushReload, Reload, ReloadStatus, Transaction};
 pub use info::{ApiVersion, UnknownApi};
-pub use runtime::{MapEntry, Process, RunningServer};
+pub use runtime::{Health, MapEntry, Process, RunningServer};
 pub use settings::{Credentials, Secret, Settings, SettingsError, Tls};
 pub use storage::{FileKind, StoredFile};
 

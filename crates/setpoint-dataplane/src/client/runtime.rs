@@ -1,5 +1,8 @@
 //! What a running HAProxy is told and asked.
 
+use std::collections::BTreeSet;
+
+use futures::future::try_join;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
@@ -8,6 +11,7 @@ use super::answer::ApiError;
 use super::transport::Call;
 
 const RUNTIME: &str = "services/haproxy/runtime";
+const STATISTICS: &str = "services/haproxy/stats";
 
 /// A server as it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -26,6 +30,48 @@ pub struct RunningServer {
     /// `up`, `down` or `stopping`.
     #[serde(default)]
     pub operational_state: String,
+    /// Its weight; the API tells it from 3.3 on.
+    #[serde(default)]
+    pub weight: Option<i64>,
+}
+
+/// How the servers of a HAProxy are, and how many requests it could not answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// The servers that are up, or that nobody checks, by backend and name.
+    pub up: BTreeSet<(String, String)>,
+    /// How many requests, or connections where there are no requests, its frontends have had since it was started.
+    pub requests: u64,
+    /// How many of them were answered with a status of 500 or above.
+    pub errors: u64,
+}
+
+/// Statistics as the API tells them.
+#[derive(Debug, Deserialize)]
+struct Statistics {
+    #[serde(default)]
+    stats: Option<Vec<Statistic>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Statistic {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    backend_name: Option<String>,
+    #[serde(default)]
+    stats: Json,
+}
+
+impl Statistic {
+    fn number(&self, name: &str) -> u64 {
+        self.stats.get(name).and_then(Json::as_u64).unwrap_or(0)
+    }
+
+    fn is_up(&self) -> bool {
+        let status = self.stats.get("status").and_then(Json::as_str).unwrap_or_default();
+        status.starts_with("UP") || status == "no check"
+    }
 }
 
 /// An entry of a map as it runs.
@@ -50,6 +96,33 @@ impl Client {
         let number = |name: &str| info.pointer(&format!("/info/{name}")).and_then(Json::as_u64);
         let version = info.pointer("/info/version").and_then(Json::as_str).unwrap_or_default();
         Ok(Process { pid: number("pid"), uptime: number("uptime"), version: version.to_owned() })
+    }
+
+    /// How its servers are, and how many requests it could not answer.
+    pub async fn health(&self) -> Result<Health, ApiError> {
+        let (servers, frontends) = try_join(self.statistics("server"), self.statistics("frontend")).await?;
+        let up = servers.iter().filter(|server| server.is_up());
+        let name =
+            |server: &Statistic| (server.backend_name.clone().unwrap_or_default(), server.name.clone());
+        let sum = |of: fn(&Statistic) -> u64| frontends.iter().map(of).sum();
+        let requests = |frontend: &Statistic| match frontend.number("req_tot") {
+            0 => frontend.number("stot"),
+            requests => requests,
+        };
+        let errors = |frontend: &Statistic| frontend.number("hrsp_5xx");
+        Ok(Health { up: up.map(name).collect(), requests: sum(requests), errors: sum(errors) })
+    }
+
+    async fn statistics(&self, of: &str) -> Result<Vec<Statistic>, ApiError> {
+        let call = Call::get(STATISTICS).part("native").query("type", of);
+        let (answer, _) = self.transport().json::<Json>(call, &[200]).await?;
+        // Some versions give a list with one element for each process.
+        let answers = match answer {
+            Json::Array(answers) => answers,
+            answer => vec![answer],
+        };
+        let read = |answer| serde_json::from_value::<Statistics>(answer).ok().and_then(|read| read.stats);
+        Ok(answers.into_iter().filter_map(read).flatten().collect())
     }
 
     /// The servers of a backend as they run.

@@ -1,5 +1,7 @@
 //! Calls and answers over HTTP.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use std::fmt;
 use std::time::Duration;
 
@@ -167,7 +169,21 @@ impl Transport {
                 }
                 Ok(answer)
             }
-            Ok(Ok(answer)) => Err(ApiError::of(name, &answer)),
+            Ok(Ok(mut answer)) => {
+                answer.body = self.without_credentials(answer.body);
+                Err(ApiError::of(name, &answer))
+            }
+        }
+    }
+
+    /// What a peer says, without the credentials that it was sent: one that repeats them does not bring them into an error.
+    fn without_credentials(&self, body: Vec<u8>) -> Vec<u8> {
+        let Some((user, password)) = &self.credentials else { return body };
+        let sent = STANDARD.encode(format!("{user}:{}", password.expose()));
+        let text = String::from_utf8_lossy(&body).replace(&sent, "***");
+        match password.expose() {
+            "" => text.into_bytes(),
+            password => text.replace(password, "***").into_bytes(),
         }
     }
 
@@ -348,6 +364,15 @@ mod tests {
             let error = address(url).unwrap_err().to_string();
             assert!(!error.contains("geheim"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_peer_that_repeats_what_it_was_sent_brings_no_credentials_into_an_error() {
+        let settings = Settings::new("http://127.0.0.1:1").with_credentials("admin", "geheim");
+        let transport = Transport::new(settings).unwrap();
+        let body = b"authorization: Basic YWRtaW46Z2VoZWlt\r\npassword geheim".to_vec();
+        let shown = String::from_utf8(transport.without_credentials(body)).unwrap();
+        assert_eq!(shown, "authorization: Basic ***\r\npassword ***");
     }
 
     #[test]

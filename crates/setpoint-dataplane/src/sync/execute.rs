@@ -1,4 +1,4 @@
-//! Carries out operations: one priority after the other, and of one priority as many at a time as may be.
+//! Carries out steps: one priority after the other, and of one priority as many at a time as may be.
 //!
 //! ```text
 //! priority 1: chain a: 1 2 3     chain b: 1 2      ── all ended ──▶ priority 2: …
@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 use futures::StreamExt as _;
 use futures::stream;
 use setpoint_haproxy::compare::{Operation, Subject};
+
+use super::steps::Step;
 
 /// What decides which operations may be carried out at the same time.
 type Priority = (u8, i32);
@@ -25,14 +27,14 @@ fn place_of(operation: &Operation) -> (Priority, String) {
     ((phase, rank), chain)
 }
 
-/// Carries out operations in their order. Returns what failed; the first failure ends it unless `continue_on_error` is set.
-pub(super) async fn execute<E>(
-    operations: &[Operation],
+/// Carries out steps in their order. Returns what failed; the first failure ends it unless `continue_on_error` is set.
+pub(super) async fn execute<'o, 's, E>(
+    steps: &'s [Step<'o>],
     max_parallel: usize,
     continue_on_error: bool,
-    run: impl AsyncFn(&Operation) -> Result<(), E>,
+    run: impl AsyncFn(&'s Step<'o>) -> Result<(), E>,
 ) -> Vec<E> {
-    let placed: Vec<_> = operations.iter().map(|operation| (place_of(operation), operation)).collect();
+    let placed: Vec<_> = steps.iter().map(|step| (place_of(step.leading()), step)).collect();
     execute_placed(placed, max_parallel, continue_on_error, run).await
 }
 

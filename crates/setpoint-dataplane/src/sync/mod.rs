@@ -8,27 +8,36 @@
 //!                      files that go ◀── read back ◀── 8 reload ◀─┘
 //! ```
 
+mod change;
 mod execute;
 mod failure;
 mod options;
+mod runtime;
+mod steps;
 mod verify;
+mod ways;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::try_join;
-use setpoint_haproxy::compare::{Diff, Operation, compare};
+use setpoint_haproxy::compare::{Diff, compare};
 use setpoint_haproxy::text::Document;
 use setpoint_plan::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{ApiError, FileKind, For, Process};
+use crate::client::{ApiError, FileKind, Process};
+use crate::costs::Costs;
 use crate::error::{ConfigType, ParseError, Stage, SyncError};
 use crate::files::{self, DIGESTS, FileDiffs};
 use crate::retry::RetryError;
+use crate::running::RunningDifference;
 use crate::target::{Effect, Target};
-use failure::{Failed, both, conflict, failed, first_of, flat, moved, not_written};
-pub use options::{Desired, FailedSync, SyncMode, SyncOptions, SyncResult};
+use change::Committed;
+use failure::{Failed, conflict, flat, moved, not_written};
+pub use options::{Choice, Desired, FailedSync, Strategy, SyncMode, SyncOptions, SyncResult};
+pub use ways::{Impossible, PlannedWay};
+use ways::{Question, Way};
 
 /// How long a transaction that nobody wants any more may take to be dropped.
 const ABORT_WITHIN: Duration = Duration::from_secs(5);
@@ -71,14 +80,20 @@ pub struct SyncPlan {
     pub files: FileDiffs,
     /// By which way; none if the configuration does not differ.
     pub mode: Option<SyncMode>,
+    /// What the ways cost that lead there, the chosen one first; nothing where costs did not decide.
+    pub ways: Vec<PlannedWay>,
+    /// The costs that decided; none where they did not.
+    pub costs: Option<Costs>,
     /// Why HAProxy will reload; none if it will not.
     pub reload: Option<String>,
+    /// What somebody has told HAProxy while it runs, and is put right; nothing unless [`SyncOptions::runtime_drift`] is set.
+    pub running: Vec<RunningDifference>,
 }
 
 impl SyncPlan {
     /// Returns whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.diff.is_empty() && self.files.is_empty()
+        self.diff.is_empty() && self.files.is_empty() && self.running.is_empty()
     }
 }
 
@@ -94,9 +109,24 @@ pub async fn plan<T: Target>(
     let current = run.current().await?;
     let diff = run.compare(&current.document, &wanted)?;
     let files = run.compare_files(&diff).await?;
-    let mode = run.mode(&diff, current.version);
+    let way = run.way(&diff, current.version, &wanted)?;
+    let (mode, ways) = way.map(|way| (way.mode, way.planned)).unzip();
     let reload = run.why_it_reloads(mode, &diff, &files);
-    Ok(SyncPlan { version: current.version, diff, files, mode, reload })
+    let running = run.running_differences(&wanted, &diff).await?;
+    let costs = match options.choice {
+        Choice::Cheapest(weights) => Some(weights.over(target.costs())),
+        _ => None,
+    };
+    Ok(SyncPlan {
+        running,
+        costs,
+        version: current.version,
+        diff,
+        files,
+        mode,
+        ways: ways.unwrap_or_default(),
+        reload,
+    })
 }
 
 /// What is there.
@@ -112,15 +142,6 @@ struct Run<'a, T> {
     cancel: &'a CancellationToken,
     /// The transaction that is open.
     transaction: Mutex<Option<String>>,
-}
-
-/// What a change of the configuration came to.
-#[derive(Default)]
-struct Committed {
-    version: Option<u64>,
-    reload_id: Option<String>,
-    /// Whether HAProxy reloads, or has.
-    reloads: bool,
 }
 
 impl<T: Target> Run<'_, T> {
@@ -141,16 +162,22 @@ impl<T: Target> Run<'_, T> {
                 let found = self.compare_files(&diff).await?;
                 if diff.is_empty() && found.is_empty() {
                     result.post_sync_version = Some(current.version);
-                    return Ok(());
+                    self.wait_for_pending(result).await?;
+                    return self.repair_running(&desired, result).await;
                 }
                 reload_for_files = self.write_files(&found, result).await?;
                 files = Some(found);
             }
-            match self.change(&diff, &current, reload_for_files, result).await {
+            match self.change(&diff, &current, &desired, reload_for_files, result).await {
                 Ok(committed) => {
-                    return self
-                        .finish(committed, before.as_ref(), &desired, files.unwrap_or_default(), result)
-                        .await;
+                    let files = files.unwrap_or_default();
+                    self.finish(committed, before.as_ref(), &desired, result).await?;
+                    if !result.reload_triggered {
+                        self.read_back_running(&diff, &desired).await?;
+                    }
+                    self.repair_running(&desired, result).await?;
+                    self.delete_files(&files, result).await;
+                    return Ok(());
                 }
                 Err(Failed::Error(error)) => return Err(error),
                 Err(Failed::Conflict(actual)) => {
@@ -285,10 +312,25 @@ impl<T: Target> Run<'_, T> {
     }
 
     /// By which way a difference is carried over; none if there is none.
-    fn mode(&self, diff: &Diff, version: u64) -> Option<SyncMode> {
-        let needs_text = |operation: &Operation| self.target.needs_text(operation).is_some();
-        let threshold = self.options.raw_push_threshold;
-        (!diff.is_empty()).then(|| SyncMode::decide(version, diff.operations(), threshold, needs_text))
+    fn way<'d>(
+        &'d self,
+        diff: &'d Diff,
+        version: u64,
+        desired: &'d Document,
+    ) -> Result<Option<Way<'d>>, SyncError> {
+        if diff.is_empty() {
+            return Ok(None);
+        }
+        let question = Question {
+            target: self.target,
+            version,
+            operations: diff.operations(),
+            desired,
+            held: self.desired.text.len(),
+            threshold: self.options.raw_push_threshold,
+        };
+        let way = question.choose(&self.options.choice);
+        way.map(Some).map_err(|error| SyncError::new(Stage::Compare, error.to_string()))
     }
 
     /// Why HAProxy reloads for a difference, if it does.
@@ -298,8 +340,8 @@ impl<T: Target> Run<'_, T> {
             Runtime::No { why } => Some(format!("{operation}: {why}")),
         });
         let for_text = mode
-            .filter(|mode| mode.is_raw() && self.target.reloads_for_texts())
-            .map(|_| "the whole text is pushed");
+            .filter(|mode| *mode != SyncMode::Runtime && self.target.always_reloads())
+            .map(|_| "the Dataplane API reloads for every commit");
         let for_file = || {
             let replaced = FileKind::ALL.into_iter().flat_map(|kind| {
                 files
@@ -314,131 +356,12 @@ impl<T: Target> Run<'_, T> {
         for_operation.or(for_text.map(str::to_owned)).or_else(for_file)
     }
 
-    /// Changes the configuration, by the way that is decided on.
-    async fn change(
-        &self,
-        diff: &Diff,
-        current: &Current,
-        reload_for_files: bool,
-        result: &mut SyncResult,
-    ) -> Result<Committed, Failed> {
-        let operations = diff.operations();
-        let mode = self.mode(diff, current.version).unwrap_or_default();
-        result.mode = mode;
-        let changed = match mode {
-            SyncMode::FineGrained if operations.is_empty() && !reload_for_files => {
-                return Ok(Committed { version: Some(current.version), ..Committed::default() });
-            }
-            SyncMode::FineGrained => self.transaction(operations, current, reload_for_files, result).await,
-            SyncMode::Runtime => self.one_by_one(operations, current, result).await,
-            _ => return self.push(current.version, operations, Stage::Commit, result).await,
-        };
-        match changed {
-            Err(Failed::Error(original)) if self.options.fallback_to_raw => {
-                self.drop_transaction().await;
-                result.mode = SyncMode::RawFallback;
-                match self.fall_back(operations, result).await {
-                    Err(Failed::Error(fallback)) => Err(Failed::Error(both(original, fallback))),
-                    pushed => pushed,
-                }
-            }
-            changed => changed,
-        }
-    }
-
-    /// Pushes the whole text where operations failed. Files are written already.
-    async fn fall_back(
-        &self,
-        operations: &[Operation],
-        result: &mut SyncResult,
-    ) -> Result<Committed, Failed> {
-        let version = self.target.version().await;
-        let version = version.map_err(|error| failed(Stage::Fallback, "the version can't be read", error))?;
-        self.push(version, operations, Stage::Fallback, result).await
-    }
-
-    async fn transaction(
-        &self,
-        operations: &[Operation],
-        current: &Current,
-        reloads: bool,
-        result: &mut SyncResult,
-    ) -> Result<Committed, Failed> {
-        let id = self
-            .target
-            .begin(current.version)
-            .await
-            .map_err(|error| failed(Stage::Apply, "a transaction can't be begun", error))?;
-        *self.transaction.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
-        let SyncOptions { max_parallel, continue_on_error, .. } = *self.options;
-        let failures = execute::execute(operations, max_parallel, continue_on_error, async |operation| {
-            self.target
-                .operate(operation, For::Transaction(&id))
-                .await
-                .map(|_| ())
-                .map_err(|error| (operation.clone(), error))
-        });
-        if let Some(failure) = first_of(failures.await) {
-            return Err(failure);
-        }
-        let changed = self.target.commit(&id, reloads).await;
-        let changed =
-            changed.map_err(|error| failed(Stage::Commit, "the transaction can't be committed", error))?;
-        *self.transaction.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        result.applied_operations = operations.iter().map(ToString::to_string).collect();
-        let reloads = reloads || changed.is_delayed || changed.reload_id.is_some();
-        Ok(Committed { version: changed.version, reload_id: changed.reload_id, reloads })
-    }
-
-    /// Carries out changes of servers one after the other, each of which takes effect by itself.
-    async fn one_by_one(
-        &self,
-        operations: &[Operation],
-        current: &Current,
-        result: &mut SyncResult,
-    ) -> Result<Committed, Failed> {
-        let mut committed = Committed { version: Some(current.version), ..Committed::default() };
-        let mut version = current.version;
-        for operation in operations {
-            let changed = self.target.operate(operation, For::Version(version)).await;
-            let changed = changed.map_err(|error| first_of(vec![(operation.clone(), error)]));
-            let changed = match changed {
-                Ok(changed) => changed,
-                Err(failure) => return Err(failure.unwrap_or(Failed::Conflict(None))),
-            };
-            version = changed.version.unwrap_or(version + 1);
-            committed.version = Some(version);
-            committed.reloads |= changed.is_delayed;
-            committed.reload_id = changed.reload_id.or(committed.reload_id);
-            result.applied_operations.push(operation.to_string());
-        }
-        Ok(committed)
-    }
-
-    async fn push(
-        &self,
-        version: u64,
-        operations: &[Operation],
-        stage: Stage,
-        result: &mut SyncResult,
-    ) -> Result<Committed, Failed> {
-        let pushed = self.target.push(&self.desired.text, version).await;
-        let pushed = pushed.map_err(|error| failed(stage, "the text can't be pushed", error))?;
-        if let Some(actual) = pushed.version.filter(|actual| *actual != version + 1) {
-            return Err(Failed::Conflict(Some(actual)));
-        }
-        result.applied_operations = operations.iter().map(ToString::to_string).collect();
-        let reloads = pushed.is_delayed || pushed.reload_id.is_some();
-        Ok(Committed { version: Some(version + 1), reload_id: pushed.reload_id, reloads })
-    }
-
-    /// Sees to it that a change has taken effect, and deletes the files that nothing names any more.
+    /// Sees to it that a change has taken effect.
     async fn finish(
         &self,
         committed: Committed,
         before: Option<&Process>,
         desired: &Document,
-        files: FileDiffs,
         result: &mut SyncResult,
     ) -> Result<(), SyncError> {
         result.reload_triggered |= committed.reloads;
@@ -467,7 +390,6 @@ impl<T: Target> Run<'_, T> {
         if committed.version.is_some_and(|version| version != read.version) {
             result.warnings.push(format!("the configuration has version {} by now", read.version));
         }
-        self.delete_files(&files, result).await;
         Ok(())
     }
 

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use setpoint_haproxy::compare::{DiffSummary, Operation};
+use setpoint_haproxy::compare::DiffSummary;
 use setpoint_haproxy::text::Document;
 use sha2::{Digest, Sha256};
 
+use crate::costs::Weights;
 use crate::error::SyncError;
 use crate::files::{AuxiliaryFiles, Files};
 use crate::retry::Retry;
+use crate::running::RunningDifference;
 
 /// What is desired.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +63,10 @@ fn add_files(hasher: &mut Sha256, files: Option<&Files>) {
 
 /// How a sync goes about it.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a question of its own, and most are the document's"
+)]
 pub struct SyncOptions {
     /// How often is planned again where somebody else changed the configuration meanwhile.
     pub max_retries: u32,
@@ -91,6 +97,48 @@ pub struct SyncOptions {
     pub connection_retry: Retry,
     /// The version that the configuration must have: with another one, nothing is done.
     pub expected_version: Option<u64>,
+    /// How the way is chosen by which a difference is carried over.
+    pub choice: Choice,
+    /// Whether what a running HAProxy can be told is carried over first, before a transaction that reloads.
+    pub runtime_first: bool,
+    /// Whether servers that somebody drained, or gave another weight or address, while HAProxy runs are put right too.
+    pub runtime_drift: bool,
+}
+
+/// How the way is chosen by which a difference is carried over.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Choice {
+    /// By the version, the threshold and the kind of operations: the whole text at first, above
+    /// [`SyncOptions::raw_push_threshold`], and where no call carries an operation; one by one where only servers change; a
+    /// transaction otherwise.
+    #[default]
+    Document,
+    /// By costs: those of the target, and what somebody says of them.
+    Cheapest(Weights),
+    /// Always the same, whatever it costs; a difference that it can't carry over is an error.
+    Always(Strategy),
+}
+
+/// One way for all differences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// Operations in a transaction, a call each.
+    Transaction,
+    /// Operations that take effect one by one.
+    OneByOne,
+    /// The whole text.
+    Text,
+}
+
+impl Strategy {
+    /// How it is said in a sentence.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Transaction => "in a transaction",
+            Self::OneByOne => "one by one",
+            Self::Text => "by a push of the whole text",
+        }
+    }
 }
 
 impl Default for SyncOptions {
@@ -110,6 +158,9 @@ impl Default for SyncOptions {
             last_deployed_checksum: None,
             connection_retry: Retry::default(),
             expected_version: None,
+            choice: Choice::Document,
+            runtime_first: false,
+            runtime_drift: false,
         }
     }
 }
@@ -128,6 +179,8 @@ pub enum SyncMode {
     RawThreshold,
     /// By the whole text, because no call carries some of it.
     RawText,
+    /// By the whole text, because it was the cheapest way, or the one that was asked for.
+    RawChosen,
     /// By the whole text, because operations failed.
     RawFallback,
 }
@@ -141,6 +194,7 @@ impl SyncMode {
             Self::RawInitial => "raw-initial",
             Self::RawThreshold => "raw-threshold",
             Self::RawText => "raw-text",
+            Self::RawChosen => "raw-chosen",
             Self::RawFallback => "raw-fallback",
         }
     }
@@ -148,30 +202,6 @@ impl SyncMode {
     /// Returns whether the whole text is pushed.
     pub const fn is_raw(self) -> bool {
         !matches!(self, Self::FineGrained | Self::Runtime)
-    }
-
-    /// Decides as the document does that describes the sync: the whole text at first, above a threshold, and where no call
-    /// carries an operation; one by one where only servers change; a transaction otherwise.
-    pub(super) fn decide(
-        version: u64,
-        operations: &[Operation],
-        threshold: usize,
-        needs_text: impl Fn(&Operation) -> bool,
-    ) -> Self {
-        if version == 1 {
-            Self::RawInitial
-        } else if threshold > 0 && operations.len() > threshold {
-            Self::RawThreshold
-        } else if operations.iter().any(needs_text) {
-            Self::RawText
-        } else if operations
-            .iter()
-            .all(|operation| operation.is_server_modification() && operation.runtime.is_possible())
-        {
-            Self::Runtime
-        } else {
-            Self::FineGrained
-        }
     }
 }
 
@@ -198,6 +228,8 @@ pub struct SyncResult {
     pub retries: u32,
     /// The version of the configuration afterwards.
     pub post_sync_version: Option<u64>,
+    /// What somebody had told HAProxy while it runs, and was put right.
+    pub repaired: Vec<RunningDifference>,
     /// What differed.
     pub summary: DiffSummary,
     /// What went wrong without being in the way.

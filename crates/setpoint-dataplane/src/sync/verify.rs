@@ -2,8 +2,10 @@
 
 use tokio::time::{Instant, sleep};
 
-use super::Run;
+use super::failure::flat;
+use super::{Run, SyncResult};
 use crate::client::{Process, ReloadStatus};
+use crate::error::{Stage, SyncError};
 use crate::target::Target;
 
 impl<T: Target> Run<'_, T> {
@@ -33,6 +35,25 @@ impl<T: Target> Run<'_, T> {
             }
             sleep(self.options.reload_poll_interval).await;
         }
+    }
+
+    /// Waits for a reload that somebody else ordered: the text is there, and whether HAProxy takes it is not known before.
+    pub(super) async fn wait_for_pending(&self, result: &mut SyncResult) -> Result<(), SyncError> {
+        if !self.options.verify_reload {
+            return Ok(());
+        }
+        let pending = self.target.pending_reload().await;
+        let pending = pending.map_err(|error| {
+            SyncError::new(Stage::ReloadVerification, "it can't be asked whether HAProxy reloads")
+                .caused_by(flat(error))
+        })?;
+        let Some(id) = pending else { return Ok(()) };
+        self.verify(&id, None).await.map_err(|why| {
+            result.reload_verification_error = Some(why.clone());
+            let message = format!("the reload {id}, which was pending, did not succeed: {why}");
+            SyncError::new(Stage::ReloadVerification, message)
+                .hint("HAProxy has not loaded this configuration; look at what it says of it")
+        })
     }
 
     /// Returns whether another process serves than before, as far as that can be told.

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use setpoint_dataplane::client::{ApiError, Changed, FileKind, For, OperateError, Process, Reload};
+use setpoint_dataplane::client::{
+    ApiError, Bundle, Changed, FileKind, For, Health, OperateError, Process, Reload, RunningServer,
+};
+use setpoint_dataplane::costs::Costs;
 use setpoint_dataplane::error::ConnectionError;
 use setpoint_dataplane::target::{Effect, Target};
 use setpoint_haproxy::compare::Operation;
@@ -41,17 +44,33 @@ pub(crate) struct Counting<T> {
     faults: Mutex<BTreeMap<&'static str, VecDeque<Fault>>>,
     /// How long each call takes longer than it would.
     pub(crate) delay: Duration,
+    /// Whether it says of itself what the original API would.
+    pub(crate) is_original: bool,
+    /// Whether its servers run with other weights than they were told.
+    pub(crate) lies: bool,
 }
 
 impl<T> Counting<T> {
     pub(crate) fn new(inner: T) -> Self {
         let delay = Duration::ZERO;
-        Self { inner, calls: Mutex::default(), faults: Mutex::default(), delay }
+        Self {
+            inner,
+            calls: Mutex::default(),
+            faults: Mutex::default(),
+            delay,
+            is_original: false,
+            lies: false,
+        }
     }
 
     /// Lets a kind of call fail, as often as there are faults.
     pub(crate) fn fail(&self, call: &'static str, faults: impl IntoIterator<Item = Fault>) {
         self.faults.lock().unwrap().entry(call).or_default().extend(faults);
+    }
+
+    /// Lets everything succeed again.
+    pub(crate) fn calm(&self) {
+        self.faults.lock().unwrap().clear();
     }
 
     /// What was asked since this was asked last.
@@ -89,8 +108,20 @@ impl<T: Target> Target for Counting<T> {
         self.inner.needs_reload(operation)
     }
 
-    fn reloads_for_texts(&self) -> bool {
-        self.inner.reloads_for_texts()
+    fn always_reloads(&self) -> bool {
+        self.is_original || self.inner.always_reloads()
+    }
+
+    fn takes_runtime_actions(&self) -> bool {
+        self.is_original || self.inner.takes_runtime_actions()
+    }
+
+    fn costs(&self) -> Costs {
+        if self.is_original { Costs::ORIGINAL } else { self.inner.costs() }
+    }
+
+    fn carries(&self, bundle: &Bundle) -> bool {
+        self.inner.carries(bundle)
     }
 
     fn reloads_for(&self, kind: FileKind) -> bool {
@@ -117,6 +148,11 @@ impl<T: Target> Target for Counting<T> {
         self.inner.operate(operation, made_for).await
     }
 
+    async fn operate_bundle(&self, bundle: &Bundle, made_for: For<'_>) -> Result<Changed, OperateError> {
+        self.note("operate", &bundle.to_string()).await?;
+        self.inner.operate_bundle(bundle, made_for).await
+    }
+
     async fn commit(&self, id: &str, reloads: bool) -> Result<Changed, ApiError> {
         self.note("commit", "").await?;
         self.inner.commit(id, reloads).await
@@ -130,6 +166,37 @@ impl<T: Target> Target for Counting<T> {
     async fn push(&self, text: &[u8], version: u64) -> Result<Changed, ApiError> {
         self.note("push", "").await?;
         self.inner.push(text, version).await
+    }
+
+    async fn push_with_actions(&self, text: &[u8], version: u64, actions: &str) -> Result<Changed, ApiError> {
+        self.note("push", actions).await?;
+        self.inner.push_with_actions(text, version, actions).await
+    }
+
+    async fn running_servers(&self, backend: &str) -> Result<Vec<RunningServer>, ApiError> {
+        self.note("running_servers", backend).await?;
+        let mut servers = self.inner.running_servers(backend).await?;
+        if self.lies {
+            for server in &mut servers {
+                server.weight = Some(1);
+            }
+        }
+        Ok(servers)
+    }
+
+    async fn set_admin_state(&self, backend: &str, server: &str, state: &str) -> Result<(), ApiError> {
+        self.note("set_admin_state", &format!("{backend} {server} {state}")).await?;
+        self.inner.set_admin_state(backend, server, state).await
+    }
+
+    async fn health(&self) -> Result<Health, ApiError> {
+        self.note("health", "").await?;
+        self.inner.health().await
+    }
+
+    async fn pending_reload(&self) -> Result<Option<String>, ApiError> {
+        self.note("pending_reload", "").await?;
+        self.inner.pending_reload().await
     }
 
     async fn reload(&self, id: &str) -> Result<Reload, ApiError> {

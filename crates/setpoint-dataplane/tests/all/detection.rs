@@ -1,7 +1,10 @@
 //! What an API tells of itself, and what is made of it.
 
 use setpoint_dataplane::client::{Client, Settings};
+use setpoint_dataplane::target::{ApiTarget, Target as _};
+use setpoint_haproxy::compare::compare;
 use setpoint_haproxy::model::{Edition, Version};
+use setpoint_haproxy::text::Document;
 use setpoint_testutils::wait::LIMIT;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -46,4 +49,19 @@ async fn a_version_that_is_not_told_is_read_from_the_specification() {
     let client = told(" dev.dirty").await;
     assert_eq!(client.version().schema(), Version::V3_3);
     assert!(!client.is_enterprise() && !client.is_setpoint());
+}
+
+/// It tells a running HAProxy less than ours does.
+#[tokio::test]
+async fn what_the_original_does_not_tell_a_running_haproxy_takes_a_reload() {
+    let target = ApiTarget::with_haproxy(told("v3.1.2 abc").await, Version::V3_1);
+    let text = |options: &str| format!("backend b\n  balance roundrobin\n  server s 127.0.0.1:1 {options}\n");
+    for (changed, is_told) in [("weight 7", true), ("disabled", true), ("maxconn 7", false)] {
+        let (current, desired) = (text(""), text(changed));
+        let (current, desired) = (Document::parse(current.as_bytes()), Document::parse(desired.as_bytes()));
+        let diff = compare(&current, &desired, target.context()).unwrap();
+        let [operation] = diff.operations() else { panic!("{diff:?}") };
+        assert!(operation.runtime.is_possible(), "{changed}");
+        assert_eq!(target.needs_reload(operation).is_none(), is_told, "{changed}");
+    }
 }

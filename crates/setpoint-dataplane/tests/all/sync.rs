@@ -19,11 +19,11 @@ use tokio_util::sync::CancellationToken;
 use crate::counting::{Counting, Fault};
 use crate::world::World;
 
-const TEXT: &str = "frontend web\n  bind 127.0.0.1:PORT\n  default_backend app\n\nbackend app\n  balance roundrobin\n  \
+pub(crate) const TEXT: &str = "frontend web\n  bind 127.0.0.1:PORT\n  default_backend app\n\nbackend app\n  balance roundrobin\n  \
                     server s1 127.0.0.1:1 weight 10\n  server s2 127.0.0.1:2 weight 10\n";
 
 /// What a loaded machine needs.
-fn options() -> SyncOptions {
+pub(crate) fn options() -> SyncOptions {
     SyncOptions {
         timeout: LIMIT,
         reload_verification_timeout: LIMIT,
@@ -33,7 +33,9 @@ fn options() -> SyncOptions {
 }
 
 /// A HAProxy that was brought to a text once: its version is above 1.
-async fn world(dialect: Dialect) -> Result<(World, Counting<ApiTarget>), setpoint_testutils::Missing> {
+pub(crate) async fn world(
+    dialect: Dialect,
+) -> Result<(World, Counting<ApiTarget>), setpoint_testutils::Missing> {
     let world = World::start(dialect, TEXT).await?;
     let target = target(&world).await;
     let first = format!("# _version=7\n{}", world.file());
@@ -45,7 +47,7 @@ async fn target(world: &World) -> Counting<ApiTarget> {
     Counting::new(ApiTarget::new(world.client().await).await.unwrap())
 }
 
-async fn run<T: Target>(
+pub(crate) async fn run<T: Target>(
     target: &T,
     text: &str,
     options: &SyncOptions,
@@ -55,12 +57,12 @@ async fn run<T: Target>(
 }
 
 /// Seeing to it that a second sync finds nothing to do.
-async fn is_done<T: Target>(target: &T, text: &str) {
+pub(crate) async fn is_done<T: Target>(target: &T, text: &str) {
     let again = run(target, text, &options()).await.unwrap();
     assert_eq!((again.applied_operations.len(), again.reload_triggered), (0, false), "{again:?}");
 }
 
-fn error<T: std::fmt::Debug>(outcome: Result<T, Box<FailedSync>>) -> (SyncError, SyncResult) {
+pub(crate) fn error<T: std::fmt::Debug>(outcome: Result<T, Box<FailedSync>>) -> (SyncError, SyncResult) {
     let FailedSync { error, result } = *outcome.unwrap_err();
     assert!(!result.success);
     (error, result)

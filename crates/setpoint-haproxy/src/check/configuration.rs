@@ -11,6 +11,8 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashSet;
+
 use super::Checks;
 use super::condition::{self, Truth};
 use crate::table::facts::facts;
@@ -26,6 +28,8 @@ pub(super) struct CheckedLine<'d> {
     pub(super) words: Vec<Word<'d>>,
     /// Whether HAProxy surely reads it.
     pub(super) certain: bool,
+    /// Whether an empty word ends it: HAProxy does not look at what follows.
+    pub(super) is_cut: bool,
 }
 
 impl CheckedLine<'_> {
@@ -113,6 +117,13 @@ impl<'d> Configuration<'d> {
         reader.configuration
     }
 
+    /// The lines of a file that HAProxy surely reads and that an empty word ends.
+    pub(super) fn cut_lines(&self, file: usize) -> FxHashSet<u32> {
+        let parts = self.parts.iter().filter(|part| part.file == file);
+        let lines = parts.flat_map(|part| part.header.iter().chain(&part.lines));
+        lines.filter(|line| line.is_cut && line.certain).map(|line| line.number).collect()
+    }
+
     /// Returns whether HAProxy does not read a line of a file.
     pub(super) fn is_unread(&self, file: usize, line: u32) -> bool {
         let ranges = self.unread.get(file).map(Vec::as_slice).unwrap_or_default();
@@ -157,12 +168,12 @@ impl<'d> Reader<'_, 'd> {
             for line in section.all_lines() {
                 let number = first_line.saturating_add(line.number());
                 let now = levels.last().map_or(Truth::True, |level| level.now);
-                let words = self.words(&line);
+                let (words, is_cut) = self.words(&line);
                 let Some(first) = words.first() else { continue };
                 let directive = if first.variable { None } else { Directive::from_word(&first.text) };
                 if let Some(directive) = directive.filter(|directive| directive.is_conditional()) {
                     // Whether a condition counts is told by what is around it.
-                    let line = CheckedLine { number, words, certain: true };
+                    let line = CheckedLine { number, words, certain: true, is_cut };
                     self.branch(directive, &line, &mut levels, found);
                     continue;
                 }
@@ -174,7 +185,7 @@ impl<'d> Reader<'_, 'd> {
                     continue;
                 }
                 if first.is(".alert") && !first.variable {
-                    let line = CheckedLine { number, words, certain: now == Truth::True };
+                    let line = CheckedLine { number, words, certain: now == Truth::True, is_cut };
                     let Some(word) = line.words.first() else { continue };
                     let message = "HAProxy refuses what `.alert` says";
                     found.push(line.diagnostic(Problem::Refused, (word.column, word.raw), message));
@@ -183,7 +194,7 @@ impl<'d> Reader<'_, 'd> {
                 if directive.is_some() || line.error().is_some() || first.raw.first() == Some(&b'[') {
                     continue;
                 }
-                let checked = CheckedLine { number, words, certain: now == Truth::True };
+                let checked = CheckedLine { number, words, certain: now == Truth::True, is_cut };
                 if Some(line.number()) == header {
                     let part = Part { file, kind: section.kind(), header: Some(checked), lines: Vec::new() };
                     self.configuration.parts.push(part);
@@ -200,8 +211,16 @@ impl<'d> Reader<'_, 'd> {
         self.configuration.unread.push(unread);
     }
 
-    /// The words of a line; those with variables are expanded where all of these are known.
-    fn words(&self, line: &Line<'d>) -> Vec<Word<'d>> {
+    /// The words of a line, and whether an empty one ends them.
+    fn words(&self, line: &Line<'d>) -> (Vec<Word<'d>>, bool) {
+        let mut words = self.all_words(line);
+        let end = words.iter().position(|word| word.text.is_empty() && !word.variable).filter(|end| *end > 0);
+        words.truncate(end.unwrap_or(words.len()));
+        (words, end.is_some() || line.empty_word().is_some())
+    }
+
+    /// All words of a line; those with variables are expanded where all of these are known.
+    fn all_words(&self, line: &Line<'d>) -> Vec<Word<'d>> {
         let words: Vec<Word<'d>> = line.words().collect();
         if !words.iter().any(|word| word.variable) {
             return words;

@@ -6,7 +6,7 @@ use super::configuration::{CheckedLine, Configuration, Part};
 use crate::model::Version;
 use crate::table::accept::Match;
 use crate::table::facts::{Given, facts};
-use crate::table::{Distinct, Multiplicity, Name, Row, fields_of};
+use crate::table::{Distinct, Multiplicity, Name, Repeat, Row, fields_of};
 use crate::text::{Diagnostic, Problem, SectionKind};
 
 /// Looks for names that are given twice. What is under a condition may be there once whatever the text shows.
@@ -131,7 +131,9 @@ impl DistinctValues {
         offset: usize,
     ) -> Vec<Diagnostic> {
         let own = row.attributes.distinct.map(|distinct| (distinct, row.start(), fields_of(&row.items)));
-        let options = matched.options.iter().filter_map(|(option, at)| {
+        // What others start from is none of them.
+        let is_default = row.attributes.repeat == Repeat::Merge;
+        let options = matched.options.iter().filter(|_| !is_default).filter_map(|(option, at)| {
             let word = line.words.get(*at + offset)?.to_str_lossy().into_owned();
             Some((option.attributes.distinct?, word, fields_of(&option.items)))
         });

@@ -23,7 +23,7 @@ use crate::table::limits::{Complaint, Limit, did_you_mean};
 use crate::table::patterns::wrong_pattern;
 use crate::table::resources::Resource;
 use crate::table::samples::{SampleContext, criterion, stages, unknown_flag};
-use crate::table::{Name, Row, accepted};
+use crate::table::{Name, Repeat, Row, accepted};
 use crate::text::{Diagnostic, Problem, SectionKind, Severity, Word};
 
 /// Holds every line to what HAProxy accepts. Lines in which an error was found already are left out.
@@ -238,7 +238,12 @@ impl Checker<'_> {
                 let words = texts.get(offset..).unwrap_or_default();
                 let broken = row.attributes.rule.and_then(|_| {
                     let line_cx = self.line_context(row, offset > 0);
-                    self.judge.kinds.iter().find_map(|kind| broken_rule(words, *kind, line_cx))
+                    let mut complaints = self.judge.versions.iter().map(|version| {
+                        let sample_cx = SampleContext { version: *version, ..line_cx.sample_cx };
+                        let line_cx = LineContext { sample_cx, ..line_cx };
+                        self.judge.kinds.iter().find_map(|kind| broken_rule(words, *kind, line_cx))
+                    });
+                    complaints.next().flatten().filter(|_| complaints.all(|other| other.is_some()))
                 });
                 if let Some(complaint) = broken {
                     self.found.push(diagnostic(line, Misfit::new(0, Some(complaint))));
@@ -332,8 +337,11 @@ impl Checker<'_> {
                 self.found.push(line.diagnostic(Problem::Refused, (word.column, word.raw), message));
                 break;
             }
-            if attributes.ignored {
-                let message = format!("`{name}` has no effect in a `{kind}` section");
+            let is_default = row.attributes.repeat == Repeat::Merge;
+            if attributes.ignored || attributes.no_default && is_default {
+                let place =
+                    if is_default { format!("`{}`", row.start()) } else { format!("a `{kind}` section") };
+                let message = format!("`{name}` has no effect in {place}");
                 let diagnostic = line.diagnostic(Problem::NoEffect, (word.column, word.raw), message);
                 self.found.push(diagnostic.warning());
             }

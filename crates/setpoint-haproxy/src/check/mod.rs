@@ -36,7 +36,7 @@ mod versions;
 use std::collections::BTreeMap;
 
 use crate::model::Version;
-use crate::text::{Diagnostic, Document};
+use crate::text::{Diagnostic, Document, Problem, Severity};
 use configuration::Configuration;
 use hints::Hints;
 
@@ -75,6 +75,15 @@ pub fn check_together(documents: &[&Document], checks: &Checks) -> Vec<Vec<Diagn
         found.retain(|diagnostic| {
             diagnostic.problem.is_of_words() || !configuration.is_unread(file, diagnostic.line)
         });
+        if checks.version.is_some_and(Version::refuses_empty_words) {
+            let cut = configuration.cut_lines(file);
+            let is_refused = |diagnostic: &&mut Diagnostic| {
+                diagnostic.problem == Problem::EmptyWord && cut.contains(&diagnostic.line)
+            };
+            for diagnostic in found.iter_mut().filter(is_refused) {
+                diagnostic.severity = Severity::Error;
+            }
+        }
     }
     let mut hints = Hints::default();
     duplicates::check(&configuration, checks.version, &mut found);

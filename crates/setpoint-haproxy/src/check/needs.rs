@@ -35,6 +35,8 @@ pub(super) struct Needs {
     /// The servers of all sections, as `backend/server`, each with whether it has a health check.
     servers: FxHashMap<String, bool>,
     tracking: Vec<Tracking>,
+    /// The references that servers below have by default in the section at hand.
+    default_tracking: Vec<Tracking>,
 }
 
 /// A line, and where it stands.
@@ -93,6 +95,7 @@ impl Needs {
     /// Begins a section.
     pub(super) fn begin(&mut self) {
         self.own = Provided::default();
+        self.default_tracking.clear();
         self.first_steps.clear();
     }
 
@@ -191,15 +194,17 @@ impl Needs {
         if let Some((_, _, name)) = names.find_map(|naming| value(naming.field?)) {
             let has_check = self.own.has(Resource::HealthCheck) || of_line.contains(&Resource::HealthCheck);
             self.servers.insert(path(name), has_check);
+            self.tracking.append(&mut self.default_tracking);
         }
         let is_default = row.attributes.repeat == Repeat::Merge;
-        for (option, _) in matched.options.iter().filter(|_| !is_default && !is_unused) {
+        for (option, _) in matched.options.iter().filter(|_| !is_unused) {
             let references = option.attributes.references.iter();
             let Some(resource) = option.attributes.references_require else { continue };
             for (_, at, name) in references.filter_map(|reference| value(reference.field)) {
                 let Some(word) = line.words.get(*at + offset) else { continue };
                 let diagnostic = needs(line, word, resource.message(name)).with_hint(resource.hint());
-                self.tracking.push(Tracking { file: part.file, server: path(name), diagnostic });
+                let tracking = Tracking { file: part.file, server: path(name), diagnostic };
+                if is_default { self.default_tracking.push(tracking) } else { self.tracking.push(tracking) }
             }
         }
     }

@@ -10,9 +10,9 @@ use smol_str::SmolStr;
 
 use super::lcs::{Stretch, align};
 use crate::edit::ChildKey;
-use crate::model::{Field, Fields, Object, ObjectKind, SectionModel, Value};
+use crate::model::{Field, Object, ObjectKind, SectionModel, Value, Version};
 use crate::table::secrets::another;
-use crate::table::{accepted, directives};
+use crate::table::{Row, accepted, address, directives};
 use crate::text::{Line, Section};
 
 /// A change of one child.
@@ -28,6 +28,7 @@ pub(super) struct ChildChange<'a> {
 pub(super) fn children<'a>(
     old: &'a SectionModel,
     new: &'a SectionModel,
+    version: Version,
     equal: &dyn Fn(&Object, &Object) -> bool,
 ) -> Vec<ChildChange<'a>> {
     let mut by_kind: BTreeMap<ObjectKind, (Vec<&Object>, Vec<&Object>)> = BTreeMap::new();
@@ -40,7 +41,7 @@ pub(super) fn children<'a>(
     let mut changes = Vec::new();
     for (kind, (old, new)) in by_kind {
         if kind.is_ordered() {
-            listed(kind, &old, &new, &mut changes);
+            listed(kind, &old, &new, version, &mut changes);
         } else {
             named(kind, &old, &new, equal, &mut changes);
         }
@@ -85,11 +86,31 @@ fn by_name<'a>(objects: &[&'a Object]) -> BTreeMap<(SmolStr, usize), &'a Object>
     found
 }
 
-fn listed<'a>(kind: ObjectKind, old: &[&'a Object], new: &[&'a Object], changes: &mut Vec<ChildChange<'a>>) {
-    let identities = |list: &[&Object]| list.iter().map(|object| identity(object)).collect::<Vec<u64>>();
+fn listed<'a>(
+    kind: ObjectKind,
+    old: &[&'a Object],
+    new: &[&'a Object],
+    version: Version,
+    changes: &mut Vec<ChildChange<'a>>,
+) {
+    let defaults = directives().option_defaults(kind, version);
+    let identities =
+        |list: &[&Object]| list.iter().map(|object| identity(object, &defaults)).collect::<Vec<u64>>();
     let index = |index: usize| ChildKey::Index(u32::try_from(index).unwrap_or(u32::MAX));
+    let comment =
+        |object: &Object| directives().metadata_field().and_then(|field| object.fields.get(field).cloned());
     for stretch in align(&identities(old), &identities(new)) {
-        let Stretch::Gap(from, to) = stretch else { continue };
+        let (from, to) = match stretch {
+            Stretch::Gap(from, to) => (from, to),
+            Stretch::Same(i, j) => {
+                // What differs in its comment alone stays where it is.
+                let (old, new) = (old.get(i).copied(), new.get(j).copied());
+                if old.and_then(comment) != new.and_then(comment) {
+                    changes.push(ChildChange { kind, key: index(j), old, new });
+                }
+                continue;
+            }
+        };
         // What stands in the same gap on both sides is the same thing, changed.
         let pairs = from.len().min(to.len());
         for (i, j) in from.clone().zip(to.clone()) {
@@ -119,15 +140,21 @@ pub(super) fn repeats_a_name(model: &SectionModel) -> bool {
         .any(|child| !seen.insert((child.kind, child.name())))
 }
 
-/// A number that is equal for objects that say the same.
-fn identity(object: &Object) -> u64 {
+/// A number that is equal for objects that say the same to HAProxy: a comment says nothing, and a stated default neither.
+fn identity(object: &Object, defaults: &[(&Row, Field, Value)]) -> u64 {
     let mut hasher = FxHasher::default();
     object.kind.hash(&mut hasher);
-    hash_fields(&object.fields, &mut hasher);
+    let says_something = |(field, value): &&(Field, Value)| {
+        let is_default = |(row, held, default): &(&Row, Field, Value)| {
+            held == field && default == value && row.is_of(&object.fields)
+        };
+        Some(*field) != directives().metadata_field() && !defaults.iter().any(is_default)
+    };
+    hash_fields(object.fields.iter().filter(says_something), &mut hasher);
     hasher.finish()
 }
 
-fn hash_fields(fields: &Fields, hasher: &mut FxHasher) {
+fn hash_fields<'f>(fields: impl IntoIterator<Item = &'f (Field, Value)>, hasher: &mut FxHasher) {
     for (field, value) in fields {
         field.hash(hasher);
         hash_value(value, hasher);
@@ -145,7 +172,7 @@ fn hash_value(value: &Value, hasher: &mut FxHasher) {
                 hash_value(value, hasher);
             }
         }
-        Value::Object(fields) => hash_fields(fields, hasher),
+        Value::Object(fields) => hash_fields(&**fields, hasher),
         Value::Json(json) => json.to_string().hash(hasher),
     }
 }
@@ -178,18 +205,28 @@ pub(super) fn attributes(
     let mut changes = Vec::new();
     for (field, (old, new)) in fields {
         let same = match (old, new) {
-            (Some(old), Some(new)) => old == new,
+            (Some(old), Some(new)) => old == new || is_same_address(kind, field, old, new),
+            // What an option of a rule is where it is not stated depends on the rule.
             (Some(stated), None) | (None, Some(stated)) => {
-                both && assumed(kind, field).as_ref() == Some(stated)
+                both && !kind.is_ordered() && assumed(kind, field).as_ref() == Some(stated)
             }
             (None, None) => true,
         };
         if !same {
-            let (old, new) = directives().secrets().shown(field, old.zip(held), new.zip(wanted));
+            let spelled = |value: Option<&Value>| value.map(|value| directives().spelled(kind, field, value));
+            let (old, new) = (spelled(old), spelled(new));
+            let (old, new) =
+                directives().secrets().shown(field, old.as_ref().zip(held), new.as_ref().zip(wanted));
             changes.push(AttributeChange { attribute: field.path().to_owned(), old, new });
         }
     }
     changes
+}
+
+/// Returns whether two values of a field are spellings of the same address.
+fn is_same_address(kind: ObjectKind, field: Field, old: &Value, new: &Value) -> bool {
+    let (Some(old), Some(new)) = (old.as_str(), new.as_str()) else { return false };
+    address::is_same(old, new) && directives().is_address(kind, field)
 }
 
 /// The words of a line as HAProxy reads them; with variables, as they are written.

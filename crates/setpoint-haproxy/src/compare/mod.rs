@@ -301,7 +301,7 @@ impl<'a> Comparison<'a> {
             let why = self.text_only(&model, entry).unwrap_or(AsText::Own(TextOnly::NoModel));
             return self.text(why, Some(entry), None, None);
         };
-        let runtime = runtime::section(Action::Delete, entry.key.kind, &[]);
+        let runtime = runtime::deleted_section(entry.key.kind);
         let subject = Subject::Section { old: Some(old), new: None };
         self.push(Action::Delete, entry, subject, Vec::new(), None, runtime);
     }
@@ -323,7 +323,7 @@ impl<'a> Comparison<'a> {
         let subject = Subject::Section { old: None, new: Some(new.clone()) };
         self.push(Action::Create, entry, subject, changes, placed, runtime.clone());
         let empty = SectionModel { children: Vec::new(), ..(*model).clone() };
-        for change in content::children(&empty, &model, &|_, _| false) {
+        for change in content::children(&empty, &model, self.cx.haproxy, &|_, _| false) {
             let runtime = if runtime.is_possible() {
                 surroundings.child(&change, &[])
             } else {
@@ -381,12 +381,12 @@ impl<'a> Comparison<'a> {
         let has_variables =
             unmodelled::has_variables(held.section, &old) || unmodelled::has_variables(wanted.section, &new);
         if !changes.is_empty() {
-            let runtime = runtime::section(Action::Modify, wanted.key.kind, &changes);
+            let runtime = surroundings.changed_section(wanted.key.kind, &changes);
             let subject = Subject::Section { old: old.object.clone(), new: new.object.clone() };
             self.push(Action::Modify, wanted, subject, changes, placed, runtime);
         }
         let equal = |a: &Object, b: &Object| content::attributes(Some(a), Some(b), &assumed).is_empty();
-        for change in content::children(&old, &new, &equal) {
+        for change in content::children(&old, &new, self.cx.haproxy, &equal) {
             let changes = content::attributes(change.old, change.new, &assumed);
             let runtime = if has_variables {
                 Runtime::no("a line of its section has a variable that is not known")

@@ -1,10 +1,11 @@
 //! Whether an operation can be done at runtime, and if not, why.
 
-use setpoint_plan::{Action, AttributeChange, Runtime};
+use setpoint_plan::{AttributeChange, Runtime};
 use smol_str::SmolStr;
 
 use super::content::ChildChange;
 use super::named::NamedServers;
+use crate::model::spelling::{one_word, split};
 use crate::model::{Context, Field, Object, ObjectKind, SectionModel, Value, Version, section_model};
 use crate::table::address::{Reached, lacks_port, reached};
 use crate::table::facts::{Base, facts};
@@ -30,17 +31,13 @@ pub(super) struct RuntimeContext<'a> {
     pub(super) named: &'a NamedServers<'a>,
 }
 
-/// Returns the verdict about a section as a whole.
-pub(super) fn section(action: Action, kind: SectionKind, changes: &[AttributeChange]) -> Runtime {
-    if action == Action::Modify && only_a_comment(changes) {
-        return Runtime::Yes;
-    }
-    match (action, kind) {
-        (Action::Delete, SectionKind::Backend) => {
+/// Returns the verdict about a section that goes.
+pub(super) fn deleted_section(kind: SectionKind) -> Runtime {
+    match kind {
+        SectionKind::Backend => {
             Runtime::no("a backend is deleted by a reload: it may still serve connections")
         }
-        (Action::Delete, _) => Runtime::no(format!("deleting a `{kind}` section needs a reload")),
-        (_, kind) => Runtime::no(format!("settings of `{kind}` are changed by a reload")),
+        kind => Runtime::no(format!("deleting a `{kind}` section needs a reload")),
     }
 }
 
@@ -74,6 +71,38 @@ impl RuntimeContext<'_> {
         let refused = governing.find_map(|object| self.static_value(object));
         refused.map_or(Runtime::Yes, |(field, value)| {
             Runtime::no(format!("a backend with `{field} {value}` can't be added at runtime"))
+        })
+    }
+
+    /// Returns the verdict about a section whose settings change.
+    pub(super) fn changed_section(&self, kind: SectionKind, changes: &[AttributeChange]) -> Runtime {
+        let mut settings = changes.iter().filter(|change| change.attribute != COMMENT);
+        let refused = settings.find_map(|change| self.refuses_setting(kind, &change.attribute));
+        refused.map_or(Runtime::Yes, Runtime::no)
+    }
+
+    /// Why a running HAProxy can't be told another value of a setting of the section.
+    fn refuses_setting(&self, kind: SectionKind, path: &str) -> Option<String> {
+        let reload = || Some(format!("settings of `{kind}` are changed by a reload"));
+        let (Some(old), Some(new)) = (self.old, self.new) else { return reload() };
+        let (Some(old), Some(new)) = (&old.object, &new.object) else { return reload() };
+        let is_listening = matches!(new.kind, ObjectKind::Frontend | ObjectKind::Listen) && !self.is_off();
+        if rule_of(new.kind, path) != Some(RuntimeRule::Backlog) || !is_listening {
+            return reload();
+        }
+        let is_limited =
+            |object: &Object| object.get(path).and_then(Value::as_int).is_some_and(|most| most > 0);
+        if !is_limited(old) || !is_limited(new) {
+            return Some(format!(
+                "without `{path}`, that of `global` holds, which is read when HAProxy starts"
+            ));
+        }
+        let has_backlog = |own: &Object| {
+            let mut governing = std::iter::once(own).chain(&self.defaults);
+            governing.any(|object| object.get("backlog").is_some())
+        };
+        (!has_backlog(old) || !has_backlog(new)).then(|| {
+            format!("without `backlog`, listeners are made for `{path}` connections when HAProxy starts")
         })
     }
 
@@ -120,44 +149,86 @@ impl RuntimeContext<'_> {
     }
 
     fn set_server(&self, old: &Object, new: &Object, changes: &[AttributeChange]) -> Option<String> {
-        let is_static =
-            |change: &&AttributeChange| change.attribute != COMMENT && !can_be_set(&change.attribute);
-        if let Some(change) = changes.iter().find(is_static) {
-            return Some(format!("`{}` of a server is changed by a reload", change.attribute));
+        let mut settings = changes.iter().filter(|change| change.attribute != COMMENT);
+        settings.find_map(|AttributeChange { attribute, .. }| match rule_of(ObjectKind::Server, attribute) {
+            Some(RuntimeRule::Always) => None,
+            Some(RuntimeRule::Balance) => self.static_balance(),
+            Some(RuntimeRule::Address) => self.refuses_to_move(old, new),
+            Some(RuntimeRule::Limit) => self.refuses_limit(attribute, old, new),
+            Some(RuntimeRule::Check) => self.refuses_check(attribute, old, new),
+            Some(RuntimeRule::Agent) => self.refuses_agent(attribute, old, new),
+            Some(RuntimeRule::Backlog) | None => {
+                Some(format!("`{attribute}` of a server is changed by a reload"))
+            }
+        })
+    }
+
+    /// Why a server can't be told another address.
+    fn refuses_to_move(&self, old: &Object, new: &Object) -> Option<String> {
+        // A server is told an address, and not all of them.
+        if reached(address(new)) != Reached::Ip || address(new).trim_matches('*').is_empty() {
+            return Some("a server's address can be changed at runtime only to an IP address".to_owned());
         }
-        let touches =
-            |rule: RuntimeRule| changes.iter().any(|change| rule_of(&change.attribute) == Some(rule));
-        if touches(RuntimeRule::Balance) {
-            let refused = self.static_balance();
-            if refused.is_some() {
-                return refused;
-            }
+        if old.get("port").is_some() && new.get("port").is_none() {
+            return Some("a server's port can't be taken away at runtime".to_owned());
         }
-        if touches(RuntimeRule::Address) {
-            // A server is told an address, and not all of them.
-            if reached(address(new)) != Reached::Ip || address(new).trim_matches('*').is_empty() {
-                return Some("a server's address can be changed at runtime only to an IP address".to_owned());
-            }
-            if old.get("port").is_some() && new.get("port").is_none() {
-                return Some("a server's port can't be taken away at runtime".to_owned());
-            }
-            let whole = self.effective(old);
-            let is_resolved = directives()
-                .references(ObjectKind::Server, Name::Resolvers)
-                .iter()
-                .any(|field| whole.fields.get(*field).is_some());
-            if reached(address(old)) == Reached::Name && is_resolved {
-                return Some(
-                    "HAProxy resolves its name while it runs, and would take the address back".to_owned(),
-                );
-            }
-            if !matches!(reached(address(old)), Reached::Ip | Reached::Name) {
-                return Some(
-                    "a server's address can be changed at runtime only from an IP address".to_owned(),
-                );
-            }
+        let whole = self.effective(old);
+        let is_resolved = directives()
+            .references(ObjectKind::Server, Name::Resolvers)
+            .iter()
+            .any(|field| whole.fields.get(*field).is_some());
+        if reached(address(old)) == Reached::Name && is_resolved {
+            return Some(
+                "HAProxy resolves its name while it runs, and would take the address back".to_owned(),
+            );
         }
-        None
+        (!matches!(reached(address(old)), Reached::Ip | Reached::Name))
+            .then(|| "a server's address can be changed at runtime only from an IP address".to_owned())
+    }
+
+    /// Why a server can't be told another limit: beside `minconn`, HAProxy would set that as well where both are the same.
+    fn refuses_limit(&self, path: &str, old: &Object, new: &Object) -> Option<String> {
+        let has_least = |server: &Object| self.effective(server).get("minconn").is_some();
+        (has_least(old) || has_least(new))
+            .then(|| format!("beside `minconn`, `{path}` of a server is changed by a reload"))
+    }
+
+    /// Why a server can't be told another port that it is checked at.
+    fn refuses_check(&self, path: &str, old: &Object, new: &Object) -> Option<String> {
+        let (old, new) = (self.effective(old), self.effective(new));
+        if !is_enabled(&old, "check") || !is_enabled(&new, "check") {
+            return Some(format!("`{path}` of a server can be changed at runtime only while it is checked"));
+        }
+        // With a port, checks have nothing of how the server itself is spoken to.
+        let port = |server: &Object| server.get(path).and_then(Value::as_int).filter(|port| *port > 0);
+        if port(&old).is_none() || port(&new).is_none() {
+            return Some(format!("`{path}` of a server can neither be added nor taken away at runtime"));
+        }
+        let is_shared =
+            |server: &Object| is_enabled(server, "agent-check") && server.get("agent-port").is_none();
+        (is_shared(&old) || is_shared(&new)).then(|| format!("its agent listens on `{path}` as well"))
+    }
+
+    /// Why a server can't be told another setting of its agent.
+    fn refuses_agent(&self, path: &str, old: &Object, new: &Object) -> Option<String> {
+        let (old, new) = (self.effective(old), self.effective(new));
+        if !is_enabled(&old, "agent-check") || !is_enabled(&new, "agent-check") {
+            return Some(format!(
+                "`{path}` of a server can be changed at runtime only while its agent is asked"
+            ));
+        }
+        let (Some(_), Some(value)) = (old.get(path), new.get(path)) else {
+            return Some(format!("`{path}` of a server can neither be added nor taken away at runtime"));
+        };
+        let text = value.as_str()?;
+        if path == "agent-addr" {
+            let is_ip = text.parse::<std::net::IpAddr>().is_ok();
+            return (!is_ip).then(|| "a name of an agent is resolved when HAProxy starts".to_owned());
+        }
+        let words = split(&one_word(text)).unwrap_or_default();
+        let has_line_end = words.iter().any(|word| word.chars().any(char::is_control));
+        (words.len() != 1 || has_line_end)
+            .then(|| format!("no command can have the line end in `{path}` of a server"))
     }
 
     fn add_server(&self, new: &Object) -> Option<String> {
@@ -330,6 +401,7 @@ impl RuntimeContext<'_> {
         for (field, value) in own.into_iter().chain(&self.defaults).flat_map(|object| &object.fields) {
             let path = field.path().strip_prefix("default_server.");
             let own = path.and_then(|path| directives().field(server.kind, path));
+            let own = own.filter(|own| !directives().is_ignored_default(server.kind, *own, value));
             if let Some(own) = own.filter(|own| whole.fields.get(*own).is_none()) {
                 whole.fields.set(own, value.clone());
             }
@@ -435,15 +507,15 @@ fn only_a_comment(changes: &[AttributeChange]) -> bool {
     !changes.is_empty() && changes.iter().all(|change| change.attribute == COMMENT)
 }
 
-/// Returns whether the table says of a field of a server that `set server` changes it.
-fn can_be_set(path: &str) -> bool {
-    rule_of(path).is_some()
+/// On what it depends whether a running HAProxy can be told another value of a field, if it can at all.
+fn rule_of(kind: ObjectKind, path: &str) -> Option<RuntimeRule> {
+    let table = directives();
+    table.field(kind, path).and_then(|field| table.runtime_rule(kind, field))
 }
 
-/// On what it depends whether `set server` changes a field of a server, if it does at all.
-fn rule_of(path: &str) -> Option<RuntimeRule> {
-    let table = directives();
-    table.field(ObjectKind::Server, path).and_then(|field| table.runtime_rule(ObjectKind::Server, field))
+/// Returns whether an object has something switched on.
+fn is_enabled(object: &Object, path: &str) -> bool {
+    object.get(path).and_then(Value::as_str) == Some("enabled")
 }
 
 /// What objects of a kind are called.
@@ -466,19 +538,4 @@ fn address_and_port(server: &Object) -> String {
 
 fn address(server: &Object) -> &str {
     server.get("address").and_then(Value::as_str).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_table_says_can_be_set_is_what_haproxy_sets() {
-        for path in ["weight", "address", "port", "maintenance"] {
-            assert!(can_be_set(path), "{path}");
-        }
-        for path in ["check", "id", "cookie", "ssl", "inter", "backup", "maxconn", "metadata", "track"] {
-            assert!(!can_be_set(path), "{path}");
-        }
-    }
 }

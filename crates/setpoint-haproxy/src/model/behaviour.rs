@@ -34,6 +34,11 @@ impl Version {
         self <= Self::V2_6
     }
 
+    /// Returns whether HAProxy refuses a line that an empty word ends; older ones read what stands before it.
+    pub(crate) fn refuses_empty_words(self) -> bool {
+        self >= Self::V3_3
+    }
+
     /// Returns whether HAProxy takes the name of an option after `default option` for an argument too many.
     pub(crate) fn miscounts_default_option(self) -> bool {
         self <= Self::V3_0

@@ -227,6 +227,10 @@ impl<'s> LineReader<'s> {
         let second_text = second.map(|word| word.text.as_ref());
         for row in directives().candidates(self.kind, &first.text, second_text, version) {
             let Some(fields) = read_row(row, tokens, negated, version) else { continue };
+            let owner = row.owners.iter().copied().find(|owner| *owner == self.kind || !owner.is_section());
+            if owner.is_some_and(|owner| !directives().is_form_of(row, owner, self.cx)) {
+                continue;
+            }
             if row.owners.contains(&self.kind) {
                 let metadata = row.attributes.metadata.and_then(|_| comment_metadata(line));
                 return Some(LineContent::Setting(OwnLine {

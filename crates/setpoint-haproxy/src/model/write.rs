@@ -197,6 +197,7 @@ impl<'o> OwnLines<'o> {
         let refused = |complaint| ModelError::refused(self.object.kind, &self.object.fields, complaint);
         if row.attributes.direction == Direction::Read
             || (row.attributes.list.is_none() && self.families.contains(&row.family))
+            || !directives().is_form_of(row, self.object.kind, self.cx)
         {
             return Ok(Vec::new());
         }

@@ -12,6 +12,7 @@ use super::forms::Holds;
 use super::grammar::{Entry, Item, Options, Piece, Type, Versions, cut, first_word};
 use super::limits::{Complaint, Limit};
 use super::read::{Token, integer, read_row};
+use super::rules::RuleContext;
 use super::samples::SampleContext;
 use super::units::{LONGEST_TIME, has_more_than_time, read_size, read_time};
 use super::{Repeat, Row};
@@ -420,7 +421,8 @@ pub(crate) fn broken_rule(
         let tokens: Vec<Token<'_>> =
             words.iter().map(|word| Token { raw: word.clone(), text: word.clone() }).collect();
         let fields = read_row(row, &tokens, line_cx.negated, line_cx.sample_cx.version)?;
-        rule.complain(&fields, line_cx.section)
+        let rule_cx = RuleContext { section: line_cx.section, version: line_cx.sample_cx.version };
+        rule.complain(&fields, rule_cx)
     })
 }
 

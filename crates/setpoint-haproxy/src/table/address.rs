@@ -91,6 +91,15 @@ pub(crate) fn reached(text: &str) -> Reached {
     }
 }
 
+/// Returns whether two addresses without ports are spellings of the same one.
+pub(crate) fn is_same(a: &str, b: &str) -> bool {
+    let split = |text: &str| -> Option<(String, IpAddr)> {
+        let (family, host) = text.split_at(text.find('@').map_or(0, |at| at + 1));
+        Some((family.to_owned(), IpAddr::from_str(host.trim_matches(['[', ']'])).ok()?))
+    };
+    a == b || split(a).is_some_and(|a| Some(a) == split(b))
+}
+
 /// Returns whether an address is a path, or of a family whose addresses have no port.
 pub(super) fn is_portless(text: &str) -> bool {
     text.starts_with('/') || Family::of(text).is_some_and(|family| !family.has_port)

@@ -20,6 +20,8 @@ pub(crate) struct Attributes {
     pub(crate) metadata: Option<Field>,
     /// In which directions it counts.
     pub(crate) direction: Direction,
+    /// For an option that is only read: the options of which one has to stand beside it.
+    pub(crate) read_beside: Vec<&'static str>,
     /// What a second such line does.
     pub(crate) repeat: Repeat,
     /// For a list whose first element the API shows a second time: the fields of an element, and of its double.
@@ -44,6 +46,8 @@ pub(crate) struct Attributes {
     pub(crate) sequence: Option<Sequence>,
     /// What holds where it is not given, by version.
     pub(crate) defaults: Vec<(Versions, &'static str)>,
+    /// What one of its values is where the line does not give it.
+    pub(crate) default_of: Option<(Field, &'static str)>,
     /// Where its default does not hold.
     pub(crate) default_unless: Vec<Unless>,
     /// Whether no HAProxy has it, although the schema has a property for it.
@@ -76,6 +80,8 @@ pub(crate) struct Attributes {
     pub(crate) needs: Vec<&'static str>,
     /// Whether HAProxy ignores it, with a warning.
     pub(crate) ignored: bool,
+    /// Whether HAProxy ignores it in what others start from, such as `default-server`.
+    pub(crate) no_default: bool,
     /// For what opens a section: the word that begins a line without which HAProxy refuses it.
     pub(crate) wants: Option<&'static str>,
     /// The options that HAProxy does not accept beside it.
@@ -301,6 +307,10 @@ impl Compiler {
                 ("meta", path) => read.metadata = Some(self.field(path, Zero::Dropped)),
                 ("default-unless", text) => read.default_unless.push(unless(text)),
                 ("default", value) => read.defaults.push((versions, value)),
+                ("default-of", text) => {
+                    let (path, value) = text.split_once(':').unwrap_or((text, ""));
+                    read.default_of = self.owned(&fields, path, prefix, line).map(|field| (field, value));
+                }
                 ("repeat", name) => match Repeat::by_name(name) {
                     Some(repeat) => read.repeat = repeat,
                     None => self.error(line, "nothing repeats so"),
@@ -318,7 +328,9 @@ impl Compiler {
                     read.rule = Rule::by_name(name);
                     self.expect(read.rule.is_some(), line, "no such rule");
                 }
-                ("read", "") => read.direction = Direction::Read,
+                ("read", options) => {
+                    (read.direction, read.read_beside) = (Direction::Read, parts(options, '|'));
+                }
                 ("write", "") => read.direction = Direction::Write,
                 ("runtime", name) => {
                     read.runtime = RuntimeRule::by_name(name);
@@ -350,6 +362,7 @@ impl Compiler {
                 ("experimental", "") => read.experimental = Some(versions),
                 ("needs", options) => read.needs = parts(options, '|'),
                 ("ignored", "") => read.ignored = true,
+                ("no-default", "") => read.no_default = true,
                 ("wants", word) => read.wants = Some(word),
                 ("excludes", options) => read.excludes = parts(options, '|'),
                 ("distinct", name) => {
@@ -465,7 +478,11 @@ impl Compiler {
     ) -> Option<Provision> {
         let (name, condition) = text.split_once(':').unwrap_or((text, ""));
         let (path, start) = condition.split_once('=').unwrap_or((condition, ""));
-        let when = self.owned(fields, path, prefix, line).map(|field| (field, start));
+        // The value may be one of another option.
+        let path = format!("{prefix}{path}");
+        let own = fields.iter().copied().find(|field| path_of(&self.out.fields, *field) == path);
+        let when =
+            (!condition.is_empty()).then(|| (own.unwrap_or_else(|| self.field(&path, Zero::Dropped)), start));
         let resource = Resource::by_name(name);
         self.expect(resource.is_some(), line, "there is no such resource");
         Some(Provision { resource: resource?, when })

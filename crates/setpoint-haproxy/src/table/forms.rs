@@ -131,6 +131,12 @@ const FORMS: &[Form] = &[
         let known = sample_cx.knows(&[Place::Mux], word);
         (!known).then(|| Complaint::unknown("protocol", word, &[Place::Mux], sample_cx.version))
     }),
+    all("listener-mux", "a multiplexer of listeners", |words, sample_cx| {
+        let word = words.first()?;
+        // These speak to servers only.
+        let known = !matches!(word.as_str(), "fcgi" | "spop") && sample_cx.knows(&[Place::Mux], word);
+        (!known).then(|| Complaint::unknown("protocol of listeners", word, &[Place::Mux], sample_cx.version))
+    }),
     all("one", "one word", |words, _| words.get(1).map(too_many)),
     all("codes", "a list of status codes", |words, _| {
         let is_code =

@@ -3,13 +3,14 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::attributes::{Distinct, Servers};
-use super::build::collect_fields;
+use super::build::{collect_fields, fields_of};
 use super::grammar::{Entry, Item, Type, Versions, cut, first_word};
 use super::names::Name;
 use super::resources::{Resource, RuntimeRule};
 use super::shape::mentions;
+use super::units::{write_size, write_time};
 use super::{FieldInfo, Repeat, Repetition, Row, Shape, Slot, Unless, Words, Zero, read, secrets};
-use crate::model::{Field, Fields, Object, ObjectKind, Value, Version};
+use crate::model::{Context, Field, Fields, Object, ObjectKind, Value, Version};
 use crate::text::SectionKind;
 
 /// The rows of a line's first word, each with the versions in which its kind of section may hold such a line.
@@ -161,6 +162,11 @@ impl Directives {
         name == "cond_test" || self.kinds.iter().any(|kind| any(&kind.shape, name))
     }
 
+    /// Returns whether what follows a word of a line, such as an option of a server, is never shown.
+    pub fn precedes_secret(&self, word: &str) -> bool {
+        self.secrets.is_before_secret(word)
+    }
+
     /// Returns what is never shown.
     pub(crate) fn secrets(&self) -> &secrets::Secrets {
         &self.secrets
@@ -184,6 +190,15 @@ impl Directives {
     pub(crate) fn rows(&self, kind: ObjectKind, version: Version) -> impl Iterator<Item = &Row> {
         let rows = self.kinds.get(kind as usize).map(|kind| kind.rows.as_slice()).unwrap_or_default();
         rows.iter().filter_map(|row| self.rows.get(*row)).filter(move |row| row.versions.contains(version))
+    }
+
+    /// Returns whether a row is the form of a directive that a version of HAProxy has, among those of a version of the schema.
+    /// Where no form is said to be that version's, all are.
+    pub(crate) fn is_form_of(&self, row: &Row, kind: ObjectKind, cx: &Context) -> bool {
+        row.attributes.is_of(cx.haproxy)
+            || !self
+                .rows(kind, cx.api)
+                .any(|other| other.family == row.family && other.attributes.is_of(cx.haproxy))
     }
 
     /// Returns the rows that open a section.
@@ -448,6 +463,10 @@ impl Directives {
         if let Some((_, value)) = implied.find(|(held, _)| *held == field) {
             return Some(value.clone());
         }
+        let mut given = self.rows(kind, version).filter_map(|row| row.attributes.default_of);
+        if let Some((_, text)) = given.find(|(held, _)| *held == field) {
+            return self.default_of(kind, field, text);
+        }
         let defaults = self.rows(kind, version).find_map(|row| {
             let options = row.items.iter().filter_map(|item| match item {
                 Item::Options(options) => Some(&options.entries),
@@ -460,10 +479,62 @@ impl Directives {
                 .map(|(defaults, _)| defaults)
         })?;
         let (_, text) = defaults.iter().find(|(versions, _)| versions.contains(version))?;
-        let Some(Slot::Value(_, ty)) = self.shape(kind)?.slots.get(self.field_path(field)) else {
-            return None;
+        self.default_of(kind, field, text)
+    }
+
+    /// Reads what the table says that a field is where nothing sets it.
+    fn default_of(&self, kind: ObjectKind, field: Field, text: &'static str) -> Option<Value> {
+        match self.shape(kind)?.slots.get(self.field_path(field)) {
+            Some(Slot::Value(_, ty)) => read::default_value(ty, text),
+            _ => None,
+        }
+    }
+
+    /// Returns what options of lines of a kind are where they are not stated, as far as the table says, each with its row.
+    pub(crate) fn option_defaults(&self, kind: ObjectKind, version: Version) -> Vec<(&Row, Field, Value)> {
+        let mut found = Vec::new();
+        for row in self.rows(kind, version) {
+            for option in row.options().filter(|option| option.versions.contains(version)) {
+                let defaults = &option.attributes.defaults;
+                let text = defaults.iter().find(|(versions, _)| versions.contains(version));
+                let Some((_, text)) = text else { continue };
+                for field in fields_of(&option.items) {
+                    found.extend(self.default_of(kind, field, text).map(|value| (row, field, value)));
+                }
+            }
+        }
+        found
+    }
+
+    /// Returns a value of such an object as people read it: a time or a size with its unit.
+    pub(crate) fn spelled(&self, kind: ObjectKind, field: Field, value: &Value) -> Value {
+        let slot = self.shape(kind).and_then(|shape| shape.slots.get(self.field_path(field)));
+        match (slot, value) {
+            (Some(Slot::Value(_, Type::Time(_))), Value::Int(time)) => Value::Text(write_time(*time).into()),
+            (Some(Slot::Value(_, Type::Size)), Value::Int(size)) => Value::Text(write_size(*size).into()),
+            _ => value.clone(),
+        }
+    }
+
+    /// Returns whether HAProxy ignores a value of such an object in what others start from, such as `default-server`.
+    pub(crate) fn is_ignored_default(&self, kind: ObjectKind, field: Field, value: &Value) -> bool {
+        let is_it = |item: &Item| match item {
+            Item::Value { field: held, ty: Type::Always(text), .. } => {
+                *held == field && value.as_str() == Some(text)
+            }
+            Item::Value { field: held, .. } => *held == field,
+            _ => false,
         };
-        read::default_value(ty, text)
+        let rows = self.rows.iter().filter(|row| row.owners.contains(&kind));
+        let mut options = rows.flat_map(Row::options).filter(|option| option.attributes.no_default);
+        options.any(|option| option.items.iter().any(is_it))
+    }
+
+    /// Returns whether a field of such an object is an address.
+    pub(crate) fn is_address(&self, kind: ObjectKind, field: Field) -> bool {
+        let is_it = |item: &Item| matches!(item, Item::Address { address, .. } if *address == field);
+        let mut rows = self.rows.iter().filter(|row| row.owners.contains(&kind));
+        rows.any(|row| row.items.iter().any(is_it))
     }
 }
 
@@ -491,11 +562,16 @@ mod tests {
     }
 
     #[test]
-    fn of_a_server_haproxy_changes_address_port_weight_and_state_without_a_reload() {
+    fn some_settings_of_a_server_are_changed_without_a_reload() {
         let server = ObjectKind::Server;
         let runtime = |path| directives().is_runtime(server, field(server, path));
-        assert!(["address", "port", "weight", "maintenance"].into_iter().all(runtime));
-        assert!(!["check", "ssl", "cookie", "maxconn"].into_iter().any(runtime));
+        for path in ["address", "port", "weight", "maintenance", "maxconn", "health_check_port", "agent-send"]
+        {
+            assert!(runtime(path), "{path}");
+        }
+        for path in ["check", "id", "cookie", "ssl", "inter", "backup", "minconn", "track", "agent-check"] {
+            assert!(!runtime(path), "{path}");
+        }
     }
 
     #[test]

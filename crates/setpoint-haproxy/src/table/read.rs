@@ -119,8 +119,11 @@ impl<'w> Reader<'w> {
                     || word.raw.starts_with(['"', '\'']) && self.pieces(pieces, &word.text)
             }
             Item::Value { field, ty, stops, .. } => self.value(*field, ty, stops).is_some(),
-            Item::Address { address, port, range_end, brackets, .. } => {
-                self.address(*address, *port, *range_end, *brackets).is_some()
+            Item::Address { address, port, range_end, brackets, ported } => {
+                let found = self.address(*address, *port, *range_end, *brackets).is_some();
+                // A port that has to be there and is 0 would be left out of JSON.
+                let port = port.and_then(|port| self.fields.get(port)).and_then(Value::as_int);
+                found && !(*ported && port == Some(0))
             }
             Item::Optional(items) => self.optional(items),
             Item::Options(options) => {
@@ -316,6 +319,10 @@ impl<'w> Reader<'w> {
 
     /// Reads one option.
     fn entry(&mut self, entry: &Entry) -> bool {
+        let beside = &entry.attributes.read_beside;
+        if !beside.is_empty() && !self.words.iter().any(|word| beside.contains(&word.text.as_ref())) {
+            return false;
+        }
         let Some(list) = entry.attributes.list else { return self.items(&entry.items) };
         let outer = std::mem::take(&mut self.fields);
         let found = self.items(&entry.items);

@@ -26,10 +26,12 @@ pub(crate) enum Resource {
     HttpMode,
     /// That HAProxy may run programs that check servers.
     ExternalCheck,
+    /// That the health checks of a proxy speak HTTP.
+    HttpCheck,
 }
 
 /// How a resource is called in rows, what is reported where it is missing, and what helps. `{}` is the word that requires it.
-const RESOURCES: [(Resource, &str, &str, &str); 9] = [
+const RESOURCES: [(Resource, &str, &str, &str); 10] = [
     (
         Resource::Lua,
         "lua",
@@ -69,6 +71,12 @@ const RESOURCES: [(Resource, &str, &str, &str); 9] = [
         "`global` does not allow external checks",
         "a line `external-check` in `global` does",
     ),
+    (
+        Resource::HttpCheck,
+        "http-check",
+        "`check-proto` says that checks speak HTTP, and they don't",
+        "write `option httpchk` in the section, or leave `check-proto` out",
+    ),
 ];
 
 impl Resource {
@@ -87,6 +95,7 @@ impl Resource {
                 | Self::CheckPort
                 | Self::HttpMode
                 | Self::ExternalCheck
+                | Self::HttpCheck
         )
     }
 
@@ -163,6 +172,14 @@ pub(crate) enum RuntimeRule {
     Balance,
     /// `runtime=address`: on the address, which has to be one of IP.
     Address,
+    /// `runtime=limit`: on `minconn`, beside which HAProxy does not set the limit alone.
+    Limit,
+    /// `runtime=check`: on whether the server is checked, before and after, at a port that is stated.
+    Check,
+    /// `runtime=agent`: on whether an agent of the server is asked, before and after.
+    Agent,
+    /// `runtime=backlog`: on `backlog`, without which listeners are made for it when HAProxy starts.
+    Backlog,
 }
 
 impl RuntimeRule {
@@ -172,6 +189,10 @@ impl RuntimeRule {
             "" => Self::Always,
             "balance" => Self::Balance,
             "address" => Self::Address,
+            "limit" => Self::Limit,
+            "check" => Self::Check,
+            "agent" => Self::Agent,
+            "backlog" => Self::Backlog,
             _ => return None,
         })
     }

@@ -2,7 +2,7 @@
 
 use super::attributes::Attributes;
 use super::grammar::{Entry, Item, Versions, cut, first_word};
-use crate::model::ObjectKind;
+use crate::model::{Fields, ObjectKind, Value};
 
 /// A row of the table.
 #[derive(Clone, Debug)]
@@ -36,6 +36,14 @@ impl Row {
     /// Returns the options that its lines may have.
     pub(crate) fn options(&self) -> impl Iterator<Item = &Entry> {
         self.items.iter().filter_map(Item::as_options).flat_map(|options| &options.entries)
+    }
+
+    /// Returns whether the values of an object are those that its lines always have, such as an action.
+    pub(crate) fn is_of(&self, fields: &Fields) -> bool {
+        self.items.iter().all(|item| match item {
+            Item::Constant { field, value, .. } => fields.get(*field).and_then(Value::as_str) == Some(value),
+            _ => true,
+        })
     }
 
     /// Returns whether it is nothing but fixed words.

@@ -1,14 +1,22 @@
 //! What has to hold between the values of a line, by the names that rows use for it.
 
+use super::accepted;
 use super::limits::Complaint;
 use super::units::read_number;
-use crate::model::{Fields, ObjectKind, Value};
+use crate::model::{Fields, ObjectKind, Value, Version};
 
 /// What holds between the values of a line.
 #[derive(Debug)]
 pub(crate) struct Rule {
     name: &'static str,
-    complain: fn(&Fields, Option<ObjectKind>) -> Option<String>,
+    complain: fn(&Fields, RuleContext) -> Option<String>,
+}
+
+/// Where a line stands, and for which HAProxy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RuleContext {
+    pub(crate) section: Option<ObjectKind>,
+    pub(crate) version: Version,
 }
 
 impl Rule {
@@ -16,9 +24,9 @@ impl Rule {
         RULES.iter().find(|rule| rule.name == name)
     }
 
-    /// Returns what is wrong with the values of a line in a section, if something is.
-    pub(crate) fn complain(&self, fields: &Fields, section: Option<ObjectKind>) -> Option<Complaint> {
-        (self.complain)(fields, section).map(Complaint::new)
+    /// Returns what is wrong with the values of a line, if something is.
+    pub(crate) fn complain(&self, fields: &Fields, rule_cx: RuleContext) -> Option<Complaint> {
+        (self.complain)(fields, rule_cx).map(Complaint::new)
     }
 }
 
@@ -34,7 +42,7 @@ fn text<'f>(fields: &'f Fields, path: &str) -> &'f str {
 const RULES: &[Rule] = &[
     Rule {
         name: "listener",
-        complain: |fields, section| {
+        complain: |fields, RuleContext { section, .. }| {
             let has =
                 |name: &str| fields.iter().any(|(field, _)| field.path().rsplit('.').next() == Some(name));
             if has("nbconn") && !text(fields, "address").starts_with("rhttp@") {
@@ -42,6 +50,23 @@ const RULES: &[Rule] = &[
             }
             (section == Some(ObjectKind::Peers) && has("port-range-end"))
                 .then(|| "a peers section listens on one port".to_owned())
+        },
+    },
+    Rule {
+        name: "error-file",
+        complain: |fields, RuleContext { version, .. }| {
+            let has = |path: &str| get(fields, path).is_some();
+            let by_file = match text(fields, "return_content_format") {
+                "default-errorfiles" | "errorfiles" => true,
+                // What is denied with a status alone is answered with a file.
+                "" => has("deny_status") && !has("return_content_type") && !has("return_hdrs"),
+                _ => false,
+            };
+            let status =
+                get(fields, "deny_status").or_else(|| get(fields, "return_status_code"))?.as_int()?;
+            let is_known = accepted().has_word("error-code", &status.to_string(), version);
+            (by_file && !is_known)
+                .then(|| format!("HAProxy {version} has no error file for the status {status}"))
         },
     },
     Rule {

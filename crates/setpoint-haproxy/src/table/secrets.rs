@@ -138,6 +138,11 @@ impl Secrets {
         (before, after)
     }
 
+    /// Returns whether a secret follows a word, whatever stands before that.
+    pub(super) fn is_before_secret(&self, word: &str) -> bool {
+        self.after.iter().any(|(before, after)| before.is_none() && *after == word)
+    }
+
     fn is_secret(&self, field: Field, beside: &Fields) -> bool {
         let holds = |condition: &SecretIf| {
             let other = beside.get(condition.field).and_then(Value::as_str).unwrap_or_default();

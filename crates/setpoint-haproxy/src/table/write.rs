@@ -2,6 +2,7 @@
 
 use super::grammar::{Direction, Entry, Item, Piece, Type, first_word};
 use super::limits::{Complaint, Limit};
+use super::rules::RuleContext;
 use super::samples::{SampleContext, criterion, stages};
 use super::units::{write_size, write_time};
 use super::{Repeat, Row};
@@ -20,7 +21,8 @@ pub(crate) fn write_row(
     site: WriteContext,
 ) -> Result<Option<Written>, Complaint> {
     let Some(line) = write_values(row, fields, site)? else { return Ok(None) };
-    match row.attributes.rule.filter(|_| site.judges).and_then(|rule| rule.complain(fields, site.section)) {
+    let rule_cx = RuleContext { section: site.section, version: site.haproxy };
+    match row.attributes.rule.filter(|_| site.judges).and_then(|rule| rule.complain(fields, rule_cx)) {
         Some(complaint) => Err(complaint),
         None => Ok(Some(line)),
     }
@@ -216,8 +218,10 @@ impl<'f> Writer<'f> {
                 let mut written = None;
                 for entry in &options.entries {
                     let word = entry.items.first().and_then(first_word);
+                    let is_known = !self.site.judges || entry.attributes.is_of(self.site.haproxy);
                     let counts = entry.versions.contains(self.site.version)
-                        && entry.attributes.direction != Direction::Read;
+                        && entry.attributes.direction != Direction::Read
+                        && is_known;
                     if counts && word.is_some() && word == written {
                         // The word is there: what else it stands for is said with it.
                         let (length, stated, refused) = (self.out.len(), self.stated, self.refused.clone());

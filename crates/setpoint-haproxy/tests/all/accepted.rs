@@ -292,6 +292,11 @@ fn what_haproxy_reads_of_a_wrong_number_is_no_error() {
     let oldest = [Version::V2_6].as_slice();
     for (lines, versions) in [
         ("backend b\n  server s 127.0.0.1:80 weight 1x\n", Version::ALL.as_slice()),
+        (
+            "backend b\n  server s 127.0.0.1:80 check rise 1x fall 2x error-limit 3x\n",
+            Version::ALL.as_slice(),
+        ),
+        ("backend b\n  server s 127.0.0.1:80 check rise x\n", &[]),
         ("backend b\n  balance first junk\n", Version::ALL.as_slice()),
         ("backend b\n  timeout server 5sx\n", Version::ALL.as_slice()),
         ("backend b\n  server s 127.0.0.1:80 inter 5sx\n", Version::ALL.as_slice()),
@@ -379,4 +384,29 @@ fn what_haproxy_does_not_look_at_is_no_error() {
     let jwt = format!("{START}crt-store s\n  load crt /nowhere.pem jwt on\n");
     assert_eq!(errors(&jwt, Some(model::Version::V3_4)), []);
     assert_ne!(errors(&jwt, Some(model::Version::V3_2)), []);
+}
+
+#[test]
+fn what_haproxy_ignores_of_a_default_server_is_a_warning() {
+    let newer = [Version::V3_0, Version::V3_2, Version::V3_4];
+    for (option, versions) in [("id 5", &Version::ALL[..]), ("no-tlsv10", &Version::ALL), ("guid x", &newer)]
+    {
+        let server = option.replace("id x", "id y").replace("id 5", "id 6");
+        let text = format!(
+            "defaults\n  timeout connect 1s\n  timeout server 1s\nbackend b\n  default-server {option}\n  server s 127.0.0.1:1 {option}\n  server t 127.0.0.1:1 {server}\n"
+        );
+        for version in versions.iter().copied() {
+            let checks = Checks { version: Some(same(version)), ..Checks::default() };
+            let found = check(&Document::parse(text.as_bytes()), &checks);
+            let found: Vec<_> =
+                found.iter().map(|found| (found.severity, found.problem, found.line)).collect();
+            assert_eq!(found, [(Severity::Warning, Problem::NoEffect, 5)], "{version:?} {option}");
+            let check = need!(Haproxy::check(version, &text));
+            assert!(
+                check.accepted && check.output.contains("not accepted in default-server"),
+                "{version:?} {option}: {}",
+                check.output
+            );
+        }
+    }
 }

@@ -228,6 +228,9 @@ fn text_that_means_the_same_gives_no_operation() {
         ("listen l\n  bind :80\n", "listen l  # comment\n\tbind   :80\n"),
         ("udp-lb u\n  a b\n", "udp-lb u\n  a   'b'\n"),
         ("global\n  daemon\n", "# first\n\nglobal\n  daemon\n"),
+        ("backend b\n  server a [::1]:80\n", "backend b\n  server a [0:0::1]:80\n"),
+        ("backend b\n  server a ipv6@[::1]:80\n", "backend b\n  server a ipv6@[0::0:1]:80\n"),
+        ("frontend f\n  bind [::1]:80 name n\n", "frontend f\n  bind [0:0::1]:80 name n\n"),
     ] {
         assert_eq!(told(&diff(a, b)), [""; 0], "{a:?} {b:?}");
         assert_eq!(told(&diff(b, a)), [""; 0], "{b:?} {a:?}");
@@ -244,9 +247,67 @@ fn a_stated_default_is_as_good_as_none() {
             "backend b\n  server s 10.0.0.1:1 check\n",
         ),
         ("backend b\n  default-server inter 2s\n", "backend b\n"),
+        ("backend b\n  balance random(2)\n", "backend b\n  balance random\n"),
+        ("frontend f\n  http-request deny deny_status 403\n", "frontend f\n  http-request deny\n"),
+        ("frontend f\n  http-request tarpit deny_status 500\n", "frontend f\n  http-request tarpit\n"),
+        ("frontend f\n  http-response deny deny_status 502\n", "frontend f\n  http-response deny\n"),
+        (
+            "frontend f\n  http-request redirect location / code 302\n",
+            "frontend f\n  http-request redirect location /\n",
+        ),
     ] {
         assert_eq!(told(&diff(stated, silent)), [""; 0], "{stated:?}");
         assert_eq!(told(&diff(silent, stated)), [""; 0], "{stated:?}");
+    }
+}
+
+#[test]
+fn what_is_no_default_of_a_rule_counts() {
+    for (stated, silent) in [
+        ("http-request tarpit deny_status 403", "http-request tarpit"),
+        ("http-response deny deny_status 403", "http-response deny"),
+        ("http-request redirect location / code 301", "http-request redirect location /"),
+        // A status alone answers with nothing, and the other with the error file of it.
+        ("http-request deny status 403", "http-request deny"),
+        ("http-request deny status 403", "http-request deny deny_status 403"),
+    ] {
+        let text = |rule: &str| format!("frontend f\n  {rule}\n");
+        for (current, desired) in [(stated, silent), (silent, stated)] {
+            let diff = diff(&text(current), &text(desired));
+            assert_eq!(diff.operations().len(), 1, "{current} {desired}");
+            assert!(!diff.operations()[0].changes.is_empty(), "{current} {desired}");
+        }
+    }
+    let both =
+        |rule: &str| format!("frontend f\n  http-request deny {rule} content-type text/plain string no\n");
+    assert_eq!(told(&diff(&both("status 403"), &both("deny_status 403"))), [""; 0]);
+}
+
+#[test]
+fn times_and_sizes_are_shown_with_their_units() {
+    for (old, new, shown) in [
+        (
+            "backend b\n  timeout server 30000\n",
+            "backend b\n  timeout server 5s\n",
+            "server_timeout: 30s → 5s",
+        ),
+        (
+            "backend b\n  timeout server 1500\n",
+            "backend b\n  timeout server 1m\n",
+            "server_timeout: 1500ms → 1m",
+        ),
+        (
+            "global\n  tune.bufsize 32768\n",
+            "global\n  tune.bufsize 65536\n",
+            "tune_buffer_options.bufsize: 32k → 64k",
+        ),
+        (
+            "backend b\n  server s 10.0.0.1:1 inter 3000\n",
+            "backend b\n  server s 10.0.0.1:1 inter 4s\n",
+            "inter: 3s → 4s",
+        ),
+    ] {
+        assert_eq!(diff(old, new).operations()[0].changes[0].to_string(), shown);
     }
 }
 
@@ -288,6 +349,28 @@ fn a_comment_counts_only_where_the_api_stores_it() {
     let (a, b) = ("frontend f\n  bind :80 name b\n", "frontend f\n  bind :80 name b # public\n");
     assert_eq!(told(&diff_for(Version::V3_0, a, b)), [""; 0]);
     assert_eq!(told(&diff_for(Version::V3_2, a, b)), ["~ frontend f: bind b"]);
+}
+
+#[test]
+fn a_comment_of_a_rule_leaves_the_rules_beside_it_alone() {
+    let text = |rules: &[&str]| {
+        let lines: String = rules.iter().map(|rule| format!("  http-request {rule}\n")).collect();
+        format!("frontend f\n{lines}")
+    };
+    let (old, new) =
+        (text(&["deny if a", "allow if b"]), text(&["auth if c", "deny if a # why", "allow if b"]));
+    let rule = "frontend f: http_request_rule";
+    assert_eq!(told(&diff(&old, &new)), [format!("+ {rule} 0"), format!("~ {rule} 1")]);
+    let diff = diff(&old, &new);
+    let comment = &diff.operations()[1];
+    assert_eq!(
+        comment.changes.iter().map(|change| change.attribute.as_str()).collect::<Vec<_>>(),
+        ["metadata"]
+    );
+    assert!(comment.runtime.is_possible());
+    for (current, desired) in [(&old, &new), (&new, &old)] {
+        assert!(self::diff(&applied(current, desired), desired).is_empty());
+    }
 }
 
 // Text operations

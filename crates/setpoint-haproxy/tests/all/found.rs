@@ -88,6 +88,8 @@ fn words_that_have_no_place_in_a_line_are_found() {
             ("server s 127.0.0.1:80 resolve-net 10.0.0.0/33", "10.0.0.0/33"),
             ("http-check expect rstring (", "("),
             ("tcp-check expect rstring (", "("),
+            ("server s 127.0.0.1:80 check check-proto h2", "check"),
+            ("server s 127.0.0.1:80 check check-proto fcgi", "check"),
         ],
     );
     finds(
@@ -113,9 +115,15 @@ fn words_that_have_no_place_in_a_line_are_found() {
             ("http-request set-header A %{+Q]", "%{+Q]"),
             ("http-request set-var(txn.a,ifnotsets) str(a)", "a,ifnotsets"),
             ("http-request unset-var(txn.a,ifset)", "a,ifset"),
-            ("http-request silent-drop rst-ttl 300", "300"),
             ("http-request replace-path ( a", "("),
             ("http-request replace-header A *a b", "*a"),
+            ("bind 127.0.0.1:8081 proto fcgi", "fcgi"),
+            ("bind 127.0.0.1:8081 proto spop", "spop"),
+            ("http-request deny deny_status 418", "http-request"),
+            ("http-request tarpit deny_status 418 if TRUE", "http-request"),
+            ("http-response deny deny_status 418", "http-response"),
+            ("http-request return status 418 default-errorfiles", "http-request"),
+            ("http-request deny status 418 default-errorfiles", "http-request"),
         ],
     );
     finds("defaults d", &[("declare capture request len 5", "declare")]);
@@ -298,6 +306,9 @@ fn actions_options_and_modes_are_known_by_version() {
         ("hash-type consistent none", &newer),
         ("compression direction both", &newer),
         ("errorloc 431 /x", &[Version::V3_2, Version::V3_4]),
+        ("http-request deny deny_status 431", &[Version::V3_2, Version::V3_4]),
+        ("http-request silent-drop rst-ttl 5", &newer),
+        ("http-request silent-drop rst-ttl 300", &[]),
     ] {
         let text = format!(
             "defaults\n  timeout connect 1s\n  timeout server 1s\nbackend b\n  mode http\n  {line}\n"
@@ -345,6 +356,10 @@ fn what_a_line_needs_of_others_is_found() {
         ("backend b\n  server s 127.0.0.1:1 no-ssl ssl\n", "ssl"),
         ("backend b\n  server s 127.0.0.1:1\n  server t 127.0.0.1:2 track s\n", "s"),
         ("backend a\n  server s 127.0.0.1:1\nbackend b\n  server t 127.0.0.1:2 track a/s\n", "a/s"),
+        (
+            "backend a\n  server s 127.0.0.1:1\nbackend b\n  default-server track a/s\n  server t 127.0.0.1:2\n",
+            "a/s",
+        ),
         ("backend b\n  server s 127.0.0.1 check\n", "check"),
         ("backend b\n  server s 127.0.0.1:0 check\n", "check"),
         ("backend b\n  server s 127.0.0.1:1 agent-check\n", "agent-check"),
@@ -411,6 +426,14 @@ fn what_a_line_needs_is_seen_where_it_is_given() {
         "frontend f\n  bind 127.0.0.1:8080\n  log-format \"%[src] %[var(txn.a)] %[capture.req.hdr(0)] %[ssl_fc] %ci\"\n  unique-id-format %[req.hdr(a)]\n",
         "backend b\n  cookie A insert preserve indirect attr a=b domain .a.b\n",
         "global\n  tune.stick-counters 5\nfrontend f\n  bind 127.0.0.1:8080\n  stick-table type ip size 1k\n  http-request track-sc3 src\n",
+        "backend b\n  option httpchk\n  server s 127.0.0.1:1 check check-proto h2\n",
+        "backend b\n  server s 127.0.0.1:1 check-proto h2\n  server t 127.0.0.1:1 check check-proto none\n",
+        "backend b\n  server s 127.0.0.1:1 check port 81 agent-check\n",
+        "backend a\n  server s 127.0.0.1:1 check\nbackend b\n  default-server track a/s\n  server t 127.0.0.1:2\n",
+        "backend a\n  server s 127.0.0.1:1\nbackend b\n  default-server track a/s\n",
+        "frontend f\n  bind 127.0.0.1:8080 proto h1\n  bind 127.0.0.1:8081 proto h2\n",
+        "frontend f\n  bind 127.0.0.1:8080\n  http-request deny status 418 if FALSE\n  http-request deny deny_status 418 hdr a b if FALSE\n  http-request deny deny_status 418 content-type text/plain string no\n",
+        "frontend f\n  bind 127.0.0.1:8080\n  http-request deny deny_status 431 if FALSE\n  http-request return status 418\n",
     ] {
         let text = format!("{START}{lines}");
         assert_eq!(errors(&text, Some(model::Version::V3_4)), [], "{lines:?}");
@@ -568,4 +591,31 @@ fn files_are_named_by_expressions_that_haproxy_reads() {
             (FileKind::Patterns, "/d.lst", 7),
         ]
     );
+}
+
+#[test]
+fn an_empty_word_ends_a_line_or_is_refused() {
+    for (line, is_fine) in [
+        ("http-request set-header X-A \"\"", false),
+        ("http-request set-header '' x", false),
+        ("mode http \"\"", true),
+        ("mode http '' junk", true),
+        ("http-request deny '' if TRUE", true),
+        ("server s \"\" check", false),
+    ] {
+        let text = format!("{START}backend b\n  {line}\n");
+        for version in Version::ALL {
+            let is_fine = is_fine && version < Version::V3_4;
+            let found = errors(&text, Some(same(version)));
+            assert_eq!(found.is_empty(), is_fine, "{version:?}: {line}: {found:#?}");
+            assert!(found.len() < 2, "{version:?}: {line}: {found:#?}");
+            let check = need!(Haproxy::check(version, &text));
+            assert_eq!(check.accepted, is_fine, "{version:?}: {line}: {}", check.output);
+        }
+        let is_read = errors(&text, None).is_empty();
+        assert_eq!(is_read, is_fine, "{line}");
+    }
+    // What may not be read is no error.
+    let text = format!("{START}.if feature(X)\nbackend b\n  mode http ''\n.endif\n");
+    assert_eq!(errors(&text, Some(model::Version::V3_4)), []);
 }

@@ -259,3 +259,39 @@ fn a_word_of_several_values_is_read_back_whatever_they_are() {
     rule.write(&cx, &mut text).unwrap();
     assert_eq!(text, b"http-request \"do-resolve(it's,r)\" src\n");
 }
+
+#[test]
+fn a_form_is_that_of_haproxys_version_and_not_of_the_apis() {
+    let ring = json!({ "name": "r", "size": 32768 });
+    for (api, haproxy, size) in [
+        (Version::V3_0, Version::V2_6, "size 32768"),
+        (Version::V3_4, Version::V2_6, "size 32768"),
+        (Version::V3_4, Version::V3_0, "size 32768"),
+        (Version::V3_0, Version::V3_2, "size 32k"),
+        (Version::V3_4, Version::V3_4, "size 32k"),
+    ] {
+        let cx = Context::new(api).with_haproxy(haproxy);
+        let (section, _) = SectionModel::from_json(ObjectKind::Ring, &ring, &cx).unwrap();
+        let mut text = Vec::new();
+        section.write(&cx, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(text, format!("ring r\n  {size}\n"), "{api} {haproxy}");
+        let read = read_in(&text, &cx);
+        assert_eq!(read.to_json(&cx), ring, "{api} {haproxy}");
+        // What HAProxy reads as 32 is not taken for more.
+        let read = read_in("ring r\n  size 32k\n", &cx);
+        assert_eq!(read.unmodelled.is_empty(), haproxy > Version::V3_0, "{api} {haproxy}");
+    }
+    let drop = json!({ "type": "silent-drop", "rst_ttl": 5 });
+    for (haproxy, is_known) in [(Version::V2_6, false), (Version::V2_8, true), (Version::V3_4, true)] {
+        let cx = Context::new(Version::V3_0).with_haproxy(haproxy);
+        let (rule, _) = Object::from_json(ObjectKind::HttpRequestRule, &drop, &cx).unwrap();
+        assert_eq!(rule.write(&cx, &mut Vec::new()).is_ok(), is_known, "{haproxy}");
+    }
+}
+
+#[test]
+fn a_port_that_the_api_has_no_number_for_is_kept_as_text() {
+    let section = read("log-forward f\n  dgram-bind 127.0.0.1:0\n");
+    assert_eq!((section.children.len(), section.unmodelled.len()), (0, 1));
+}

@@ -158,6 +158,15 @@ fn what_is_to_be_added_comes_with_what_default_server_says() {
         "name": "s2", "address": "127.0.0.1", "port": 2, "rise": 4, "weight": 5, "check": "enabled", "inter": 3000,
     });
     assert_eq!(effective, expected);
+    // HAProxy ignores some options of `default-server`.
+    let base = "backend b\n  default-server no-tlsv13 guid x force-tlsv12\n  server s1 127.0.0.1:1\n";
+    let desired = format!("{base}  server s2 127.0.0.1:2\n");
+    let (current, desired) = (Document::parse(base.as_bytes()), Document::parse(desired.as_bytes()));
+    let diff = compare(&current, &desired, &Context::new(model::Version::V3_0)).unwrap();
+    let effective = diff.operations()[0].effective.as_ref().unwrap().to_json();
+    let expected =
+        serde_json::json!({ "name": "s2", "address": "127.0.0.1", "port": 2, "force_tlsv12": "enabled" });
+    assert_eq!(effective, expected);
 }
 
 #[tokio::test]
@@ -571,4 +580,127 @@ fn the_version_of_haproxy_decides_and_not_the_one_of_the_api() {
             assert_eq!(diff.is_possible_at_runtime(), is_possible, "{haproxy} {server}");
         }
     }
+}
+
+/// A server of `b` before and after, the command that makes the one of the other, and whether that is promised.
+const SETTINGS: [(&str, &str, &str, bool); 19] = [
+    ("", "maxconn 50", "set maxconn server b/N 50", true),
+    ("maxconn 50", "maxconn 5", "set maxconn server b/N 5", true),
+    ("maxconn 50", "", "set maxconn server b/N 0", true),
+    ("minconn 2 maxconn 50", "minconn 2 maxconn 5", "", false),
+    ("check port 81", "check port 82", "set server b/N check-port 82", true),
+    ("port 81", "port 82", "set server b/N check-port 82", false),
+    ("check", "check port 82", "", false),
+    ("check port 81", "check", "", false),
+    ("check agent-check port 81", "check agent-check port 82", "", false),
+    ("agent-check agent-port 81", "agent-check agent-port 82", "set server b/N agent-port 82", true),
+    ("agent-port 81", "agent-port 82", "set server b/N agent-port 82", false),
+    (
+        "agent-check agent-port 81 agent-addr 127.0.0.3",
+        "agent-check agent-port 81 agent-addr 127.0.0.2",
+        "set server b/N agent-addr 127.0.0.2",
+        true,
+    ),
+    ("agent-addr 127.0.0.1", "agent-addr 127.0.0.2", "set server b/N agent-addr 127.0.0.2", false),
+    ("agent-check agent-port 81", "agent-check agent-port 81 agent-addr 127.0.0.2", "", false),
+    (
+        "agent-check agent-port 81 agent-addr 127.0.0.1",
+        "agent-check agent-port 81 agent-addr localhost",
+        "",
+        false,
+    ),
+    (
+        "agent-check agent-port 81 agent-send a",
+        "agent-check agent-port 81 agent-send b",
+        "set server b/N agent-send b",
+        true,
+    ),
+    ("agent-send a", "agent-send b", "set server b/N agent-send b", false),
+    ("agent-check agent-port 81 agent-send a", "agent-check agent-port 81 agent-send b\\n", "", false),
+    ("agent-check agent-port 81", "agent-check agent-port 81 agent-send b", "", false),
+];
+
+#[tokio::test]
+async fn settings_of_a_server_are_changed_at_runtime_exactly_where_haproxy_changes_them() {
+    let backend = |servers: &str| format!("backend b\n  balance roundrobin\n{servers}");
+    for version in Version::ALL {
+        let server = |(at, case): (usize, &(&str, &str, &str, bool))| {
+            format!("  server s{at} 127.0.0.1:1 {}\n", case.0)
+        };
+        let servers: String = SETTINGS.iter().enumerate().map(server).collect();
+        let haproxy = Haproxy::start_with(version, |port| {
+            format!("{}frontend main\n  bind {}\n", backend(&servers), port.address())
+        })
+        .await;
+        let haproxy = need!(haproxy);
+        for (at, (before, after, command, is_promised)) in SETTINGS.iter().enumerate() {
+            let text = |options: &str| backend(&format!("  server s 127.0.0.1:1 {options}\n"));
+            assert_eq!(
+                verdict(version, &text(before), &text(after)),
+                *is_promised,
+                "{version:?} {before:?} {after:?}"
+            );
+            // A `default-server` counts for both.
+            let shared = |options: &str| {
+                let line = text("").replace(
+                    "  server",
+                    &format!("  default-server {}\n  server", before.replace(" 81", " 80")),
+                );
+                line.replace("127.0.0.1:1 ", &format!("127.0.0.1:1 {options} "))
+            };
+            if before.starts_with("check") && *is_promised {
+                assert!(verdict(version, &shared("port 81"), &shared("port 82")), "{version:?} {before:?}");
+            }
+            if command.is_empty() {
+                continue;
+            }
+            let answer = haproxy.runtime(&command.replace("/N", &format!("/s{at}"))).await.unwrap();
+            assert_eq!(answer.trim().is_empty(), *is_promised, "{version:?} {command}: {answer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_limit_of_a_frontend_is_changed_at_runtime_where_its_listeners_do_not_follow_from_it() {
+    let text = |lines: &str| format!("frontend f\n  bind 127.0.0.1:1\n{lines}");
+    for version in Version::ALL {
+        for (before, after, is_promised) in [
+            ("  backlog 9\n  maxconn 5\n", "  backlog 9\n  maxconn 7\n", true),
+            ("  maxconn 5\n", "  maxconn 7\n", false),
+            ("  backlog 9\n", "  backlog 9\n  maxconn 7\n", false),
+            ("  backlog 9\n  maxconn 5\n", "  backlog 9\n", false),
+            ("  backlog 9\n  maxconn 5\n  disabled\n", "  backlog 9\n  maxconn 7\n  disabled\n", false),
+        ] {
+            assert_eq!(
+                verdict(version, &text(before), &text(after)),
+                is_promised,
+                "{version:?} {before} {after}"
+            );
+            let governed = |lines: &str| format!("defaults\n{lines}{}", text("  maxconn 5\n"));
+            let is_governed = verdict(
+                version,
+                &governed("  backlog 9\n"),
+                &governed("  backlog 9\n").replace("maxconn 5", "maxconn 7"),
+            );
+            assert!(is_governed, "{version:?}");
+        }
+        let haproxy = Haproxy::start_with(version, |port| {
+            format!("frontend main\n  bind {}\n  backlog 9\n  maxconn 5\n", port.address())
+        })
+        .await;
+        let haproxy = need!(haproxy);
+        let answer = haproxy.runtime("set maxconn frontend main 7").await.unwrap();
+        assert!(answer.trim().is_empty(), "{version:?}: {answer}");
+        let shown = haproxy.runtime("show stat").await.unwrap();
+        let limit = shown
+            .lines()
+            .find(|line| line.starts_with("main,FRONTEND,"))
+            .and_then(|line| line.split(',').nth(6));
+        assert_eq!(limit, Some("7"), "{version:?}: {shown}");
+    }
+    // What `defaults` say counts for many frontends.
+    let defaults = |most: &str| format!("defaults d\n  backlog 9\n  maxconn {most}\nfrontend f from d\n");
+    assert!(!verdict(Version::V3_4, &defaults("5"), &defaults("7")));
+    let global = |most: &str| format!("global\n  maxconn {most}\n");
+    assert!(!verdict(Version::V3_4, &global("7"), &global("5")));
 }

@@ -61,8 +61,11 @@ fn lookup(
     find: impl FnOnce(&str) -> Option<u32>,
 ) -> Result<Option<u32>, FsError> {
     let Some(name) = name else { return Ok(None) };
-    if let Ok(number) = name.parse() {
-        return Ok(Some(number));
+    match name.parse() {
+        // The system takes it for none.
+        Ok(u32::MAX) => return Err(FsError::NoAccount { what, name: name.to_owned() }),
+        Ok(number) => return Ok(Some(number)),
+        Err(_) => {}
     }
     let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(&number) = known.get(name) {
@@ -124,6 +127,7 @@ mod tests {
         assert_eq!(accounts.uid(Some("root")).unwrap(), Some(0));
         assert_eq!(accounts.gid(Some("root")).unwrap(), Some(0));
         assert_eq!(accounts.uid(Some("1234")).unwrap(), Some(1234));
+        assert!(accounts.uid(Some("4294967295")).is_err() && accounts.gid(Some("4294967295")).is_err());
         assert!(accounts.uid(Some("no-such-user")).is_err());
     }
 }

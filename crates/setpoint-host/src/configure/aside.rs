@@ -46,16 +46,21 @@ impl Host {
     }
 
     /// Sets something aside, and notes that first. Returns whether it did: it can't where the root is on another file system.
-    pub(crate) async fn set_aside(&self, cx: &OpCx, place: &Location, kind: Kind) -> Result<bool, FsError> {
+    pub(crate) async fn set_aside(
+        &self,
+        cx: &OpCx,
+        location: &Location,
+        kind: Kind,
+    ) -> Result<bool, FsError> {
         if self.find_aside(cx, kind)?.is_some() {
             // A run that was cut off has come as far as this.
             return Ok(true);
         }
-        let Some(number) = self.0.root.number(&place.path)? else { return Ok(false) };
+        let Some(number) = self.0.root.number(&location.path)? else { return Ok(false) };
         let (aside, note) = (self.aside(number)?, PathNote::of(cx));
-        let noted = Some(Aside { number, from: place.path.clone() });
+        let noted = Some(Aside { number, from: location.path.clone() });
         PathNote { aside: noted, ..note.clone() }.write(cx).await?;
-        let is_set_aside = self.0.root.rename(&place.path, place.within, &aside, kind).is_ok();
+        let is_set_aside = self.0.root.rename(&location.path, location.within, &aside, kind).is_ok();
         if !is_set_aside {
             note.write(cx).await?;
         }
@@ -110,11 +115,11 @@ impl Host {
         let lost = lost(current);
         let root = &self.0.root;
         let is_back = |item: &ItemHandle, state: &ItemState| {
-            let (place, note) = (kinds::on_disk(item)?, state.noted::<PathNote>()?);
-            if place.kind != Kind::Directory || root.stat(place.path).ok()??.kind != Kind::Directory {
+            let (location, note) = (kinds::on_disk(item)?, state.noted::<PathNote>()?);
+            if location.kind != Kind::Directory || root.stat(location.path).ok()??.kind != Kind::Directory {
                 return None;
             }
-            let (was, found) = (note.directory()?, root.directory(place.path.as_str())?);
+            let (was, found) = (note.directory()?, root.directory(location.path.as_str())?);
             was.is(found).then_some(was)
         };
         let directories: BTreeSet<Number> =
@@ -123,8 +128,8 @@ impl Host {
         for (item, state, path) in lost {
             let Some(note) = state.noted::<PathNote>() else { continue };
             let is_inside = || {
-                let (place, within) = (kinds::on_disk(&item)?, note.known_by?);
-                let is_there = root.holder(place.path).is_some_and(|found| within.is(found));
+                let (location, within) = (kinds::on_disk(&item)?, note.known_by?);
+                let is_there = root.holder(location.path).is_some_and(|found| within.is(found));
                 let returned = directories.contains(&within) && is_there;
                 returned.then(|| kinds::is_as_it_was(self, &item)).filter(|is| *is)
             };
@@ -149,6 +154,11 @@ impl Host {
         let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
         names.any(|name| !name.starts_with(&ours) && !known.contains(format!("{directory}/{name}").as_str()))
     }
+}
+
+/// Returns whether something of an item may be set aside, as its state has it.
+pub fn may_be_set_aside(state: &ItemState) -> bool {
+    state.noted::<PathNote>().is_some_and(|note| note.aside.is_some())
 }
 
 /// The items that are remembered and were not there, with their states and subgraphs.

@@ -38,20 +38,20 @@ impl Host {
             let found = read(&aside).map_err(|error| untouched(&error))?;
             return Ok(found.map_or(Observed::Absent, Observed::Present));
         }
-        let place = match self.locate(cx, path, kind) {
+        let location = match self.locate(cx, path, kind) {
             // What is there is somebody else's, and it was never made.
             Err(FsError::Replaced { .. } | FsError::Elsewhere { .. } | FsError::Unreachable { .. })
                 if cx.unfinished() == Some(Operation::Create) =>
             {
                 return Ok(Observed::Absent);
             }
-            place => place.map_err(|error| untouched(&error))?.path,
+            location => location.map_err(|error| untouched(&error))?.path,
         };
         let is_in_doubt = matches!(cx.unfinished(), Some(Operation::Create | Operation::Delete));
-        let found = match read(&place) {
+        let found = match read(&location) {
             // Setpoint made nothing of that type: it is somebody's, and the item is not there.
             Err(FsError::OtherType { .. }) if is_in_doubt => {
-                self.leave(cx, place);
+                self.leave(cx, location);
                 return Ok(Observed::Absent);
             }
             found => found.map_err(|error| untouched(&error))?,
@@ -61,7 +61,7 @@ impl Host {
         let is_ours = match cx.unfinished() {
             None | Some(Operation::Modify) => true,
             Some(Operation::Create) if is_adopted => is_as(&found, None),
-            Some(Operation::Create) => self.is_made(cx, &place)?,
+            Some(Operation::Create) => self.is_made(cx, &location)?,
             Some(Operation::Delete) => {
                 let kept = self.original(cx)?;
                 is_as(&found, None) || kept.is_some_and(|original| is_as(&found, Some(&original)))
@@ -71,7 +71,7 @@ impl Host {
             return Ok(Observed::Present(found));
         }
         if cx.unfinished() == Some(Operation::Delete) {
-            self.leave(cx, place);
+            self.leave(cx, location);
         }
         Ok(Observed::Absent)
     }
@@ -88,22 +88,22 @@ impl Host {
     pub(crate) fn is_somebodys(
         &self,
         cx: &OpCx,
-        place: &RootPath,
+        location: &RootPath,
         is_as_made: impl FnOnce() -> Result<bool, FsError>,
     ) -> Result<bool, OpError> {
         let failed = |error: FsError| untouched(&error);
         let Some(Made::This(made)) = PathNote::of(cx).made else { return Ok(false) };
-        let Some(found) = self.0.root.number(place).map_err(failed)? else { return Ok(false) };
+        let Some(found) = self.0.root.number(location).map_err(failed)? else { return Ok(false) };
         if made.is(found) || is_as_made().map_err(failed)? {
             return Ok(false);
         }
-        self.leave(cx, place.clone());
+        self.leave(cx, location.clone());
         Ok(true)
     }
 
     /// Returns whether what is in the place of an item is what was made for it.
-    fn is_made(&self, cx: &OpCx, place: &RootPath) -> Result<bool, OpError> {
-        let found = self.0.root.number(place).map_err(|error| untouched(&error))?;
+    fn is_made(&self, cx: &OpCx, location: &RootPath) -> Result<bool, OpError> {
+        let found = self.0.root.number(location).map_err(|error| untouched(&error))?;
         Ok(match (found, PathNote::of(cx).made) {
             // Nobody can tell: it is there, and was to be made.
             (Some(_), Some(Made::Unseen(_))) => true,
@@ -153,11 +153,11 @@ impl Host {
     }
 
     /// Leaves what somebody wrote after a run was cut off that was about to take over what was there. The original stays kept.
-    pub(crate) async fn leave_newer(&self, cx: &OpCx, place: &RootPath) -> Result<(), OpError> {
+    pub(crate) async fn leave_newer(&self, cx: &OpCx, location: &RootPath) -> Result<(), OpError> {
         let name = Self::original_name(cx);
-        self.release(cx, place).await?;
+        self.release(cx, location).await?;
         let kept = name.and_then(|name| self.0.kept.retire(&name).ok());
-        self.0.notices.add(Notice::Left { item: cx.item().clone(), path: place.clone(), kept });
+        self.0.notices.add(Notice::Left { item: cx.item().clone(), path: location.clone(), kept });
         Ok(())
     }
 
@@ -205,9 +205,9 @@ impl Host {
     }
 
     /// Lets go of an original that is back in its place, and notes that first: what is there is not ours from then on.
-    pub(crate) async fn let_go(&self, cx: &OpCx, place: &RootPath) -> Result<(), OpError> {
+    pub(crate) async fn let_go(&self, cx: &OpCx, location: &RootPath) -> Result<(), OpError> {
         let original = Self::original_name(cx);
-        self.release(cx, place).await?;
+        self.release(cx, location).await?;
         if let Some(original) = original {
             self.0.kept.remove(&original);
         }
@@ -215,8 +215,8 @@ impl Host {
     }
 
     /// Remembers that what is at a path is not ours any more.
-    async fn release(&self, cx: &OpCx, place: &RootPath) -> Result<(), OpError> {
-        let released = self.0.root.number(place).map_err(|error| OpError::new(error.to_string()))?;
+    async fn release(&self, cx: &OpCx, location: &RootPath) -> Result<(), OpError> {
+        let released = self.0.root.number(location).map_err(|error| OpError::new(error.to_string()))?;
         let note = PathNote { released, original: None, ..PathNote::of(cx) };
         // What could not be noted is put back once more.
         note.write(cx).await.map_err(|error| OpError::new(error.to_string()))
@@ -342,21 +342,21 @@ impl Host {
             && !Self::is_aside(path)
         {
             // It may not have been set aside yet, or be brought back. Anything else in its place is not the item, which is gone.
-            let place = directories.entry(root, path, &note, self.if_missing(cx))?;
+            let location = directories.entry(root, path, &note, self.if_missing(cx))?;
             let is_one =
                 |found| aside.is(found) || matches!(note.made, Some(Made::This(made)) if made.is(found));
-            let is_it = root.number(&place.path)?.is_some_and(is_one);
+            let is_it = root.number(&location.path)?.is_some_and(is_one);
             let gone = || self.aside(aside).map(|path| Location { path, within: None });
-            return if is_it { Ok(place) } else { gone() };
+            return if is_it { Ok(location) } else { gone() };
         }
         if kind != Kind::Directory {
             return directories.entry(root, path, &note, self.if_missing(cx));
         }
-        let place = directories.directory(root, path, &note)?;
-        if directories.is_away(root, &place.path, self.if_missing(cx)) {
+        let location = directories.directory(root, path, &note)?;
+        if directories.is_away(root, &location.path, self.if_missing(cx)) {
             return Err(FsError::unreachable(path));
         }
-        Ok(place)
+        Ok(location)
     }
 
     /// What becomes of the item that is operated on where it is not found.

@@ -15,7 +15,7 @@ use super::locations::Location;
 use super::notes::PathNote;
 use super::notice::Notice;
 use crate::Host;
-use crate::fs::{FsError, Kind, Number, Temporary, Written, Xattr, untouched};
+use crate::fs::{FsError, Kind, LastLook, Number, Temporary, Written, Xattr, untouched};
 use crate::item::RootPath;
 use crate::kinds::HostKind;
 
@@ -91,6 +91,8 @@ pub(crate) struct EntryWrite<'a, T> {
     pub(crate) attributes: &'a [Xattr],
     /// The name it has until it is whole.
     pub(crate) temporary: &'a str,
+    /// Is asked right before something is replaced.
+    pub(crate) last_look: LastLook<'a>,
 }
 
 /// What may be at the path of something that is written.
@@ -125,6 +127,11 @@ pub(crate) async fn create<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) ->
     if !E::is_log(new) {
         host.will_write(cx, E::digest(new)).await?;
     }
+    let is_there = || host.0.root.stat(path).map(|found| found.is_some_and(|found| found.kind == E::KIND));
+    if takes_over && is_there().map_err(failed)? {
+        // Nothing is written for nothing.
+        return take_over(entries, cx, new).await;
+    }
     match make(entries, cx, new).await {
         Err(FsError::Exists { adoptable: true, .. }) if takes_over => take_over(entries, cx, new).await,
         made => made.map_err(failed),
@@ -141,8 +148,8 @@ pub(crate) async fn modify<E: Entries>(
     let host = entries.host();
     host.forget_made(cx).await?;
     if !E::is_log(new) && host.must_keep(cx) {
-        let place = location(entries, cx, old)?;
-        keep_unwritten(entries, cx, &place.path).await?;
+        let location = location(entries, cx, old)?;
+        keep_unwritten(entries, cx, &location.path).await?;
     }
     let moves = E::path(old) != E::path(new);
     let is_there = !moves || move_to(entries, cx, old, new).await.map_err(|error| untouched(&error))?;
@@ -152,9 +159,6 @@ pub(crate) async fn modify<E: Entries>(
     };
     if !is_there || !E::holds_same(old, new) {
         host.will_write(cx, E::digest(new)).await?;
-        if !E::is_log(new) {
-            keep_drift(entries, cx, E::path(new))?;
-        }
         return replace(entries, cx, new).await.map_err(failed);
     }
     if E::access_differs(old, new) {
@@ -170,26 +174,26 @@ pub(crate) async fn delete<E: Entries>(entries: &E, cx: &OpCx, old: &E::Item) ->
         return Ok(());
     }
     let failed = |error: FsError| untouched(&error);
-    let (host, place) = (entries.host(), location(entries, cx, old)?);
+    let (host, location) = (entries.host(), location(entries, cx, old)?);
     let root = &host.0.root;
-    root.remove_temporary(&place.path, &Temporary::name(host.set(), cx.item())).map_err(failed)?;
+    root.remove_temporary(&location.path, &Temporary::name(host.set(), cx.item())).map_err(failed)?;
     if cx.ownership().is_adopted() {
         // What a log holds was never replaced.
         return if E::is_log(old) {
-            host.let_go(cx, &place.path).await
+            host.let_go(cx, &location.path).await
         } else {
-            put_back(entries, cx, &place).await
+            put_back(entries, cx, &location).await
         };
     }
     let is_as_made =
-        || Ok(E::is_log(old) || entries.found(&place.path)?.is_none_or(|found| found == E::digest(old)));
-    if host.is_somebodys(cx, &place.path, is_as_made)? {
+        || Ok(E::is_log(old) || entries.found(&location.path)?.is_none_or(|found| found == E::digest(old)));
+    if host.is_somebodys(cx, &location.path, is_as_made)? {
         return Ok(());
     }
-    if cx.is_recreation() && host.set_aside(cx, &place, E::KIND).await.map_err(failed)? {
+    if cx.is_recreation() && host.set_aside(cx, &location, E::KIND).await.map_err(failed)? {
         return Ok(());
     }
-    root.remove(&place.path, place.within, E::KIND).map_err(failed)
+    root.remove(&location.path, location.within, E::KIND).map_err(failed)
 }
 
 /// Keeps what is at the path of an item that takes it over by other means than its creation. Returns the name of what is kept.
@@ -205,14 +209,15 @@ fn location<E: Entries>(entries: &E, cx: &OpCx, item: &E::Item) -> Result<Locati
 
 /// Makes an item where nothing is.
 async fn make<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), FsError> {
-    write(entries, cx, new, E::path(new), Replaces::Nothing, &[]).await
+    write(entries, cx, new, E::path(new), Replaces::Nothing, &[], None).await
 }
 
-/// Writes an item, also in the place of what is there.
+/// Writes an item, also in the place of what is there. What somebody wrote there, until right before that, is kept.
 async fn replace<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), FsError> {
     let (path, root) = (E::path(new), &entries.host().0.root);
     let replaces = Replaces::Within(PathNote::of(cx).within(path, || root.holder(path)));
-    write(entries, cx, new, path, replaces, &[]).await
+    let last_look = || if E::is_log(new) { Ok(()) } else { unkept(path, keep_drift(entries, cx, path)) };
+    write(entries, cx, new, path, replaces, &[], Some(&last_look)).await
 }
 
 async fn write<E: Entries>(
@@ -222,9 +227,10 @@ async fn write<E: Entries>(
     path: &RootPath,
     replaces: Replaces,
     attributes: &[Xattr],
+    last_look: LastLook<'_>,
 ) -> Result<(), FsError> {
     let temporary = Temporary::name(entries.host().set(), cx.item());
-    let write = EntryWrite { cx, item, path, replaces, attributes, temporary: &temporary };
+    let write = EntryWrite { cx, item, path, replaces, attributes, temporary: &temporary, last_look };
     match entries.write(write)? {
         Written::Replaced => Ok(()),
         Written::New(prepared) => entries.host().publish(cx, prepared).await,
@@ -242,8 +248,15 @@ async fn bring_back<E: Entries>(
     let host = entries.host();
     if !E::is_log(new) {
         let temporary = Temporary::name(host.set(), cx.item());
-        let (replaces, attributes) = (Replaces::Within(None), &[][..]);
-        let write = EntryWrite { cx, item: new, path: aside, replaces, attributes, temporary: &temporary };
+        let write = EntryWrite {
+            cx,
+            item: new,
+            path: aside,
+            replaces: Replaces::Within(None),
+            attributes: &[],
+            temporary: &temporary,
+            last_look: None,
+        };
         entries.write(write).map(drop).map_err(failed)?;
     }
     if host.bring_back(cx, aside, E::path(new), E::KIND).await? {
@@ -305,8 +318,6 @@ async fn take_over<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<
             // What is there now was written since: the other one is nobody's any more.
             let _ = host.0.kept.retire(&earlier);
         }
-        // Somebody may have written while that was noted.
-        keep_drift(entries, cx, path)?;
         if is_as_declared()? {
             return change_access(entries, cx, new).await.map_err(failed);
         }
@@ -376,15 +387,20 @@ fn keep_change<E: Entries>(entries: &E, cx: &OpCx, path: &RootPath, original: &s
     Ok(())
 }
 
+/// Says why something is not replaced, where what somebody wrote there can't be kept.
+fn unkept(path: &RootPath, kept: Result<(), OpError>) -> Result<(), FsError> {
+    kept.map_err(|why| FsError::Unkept { path: path.to_string(), why: why.to_string() })
+}
+
 /// Returns whether what is there is Setpoint's work, or the original.
 fn is_known(cx: &OpCx, original: &str, there: &str) -> bool {
     there == original || Host::has_written(cx, there)
 }
 
 /// Puts back what was there before, if anything of it was changed.
-async fn put_back<E: Entries>(entries: &E, cx: &OpCx, place: &Location) -> Result<(), OpError> {
+async fn put_back<E: Entries>(entries: &E, cx: &OpCx, location: &Location) -> Result<(), OpError> {
     let failed = |error: FsError| untouched(&error);
-    let (host, path) = (entries.host(), &place.path);
+    let (host, path) = (entries.host(), &location.path);
     let kept = host.original(cx)?;
     let (is_partial, restored) = match &kept {
         Some(original) => (original.is_partial(), E::restored(original, path)?),
@@ -403,9 +419,9 @@ async fn put_back<E: Entries>(entries: &E, cx: &OpCx, place: &Location) -> Resul
     if is_as_it_was {
         change_access(entries, cx, &original).await.map_err(failed)?;
     } else if !is_partial {
-        keep_change(entries, cx, path, &was)?;
-        let replaces = Replaces::Within(place.within);
-        write(entries, cx, &original, path, replaces, &attributes).await.map_err(failed)?;
+        let replaces = Replaces::Within(location.within);
+        let last_look = || unkept(path, keep_change(entries, cx, path, &was));
+        write(entries, cx, &original, path, replaces, &attributes, Some(&last_look)).await.map_err(failed)?;
     }
     host.let_go(cx, path).await
 }

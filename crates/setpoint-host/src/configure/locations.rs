@@ -5,7 +5,7 @@
 //! that was noted of it. If it does not, the directory may be where another item, or a note of a rename, says; if it is not,
 //! what is at the path is not the item, whatever it holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use setpoint_graph::ItemRef;
@@ -43,8 +43,12 @@ pub(crate) struct DirectoryIndex(Mutex<Known>);
 #[derive(Debug, Default)]
 struct Known {
     by_number: BTreeMap<Number, Vec<RootPath>>,
+    /// All paths of these.
+    paths: BTreeSet<RootPath>,
     /// Those that were moved since what the engine knows was saved.
     moved: BTreeMap<ItemRef, Moved>,
+    /// The same by the paths where they were or are.
+    moved_by_path: BTreeMap<RootPath, BTreeSet<ItemRef>>,
 }
 
 /// A directory that was moved: which one, and where it was or is.
@@ -67,7 +71,11 @@ impl DirectoryIndex {
         paths.extend(note.moved.iter().rev().flat_map(|one| [one.to.clone(), one.from.clone()]));
         let mut known = self.known();
         known.by_number.entry(number).or_default().extend(paths.iter().cloned());
+        known.paths.extend(paths.iter().cloned());
         if !note.moved.is_empty() {
+            for path in &paths {
+                known.moved_by_path.entry(path.clone()).or_default().insert(item.clone());
+            }
             known.moved.insert(item.clone(), Moved { number, paths });
         }
     }
@@ -151,7 +159,7 @@ impl DirectoryIndex {
             return Ok(Location { path: path.clone(), within: Some(into) });
         }
         let known = self.known();
-        let mut places: Vec<Location> = Vec::new();
+        let mut locations: Vec<Location> = Vec::new();
         let mut at_its_path = 0;
         for (step, (path, within)) in trail.into_iter().enumerate() {
             let mut candidates = vec![path.clone()];
@@ -161,24 +169,24 @@ impl DirectoryIndex {
             candidates.extend(known.carried(root, path, NESTED));
             let candidates =
                 candidates.into_iter().filter(|path| within.is_none_or(|within| is_within(path, within)));
-            places.extend(candidates.map(|path| Location { path, within }));
+            locations.extend(candidates.map(|path| Location { path, within }));
             if step == 0 {
-                at_its_path = places.len();
+                at_its_path = locations.len();
             }
         }
         if let Some(last) = note.moved.last() {
-            for place in &places {
+            for location in &locations {
                 // It is the very one that was moved.
-                if root.number(&place.path)?.is_some_and(|found| last.number.is(found)) {
-                    return Ok(place.clone());
+                if root.number(&location.path)?.is_some_and(|found| last.number.is(found)) {
+                    return Ok(location.clone());
                 }
             }
         }
         // Its content may have been replaced since: it is at its path, or at the last place where something is.
-        places.get_mut(at_its_path..).unwrap_or_default().reverse();
-        for place in places {
-            if root.stat(&place.path)?.is_some() {
-                return Ok(place);
+        locations.get_mut(at_its_path..).unwrap_or_default().reverse();
+        for location in locations {
+            if root.stat(&location.path)?.is_some() {
+                return Ok(location);
             }
         }
         match root.stat(path)? {
@@ -205,7 +213,7 @@ impl DirectoryIndex {
 impl Known {
     /// Returns whether a directory at this path is looked after.
     fn looks_after(&self, path: &str) -> bool {
-        self.by_number.values().flatten().any(|known| known.as_str() == path)
+        self.paths.contains(path)
     }
 
     /// Returns whether what was at a path is gone for good with the directory around it, where that is not the one that it was.
@@ -244,15 +252,19 @@ impl Known {
     /// Where a path may lead now that directories around it have moved.
     fn carried(&self, root: &Root, path: &RootPath, nested: usize) -> Vec<RootPath> {
         let Some(nested) = nested.checked_sub(1) else { return Vec::new() };
-        let mut places = Vec::new();
-        for Moved { number, paths } in self.moved.values() {
+        let mut locations = Vec::new();
+        let around =
+            std::iter::successors(path.parent(), |path| path.rsplit_once('/').map(|(outer, _)| outer));
+        let moved: BTreeSet<&ItemRef> =
+            around.filter_map(|path| self.moved_by_path.get(path)).flatten().collect();
+        for Moved { number, paths } in moved.into_iter().filter_map(|item| self.moved.get(item)) {
             let inside = |around: &RootPath| path.as_str().strip_prefix(around.as_str())?.strip_prefix('/');
             let Some(inside) = paths.iter().find_map(inside) else { continue };
             if let Some(there) = self.find_at(root, *number, paths, nested) {
-                places.extend(RootPath::new(&format!("{there}/{inside}")));
+                locations.extend(RootPath::new(&format!("{there}/{inside}")));
             }
         }
-        places
+        locations
     }
 }
 
@@ -267,14 +279,14 @@ mod tests {
     struct Sandbox {
         directory: tempfile::TempDir,
         root: Root,
-        places: DirectoryIndex,
+        locations: DirectoryIndex,
     }
 
     impl Sandbox {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let root = Root::open(directory.path()).unwrap();
-            Self { directory, root, places: DirectoryIndex::default() }
+            Self { directory, root, locations: DirectoryIndex::default() }
         }
 
         fn at(&self, path: &str) -> PathBuf {
@@ -303,7 +315,11 @@ mod tests {
         }
 
         fn file(&self, from: &str, note: &PathNote) -> String {
-            self.places.entry(&self.root, &path(from), note, IfMissing::MadeAgain).unwrap().path.to_string()
+            self.locations
+                .entry(&self.root, &path(from), note, IfMissing::MadeAgain)
+                .unwrap()
+                .path
+                .to_string()
         }
     }
 
@@ -337,7 +353,7 @@ mod tests {
     fn what_was_in_a_directory_that_is_gone_is_gone_unless_that_may_not_be_mounted() {
         let sandbox = Sandbox::new();
         let is_gone = |note: &PathNote, at: &str, missing: IfMissing| {
-            sandbox.places.entry(&sandbox.root, &path(at), note, missing).is_ok()
+            sandbox.locations.entry(&sandbox.root, &path(at), note, missing).is_ok()
         };
         for (at, others, gone) in [
             ("d/f", None, true),
@@ -382,7 +398,7 @@ mod tests {
         fs::write(sandbox.at("old/in/f"), "x").unwrap();
         let (file, mut note) = (sandbox.note_of("old/in/f"), sandbox.note_of("old"));
         sandbox.rename(&mut note, "old", "new");
-        sandbox.places.learn(&directory("d"), &path("old"), &note);
+        sandbox.locations.learn(&directory("d"), &path("old"), &note);
         assert_eq!(sandbox.file("old/in/f", &file), "new/in/f");
         assert_eq!(
             sandbox.file("old/in/f", &PathNote::default()),
@@ -392,18 +408,18 @@ mod tests {
         assert_eq!(sandbox.file("old/in/g", &file), "old/in/g", "it is not there");
         // On its way back it is still found, before and after the rename.
         sandbox.note_move(&mut note, "new", "old");
-        sandbox.places.learn(&directory("d"), &path("old"), &note);
+        sandbox.locations.learn(&directory("d"), &path("old"), &note);
         assert_eq!(sandbox.file("old/in/f", &file), "new/in/f");
         // Also when the directory around that moves.
         fs::create_dir(sandbox.at("outer")).unwrap();
         let mut outer = sandbox.note_of("outer");
         sandbox.rename(&mut note, "new", "outer/new");
-        sandbox.places.learn(&directory("d"), &path("old"), &note);
+        sandbox.locations.learn(&directory("d"), &path("old"), &note);
         sandbox.rename(&mut outer, "outer", "other");
-        sandbox.places.learn(&directory("outer"), &path("outer"), &outer);
+        sandbox.locations.learn(&directory("outer"), &path("outer"), &outer);
         assert_eq!(sandbox.file("old/in/f", &file), "other/new/in/f");
         assert_eq!(
-            sandbox.places.directory(&sandbox.root, &path("old"), &note).unwrap().path,
+            sandbox.locations.directory(&sandbox.root, &path("old"), &note).unwrap().path,
             path("other/new")
         );
     }
@@ -423,7 +439,7 @@ mod tests {
         fs::rename(sandbox.at("e"), sandbox.at("away")).unwrap();
         fs::create_dir(sandbox.at("e")).unwrap();
         fs::write(sandbox.at("e/g"), "somebody's").unwrap();
-        let entry = sandbox.places.entry(&sandbox.root, &path("e/g"), &note, IfMissing::MadeAgain);
+        let entry = sandbox.locations.entry(&sandbox.root, &path("e/g"), &note, IfMissing::MadeAgain);
         assert!(matches!(entry, Err(FsError::Elsewhere { .. })), "{entry:?}");
     }
 
@@ -436,7 +452,7 @@ mod tests {
         sandbox.rename(&mut note, "d/old", "d/new");
         fs::rename(sandbox.at("d"), sandbox.at("away")).unwrap();
         std::os::unix::fs::symlink("/", sandbox.at("d")).unwrap();
-        assert!(sandbox.places.entry(&sandbox.root, &path("d/old"), &note, IfMissing::MadeAgain).is_err());
+        assert!(sandbox.locations.entry(&sandbox.root, &path("d/old"), &note, IfMissing::MadeAgain).is_err());
     }
 
     #[test]
@@ -450,16 +466,16 @@ mod tests {
         fs::create_dir(sandbox.at("d")).unwrap();
         assert_eq!(sandbox.file("d/f", &file), "d/f", "nothing is there");
         fs::write(sandbox.at("d/f"), "x").unwrap();
-        let entry = || sandbox.places.entry(&sandbox.root, &path("d/f"), &file, IfMissing::MadeAgain);
+        let entry = || sandbox.locations.entry(&sandbox.root, &path("d/f"), &file, IfMissing::MadeAgain);
         assert!(matches!(entry(), Err(FsError::Elsewhere { .. })), "{:?}", entry());
-        let replaced = sandbox.places.directory(&sandbox.root, &path("d"), &dir);
+        let replaced = sandbox.locations.directory(&sandbox.root, &path("d"), &dir);
         assert!(matches!(replaced, Err(FsError::Replaced { .. })), "{replaced:?}");
         fs::remove_dir_all(sandbox.at("d")).unwrap();
         std::os::unix::fs::symlink("away", sandbox.at("d")).unwrap();
         assert_eq!(entry().unwrap().path, path("d/f"), "a link to the very directory leads to the very file");
         // One that another item says it is in is where that is.
         fs::remove_file(sandbox.at("d")).unwrap();
-        sandbox.places.learn(&directory("d"), &path("away"), &dir);
+        sandbox.locations.learn(&directory("d"), &path("away"), &dir);
         assert_eq!(entry().unwrap().path, path("away/f"));
     }
 }

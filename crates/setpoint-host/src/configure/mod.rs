@@ -13,6 +13,7 @@ mod notes;
 mod notice;
 
 pub(crate) use access::Accounts;
+pub use aside::may_be_set_aside;
 pub use kept::{Kept, KeptEntry, KeptThing};
 pub(crate) use locations::{DirectoryIndex, Location};
 pub(crate) use notes::{LastingNote, PassingNote, PathNote};

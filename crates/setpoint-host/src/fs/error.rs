@@ -153,6 +153,14 @@ pub enum FsError {
         /// Why.
         why: String,
     },
+    /// What somebody wrote there meanwhile can't be kept.
+    #[error("{path} is not replaced: {why}")]
+    Unkept {
+        /// The path.
+        path: String,
+        /// Why.
+        why: String,
+    },
     /// It was cancelled before it was whole.
     #[error("writing {path} was cancelled; it is as it was")]
     Cancelled {

@@ -26,7 +26,7 @@ use prepared::What;
 pub(crate) use attributes::Xattr;
 pub use error::FsError;
 pub(crate) use error::untouched;
-pub(crate) use file::{Whole, Write, Written};
+pub(crate) use file::{LastLook, Whole, Write, Written};
 pub(crate) use number::Number;
 pub(crate) use prepared::{Prepared, Published};
 pub(crate) use temporary::{Temporary, short};

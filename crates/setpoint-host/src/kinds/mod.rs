@@ -159,7 +159,7 @@ pub fn registry(host: &Host) -> DefaultRegistry {
 
 /// The path of an item that has one of its own: a directory, a file or a link.
 pub fn path_of(item: &ItemHandle) -> Option<&RootPath> {
-    on_disk(item).map(|place| place.path)
+    on_disk(item).map(|location| location.path)
 }
 
 /// Returns whether items of a kind are something that runs rather than something that is kept.

@@ -42,14 +42,14 @@ pub(crate) fn build<'a>(
 ) -> Built {
     let mut resolver = Resolver::new(written, sources, root, variables, contents, report);
     let own: Vec<Option<PathBuf>> = sources.iter().map(|source| source.path.canonicalize().ok()).collect();
-    let mut places: FxHashMap<RootPath, usize> = FxHashMap::default();
+    let mut by_path: FxHashMap<RootPath, usize> = FxHashMap::default();
     let (mut files, mut declares_itself) = (Vec::new(), false);
     for (i, spec) in written.specs.iter().enumerate() {
         if !spec.section.has_path() {
             continue;
         }
         let Some(path) = resolver.path(i) else { continue };
-        let source = own.get(spec.place.source).and_then(Option::as_ref);
+        let source = own.get(spec.location.source).and_then(Option::as_ref);
         if source.is_some_and(|own| own.ends_with(path.as_str()) && *own == path.in_root(&resolver.root)) {
             let message = format!("{} is at {path}, which is this manifest", resolver.reference(i));
             let hint = "a manifest can't declare itself; choose another path".to_owned();
@@ -59,36 +59,36 @@ pub(crate) fn build<'a>(
         if spec.section.nature == Nature::Content {
             files.push(path.clone());
         }
-        if let Some(&first) = places.get(&path) {
+        if let Some(&first) = by_path.get(&path) {
             if resolver.reference(first) == resolver.reference(i) {
                 // Twice the same name: that has been reported.
                 continue;
             }
             let message =
                 format!("{} and {} are both at {path}", resolver.reference(first), resolver.reference(i));
-            let hint = format!("the first is in {}", resolver.report.words(written.specs[first].place));
+            let hint = format!("the first is in {}", resolver.report.words(written.specs[first].location));
             resolver.report.add(spec.location_of("path"), message, Some(hint));
         } else {
-            places.insert(path, i);
+            by_path.insert(path, i);
         }
     }
     let mut graph = Graph::new(name);
     let mut declared = Vec::with_capacity(written.specs.len());
     for (i, spec) in written.specs.iter().enumerate() {
-        let item = Build { resolver: &mut resolver, places: &places, i }.item();
+        let item = Build { resolver: &mut resolver, by_path: &by_path, i }.item();
         let Some(item) = item else { continue };
         let reference = item.reference().clone();
-        let source = sources.get(spec.place.source);
+        let source = sources.get(spec.location.source);
         let file = source.map(|source| std::sync::Arc::clone(&source.path));
         let flags = Declared {
             file: file.unwrap_or_else(|| PathBuf::new().into()),
-            line: spec.place.span.line as usize,
+            line: spec.location.span.line as usize,
             prevent_destroy: spec.is_set("prevent_destroy"),
             adopt: spec.is_set("adopt"),
         };
         declared.push((reference, flags));
         if let Err(error) = graph.put_item(item) {
-            resolver.report.add(spec.place, error.to_string(), None);
+            resolver.report.add(spec.location, error.to_string(), None);
         }
     }
     for cycle in graph.cycles() {
@@ -101,19 +101,19 @@ pub(crate) fn build<'a>(
         if let Some(spec) = first {
             let message = format!("these wait for each other: {cycle}");
             let hint = "remove one of the references, or an entry of `after`".to_owned();
-            resolver.report.add(spec.place, message, Some(hint));
+            resolver.report.add(spec.location, message, Some(hint));
         }
     }
-    report_same_places(&graph, written, &mut resolver);
+    report_same_paths(&graph, written, &mut resolver);
     report_logs_in_manifests(&graph, written, &own, &mut resolver);
     let adopting = adopting(written, &resolver);
-    add_logs(&mut graph, &places, &adopting, &resolver);
+    add_logs(&mut graph, &by_path, &adopting, &resolver);
     let mut parents = Parents::default();
     for node in graph.items() {
         let item = node.item();
         let log = item.get::<Process>().and_then(|process| process.log.as_ref());
         if let Some(path) = path_of(item).or(log) {
-            let declared = |path: &str| places.get(path).map(|&at| resolver.reference(at));
+            let declared = |path: &str| by_path.get(path).map(|&at| resolver.reference(at));
             parents.take_in(path, item.reference(), declared);
         }
     }
@@ -122,7 +122,7 @@ pub(crate) fn build<'a>(
 }
 
 /// Reports items that are at one place by two paths, as links or mounts on the way lead to one directory.
-fn report_same_places(graph: &Graph, written: &Declarations<'_>, resolver: &mut Resolver<'_, '_>) {
+fn report_same_paths(graph: &Graph, written: &Declarations<'_>, resolver: &mut Resolver<'_, '_>) {
     let links = Links::declared(graph, &resolver.root);
     let items: Vec<(usize, RootPath)> = (0..written.specs.len())
         .filter_map(|i| Some((i, path_of(graph.item(&resolver.reference(i))?)?.clone())))
@@ -137,10 +137,10 @@ fn report_same_places(graph: &Graph, written: &Declarations<'_>, resolver: &mut 
     if directories.len() == leads_to.len() {
         return;
     }
-    let mut places: FxHashMap<(&Identity, &str), (usize, &RootPath)> = FxHashMap::default();
+    let mut by_path: FxHashMap<(&Identity, &str), (usize, &RootPath)> = FxHashMap::default();
     for (i, path) in &items {
         let Some(around) = leads_to.get(path.parent().unwrap_or_default()) else { continue };
-        let (first, first_path) = *places.entry((around, path.file_name())).or_insert((*i, path));
+        let (first, first_path) = *by_path.entry((around, path.file_name())).or_insert((*i, path));
         if first == *i || first_path == path {
             continue;
         }
@@ -148,7 +148,7 @@ fn report_same_places(graph: &Graph, written: &Declarations<'_>, resolver: &mut 
         let message = format!(
             "{one} and {other} are both at {first_path}: a link or a mount on the way of {path} leads there"
         );
-        let hint = format!("the first is in {}", resolver.report.words(written.specs[first].place));
+        let hint = format!("the first is in {}", resolver.report.words(written.specs[first].location));
         resolver.report.add(written.specs[*i].location_of("path"), message, Some(hint));
     }
 }
@@ -171,8 +171,8 @@ fn report_logs_in_manifests(
         let reference = resolver.reference(i);
         let process = graph.item(&reference).and_then(|item| item.get::<Process>());
         let Some(log) = process.and_then(|process| process.log.as_ref()) else { continue };
-        let place = links.follow(&log.in_root(&resolver.root));
-        if own.iter().flatten().any(|own| *own == place) {
+        let location = links.follow(&log.in_root(&resolver.root));
+        if own.iter().flatten().any(|own| *own == location) {
             let message = format!("{reference} has the log {log}, which is a manifest of this set");
             resolver.report.add(spec.location_of("log"), message, Some("choose another path".to_owned()));
         }
@@ -183,7 +183,7 @@ fn report_logs_in_manifests(
 /// they hold is left alone.
 fn add_logs(
     graph: &mut Graph,
-    places: &FxHashMap<RootPath, usize>,
+    by_path: &FxHashMap<RootPath, usize>,
     adopting: &BTreeSet<ItemRef>,
     resolver: &Resolver<'_, '_>,
 ) {
@@ -193,18 +193,18 @@ fn add_logs(
     // Several processes may have one log.
     let mut logs: BTreeMap<RootPath, ItemRef> = BTreeMap::new();
     for (mut process, log) in with_log {
-        let item = match places.get(&log) {
+        let item = match by_path.get(&log) {
             Some(&at) => resolver.reference(at),
             None => match logs.get(&log) {
                 Some(item) => item.clone(),
                 None => ItemRef::of::<File>(format!("{}:log", process.name)),
             },
         };
-        if !places.contains_key(&log) && !graph.contains(&item) {
+        if !by_path.contains_key(&log) && !graph.contains(&item) {
             logs.insert(log.clone(), item.clone());
             let mut around =
                 std::iter::successors(log.parent(), |path| path.rsplit_once('/').map(|(path, _)| path));
-            let around = around.find_map(|path| places.get(path)).map(|&at| resolver.reference(at));
+            let around = around.find_map(|path| by_path.get(path)).map(|&at| resolver.reference(at));
             let inside =
                 around.map(|item| Need { item, because: Because::Inside, dependence: Dependence::Requires });
             let file = File {
@@ -229,7 +229,7 @@ fn add_logs(
 /// One item that is made of what a manifest says: its fields, read, and all that is wrong with them, reported.
 pub(crate) struct Build<'b, 'a, 'r> {
     resolver: &'b mut Resolver<'a, 'r>,
-    places: &'b FxHashMap<RootPath, usize>,
+    by_path: &'b FxHashMap<RootPath, usize>,
     i: usize,
 }
 
@@ -303,25 +303,25 @@ impl<'a> Build<'_, 'a, '_> {
 
     /// The path below the root that a text is.
     pub(crate) fn path_in(&mut self, node: &'a Node<'a>, text: &str) -> Option<RootPath> {
-        let place = self.spec().at(node.span);
-        self.resolver.below(place, text)
+        let location = self.spec().at(node.span);
+        self.resolver.below(location, text)
     }
 
     /// The item that is declared at a path.
     pub(crate) fn declared_at(&self, path: &RootPath) -> Option<ItemRef> {
-        self.places.get(path).map(|&at| self.resolver.reference(at))
+        self.by_path.get(path).map(|&at| self.resolver.reference(at))
     }
 
     /// Reports what is wrong with a field.
     pub(crate) fn report(&mut self, field: &str, message: &str, hint: Option<&str>) {
-        let place = self.spec().location_of(field);
-        self.resolver.report.add(place, message, hint.map(ToOwned::to_owned));
+        let location = self.spec().location_of(field);
+        self.resolver.report.add(location, message, hint.map(ToOwned::to_owned));
     }
 
     /// Reports what is wrong with a value.
     pub(crate) fn report_at(&mut self, node: &'a Node<'a>, message: &str, hint: Option<&str>) {
-        let place = self.spec().at(node.span);
-        self.resolver.report.add(place, message, hint.map(ToOwned::to_owned));
+        let location = self.spec().at(node.span);
+        self.resolver.report.add(location, message, hint.map(ToOwned::to_owned));
     }
 
     /// What its fields say about permissions.
@@ -369,15 +369,15 @@ impl<'a> Build<'_, 'a, '_> {
         let Some(Data::List(nodes)) = spec.node(field).map(|node| &node.data) else { return };
         for node in nodes {
             let Some(text) = node.scalar() else { continue };
-            let place = spec.at(node.span);
+            let location = spec.at(node.span);
             let Some((kind, name)) = text.split_once('.') else {
                 let hint = Some("write `kind.name`, such as file.config".to_owned());
-                self.resolver.report.add(place, format!("{} names no item", quoted(text)), hint);
+                self.resolver.report.add(location, format!("{} names no item", quoted(text)), hint);
                 continue;
             };
-            if let Some(on) = self.resolver.find(self.i, kind, name, place) {
+            if let Some(on) = self.resolver.find(self.i, kind, name, location) {
                 if on == self.i {
-                    self.resolver.report.add(place, "an item can't come after itself", None);
+                    self.resolver.report.add(location, "an item can't come after itself", None);
                 }
                 self.resolver.need(self.i, on, because);
             }
@@ -386,7 +386,7 @@ impl<'a> Build<'_, 'a, '_> {
 
     /// Depends on what is declared at a path, or around it.
     pub(crate) fn needs_at(&mut self, path: &RootPath, because: Because) {
-        match self.places.get(path) {
+        match self.by_path.get(path) {
             Some(&on) => self.resolver.need(self.i, on, because),
             None => self.needs_what_is_around(path, because),
         }
@@ -396,13 +396,14 @@ impl<'a> Build<'_, 'a, '_> {
     pub(crate) fn needs_what_is_around(&mut self, path: &RootPath, because: Because) {
         let mut around = path.parent();
         while let Some(parent) = around {
-            if let Some(&on) = self.places.get(parent) {
+            if let Some(&on) = self.by_path.get(parent) {
                 let spec = &self.resolver.specs[on];
                 if spec.section.nature == Nature::Content {
                     let message = format!("{path} is inside of {parent}, which is declared as a file");
-                    let hint = format!("the file is declared in {}", self.resolver.report.words(spec.place));
-                    let place = self.resolver.specs[self.i].place;
-                    self.resolver.report.add(place, message, Some(hint));
+                    let hint =
+                        format!("the file is declared in {}", self.resolver.report.words(spec.location));
+                    let location = self.resolver.specs[self.i].location;
+                    self.resolver.report.add(location, message, Some(hint));
                 } else {
                     self.resolver.need(self.i, on, because);
                 }

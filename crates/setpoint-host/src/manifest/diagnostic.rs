@@ -105,9 +105,9 @@ impl<'a> Diagnostics<'a> {
         Self { sources, found: Vec::new() }
     }
 
-    pub(crate) fn add(&mut self, place: SourceLocation, message: impl Into<String>, hint: Option<String>) {
-        let Some(source) = self.sources.get(place.source) else { return };
-        let Span { line, column, length } = place.span;
+    pub(crate) fn add(&mut self, location: SourceLocation, message: impl Into<String>, hint: Option<String>) {
+        let Some(source) = self.sources.get(location.source) else { return };
+        let Span { line, column, length } = location.span;
         let line_number = line as usize;
         let text = line_number.checked_sub(1).and_then(|line| source.text.lines().nth(line));
         let text = text.unwrap_or_default();
@@ -141,9 +141,9 @@ impl<'a> Diagnostics<'a> {
     }
 
     /// Where something is, in words.
-    pub(crate) fn words(&self, place: SourceLocation) -> String {
-        let file = self.sources.get(place.source).map(|source| source.path.display().to_string());
-        format!("{}:{}", file.unwrap_or_default(), place.span.line)
+    pub(crate) fn words(&self, location: SourceLocation) -> String {
+        let file = self.sources.get(location.source).map(|source| source.path.display().to_string());
+        format!("{}:{}", file.unwrap_or_default(), location.span.line)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -469,8 +469,8 @@ fn load_sources(
             }
             Ok(nodes) => documents.extend(nodes.into_iter().map(|node| (source, node))),
             Err(wrong) => {
-                let place = SourceLocation { source, span: wrong.span };
-                report.add(place, wrong.message, wrong.hint.map(ToOwned::to_owned));
+                let location = SourceLocation { source, span: wrong.span };
+                report.add(location, wrong.message, wrong.hint.map(ToOwned::to_owned));
             }
         }
     }
@@ -495,7 +495,7 @@ fn load_sources(
     let files = all.into_iter().collect();
     let manifest = Manifest { name, root, graph, declared, parents, files, foreign };
     debug_assert!(!report.is_empty() || manifest.graph.len() >= written.specs.len());
-    let declaring = written.specs.iter().map(|spec| spec.place.source);
+    let declaring = written.specs.iter().map(|spec| spec.location.source);
     let declaring = declaring.chain(copies).collect();
     Loaded { manifest, managed, declaring, declares_itself, wrong: report.finish() }
 }
@@ -538,18 +538,18 @@ fn root(
     sources: &[ManifestFile],
     report: &mut Diagnostics<'_>,
 ) -> PathBuf {
-    let Some((text, place)) = written.root else { return found.directory.clone() };
-    let manifest = sources.get(place.source).and_then(|source| source.path.parent());
+    let Some((text, location)) = written.root else { return found.directory.clone() };
+    let manifest = sources.get(location.source).and_then(|source| source.path.parent());
     let beside = manifest.and_then(|parent| {
         fs::canonicalize(if parent.as_os_str().is_empty() { Path::new(".") } else { parent }).ok()
     });
     let root = beside.unwrap_or_else(|| found.directory.clone()).join(text);
     match fs::canonicalize(&root) {
         Ok(real) if real.is_dir() => return real,
-        Ok(_) => report.add(place, format!("the root {} is no directory", root.display()), None),
+        Ok(_) => report.add(location, format!("the root {} is no directory", root.display()), None),
         Err(error) => {
             let hint = Some("the root must be there; what is in it is managed".to_owned());
-            report.add(place, format!("the root {}: {error}", root.display()), hint);
+            report.add(location, format!("the root {}: {error}", root.display()), hint);
         }
     }
     root

@@ -62,9 +62,9 @@ impl<'a, 'r> Resolver<'a, 'r> {
             match index.entry((spec.section.kind, spec.name.as_str())) {
                 std::collections::hash_map::Entry::Vacant(entry) => drop(entry.insert(i)),
                 std::collections::hash_map::Entry::Occupied(entry) => {
-                    let first = report.words(specs[*entry.get()].place);
+                    let first = report.words(specs[*entry.get()].location);
                     let message = format!("there are two {} `{}`", spec.section.key, spec.name);
-                    report.add(spec.place, message, Some(format!("the first is in {first}")));
+                    report.add(spec.location, message, Some(format!("the first is in {first}")));
                 }
             }
         }
@@ -147,7 +147,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
         let spec = &self.specs[i];
         let path = match spec.node("path") {
             Some(node) => self.text(i, node).and_then(|text| self.below(spec.at(node.span), &text)),
-            None => self.below(spec.place, spec.name.as_str()),
+            None => self.below(spec.location, spec.name.as_str()),
         };
         self.paths[i] = Memo::Done(path.clone());
         path
@@ -167,7 +167,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
         RootPath::below(&self.root, text) == Err(PathError::Root)
     }
 
-    pub(crate) fn below(&mut self, place: SourceLocation, text: &str) -> Option<RootPath> {
+    pub(crate) fn below(&mut self, location: SourceLocation, text: &str) -> Option<RootPath> {
         match RootPath::below(&self.root, text) {
             Ok(path) => Some(path),
             Err(error) => {
@@ -176,7 +176,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
                     PathError::Root => Some("the root itself is not managed".to_owned()),
                     _ => None,
                 };
-                self.report.add(place, format!("{}: {error}", quoted(text)), hint);
+                self.report.add(location, format!("{}: {error}", quoted(text)), hint);
                 None
             }
         }
@@ -215,9 +215,9 @@ impl<'a, 'r> Resolver<'a, 'r> {
             return rendered
                 .map(|text| Content::from(text.into_bytes()))
                 .map_err(|mut error| {
-                    let place = spec.at(line_of(node, error.line));
+                    let location = spec.at(line_of(node, error.line));
                     let hint = self.hint_of(i, &mut error);
-                    self.report.add(place, error.message, hint);
+                    self.report.add(location, error.message, hint);
                 })
                 .ok();
         }
@@ -225,25 +225,25 @@ impl<'a, 'r> Resolver<'a, 'r> {
             refuse_irregular(path)?;
             std::fs::read(path)
         })?;
-        let place = spec.location_of("template_source");
+        let location = spec.location_of("template_source");
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => {
                 let valid = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
                 let line = valid.filter(|&&byte| byte == b'\n').count() + 1;
                 let message = format!("{}:{line}: this is no UTF-8 text", path.display());
-                self.report.add(place, message, Some("save it as UTF-8".to_owned()));
+                self.report.add(location, message, Some("save it as UTF-8".to_owned()));
                 return None;
             }
         };
-        let text = self.replace(i, &text, |_, _| place)?;
+        let text = self.replace(i, &text, |_, _| location)?;
         match self.templates.render(&text, &self.values_for(i)) {
             Ok(text) => Some(Content::from(text.into_bytes())),
             Err(mut error) => {
                 let line = error.line.map(|line| format!(":{line}")).unwrap_or_default();
                 let message = format!("{}{line}: {}", path.display(), error.message);
                 let hint = self.hint_of(i, &mut error);
-                self.report.add(place, message, hint);
+                self.report.add(location, message, hint);
                 None
             }
         }
@@ -288,7 +288,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
         let spec = &self.specs[i];
         let node = spec.node(field)?;
         let text = self.text(i, node)?.into_owned();
-        let manifest = self.sources.get(spec.place.source).map(|source| &*source.path);
+        let manifest = self.sources.get(spec.location.source).map(|source| &*source.path);
         let path = manifest.and_then(Path::parent).unwrap_or(Path::new("")).join(text);
         self.read.push(path.clone());
         match read(&path) {
@@ -313,7 +313,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
         let spec = &self.specs[i];
         let sources = self.sources;
         self.replace(i, text, |needle, sources_line| {
-            let source = sources.get(spec.place.source);
+            let source = sources.get(spec.location.source);
             spec.at(source.map_or(node.span, |source| locate(source, node.span, needle, sources_line)))
         })
     }
@@ -323,7 +323,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
         &mut self,
         i: usize,
         text: &'t str,
-        place: impl Fn(&str, usize) -> SourceLocation,
+        location: impl Fn(&str, usize) -> SourceLocation,
     ) -> Option<Cow<'t, str>> {
         let Some(parts) = split(text) else { return Some(Cow::Borrowed(text)) };
         let line = |at: usize| text.get(..at).map_or(0, |before| before.matches('\n').count());
@@ -332,12 +332,12 @@ impl<'a, 'r> Resolver<'a, 'r> {
             let value = match part {
                 Part::Plain(text) => Some(Cow::Borrowed(text)),
                 Part::Reference(inside, at) => {
-                    let place = place(&format!("${{{inside}}}"), line(at));
-                    self.attribute(i, inside, place).map(Cow::Owned)
+                    let location = location(&format!("${{{inside}}}"), line(at));
+                    self.attribute(i, inside, location).map(Cow::Owned)
                 }
                 Part::Open(at) => {
                     let hint = "close it with `}`, or write `$${` for a plain `${`".to_owned();
-                    self.report.add(place("${", line(at)), "this reference has no end", Some(hint));
+                    self.report.add(location("${", line(at)), "this reference has no end", Some(hint));
                     None
                 }
             };
@@ -348,7 +348,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
     }
 
     /// The text of a value, given the dotted path to it.
-    fn value(&mut self, i: usize, path: &str, place: SourceLocation) -> Option<String> {
+    fn value(&mut self, i: usize, path: &str, location: SourceLocation) -> Option<String> {
         use serde_json::Value;
         let values = self.values_for(i);
         let (mut found, mut walked) = (&*values, Vec::new());
@@ -364,7 +364,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
                     Some(key) => format!("did you mean `{}`?", [&walked[..], &[key]].concat().join(".")),
                     None => format!("add `{path}` to the `values` of the set"),
                 };
-                self.report.add(place, format!("there is no value `{path}`"), Some(hint));
+                self.report.add(location, format!("there is no value `{path}`"), Some(hint));
                 return None;
             };
             found = inner;
@@ -375,12 +375,12 @@ impl<'a, 'r> Resolver<'a, 'r> {
             Value::Bool(_) | Value::Number(_) => found.to_string(),
             Value::Null => {
                 let hint = self.how_to_give(i, path);
-                self.report.add(place, format!("the value `{path}` is empty"), Some(hint));
+                self.report.add(location, format!("the value `{path}` is empty"), Some(hint));
                 return None;
             }
             Value::Array(_) | Value::Object(_) => {
                 let hint = Some("name one of the values in it, or use a template".to_owned());
-                self.report.add(place, format!("the value `{path}` is not a single one"), hint);
+                self.report.add(location, format!("the value `{path}` is not a single one"), hint);
                 return None;
             }
         };
@@ -388,23 +388,23 @@ impl<'a, 'r> Resolver<'a, 'r> {
     }
 
     /// The value of `kind.name.attribute`, which the item then needs, or of `values.name`.
-    fn attribute(&mut self, i: usize, inside: &str, place: SourceLocation) -> Option<String> {
+    fn attribute(&mut self, i: usize, inside: &str, location: SourceLocation) -> Option<String> {
         if let Some(path) = inside.strip_prefix("values.") {
-            return self.value(i, path, place);
+            return self.value(i, path, location);
         }
         let Some((kind, name, attribute)) = attribute(inside) else {
             let hint = "write `${kind.name.attribute}`, or `$${` for a plain `${`".to_owned();
-            self.report.add(place, format!("`{inside}` is no reference"), Some(hint));
+            self.report.add(location, format!("`{inside}` is no reference"), Some(hint));
             return None;
         };
-        let on = self.find(i, kind, name, place)?;
+        let on = self.find(i, kind, name, location)?;
         let section = self.specs[on].section;
         if !section.referable.contains(&attribute) {
             let all = section.referable.join(", ");
             let hint = did_you_mean(attribute, section.referable.iter().copied())
                 .unwrap_or_else(|| format!("there are {all}"));
             let message = format!("a {kind} has no `{attribute}` to refer to");
-            self.report.add(place, message, Some(hint));
+            self.report.add(location, message, Some(hint));
             return None;
         }
         self.need(i, on, Because::Reference);
@@ -420,7 +420,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
             }
             "log" => {
                 let hint = Some("say `log` there".to_owned());
-                self.report.add(place, format!("{kind}.{name} has no log file of its own"), hint);
+                self.report.add(location, format!("{kind}.{name} has no log file of its own"), hint);
                 None
             }
             _ => Some(name.to_owned()),
@@ -428,7 +428,13 @@ impl<'a, 'r> Resolver<'a, 'r> {
     }
 
     /// The item that is called so, for one that names it; complains where there is none.
-    pub(crate) fn find(&mut self, i: usize, kind: &str, name: &str, place: SourceLocation) -> Option<usize> {
+    pub(crate) fn find(
+        &mut self,
+        i: usize,
+        kind: &str,
+        name: &str,
+        location: SourceLocation,
+    ) -> Option<usize> {
         let Some(section) = Section::of_kind(kind) else {
             let known = Section::all().map(|section| section.kind);
             let all: Vec<&str> = known.clone().collect();
@@ -437,7 +443,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
             let hint = hint
                 .or_else(|| did_you_mean(kind, known))
                 .unwrap_or_else(|| format!("there are {}", all.join(", ")));
-            self.report.add(place, format!("there is no kind of item `{kind}`"), Some(hint));
+            self.report.add(location, format!("there is no kind of item `{kind}`"), Some(hint));
             return None;
         };
         if let Some(&found) = self.index.get(&(section.kind, name)) {
@@ -450,7 +456,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
         known.sort_unstable();
         let hint = did_you_mean(name, known)
             .unwrap_or_else(|| format!("declare it in `{}`, or correct the name", section.key));
-        self.report.add(place, format!("there is no {kind} `{name}`"), Some(hint));
+        self.report.add(location, format!("there is no {kind} `{name}`"), Some(hint));
         None
     }
 
@@ -459,7 +465,7 @@ impl<'a, 'r> Resolver<'a, 'r> {
         let spec = &self.specs[i];
         let message =
             format!("{}.{} refers to itself, directly or through others", spec.section.kind, spec.name);
-        self.report.add(spec.place, message, Some("write one of them out".to_owned()));
+        self.report.add(spec.location, message, Some("write one of them out".to_owned()));
         None
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct Spec<'a> {
     pub(crate) section: &'static Section,
     pub(crate) name: Name,
     /// Where its name is.
-    pub(crate) place: SourceLocation,
+    pub(crate) location: SourceLocation,
     /// Its fields, of which those with a wrong value are left out.
     fields: Vec<(&'static str, &'a Node<'a>)>,
 }
@@ -36,12 +36,12 @@ impl<'a> Spec<'a> {
 
     /// A place within this item's file.
     pub(crate) fn at(&self, span: Span) -> SourceLocation {
-        SourceLocation { source: self.place.source, span }
+        SourceLocation { source: self.location.source, span }
     }
 
     /// Where a field's value is, or the item's name where it has no such field.
     pub(crate) fn location_of(&self, field: &str) -> SourceLocation {
-        self.node(field).map_or(self.place, |node| self.at(node.span))
+        self.node(field).map_or(self.location, |node| self.at(node.span))
     }
 }
 
@@ -57,14 +57,14 @@ pub(crate) struct Declarations<'a> {
 impl<'a> Declarations<'a> {
     /// Takes in a document.
     pub(crate) fn document(&mut self, source: usize, document: &'a Node<'a>, report: &mut Diagnostics<'_>) {
-        let place = |span| SourceLocation { source, span };
+        let location = |span| SourceLocation { source, span };
         if document.is_null() {
             return;
         }
         let Data::Map(pairs) = &document.data else {
             let message = format!("a manifest is a map, and this is {}", document.words());
             let hint = "begin with `files:` or another section".to_owned();
-            return report.add(place(document.span), message, Some(hint));
+            return report.add(location(document.span), message, Some(hint));
         };
         let mut seen: Vec<&str> = Vec::new();
         for (key, value) in pairs {
@@ -83,7 +83,7 @@ impl<'a> Declarations<'a> {
                 let hint = hint
                     .or_else(|| did_you_mean(name, known))
                     .unwrap_or_else(|| format!("there are {}", all.join(", ")));
-                report.add(place(key.span), format!("a manifest has no field `{name}`"), Some(hint));
+                report.add(location(key.span), format!("a manifest has no field `{name}`"), Some(hint));
             }
         }
     }
@@ -93,15 +93,15 @@ impl<'a> Declarations<'a> {
             return self.values.push((value, source));
         }
         let Some(text) = value.scalar() else { return };
-        let place = SourceLocation { source, span: value.span };
+        let location = SourceLocation { source, span: value.span };
         let slot = if field.name == "name" { &mut self.name } else { &mut self.root };
         if let Some((_, first)) = slot {
             let message = format!("`{}` is said twice, first in {}", field.name, report.words(*first));
-            report.add(place, message, Some("a set of manifests says it once".to_owned()));
+            report.add(location, message, Some("a set of manifests says it once".to_owned()));
         } else if text.is_empty() {
-            report.add(place, format!("`{}` is empty", field.name), None);
+            report.add(location, format!("`{}` is empty", field.name), None);
         } else {
-            *slot = Some((text, place));
+            *slot = Some((text, location));
         }
     }
 
@@ -115,24 +115,24 @@ impl<'a> Declarations<'a> {
         if value.is_null() {
             return;
         }
-        let place = |span| SourceLocation { source, span };
+        let location = |span| SourceLocation { source, span };
         let Data::Map(pairs) = &value.data else {
             let message =
                 format!("`{}` is a map of items by name, and this is {}", section.key, value.words());
-            return report.add(place(value.span), message, None);
+            return report.add(location(value.span), message, None);
         };
         self.specs.reserve(pairs.len());
         for (key, value) in pairs {
             let Some(name) = key.scalar() else {
-                report.add(place(key.span), format!("a name is text, and this is {}", key.words()), None);
+                report.add(location(key.span), format!("a name is text, and this is {}", key.words()), None);
                 continue;
             };
             if let Some(why) = bad_name(name) {
-                report.add(place(key.span), format!("{} is no name: {why}", quoted(name)), None);
+                report.add(location(key.span), format!("{} is no name: {why}", quoted(name)), None);
                 continue;
             }
             let fields = item(section, name, key.span, source, value, report);
-            self.specs.push(Spec { section, name: Name::new(name), place: place(key.span), fields });
+            self.specs.push(Spec { section, name: Name::new(name), location: location(key.span), fields });
         }
     }
 }
@@ -150,7 +150,7 @@ fn item<'a>(
     let mut seen: Vec<&str> = Vec::new();
     // What a misspelt field was probably meant to be is not missing as well.
     let mut meant: Vec<&str> = Vec::new();
-    let place = |span| SourceLocation { source, span };
+    let location = |span| SourceLocation { source, span };
     match &value.data {
         Data::Map(pairs) => {
             fields.reserve_exact(pairs.len());
@@ -167,7 +167,7 @@ fn item<'a>(
                             .unwrap_or_else(|| format!("there are {}", all.join(", ")))
                     };
                     let message = format!("a {} has no attribute `{written}`", section.kind);
-                    report.add(place(key.span), message, Some(hint));
+                    report.add(location(key.span), message, Some(hint));
                     continue;
                 };
                 if check(field, value, source, report) {
@@ -179,7 +179,7 @@ fn item<'a>(
         _ => {
             let message =
                 format!("the attributes of a {} are a map, and this is {}", section.kind, value.words());
-            report.add(place(value.span), message, None);
+            report.add(location(value.span), message, None);
             return fields;
         }
     }
@@ -187,7 +187,7 @@ fn item<'a>(
     for required in section.required {
         if !seen.contains(required) && !meant.contains(required) {
             let about = section.field(required).map(|field| field.about.to_owned());
-            report.add(place(at), format!("{reference} has no `{required}`"), about);
+            report.add(location(at), format!("{reference} has no `{required}`"), about);
         }
     }
     let given: Vec<&str> = seen.iter().copied().filter(|name| section.one_of.contains(name)).collect();
@@ -195,18 +195,18 @@ fn item<'a>(
     match given.as_slice() {
         [] if !section.one_of.is_empty() && !meant.iter().any(|name| section.one_of.contains(name)) => {
             let hint = "an empty file has `content: \"\"`".to_owned();
-            report.add(place(at), format!("{reference} has none of `{all}`"), Some(hint));
+            report.add(location(at), format!("{reference} has none of `{all}`"), Some(hint));
         }
         [_, second, ..] => {
             let at = fields.iter().find(|(name, _)| name == second).map_or(at, |(_, node)| node.span);
             let message = format!("{reference} has both `{}`", given.join("` and `"));
-            report.add(place(at), message, Some(format!("keep one of `{all}`")));
+            report.add(location(at), message, Some(format!("keep one of `{all}`")));
         }
         _ => {}
     }
     if seen.contains(&"values") && !given.iter().any(|name| name.starts_with("template")) {
         let at = fields.iter().find(|(name, _)| *name == "values").map_or(at, |(_, node)| node.span);
-        report.add(place(at), format!("{reference} has `values` and no template to use them"), None);
+        report.add(location(at), format!("{reference} has `values` and no template to use them"), None);
     }
     fields
 }
@@ -218,13 +218,13 @@ fn field_name<'a>(
     source: usize,
     report: &mut Diagnostics<'_>,
 ) -> Option<&'a str> {
-    let place = SourceLocation { source, span: key.span };
+    let location = SourceLocation { source, span: key.span };
     let Some(name) = key.scalar() else {
-        report.add(place, format!("the name of a field is text, and this is {}", key.words()), None);
+        report.add(location, format!("the name of a field is text, and this is {}", key.words()), None);
         return None;
     };
     if seen.contains(&name) {
-        report.add(place, format!("`{name}` is there twice"), Some("keep one of the two".to_owned()));
+        report.add(location, format!("`{name}` is there twice"), Some("keep one of the two".to_owned()));
         return None;
     }
     seen.push(name);
@@ -381,7 +381,7 @@ fn check_ready<'a>(
     source: usize,
     report: &mut Diagnostics<'_>,
 ) -> bool {
-    let place = |span| SourceLocation { source, span };
+    let location = |span| SourceLocation { source, span };
     let mut seen: Vec<&str> = Vec::new();
     let (mut good, mut given) = (true, Vec::new());
     for (key, value) in pairs {
@@ -393,7 +393,7 @@ fn check_ready<'a>(
             let known = READY.iter().map(|field| field.name);
             let all: Vec<&str> = known.clone().collect();
             let hint = did_you_mean(name, known).unwrap_or_else(|| format!("there are {}", all.join(", ")));
-            report.add(place(key.span), format!("`ready` has no attribute `{name}`"), Some(hint));
+            report.add(location(key.span), format!("`ready` has no attribute `{name}`"), Some(hint));
             return false;
         };
         if READY_ONE_OF.contains(&name) {
@@ -402,7 +402,7 @@ fn check_ready<'a>(
         if !check(field, value, source, report) {
             good = false;
         } else if field.kind == Type::Text && value.scalar() == Some("") {
-            report.add(place(value.span), format!("`{name}` is empty"), None);
+            report.add(location(value.span), format!("`{name}` is empty"), None);
             good = false;
         }
     }
@@ -411,7 +411,7 @@ fn check_ready<'a>(
         [_] => good,
         [] => {
             report.add(
-                place(at),
+                location(at),
                 format!("`ready` has none of `{all}`"),
                 Some("such as {port: 8080}".to_owned()),
             );
@@ -419,7 +419,7 @@ fn check_ready<'a>(
         }
         [(first, _), (second, at), ..] => {
             let message = format!("`ready` has both `{first}` and `{second}`");
-            report.add(place(*at), message, Some(format!("keep one of `{all}`")));
+            report.add(location(*at), message, Some(format!("keep one of `{all}`")));
             false
         }
     }

@@ -2,29 +2,24 @@
 //!
 //! ```text
 //!  state of the items ─────────┐
-//!  what operations start, end ─┴─▶ process ids ──▶ a thread that waits for each end ──▶ exit status, log
+//!  what operations start, end ─┴─▶ process ids ──▶ a thread that waits for their ends ──▶ exit status, log
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::OwnedFd;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use setpoint_engine::{CurrentGraph, ItemState, Presence};
 use setpoint_graph::ItemRef;
 use tokio::sync::Notify;
 
+use super::ends::{EndsOfProcesses, Wait, WaitId};
 use super::find::{Started, Tag};
 use super::log::last_lines_since;
 use crate::host::Host;
 use crate::kinds::Process;
-
-/// What a thread that only waits needs.
-const STACK: usize = 64 * 1024;
 
 /// Follows the processes of a set, and notices at once when one ends.
 ///
@@ -33,6 +28,10 @@ const STACK: usize = 64 * 1024;
 pub struct ProcessEnds {
     host: Host,
     followed: BTreeMap<ItemRef, Followed>,
+    /// The items of those whose end is waited for.
+    waited_for: BTreeMap<WaitId, ItemRef>,
+    /// None until there is something to wait for.
+    ends: Option<EndsOfProcesses>,
 }
 
 /// What operations have started and are about to end: so processes are followed also while a run goes on.
@@ -95,8 +94,8 @@ struct Followed {
 /// How far it is with a process that is followed.
 #[derive(Debug)]
 enum Stage {
-    /// It runs, and a thread waits for its end.
-    Runs { _waiter: Waiter },
+    /// It runs, and its end is waited for.
+    Runs(Wait),
     /// It runs, and nothing waits for its end.
     RunsUnseen,
     /// It has ended, which nobody knows yet.
@@ -108,13 +107,15 @@ enum Stage {
 impl ProcessEnds {
     /// Follows nothing yet.
     pub fn new(host: &Host) -> Self {
-        Self { host: host.clone(), followed: BTreeMap::new() }
+        Self { host: host.clone(), followed: BTreeMap::new(), waited_for: BTreeMap::new(), ends: None }
     }
 
     /// Follows the processes that are known to run, and no others.
     pub fn follow(&mut self, current: &CurrentGraph) {
-        self.follow_operations();
+        self.catch_up();
+        self.host.0.children.reap();
         let mut earlier = std::mem::take(&mut self.followed);
+        self.waited_for.clear();
         for node in current.items() {
             let Some(process) = node.item().get::<Process>() else { continue };
             if node.state().is_some_and(|state| state.presence() != Presence::Present || state.is_unknown()) {
@@ -123,9 +124,52 @@ impl ProcessEnds {
             let Some(started) = self.started(process, node.state()) else { continue };
             let item = node.reference();
             let kept = earlier.remove(item).filter(|followed| followed.started == started);
-            let followed = kept
-                .unwrap_or_else(|| Followed::new(started, self.host.shown_log_of(process), self.changed()));
-            self.followed.insert(item.clone(), followed);
+            let followed = match kept {
+                Some(followed) => followed,
+                None => self.followed(started, self.host.shown_log_of(process)),
+            };
+            self.add(item.clone(), followed);
+        }
+    }
+
+    fn add(&mut self, item: ItemRef, followed: Followed) {
+        if let Stage::Runs(wait) = &followed.stage {
+            self.waited_for.insert(wait.id, item.clone());
+        }
+        self.followed.insert(item, followed);
+    }
+
+    /// Follows a process from now on.
+    fn followed(&mut self, started: Started, log: Option<PathBuf>) -> Followed {
+        let wait = self.wait_for(started.pid());
+        let stage = match wait {
+            // Looked at afterwards: what is waited for is then this process, and no later one with its id.
+            _ if !started.is_running() => Stage::Ended,
+            Ok(wait) => Stage::Runs(wait),
+            Err(_) => Stage::RunsUnseen,
+        };
+        Followed { started, log, stage }
+    }
+
+    fn wait_for(&mut self, pid: i32) -> io::Result<Wait> {
+        let ends = match self.ends.take() {
+            Some(ends) => ends,
+            None => EndsOfProcesses::new(Arc::clone(self.changed()))?,
+        };
+        self.ends.insert(ends).wait_for(pid)
+    }
+
+    /// Learns what has happened since.
+    fn catch_up(&mut self) {
+        self.follow_operations();
+        for id in self.ends.as_ref().map(EndsOfProcesses::take).unwrap_or_default() {
+            let Some(item) = self.waited_for.remove(&id) else { continue };
+            let is_it = |followed: &Followed| matches!(&followed.stage, Stage::Runs(wait) if wait.id == id);
+            if let Some(Followed { started, log, .. }) = self.followed.remove(&item).filter(is_it) {
+                // It is waited for again if it runs all the same.
+                let followed = self.followed(started, log);
+                self.add(item, followed);
+            }
         }
     }
 
@@ -134,8 +178,8 @@ impl ProcessEnds {
         for operation in self.host.0.process_operations.take() {
             match operation {
                 ProcessOperation::Started { item, started, log } => {
-                    let followed = Followed::new(started, log, self.changed());
-                    self.followed.insert(item, followed);
+                    let followed = self.followed(started, log);
+                    self.add(item, followed);
                 }
                 ProcessOperation::Ends(item) => drop(self.followed.remove(&item)),
             }
@@ -159,7 +203,7 @@ impl ProcessEnds {
     /// Waits until a process has ended, and gives the items of all that have and were not taken yet.
     pub async fn next(&mut self) -> BTreeSet<ItemRef> {
         loop {
-            self.follow_operations();
+            self.catch_up();
             let ended = self.followed.iter().filter(|(_, followed)| followed.has_ended());
             let ended: BTreeSet<ItemRef> = ended.map(|(item, _)| item.clone()).collect();
             if !ended.is_empty() {
@@ -172,10 +216,10 @@ impl ProcessEnds {
 
     /// Takes the processes that have ended, of the items that are wanted. Each is taken once.
     pub fn take(&mut self, wanted: impl Fn(&ItemRef) -> bool) -> Vec<EndedProcess> {
-        self.follow_operations();
+        self.catch_up();
         let mut taken = Vec::new();
         for (item, followed) in &mut self.followed {
-            if !wanted(item) || !followed.has_ended() {
+            if !followed.has_ended() || !wanted(item) {
                 continue;
             }
             followed.stage = Stage::Reported;
@@ -187,82 +231,29 @@ impl ProcessEnds {
         }
         taken
     }
+
+    /// Takes the processes of items that were found to be gone: also where their end was not noticed yet.
+    pub fn take_of(&mut self, items: &BTreeSet<ItemRef>) -> Vec<EndedProcess> {
+        self.follow_operations();
+        for item in items {
+            if let Some(followed) = self.followed.get_mut(item)
+                && matches!(followed.stage, Stage::Runs(_))
+                && !followed.started.is_running()
+            {
+                followed.stage = Stage::Ended;
+            }
+        }
+        self.take(|item| items.contains(item))
+    }
 }
 
 impl Followed {
-    fn new(started: Started, log: Option<PathBuf>, changed: &Arc<Notify>) -> Self {
-        Self { stage: Stage::of(&started, changed), started, log }
-    }
-
     /// Returns whether it has ended, which was not reported.
     fn has_ended(&self) -> bool {
         match self.stage {
-            Stage::Runs { .. } | Stage::RunsUnseen => !self.started.is_running(),
+            Stage::Runs(_) | Stage::Reported => false,
+            Stage::RunsUnseen => !self.started.is_running(),
             Stage::Ended => true,
-            Stage::Reported => false,
         }
-    }
-}
-
-impl Stage {
-    fn of(started: &Started, changed: &Arc<Notify>) -> Self {
-        let waiter = Waiter::new(started.pid(), Arc::clone(changed));
-        // Looked at afterwards: what is waited for is then this process, and no later one with its id.
-        match waiter {
-            _ if !started.is_running() => Self::Ended,
-            Some(waiter) => Self::Runs { _waiter: waiter },
-            None => Self::RunsUnseen,
-        }
-    }
-}
-
-/// A thread that waits for the end of a process. It ends with this value.
-#[derive(Debug)]
-struct Waiter {
-    /// The thread sees that it is closed.
-    _held: OwnedFd,
-}
-
-impl Waiter {
-    fn new(pid: i32, ended: Arc<Notify>) -> Option<Self> {
-        let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-        let (let_go, held) = pipe_with(PipeFlags::CLOEXEC).ok()?;
-        let wait = move || {
-            let mut descriptors =
-                [PollFd::new(&process, PollFlags::IN), PollFd::new(&let_go, PollFlags::empty())];
-            while poll(&mut descriptors, None) == Err(rustix::io::Errno::INTR) {}
-            if descriptors.first().is_some_and(|process| !process.revents().is_empty()) {
-                ended.notify_one();
-            }
-        };
-        let thread = std::thread::Builder::new().name(format!("process {pid}")).stack_size(STACK).spawn(wait);
-        thread.ok().map(|_| Self { _held: held })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::process::Command;
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn a_waiter_notices_an_end_and_is_gone_with_who_holds_it() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
-        let ended = Arc::new(Notify::new());
-        let waiter = Waiter::new(i32::try_from(child.id()).unwrap(), Arc::clone(&ended)).unwrap();
-        let other = Waiter::new(i32::try_from(child.id()).unwrap(), Arc::clone(&ended)).unwrap();
-        drop(other);
-        while Arc::strong_count(&ended) > 2 {
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        child.kill().unwrap();
-        runtime.block_on(async {
-            tokio::time::timeout(Duration::from_mins(1), ended.notified()).await.unwrap();
-        });
-        child.wait().unwrap();
-        drop(waiter);
     }
 }

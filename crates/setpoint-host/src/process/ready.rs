@@ -86,6 +86,7 @@ impl<'a> Probe<'a> {
                     cwd: self.host.directory_of(self.item.cwd.as_ref()).map_err(|error| untouched(&error))?,
                     timeout: self.ready.timeout.duration(),
                     lines: None,
+                    open_files: self.host.open_files(),
                 };
                 let ended = run(job, Arc::default(), cancel).await;
                 let ended = ended.map_err(|error| OpError::new(format!("can't run {command}: {error}")))?;

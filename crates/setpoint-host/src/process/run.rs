@@ -13,6 +13,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tokio_util::sync::CancellationToken;
 
 use super::find::kill_marked;
+use super::limits::limit_open_files;
 use super::log::last_lines;
 use super::output::Lines;
 use super::{COMMAND_TAG, NOT_INHERITED};
@@ -34,6 +35,8 @@ pub(crate) struct Job {
     pub(crate) timeout: Duration,
     /// What it writes is passed on as it comes.
     pub(crate) lines: Option<Lines>,
+    /// How many files it may open; none for as many as this program.
+    pub(crate) open_files: Option<u64>,
 }
 
 /// How a command ended.
@@ -80,6 +83,7 @@ fn run_blocking(job: Job, cancel: &CancellationToken) -> io::Result<Ended> {
         .stderr(Stdio::from(input))
         .process_group(0)
         .spawn()?;
+    limit_open_files(child.id(), job.open_files);
     let mark = job.env.get(COMMAND_TAG).cloned();
     let mut watched = Watched { child, output, mark, written: Vec::new(), lines: job.lines };
     let outcome = watched.wait(job.timeout, Some(cancel))?;

@@ -3,6 +3,7 @@
 use std::fs;
 
 use setpoint_engine::Status;
+use setpoint_host::{Kept, KeptThing};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{ALL, World};
@@ -99,4 +100,60 @@ fn a_large_file_that_is_cancelled_while_it_is_written_is_as_it_was() {
     world.apply(&larger);
     assert_eq!(fs::metadata(world.path("copy")).unwrap().len(), LARGE + 1);
     assert_eq!(world.drifted(), []);
+}
+
+/// Takes over a file with a large one, while somebody writes there once the large one is being written. Returns whether that came
+/// in time.
+fn taken_over_while_somebody_writes(world: &mut World) -> bool {
+    const LARGER: u64 = 8 * LARGE;
+    fs::write(world.path("copy"), "theirs").unwrap();
+    let yaml = copy_of(world, LARGER).replace('}', ", adopt: true}");
+    let manifest = world.load(&yaml);
+    let (root, mut in_time) = (world.root(), false);
+    let half_written = || {
+        let entries = fs::read_dir(&root).unwrap().flatten();
+        let mut temporary =
+            entries.filter(|entry| entry.file_name().to_str().unwrap().starts_with(".setpoint-"));
+        temporary.any(|entry| entry.metadata().is_ok_and(|found| found.len() < LARGER))
+    };
+    let other = async {
+        loop {
+            if !in_time && half_written() {
+                fs::write(root.join("copy"), "edited").unwrap();
+                // It is still being written, so that it replaces this.
+                in_time = half_written();
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let mut current = world.current.take();
+    let run = world.engine.reconcile(&mut current, Some(manifest.graph()), &ALL);
+    let status = world.block_on(async {
+        tokio::select! {
+            biased;
+            status = run => status.unwrap(),
+            () = other => unreachable!("it goes on for ever"),
+        }
+    });
+    assert_eq!(status.failures().len(), 0, "{:?}", status.log());
+    world.current = current;
+    in_time
+}
+
+#[test]
+fn what_somebody_writes_while_a_large_file_is_written_in_its_place_is_kept() {
+    let mut world = World::new();
+    while !taken_over_while_somebody_writes(&mut world) {
+        world = World::new();
+    }
+    let notices: Vec<String> = world.host.take_notices().iter().map(ToString::to_string).collect();
+    assert!(notices.iter().any(|notice| notice.contains("what was there is kept")), "{notices:?}");
+    let kept = Kept::new(&world.directory.path().join("run")).list().unwrap();
+    let holds = |text: &str| {
+        kept.iter()
+            .any(|entry| matches!(&entry.what, KeptThing::File { content, .. } if content == text.as_bytes()))
+    };
+    assert!(holds("theirs") && holds("edited"), "{kept:?}");
+    world.destroy();
+    assert_eq!(world.text("copy"), "theirs");
 }

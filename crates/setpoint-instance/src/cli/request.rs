@@ -19,6 +19,8 @@ use std::fmt;
 pub struct Request {
     /// The commands that are sent in one exchange: one, but for what [`and`](Self::and) adds.
     lines: Vec<String>,
+    /// The words of them that are never shown, as they are sent.
+    secrets: Vec<String>,
     payload: Option<String>,
 }
 
@@ -39,13 +41,14 @@ pub enum RequestError {
 impl Request {
     /// A command of these words, which are known and need no escape.
     pub fn new(words: &'static str) -> Self {
-        Self { lines: vec![words.to_owned()], payload: None }
+        Self { lines: vec![words.to_owned()], secrets: Vec::new(), payload: None }
     }
 
     /// Adds a further command to the same exchange. What HAProxy answers stands behind what it answers to this one.
     #[must_use]
     pub fn and(mut self, further: Self) -> Self {
         self.lines.extend(further.lines);
+        self.secrets.extend(further.secrets);
         self.payload = further.payload;
         self
     }
@@ -97,6 +100,18 @@ impl Request {
         Ok(self)
     }
 
+    /// Adds a word that is never shown.
+    pub fn secret(self, word: &str) -> Result<Self, RequestError> {
+        let before = self.lines.last().map_or(0, String::len);
+        let mut request = self.word(word).map_err(|error| match error {
+            RequestError::Control(_) => RequestError::Control(SECRET.to_owned()),
+            error => error,
+        })?;
+        let spelled = request.lines.last().and_then(|line| line.get(before + 1..)).map(ToOwned::to_owned);
+        request.secrets.extend(spelled);
+        Ok(request)
+    }
+
     /// Adds a payload: lines that belong to the command.
     ///
     /// An empty line ends a payload on every version of HAProxy, so that there may be none in it but the last.
@@ -133,10 +148,15 @@ impl Request {
     }
 }
 
-/// The line without its payload, which may hold secrets.
+/// What is shown instead of a secret.
+const SECRET: &str = "(secret)";
+
+/// The line without its secrets, and without its payload, which may hold some.
 impl fmt::Display for Request {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.lines.join("; "))
+        let shown =
+            self.secrets.iter().fold(self.lines.join("; "), |text, secret| text.replace(secret, SECRET));
+        formatter.write_str(&shown)
     }
 }
 
@@ -161,6 +181,17 @@ mod tests {
         let both = Request::new("show info").and(Request::new("show stat"));
         assert_eq!(both.bytes("@1 "), b"@1 show info;@1 show stat\n");
         assert_eq!((both.to_string().as_str(), both.len()), ("show info; show stat", 20));
+    }
+
+    #[test]
+    fn a_secret_is_sent_and_never_shown() {
+        let command = Request::new("set server b/s agent-send").secret("a b").unwrap();
+        assert_eq!(command.bytes(""), b"set server b/s agent-send a\\ b\n");
+        assert_eq!(command.to_string(), "set server b/s agent-send (secret)");
+        let both = Request::new("show info").and(command);
+        assert_eq!(both.to_string(), "show info; set server b/s agent-send (secret)");
+        let error = Request::new("set").secret("hidden\n").unwrap_err();
+        assert!(!error.to_string().contains("hidden"), "{error}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Carries operations of a comparison to a running HAProxy.
 //!
 //! ```text
-//!  operation ──▶ commands:  modified server: `set server` …
+//!  operation ──▶ commands:  modified server: `set server` …, `set maxconn server`
+//!                           other limit:     `set maxconn frontend`
 //!                           new server:      `add server`, checks enabled, `state ready`;
 //!                                            one that is left over under its name is removed first, or set ready again
 //!                           removed server:  `state drain` for as long as is asked for, then `state maint`, `del server`;
@@ -15,7 +16,9 @@
 use std::time::Duration;
 
 use setpoint_haproxy::compare::{Operation, Subject};
+use setpoint_haproxy::model::spelling::{one_word, split};
 use setpoint_haproxy::model::{Context, Object, ObjectKind, Value};
+use setpoint_haproxy::table::directives;
 use setpoint_plan::Action;
 use tokio::time::Instant;
 
@@ -79,6 +82,12 @@ pub(crate) async fn apply(
             publish.push(Request::new("publish backend").word(name)?);
             continue;
         }
+        if let Some((frontend, most)) = limit(operation) {
+            flush(worker, &mut together).await?;
+            let request = Request::new("set maxconn frontend").word(frontend)?.word(&most.to_string())?;
+            tell(worker, &request).await?;
+            continue;
+        }
         let Some((backend, change)) = server_change(operation) else {
             if operation.changes.iter().all(|change| change.attribute == "metadata")
                 && operation.action == Action::Modify
@@ -112,7 +121,9 @@ pub(crate) async fn apply(
                     && !leftover.remove_at_once(worker).await?
                     && leftover.was.as_ref().is_some_and(|was| is_same_but_settings(was, server))
                 {
-                    requests = set(backend, server, |_| true)?;
+                    requests = set(backend, server, |attributes| {
+                        attributes.iter().any(|attribute| SETTINGS.contains(attribute))
+                    })?;
                 }
                 for request in requests {
                     tell(worker, &request).await?;
@@ -161,6 +172,19 @@ fn add_backend(name: &str, backend: &Object) -> Result<Request, RequestError> {
     Ok(request)
 }
 
+/// The frontend of which an operation changes nothing but how many connections it accepts at most, and that number.
+fn limit(operation: &Operation) -> Option<(&str, i64)> {
+    let is_limit = |attribute: &str| matches!(attribute, "maxconn" | "metadata");
+    let Subject::Section { old: Some(_), new: Some(new) } = &operation.subject else { return None };
+    let is_listening = matches!(new.kind, ObjectKind::Frontend | ObjectKind::Listen);
+    if !is_listening || !operation.changes.iter().all(|change| is_limit(&change.attribute)) {
+        return None;
+    }
+    let has_changed = operation.changes.iter().any(|change| change.attribute == "maxconn");
+    let most = new.get("maxconn").and_then(Value::as_int).filter(|_| has_changed)?;
+    Some((operation.section.name.as_deref()?, most))
+}
+
 /// Returns whether an operation is one for which there are commands, on a version that knows them.
 pub(crate) fn has_commands(operation: &Operation) -> bool {
     let only_comments = || operation.changes.iter().all(|change| change.attribute == "metadata");
@@ -177,9 +201,11 @@ pub(crate) fn server_of(operation: &Operation) -> Option<(&str, &str)> {
     Some((backend, name(server)))
 }
 
-/// Returns whether two servers differ at most in what a running HAProxy can be told.
+/// What a server that comes back under the name of a leftover is told anew.
+const SETTINGS: [&str; 5] = ["weight", "address", "port", "maintenance", "metadata"];
+
+/// Returns whether two servers differ at most in what one of them is told that comes back.
 fn is_same_but_settings(a: &Object, b: &Object) -> bool {
-    const SETTINGS: [&str; 5] = ["weight", "address", "port", "maintenance", "metadata"];
     let rest = |object: &Object| {
         let fields = object.fields.iter().map(|(field, value)| (field.path(), value.clone()));
         let mut fields: Vec<_> = fields.filter(|(path, _)| !SETTINGS.contains(path)).collect();
@@ -236,6 +262,15 @@ fn text<'o>(server: &'o Object, path: &str) -> Option<&'o str> {
     server.get(path).and_then(Value::as_str)
 }
 
+/// A value as HAProxy reads it, without the quotes that it is spelled with.
+fn decoded(value: &Value) -> String {
+    let spelled = value.to_string();
+    match split(&one_word(&spelled)).as_deref() {
+        Some([word]) => word.clone(),
+        _ => spelled,
+    }
+}
+
 /// `set server backend/server state …`.
 pub(crate) fn state(backend: &str, server: &str, word: &str) -> Result<Request, RequestError> {
     Request::new("set server").word(&format!("{backend}/{server}"))?.word("state")?.word(word)
@@ -245,6 +280,14 @@ pub(crate) fn state(backend: &str, server: &str, word: &str) -> Result<Request, 
 pub(crate) fn weight(backend: &str, server: &str, weight: i64) -> Result<Request, RequestError> {
     Request::new("set server").word(&format!("{backend}/{server}"))?.word("weight")?.word(&weight.to_string())
 }
+
+/// The settings of a server that `set server` takes one value for: the attribute, and the word before the value.
+const VALUES: [(&str, &str); 4] = [
+    ("health_check_port", "check-port"),
+    ("agent-addr", "agent-addr"),
+    ("agent-port", "agent-port"),
+    ("agent-send", "agent-send"),
+];
 
 /// The commands that set what is touched of a server, by the names of its attributes.
 fn set(backend: &str, server: &Object, touches: impl Fn(&[&str]) -> bool) -> Result<Vec<Request>, Refused> {
@@ -265,6 +308,22 @@ fn set(backend: &str, server: &Object, touches: impl Fn(&[&str]) -> bool) -> Res
         }
         requests.push(request);
     }
+    if touches(&["maxconn"]) {
+        // None is as many as come.
+        let most = server.get("maxconn").and_then(Value::as_int).unwrap_or(0);
+        let path = format!("{backend}/{}", name(server));
+        requests.push(Request::new("set maxconn server").word(&path)?.word(&most.to_string())?);
+    }
+    for (attribute, word) in VALUES {
+        let Some(value) = server.get(attribute).filter(|_| touches(&[attribute])) else { continue };
+        let request = Request::new("set server").word(&format!("{backend}/{}", name(server)))?.word(word)?;
+        let value = decoded(value);
+        requests.push(if directives().precedes_secret(word) {
+            request.secret(&value)?
+        } else {
+            request.word(&value)?
+        });
+    }
     if touches(&["maintenance"]) {
         let word = if text(server, "maintenance") == Some("enabled") { "maint" } else { "ready" };
         requests.push(state(backend, name(server), word)?);
@@ -275,8 +334,7 @@ fn set(backend: &str, server: &Object, touches: impl Fn(&[&str]) -> bool) -> Res
 /// The commands that add a server.
 fn add(backend: &str, server: &Object, cx: &Context) -> Result<Vec<Request>, Refused> {
     let mut bare = server.clone();
-    let fields = ["metadata", "maintenance"]
-        .map(|path| setpoint_haproxy::table::directives().field(ObjectKind::Server, path));
+    let fields = ["metadata", "maintenance"].map(|path| directives().field(ObjectKind::Server, path));
     for field in fields.into_iter().flatten() {
         bare.fields.remove(field);
     }
@@ -289,11 +347,12 @@ fn add(backend: &str, server: &Object, cx: &Context) -> Result<Vec<Request>, Ref
     let mut request = Request::new("add server").word(&path)?;
     let words = setpoint_haproxy::text::Document::parse(format!("backend b\n  {line}").as_bytes());
     let lines = words.sections().iter().flat_map(|section| section.lines()).take(1);
-    for word in lines
-        .flat_map(|line| line.words().map(|word| word.to_str_lossy().into_owned()).collect::<Vec<_>>())
-        .skip(2)
-    {
-        request = request.word(&word)?;
+    let words =
+        lines.flat_map(|line| line.words().map(|word| word.to_str_lossy().into_owned()).collect::<Vec<_>>());
+    let mut is_secret = false;
+    for word in words.skip(2) {
+        request = if is_secret { request.secret(&word)? } else { request.word(&word)? };
+        is_secret = directives().precedes_secret(&word);
     }
     let mut requests = vec![request];
     if text(server, "check") == Some("enabled") {

@@ -103,7 +103,7 @@ impl Worker {
         let answer = self.answer(request).await?;
         let mut messages = answer.lines().filter(|line| !line.trim().is_empty());
         let refused = messages.find(|line| match graded(line) {
-            Some((severity, _)) => severity <= ERROR,
+            Some((severity, text)) => severity <= ERROR || is_a_refusal(text),
             None => self.graded && looks_like_an_error(line) || !self.graded && !is_good_news(line),
         });
         Ok(match refused {
@@ -122,6 +122,19 @@ fn graded(line: &str) -> Option<(u8, &str)> {
 /// What a HAProxy prints without a severity when it does not know a command.
 fn looks_like_an_error(line: &str) -> bool {
     line.starts_with("Unknown command") || line.starts_with("Permission denied")
+}
+
+/// What a HAProxy prints as a warning where it refuses: `set server` warns of all that it prints.
+fn is_a_refusal(text: &str) -> bool {
+    const REFUSALS: [&str; 6] = [
+        "are not enabled on this server",
+        "nvalid addr",
+        "provided port",
+        "can't unset 'port'",
+        "problem converting port",
+        "through configuration file",
+    ];
+    REFUSALS.iter().any(|refusal| text.contains(refusal))
 }
 
 /// What a HAProxy prints when it did something, where messages have no severity.

@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use setpoint_haproxy::edit::{ChildKey, EditError, SectionKey};
 use setpoint_haproxy::model::{Object, ObjectKind, SectionModel};
 use setpoint_haproxy::text::SectionKind;
+use setpoint_instance::cli::Request;
 use setpoint_instance::configuration::Configuration;
 use setpoint_instance::instance::{
     Applied, CommitError, Committed, Instance, OpenError, ReloadChoice, ReloadStatus, Settings,
@@ -14,6 +15,7 @@ use setpoint_instance::instance::{
 };
 use setpoint_instance::process::Launched;
 use setpoint_instance::reload::processes;
+use setpoint_instance::runtime::Reply;
 use setpoint_testutils::{Version, http, need, wait};
 
 use crate::world::{WITHIN, World};
@@ -166,6 +168,61 @@ async fn a_weight_is_told_at_runtime_and_the_rest_of_the_file_stays_byte_for_byt
         assert_eq!(running.world.read(), expected);
         running.settled().await;
         assert_eq!(running.worker().await, before.0, "{version:?}: no reload");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn limits_and_ports_of_checks_and_agents_are_told_at_runtime() {
+    for version in Version::ALL {
+        let world = need!(World::new(version));
+        let port = world.port.address();
+        let text = world
+            .text("one")
+            .replace(&format!("bind {port}"), &format!("bind {port}\n  backlog 9\n  maxconn 5"));
+        let server =
+            "server s1 127.0.0.1:9 check port 81 agent-check agent-port 82 agent-addr 127.0.0.1 agent-send a";
+        fs::write(world.file(), format!("{text}\nbackend web\n  balance roundrobin\n  {server}\n")).unwrap();
+        let settings = world.settings(version);
+        let running = Running::start_on(world, settings).await;
+        let worker = running.worker().await;
+        let server = json!({
+            "name": "s1", "address": "127.0.0.1", "port": 9, "check": "enabled", "health_check_port": 91, "maxconn": 7,
+            "agent-check": "enabled", "agent-port": 92, "agent-addr": "127.0.0.2", "agent-send": "two words",
+        });
+        let done = change(&running.instance, replace("s1", server.clone())).await.unwrap();
+        assert_eq!((done.applied, done.reason), (Applied::Runtime, None), "{version:?}");
+        let limit = |configuration: &mut Configuration| {
+            let main = SectionKey::named(SectionKind::Frontend, "main");
+            let mut object = configuration.editor(&main).section(&main)?.object.clone().unwrap();
+            let field = setpoint_haproxy::table::directives().field(object.kind, "maxconn").unwrap();
+            object.fields.set(field, setpoint_haproxy::model::Value::Int(6));
+            configuration.editor(&main).replace_settings(&main, &object)
+        };
+        let done = change(&running.instance, limit).await.unwrap();
+        assert_eq!((done.applied, done.reason), (Applied::Runtime, None), "{version:?}");
+        running.settled().await;
+        assert_eq!(running.worker().await, worker, "{version:?}: no reload");
+        let states = running.instance.worker().servers(Some("web")).await.unwrap().unwrap();
+        let columns =
+            ["srv_check_port", "srv_agent_addr", "srv_agent_port"].map(|column| states[0].column(column));
+        assert_eq!(columns, ["91", "127.0.0.2", "92"], "{version:?}");
+        let shown = running.instance.worker().ask(&Request::new("show stat")).await.unwrap();
+        let Reply::Done(shown) = shown else { panic!("{shown:?}") };
+        let most = |line: &str| {
+            shown.lines().find(|shown| shown.starts_with(line)).and_then(|line| line.split(',').nth(6))
+        };
+        assert_eq!((most("web,s1,"), most("main,FRONTEND,")), (Some("7"), Some("6")), "{version:?}");
+        // What HAProxy refuses comes with a reload.
+        let refused = Request::new("disable health web/s1");
+        assert!(matches!(running.instance.worker().tell(&refused).await.unwrap(), Reply::Done(_)));
+        let mut server = server;
+        server["health_check_port"] = json!(99);
+        let done = change(&running.instance, replace("s1", server)).await.unwrap();
+        assert!(matches!(done.applied, Applied::Ordered(_)), "{version:?}: {done:?}");
+        assert!(done.reason.unwrap().contains("not enabled"), "{version:?}");
+        running.settled().await;
+        assert_ne!(running.worker().await, worker, "{version:?}");
         running.stop().await;
     }
 }

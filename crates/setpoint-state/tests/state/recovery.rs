@@ -13,11 +13,17 @@ use crate::{damaged, lock, names, part, reconcile, reference, run, state_in};
 
 /// Overwrites the first place at which the database has this text.
 fn zero(state: &StateDir, text: &str) {
-    let path = state.path().join("state.redb");
-    let mut bytes = fs::read(&path).unwrap();
+    let mut bytes = fs::read(state.path().join("state.redb")).unwrap();
     let at = bytes.windows(text.len()).position(|window| window == text.as_bytes()).unwrap();
     bytes[at..at + text.len()].fill(0);
-    fs::write(&path, bytes).unwrap();
+    replace(state, &bytes);
+}
+
+/// Puts another file in the place of the database, as a restore from a backup does.
+fn replace(state: &StateDir, bytes: &[u8]) {
+    let beside = state.path().join("beside");
+    fs::write(&beside, bytes).unwrap();
+    fs::rename(beside, state.path().join("state.redb")).unwrap();
 }
 
 #[tokio::test]
@@ -46,7 +52,7 @@ fn overwrite(state: &StateDir, from: &str, to: &str) {
     for at in found {
         bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
     }
-    fs::write(&path, bytes).unwrap();
+    replace(state, &bytes);
 }
 
 #[tokio::test]
@@ -68,7 +74,7 @@ async fn one_wrong_letter_in_an_item_is_damage_too_and_does_not_reach_the_copy()
         assert_eq!(names(&snapshot.graph), ["a=1", "b=3"], "{to}");
         assert!(snapshot.damaged.is_some(), "{to}");
         // Also where it comes while a writer works.
-        fs::write(state.path().join("state.redb"), whole).unwrap();
+        replace(&state, &whole);
         overwrite(&state, from, to);
         let graph = reconcile(&writer, graph, &[part("a", 2), part("b", 3)]).await;
         writer.save(&graph, Some(run(2))).unwrap();
@@ -79,6 +85,61 @@ async fn one_wrong_letter_in_an_item_is_damage_too_and_does_not_reach_the_copy()
             "{to}"
         );
         assert!(snapshot.graph.state(&reference("b")).unwrap().ownership().is_adopted(), "{to}");
+    }
+}
+
+#[tokio::test]
+async fn a_checkpoint_is_written_into_the_copy_which_is_not_made_anew() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 3)]).await;
+    writer.save(&graph, Some(run(1))).unwrap();
+    let copy = || fs::metadata(state.path().join("state.last")).unwrap().ino();
+    let made = copy();
+    let graph = reconcile(&writer, graph, &[part("a", 2), part("c", 1)]).await;
+    writer.save(&graph, Some(run(2))).unwrap();
+    assert_eq!(copy(), made);
+    // It is all that is left.
+    fs::remove_file(state.path().join("state.redb")).unwrap();
+    let snapshot = state.read().unwrap().unwrap();
+    assert_eq!((names(&snapshot.graph), snapshot.serial), (vec!["a=2".into(), "c=1".into()], 2));
+    assert_eq!(state.runs(9).unwrap().value, [run(2), run(1)]);
+}
+
+#[tokio::test]
+async fn a_copy_that_is_gone_is_made_anew() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 3)]).await;
+    writer.save(&graph, Some(run(1))).unwrap();
+    fs::remove_file(state.path().join("state.last")).unwrap();
+    let graph = reconcile(&writer, graph, &[part("a", 2), part("b", 3)]).await;
+    writer.save(&graph, Some(run(2))).unwrap();
+    fs::remove_file(state.path().join("state.redb")).unwrap();
+    assert_eq!(names(&state.read().unwrap().unwrap().graph), ["a=2", "b=3"]);
+}
+
+#[tokio::test]
+async fn what_was_not_changed_is_known_also_if_the_database_is_gone_when_a_checkpoint_is_written() {
+    for is_copy_gone in [false, true] {
+        let dir = TempDir::new().unwrap();
+        let state = state_in(&dir);
+        let (writer, graph) = lock(&state);
+        let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 3)]).await;
+        writer.save(&graph, Some(run(1))).unwrap();
+        fs::remove_file(state.path().join("state.redb")).unwrap();
+        if is_copy_gone {
+            fs::remove_file(state.path().join("state.last")).unwrap();
+        }
+        let graph = reconcile(&writer, graph, &[part("a", 2), part("b", 3)]).await;
+        writer.save(&graph, Some(run(2))).unwrap();
+        let snapshot = state.read().unwrap().unwrap();
+        assert_eq!((names(&snapshot.graph), snapshot.damaged), (vec!["a=2".into(), "b=3".into()], None));
+        let runs = state.runs(9).unwrap().value;
+        assert_eq!(runs.len(), if is_copy_gone { 1 } else { 2 }, "{runs:?}");
     }
 }
 
@@ -138,7 +199,7 @@ async fn a_database_that_can_not_even_be_opened_any_more_is_put_in_order_by_its_
     let path = state.path().join("state.redb");
     let length = usize::try_from(fs::metadata(&path).unwrap().len()).unwrap();
     for damage in [vec![0; length], Vec::new()] {
-        fs::write(&path, damage).unwrap();
+        replace(&state, &damage);
         writer.save(&graph, None).unwrap();
         let snapshot = state.read().unwrap().unwrap();
         assert_eq!((names(&snapshot.graph), snapshot.damaged), (vec!["a=1".into(), "b=3".into()], None));

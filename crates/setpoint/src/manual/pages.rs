@@ -156,7 +156,7 @@ pub(super) const PAGES: &[Page] = &[
         command: "state kept",
         examples: &[
             Example("List what is kept of files that were taken over:", "setpoint state kept"),
-            Example("Print one of them:", "setpoint state kept 3fa94c0b12d7e688.change"),
+            Example("Print one of them:", "setpoint state kept 3fa94c0b12d7e6885c01.change"),
         ],
         exit: FOUND,
         files: STATE_FILES,
@@ -353,10 +353,17 @@ pub(super) const PAGES: &[Page] = &[
                 "Bring this machine's HAProxy there, without any API:",
                 "setpoint haproxy sync desired.cfg --local",
             ),
+            Example(
+                "Change one after the other, and stop where one is not well afterwards:",
+                "setpoint haproxy sync desired.cfg --url http://192.0.2.1:5555 --url http://192.0.2.2:5555 --user admin --password-file secret --rolling 1",
+            ),
         ],
         exit: &[
             Exit(0, "All are as desired."),
-            Exit(1, "One is not: what happened there is said, the others were brought there."),
+            Exit(
+                1,
+                "One is not: what happened there is said. The others were brought there; with `--rolling`, those before it were, and those after it were left as they are.",
+            ),
             USAGE,
         ],
         files: SYNCED,

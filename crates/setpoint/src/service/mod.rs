@@ -28,13 +28,15 @@ pub(crate) fn threads() -> Result<Runtime, RuntimeError> {
     Builder::new_multi_thread().enable_all().build().map_err(RuntimeError)
 }
 
-/// Lets this process open as many files as the system allows it to: each connection, and each process that is followed, is some.
+/// Lets this process open as many files as the system allows it to: each connection, and each process that is followed, is one.
+/// Returns how many it could before, if that was limited.
 #[cfg(any(feature = "host", feature = "dataplane"))]
-pub(crate) fn allow_many_files() {
+pub(crate) fn allow_many_files() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     // With fewer, connections wait, and the end of a process is noticed when it is read.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    limit.current
 }
 
 /// The signals that ask a command to stop.

@@ -186,6 +186,30 @@ fn one_damaged_copy_does_not_hide_the_others() {
 }
 
 #[test]
+fn an_original_that_is_not_what_was_kept_is_not_put_back() {
+    let sandbox = Sandbox::new("files: {f: {content: ours, adopt: true}}\n");
+    sandbox.write("f", "theirs");
+    sandbox.ok(&["apply", "--yes"]);
+    let list = sandbox.ok(&["state", "kept"]);
+    let name = list.split(' ').next().unwrap();
+    let copy = format!(".setpoint/run/kept/{name}");
+    let whole = sandbox.read(&copy);
+    // It is as good a copy as any, of something else.
+    let (theirs, others) = ("dGhlaXJz", "dGhlaXJ6");
+    assert!(whole.contains(theirs), "{whole}");
+    sandbox.write(&copy, &whole.replace(theirs, others));
+    assert!(sandbox.ok(&["state", "kept"]).contains("damaged"));
+    let failed = sandbox.run(&["destroy", "--yes"]);
+    assert_eq!(failed.code(), 1, "{}", failed.out());
+    assert!(failed.out().contains("is damaged") && failed.out().contains(name), "{}", failed.out());
+    assert_eq!(sandbox.read("f"), "ours");
+    // Nothing is forgotten.
+    sandbox.write(&copy, &whole);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(sandbox.read("f"), "theirs");
+}
+
+#[test]
 fn attributes_are_kept_where_there_is_no_proc() {
     need!(part::root("a namespace of mounts"));
     let sandbox = Sandbox::new("files: {f: {content: old}}\n");

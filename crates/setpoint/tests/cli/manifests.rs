@@ -210,6 +210,22 @@ fn another_root_is_refused_with_a_way_and_nothing_is_orphaned() {
 }
 
 #[test]
+fn a_root_in_which_nothing_could_be_made_may_be_another_one() {
+    let sandbox = Sandbox::new("root: old\nfiles: {x: {path: f/x, content: x}}\n");
+    for directory in ["old", "new"] {
+        fs::create_dir(sandbox.path(directory)).unwrap();
+    }
+    sandbox.write("old/f", "no directory");
+    assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
+    sandbox.declare("root: new\nfiles: {x: {path: f/x, content: x}}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("new/f/x"), "x");
+    // Now there is something.
+    sandbox.declare("root: old\nfiles: {x: {path: f/x, content: x}}\n");
+    assert_eq!(sandbox.run(&["plan"]).code(), 1);
+}
+
+#[test]
 fn a_log_that_a_process_made_goes_with_it_and_one_that_was_there_stays() {
     let manifest = |command: &str, log: &str| {
         format!("processes:\n  web: {{command: 'echo {command}; exec sleep 1000', log: {log}}}\n")

@@ -180,3 +180,32 @@ fn watch_does_not_report_the_end_of_a_process_that_it_stops_itself() {
     assert_eq!(watch.wait(), 0);
     assert!(!watch.log().contains("web ended"), "{}", watch.log());
 }
+
+#[test]
+fn each_process_that_is_followed_takes_one_descriptor_and_no_thread() {
+    const MORE: usize = 20;
+    let declared = |count: usize| {
+        let processes = (0..count).map(|i| format!("  p{i}: {{command: 'exec sleep 600'}}\n"));
+        format!("processes:\n{}", processes.collect::<String>())
+    };
+    let sandbox = Processes::new(&declared(1));
+    let watch = sandbox.start(&["watch", "--interval", "1h"]);
+    let count = |of: &str| fs::read_dir(format!("/proc/{}/{of}", watch.child.id())).unwrap().count();
+    let created = |wanted: usize| {
+        eventually("they run", || watch.log().matches(" created").count() == wanted);
+        // The pass has ended, and what it needed is given back.
+        eventually("it rests", || fs::metadata(sandbox.path(".setpoint/journal")).is_err());
+    };
+    created(1);
+    let (descriptors, threads) = (count("fd"), count("task"));
+    sandbox.declare(&declared(1 + MORE));
+    created(1 + MORE);
+    eventually("no more than one descriptor each", || count("fd") <= descriptors + MORE + 3);
+    assert!(count("task") < threads + MORE / 2, "{} threads, {threads} before", count("task"));
+    let pid = |name: &str| -> i32 {
+        let shown: Value = serde_json::from_str(&sandbox.ok(&["state", "show", name, "--json"])).unwrap();
+        i32::try_from(shown["pid"].as_i64().unwrap()).unwrap()
+    };
+    kill(pid("process.p7"));
+    watch.until("! process/p7 ended: signal 9\n");
+}

@@ -179,3 +179,26 @@ fn watch_may_open_as_many_files_as_the_system_allows() {
     let [soft, hard] = [3, 4].map(|field| files.split_ascii_whitespace().nth(field).unwrap());
     assert_eq!(soft, hard, "{files}");
 }
+
+#[test]
+fn what_watch_starts_may_open_as_many_files_as_what_apply_starts() {
+    let manifest = "processes: {p: {command: 'exec sleep 600'}}\ncommands:\n  \
+                    c: {apply: 'until test -e go; do sleep 0.01; done; ulimit -Sn > limit', after: [process.p]}\n";
+    let sandbox = crate::processes::Processes::new(manifest);
+    let mut command = std::process::Command::new("sh");
+    command.current_dir(sandbox.root()).args(["-c", "ulimit -Sn 256 && exec \"$0\" watch"]);
+    command.arg(env!("CARGO_BIN_EXE_setpoint")).stdin(Stdio::null()).stdout(Stdio::null());
+    let _watch = Ended(command.spawn().unwrap());
+    let pid = || {
+        let shown = sandbox.run(&["state", "show", "process.p", "--json"]);
+        serde_json::from_str::<serde_json::Value>(&shown.out()).ok().and_then(|shown| shown["pid"].as_i64())
+    };
+    crate::sandbox::eventually("it runs", || pid().is_some());
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", pid().unwrap())).unwrap();
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    assert_eq!(files.split_ascii_whitespace().nth(3), Some("256"), "{files}");
+    sandbox.write("go", "");
+    crate::sandbox::eventually("it says so", || {
+        std::fs::read_to_string(sandbox.path("limit")).is_ok_and(|limit| limit == "256\n")
+    });
+}

@@ -8,6 +8,7 @@ mod settings;
 mod shared;
 mod sync;
 mod watching;
+mod ways;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

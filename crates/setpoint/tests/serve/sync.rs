@@ -39,13 +39,13 @@ pub(crate) fn run(verb: &str, desired: &Path, arguments: &[&str]) -> Ran {
 }
 
 /// The address of what serves, with the user and the password.
-fn address(serving: &Serving) -> String {
+pub(crate) fn address(serving: &Serving) -> String {
     let host = serving.url.trim_start_matches("http://").trim_end_matches("/v3");
     format!("http://admin:{}@{host}", serving.password)
 }
 
 /// What is shown of an address.
-fn shown(serving: &Serving) -> String {
+pub(crate) fn shown(serving: &Serving) -> String {
     serving.url.trim_end_matches("/v3").to_owned()
 }
 
@@ -62,7 +62,7 @@ async fn a_plan_says_whether_haproxy_reloads_and_a_sync_does_what_it_says() {
     let first = run("sync", &desired, &["--url", &url]);
     assert_eq!(first.code(), Some(0), "{}", first.err());
     let expected = format!(
-        "  ~ backend web: server s1\n{endpoint}: 1 operation by a push of the whole text, the first one; no reload, version 2.\n"
+        "  ~ backend web: server s1\n{endpoint}: 1 operation server by server; no reload, version 2.\n"
     );
     assert_eq!(first.out(), expected, "what can be told is told, however it came");
     assert_eq!(world.weight().await, Some(2));

@@ -12,7 +12,7 @@ fn cache() -> (tempfile::TempDir, Cache) {
 
 fn fill(cache: &Cache, version: &str, content: &str) -> Result<Entry, Problem> {
     let lock = cache.lock("tool")?;
-    cache.fill(&lock, "tool", version, "recipe", |folder, _| {
+    cache.fill(&lock, ("tool", version, "recipe"), &["scratch".into()], |folder, _| {
         fs::create_dir(folder.join("bin")).unwrap();
         fs::write(folder.join("bin/tool"), content).unwrap();
         std::os::unix::fs::symlink("tool", folder.join("bin/alias")).unwrap();
@@ -32,6 +32,17 @@ fn an_entry_that_was_made_is_found() {
 }
 
 #[test]
+fn what_programs_write_to_a_folder_of_their_own_is_no_damage() {
+    let (_folder, cache) = cache();
+    let made = fill(&cache, "1", "one").unwrap();
+    fs::create_dir(made.path.join("scratch")).unwrap();
+    fs::write(made.path.join("scratch/fonts.cache"), "seen").unwrap();
+    assert!(cache.find("tool", "recipe", None).unwrap().is_some());
+    fs::write(made.path.join("bin/other"), "put there").unwrap();
+    assert!(cache.find("tool", "recipe", None).is_err(), "anywhere else it is");
+}
+
+#[test]
 fn the_entry_that_was_made_last_is_found() {
     let (_folder, cache) = cache();
     let earlier = fill(&cache, "2", "two").unwrap();
@@ -48,7 +59,7 @@ fn the_entry_that_was_made_last_is_found() {
 fn a_making_that_fails_leaves_no_entry_and_no_rest() {
     let (_folder, cache) = cache();
     let lock = cache.lock("tool").unwrap();
-    let outcome = cache.fill(&lock, "tool", "1", "recipe", |folder, _| {
+    let outcome = cache.fill(&lock, ("tool", "1", "recipe"), &[], |folder, _| {
         fs::write(folder.join("half"), "half").unwrap();
         Err(Problem::missing("cut off"))
     });
@@ -129,7 +140,7 @@ fn two_runs_at_once_make_an_entry_once() {
                     return;
                 }
                 cache
-                    .fill(&lock, "tool", "1", "recipe", |folder, _| {
+                    .fill(&lock, ("tool", "1", "recipe"), &[], |folder, _| {
                         made.fetch_add(1, Ordering::SeqCst);
                         std::thread::sleep(Duration::from_millis(50));
                         fs::write(folder.join("tool"), "one").unwrap();

@@ -13,6 +13,9 @@ use super::super::table::DebianRecipe;
 use super::apt::{Apt, Package};
 use super::needed;
 
+/// The folder of an entry that packages are unpacked into.
+pub(super) const ROOT: &str = "root";
+
 /// Fills `folder`, which will be moved to `place`: `root/` with the packages, `bin/` with the programs.
 pub(crate) fn make(
     apt: &Apt,
@@ -21,7 +24,7 @@ pub(crate) fn make(
     folder: &Path,
     place: &Path,
 ) -> Result<(), Problem> {
-    let root = folder.join("root");
+    let root = folder.join(ROOT);
     unpack(apt, packages, &root)?;
     let tools = folder.join("tools");
     let patchelf = ["patchelf".to_owned()];
@@ -171,7 +174,7 @@ fn link(program: &Path, recipe: &DebianRecipe, folder: &Path, place: &Path) -> i
     let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
     let mut script = "#!/bin/sh\n".to_owned();
     for (variable, value) in &recipe.environment {
-        let value = place.join("root").join(value.replace("{triplet}", &triplet()));
+        let value = place.join(ROOT).join(value.replace("{triplet}", &triplet()));
         let _ = writeln!(script, "export {variable}={}", quoted(&value));
     }
     let _ = writeln!(script, "exec {} \"$@\"", quoted(&moved(program, folder, place)));
@@ -201,6 +204,7 @@ mod tests {
                 .iter()
                 .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
                 .collect::<BTreeMap<_, _>>(),
+            scratch: Vec::new(),
             configure: Vec::new(),
         }
     }

@@ -48,6 +48,7 @@ impl Commands {
             cwd: self.host.directory_of(item.cwd.as_ref()).map_err(|error| untouched(&error))?,
             timeout: within.duration(),
             lines,
+            open_files: self.host.open_files(),
         };
         let turn = {
             let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);

@@ -41,8 +41,8 @@ impl Directories {
 
     /// Where a directory is now.
     fn locate(&self, cx: &OpCx, item: &Directory) -> Result<RootPath, OpError> {
-        let place = self.host.locate(cx, &item.path, Kind::Directory);
-        place.map(|place| place.path).map_err(|error| untouched(&error))
+        let location = self.host.locate(cx, &item.path, Kind::Directory);
+        location.map(|location| location.path).map_err(|error| untouched(&error))
     }
 
     /// Where the directory was set aside, if it was.
@@ -57,9 +57,9 @@ impl Directories {
     }
 
     /// Sets the directory aside, with all it holds. Returns whether it did.
-    async fn set_aside(&self, cx: &OpCx, place: RootPath) -> Result<bool, OpError> {
-        let place = Location { path: place, within: None };
-        self.host.set_aside(cx, &place, Kind::Directory).await.map_err(|error| untouched(&error))
+    async fn set_aside(&self, cx: &OpCx, location: RootPath) -> Result<bool, OpError> {
+        let location = Location { path: location, within: None };
+        self.host.set_aside(cx, &location, Kind::Directory).await.map_err(|error| untouched(&error))
     }
 
     /// Keeps the permissions of the directory at a path for the item that takes it over. Returns the name of what is kept.
@@ -82,19 +82,19 @@ impl Directories {
     }
 
     /// Gives a directory that was there before its permissions back.
-    async fn release(&self, cx: &OpCx, old: &Directory, place: &RootPath) -> Result<(), OpError> {
+    async fn release(&self, cx: &OpCx, old: &Directory, location: &RootPath) -> Result<(), OpError> {
         let root = &self.host.0.root;
-        let is_there = root.stat(place).map_err(|error| untouched(&error))?.is_some();
+        let is_there = root.stat(location).map_err(|error| untouched(&error))?.is_some();
         match self.host.original(cx)? {
             Some(Original::Directory { mode, uid, gid, .. }) => {
                 if is_there {
-                    let set = root.set_access(place, Kind::Directory, Some(mode), Some(uid), Some(gid));
+                    let set = root.set_access(location, Kind::Directory, Some(mode), Some(uid), Some(gid));
                     set.map_err(|error| untouched(&error))?;
                 }
-                self.host.let_go(cx, place).await
+                self.host.let_go(cx, location).await
             }
             _ if is_there && !old.access.is_unmanaged() => {
-                Err(kept::missing(place, &self.host.original_path(cx), cx.item()))
+                Err(kept::missing(location, &self.host.original_path(cx), cx.item()))
             }
             _ => Ok(()),
         }
@@ -102,14 +102,14 @@ impl Directories {
 }
 
 /// Why a directory that a run which was cut off has set aside stays there.
-fn stays_aside(place: &RootPath, was: &RootPath, why: &FsError, item: &ItemRef) -> OpError {
+fn stays_aside(location: &RootPath, was: &RootPath, why: &FsError, item: &ItemRef) -> OpError {
     let (kind, name) = (item.kind(), item.name());
     let why = match why {
         FsError::Exists { .. } => format!("something else is at {was} by now"),
         why => why.to_string(),
     };
     OpError::untouched(format!(
-        "what it holds is in {place}, where a run that was cut off has set it aside, and can't go back: {why}; move {place} to \
+        "what it holds is in {location}, where a run that was cut off has set it aside, and can't go back: {why}; move {location} to \
          where you want it, and say `setpoint state rm {kind}.{name}`"
     ))
 }
@@ -185,39 +185,39 @@ impl Configurator<Directory> for Directories {
             return Ok(());
         }
         let root = &self.host.0.root;
-        let mut place = match self.host.locate(cx, &old.path, Kind::Directory) {
+        let mut location = match self.host.locate(cx, &old.path, Kind::Directory) {
             // Nobody declared it, and the one that was made is gone.
             Err(FsError::Replaced { .. }) if old.implicit => return Ok(()),
-            place => place.map_err(|error| untouched(&error))?.path,
+            location => location.map_err(|error| untouched(&error))?.path,
         };
-        let is_put_back = Host::is_aside(&place) && !cx.is_recreation();
+        let is_put_back = Host::is_aside(&location) && !cx.is_recreation();
         if is_put_back {
             // A run that was cut off has set it aside.
             let was = PathNote::of(cx).aside.map_or_else(|| old.path.clone(), |aside| aside.from);
-            match root.rename(&place, None, &was, Kind::Directory) {
+            match root.rename(&location, None, &was, Kind::Directory) {
                 // One that is empty and ours is removed from there.
                 Err(_)
                     if !cx.ownership().is_adopted()
-                        && root.remove_directory(&place, None, &self.ours).is_ok() =>
+                        && root.remove_directory(&location, None, &self.ours).is_ok() =>
                 {
                     return Ok(());
                 }
-                Err(error) => return Err(stays_aside(&place, &was, &error, cx.item())),
-                Ok(()) => place = was,
+                Err(error) => return Err(stays_aside(&location, &was, &error, cx.item())),
+                Ok(()) => location = was,
             }
         }
         if cx.ownership().is_adopted() {
             if cx.is_recreation() {
                 // It may come back in another place, and what is in it comes along. Where it can't be moved, it stays.
-                return self.set_aside(cx, place).await.map(drop);
+                return self.set_aside(cx, location).await.map(drop);
             }
-            return self.release(cx, old, &place).await;
+            return self.release(cx, old, &location).await;
         }
         let this = PathNote::of(cx).directory();
-        match root.remove_directory(&place, this, &self.ours) {
+        match root.remove_directory(&location, this, &self.ours) {
             // What nobody declared comes back with it.
             Err(error @ FsError::NotEmpty { .. }) if cx.is_recreation() => {
-                if self.set_aside(cx, place).await? { Ok(()) } else { Err(untouched(&error)) }
+                if self.set_aside(cx, location).await? { Ok(()) } else { Err(untouched(&error)) }
             }
             // Nobody declared it: it belongs to whoever put there what else is in it.
             Err(FsError::NotEmpty { .. }) if old.implicit => cx.adopt().await,

@@ -143,7 +143,7 @@ impl Entries for Files {
     }
 
     fn write<'a>(&'a self, write: EntryWrite<'a, File>) -> Result<Written<'a>, FsError> {
-        let EntryWrite { cx, item, path, replaces, attributes, temporary } = write;
+        let EntryWrite { cx, item, path, replaces, attributes, temporary, last_look } = write;
         let write = Write {
             path,
             within: match replaces {
@@ -162,6 +162,7 @@ impl Entries for Files {
             attributes,
             temporary,
             cancellation: cx.cancellation(),
+            last_look,
         };
         match replaces {
             Replaces::Nothing => self.host.0.root.write_new(&write),

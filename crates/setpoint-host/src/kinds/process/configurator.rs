@@ -13,7 +13,9 @@ use super::Process;
 use crate::configure::LastingNote;
 use crate::fs::untouched;
 use crate::host::Host;
-use crate::process::{Alive, NOT_INHERITED, Probe, Started, TAG, Tag, last_lines_since, stop};
+use crate::process::{
+    Alive, NOT_INHERITED, Probe, Started, TAG, Tag, last_lines_since, limit_open_files, stop,
+};
 
 /// How long a new process is observed: one that ends within this time has failed.
 const WATCHED: Duration = Duration::from_millis(100);
@@ -74,6 +76,7 @@ impl Processes {
             .spawn()
             .map_err(|error| OpError::untouched(format!("can't start {}: {error}", item.command)))?;
         let pid = child.id();
+        limit_open_files(pid, self.host.open_files());
         self.host.0.children.add(child);
         Ok(pid)
     }
@@ -174,7 +177,6 @@ impl Processes {
 impl Configurator<Process> for Processes {
     async fn create(&self, cx: &OpCx, new: &Process) -> Result<(), OpError> {
         let (tag, digest) = (self.tag(new), new.digest());
-        self.host.0.children.reap();
         let found = tag.find(noted(cx).as_ref());
         if let Some((alive, running)) = &found.main
             && *running == digest
@@ -241,7 +243,6 @@ impl Configurator<Process> for Processes {
     }
 
     async fn read(&self, cx: &OpCx, item: &Process) -> Result<Observed<Process>, OpError> {
-        self.host.0.children.reap();
         let noted = noted(cx);
         let main = self.tag(item).main(noted.as_ref());
         if main.is_some() && cx.unfinished() == Some(Operation::Create) {

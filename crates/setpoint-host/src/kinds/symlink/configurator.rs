@@ -62,10 +62,11 @@ impl Entries for Symlinks {
     }
 
     fn write<'a>(&'a self, write: EntryWrite<'a, Symlink>) -> Result<Written<'a>, FsError> {
-        let EntryWrite { item, path, replaces, temporary, .. } = write;
+        let EntryWrite { item, path, replaces, temporary, last_look, .. } = write;
         let root = &self.host.0.root;
         match replaces {
             Replaces::Within(within) if root.stat(path)?.is_some() => {
+                last_look.map_or(Ok(()), |look| look())?;
                 root.replace_link(path, within, &item.target, temporary).map(|()| Written::Replaced)
             }
             _ => root.prepare_link(path, &item.target, temporary).map(Written::New),

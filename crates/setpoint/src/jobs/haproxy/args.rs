@@ -28,10 +28,10 @@ pub(crate) enum HaproxyCommand {
     /// Serves the Dataplane API of a HAProxy on this machine.
     #[cfg(feature = "dataplane")]
     Serve(Box<super::serve::ServeArgs>),
-    /// Shows what would bring the HAProxy behind a Dataplane API to a configuration, and whether it would reload.
+    /// Shows what would bring a HAProxy, of this machine or behind a Dataplane API, to a configuration, and whether it would reload.
     #[cfg(feature = "sync")]
     Plan(Box<super::sync::HaproxyPlanArgs>),
-    /// Brings the HAProxy behind a Dataplane API to a configuration, with as few reloads as can be.
+    /// Brings a HAProxy, of this machine or behind a Dataplane API, to a configuration, with as few reloads as can be.
     #[cfg(feature = "sync")]
     Sync(Box<super::sync::HaproxySyncArgs>),
     /// Keeps HAProxy at a configuration: brings it there again and again, and whenever that changes.

@@ -16,6 +16,15 @@ pub(super) enum Error {
         /// Why.
         source: io::Error,
     },
+    /// A file of costs can't be read.
+    #[cfg(feature = "sync")]
+    #[error("{} does not say what calls cost: {why}", .path.display())]
+    Costs {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// Several files are the standard input.
     #[error("the standard input can be read once, and is named more than once")]
     InputTwice,
@@ -208,6 +217,8 @@ impl Reportable for Error {
             | Self::Compare(_) => "configuration",
             Self::Write(_) => "failed",
             #[cfg(feature = "sync")]
+            Self::Costs { .. } => "configuration",
+            #[cfg(feature = "sync")]
             Self::Sync { .. } => "failed",
             #[cfg(feature = "sync")]
             Self::NoTarget | Self::InputOnce => "usage",
@@ -248,6 +259,8 @@ impl Reportable for Error {
             }
             Self::InputTwice => Some("write the other one to a file"),
             Self::Configuration { .. } | Self::Write(_) => None,
+            #[cfg(feature = "sync")]
+            Self::Costs { .. } => Some("`setpoint haproxy plan --json` prints such an object as `costs`"),
             #[cfg(feature = "sync")]
             Self::Sync { .. } => None,
             #[cfg(feature = "sync")]

@@ -11,7 +11,7 @@ use setpoint_graph::ItemRef;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetArgs {
     #[command(flatten)]
-    pub(crate) at: PlaceArgs,
+    pub(crate) at: PathArgs,
     /// Sets one of the `values` that the manifests declare. May be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_variable)]
     pub(crate) var: Vec<(String, String)>,
@@ -19,7 +19,7 @@ pub(crate) struct SetArgs {
 
 /// Where the manifests and the state are.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct PlaceArgs {
+pub(crate) struct PathArgs {
     /// The manifest, or a directory of them.
     #[arg(short, long, value_name = "FILE_OR_DIR", default_value = ".")]
     pub(crate) file: PathBuf,
@@ -194,7 +194,7 @@ pub(crate) enum StateCommand {
     /// Lists the items that Setpoint remembers.
     List {
         #[command(flatten)]
-        set: PlaceArgs,
+        set: PathArgs,
         /// Prints one JSON object a line.
         #[arg(long)]
         json: bool,
@@ -205,7 +205,7 @@ pub(crate) enum StateCommand {
         #[arg(value_parser = parse_item)]
         item: ItemRef,
         #[command(flatten)]
-        set: PlaceArgs,
+        set: PathArgs,
         /// Prints it as JSON.
         #[arg(long)]
         json: bool,
@@ -218,7 +218,7 @@ pub(crate) enum StateCommand {
         /// Prints what is kept under this name, as it was: `setpoint state kept NAME > FILE`.
         name: Option<String>,
         #[command(flatten)]
-        set: PlaceArgs,
+        set: PathArgs,
         /// Prints one JSON object a line.
         #[arg(long, conflicts_with = "name")]
         json: bool,
@@ -229,7 +229,7 @@ pub(crate) enum StateCommand {
         #[arg(required = true, value_parser = parse_item)]
         items: Vec<ItemRef>,
         #[command(flatten)]
-        set: PlaceArgs,
+        set: PathArgs,
         #[command(flatten)]
         lock: LockArgs,
     },
@@ -242,7 +242,7 @@ pub(crate) enum StateCommand {
         #[arg(value_parser = parse_item)]
         to: ItemRef,
         #[command(flatten)]
-        set: PlaceArgs,
+        set: PathArgs,
         #[command(flatten)]
         lock: LockArgs,
     },
@@ -252,7 +252,7 @@ pub(crate) enum StateCommand {
         #[arg(required = true, value_parser = parse_item)]
         items: Vec<ItemRef>,
         #[command(flatten)]
-        set: PlaceArgs,
+        set: PathArgs,
         #[command(flatten)]
         lock: LockArgs,
     },
@@ -293,7 +293,7 @@ pub(crate) enum StateCommand {
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
     #[command(flatten)]
-    pub(crate) set: PlaceArgs,
+    pub(crate) set: PathArgs,
     /// How many runs at most.
     #[arg(short = 'n', long, value_name = "N", default_value = "20", value_parser = parse_count)]
     pub(crate) limit: NonZeroUsize,
@@ -309,7 +309,7 @@ pub(crate) struct ShowArgs {
     #[arg(value_parser = parse_run)]
     pub(crate) run: Option<u64>,
     #[command(flatten)]
-    pub(crate) set: PlaceArgs,
+    pub(crate) set: PathArgs,
     /// Prints it as JSON.
     #[arg(long)]
     pub(crate) json: bool,

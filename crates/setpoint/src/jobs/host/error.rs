@@ -74,13 +74,13 @@ pub(super) enum Error {
     Unreadable(Vec<String>),
     /// The manifests protect an item.
     #[error(
-        "{item} is declared with `prevent_destroy` in {place}, which protects it again with the next run"
+        "{item} is declared with `prevent_destroy` in {declared_in}, which protects it again with the next run"
     )]
     ProtectedByManifest {
         /// The item.
         item: ItemRef,
         /// Where it is declared.
-        place: String,
+        declared_in: String,
     },
     /// What is to be imported is remembered under another name.
     #[error("what {item} declares is looked after already, as {other}")]

@@ -134,7 +134,7 @@ pub(crate) fn run(args: &ExplainArgs, report: Report) -> Result<u8, CliError> {
     let implicit = set.intended().item(item).and_then(|item| item.get::<Directory>());
     let implicit = implicit.is_some_and(|directory| directory.implicit);
     let _ = match declared_in {
-        Some(place) => writeln!(text, "  it is declared in {place}"),
+        Some(location) => writeln!(text, "  it is declared in {location}"),
         None if implicit => {
             writeln!(text, "  it is not declared, and is there for what is declared inside of it")
         }

@@ -23,11 +23,11 @@ pub(crate) enum Tangle {
     /// What is inside of a directory that moves does not move along.
     Inside { item: ItemRef, directory: ItemRef, carried: String, declared: String },
     /// Something is to come to where a directory that moves brings something else.
-    Taken { item: ItemRef, place: String, other: ItemRef, directory: ItemRef },
+    Taken { item: ItemRef, path: String, other: ItemRef, directory: ItemRef },
     /// Something is to come to where what was there before Setpoint goes back, as the item that took it over leaves.
-    Original { item: ItemRef, place: String, other: ItemRef },
+    Original { item: ItemRef, path: String, other: ItemRef },
     /// Something is to come into a directory that is another one until that has left.
-    Into { item: ItemRef, place: String, directory: ItemRef, other: ItemRef },
+    Into { item: ItemRef, path: String, directory: ItemRef, other: ItemRef },
     /// What is reached through a link is somewhere else when the link points elsewhere.
     Behind { item: ItemRef, link: ItemRef },
 }
@@ -39,18 +39,18 @@ impl fmt::Display for Tangle {
                 formatter,
                 "{item} is inside of {directory}, which moves, and would come to {carried}; it is declared as {declared}"
             ),
-            Self::Taken { item, place, other, directory } => write!(
+            Self::Taken { item, path, other, directory } => write!(
                 formatter,
-                "{item} is to be {place}, and {other} would come there with {directory}, which moves"
+                "{item} is to be {path}, and {other} would come there with {directory}, which moves"
             ),
-            Self::Original { item, place, other } => write!(
+            Self::Original { item, path, other } => write!(
                 formatter,
-                "{item} is to be {place}, where what was there before Setpoint goes back, as {other} leaves: say `adopt: true` of \
+                "{item} is to be {path}, where what was there before Setpoint goes back, as {other} leaves: say `adopt: true` of \
                  {item} to take it over"
             ),
-            Self::Into { item, place, directory, other } => write!(
+            Self::Into { item, path, directory, other } => write!(
                 formatter,
-                "{item} is to be {place}, inside of {directory}, which comes there when {other} has left"
+                "{item} is to be {path}, inside of {directory}, which comes there when {other} has left"
             ),
             Self::Behind { item, link } => {
                 write!(formatter, "{item} is reached through {link}, which is to point elsewhere")
@@ -101,10 +101,10 @@ pub(crate) fn check(current: &CurrentGraph, intended: &Graph) -> Result<(), CliE
         }
     }
     for node in intended.items() {
-        let (item, Some(place)) = (node.reference(), path_of(node.item())) else { continue };
-        if let Some(&(other, directory)) = brought.get(place.as_str()).filter(|(other, _)| *other != item) {
-            let (item, place) = (item.clone(), place.to_string());
-            tangles.push(Tangle::Taken { item, place, other: other.clone(), directory: directory.clone() });
+        let (item, Some(path)) = (node.reference(), path_of(node.item())) else { continue };
+        if let Some(&(other, directory)) = brought.get(path.as_str()).filter(|(other, _)| *other != item) {
+            let (item, path) = (item.clone(), path.to_string());
+            tangles.push(Tangle::Taken { item, path, other: other.clone(), directory: directory.clone() });
         }
     }
     if tangles.is_empty() { Ok(()) } else { Err(Error::Tangled(tangles).into()) }
@@ -126,8 +126,7 @@ fn taken_by_originals(current: &CurrentGraph, intended: &Graph) -> Vec<Tangle> {
         let adopts = node.item().get::<File>().map(|file| file.adopt);
         let adopts = adopts.or_else(|| node.item().get::<Symlink>().map(|link| link.adopt));
         let is_same = other.kind() == item.kind() && adopts == Some(true);
-        let tangle =
-            || Tangle::Original { item: item.clone(), place: path.to_string(), other: other.clone() };
+        let tangle = || Tangle::Original { item: item.clone(), path: path.to_string(), other: other.clone() };
         (other != item && !is_same).then(tangle)
     });
     tangles.collect()
@@ -138,14 +137,14 @@ fn into_another(item: &ItemRef, old: &str, new: &str, moves: &BTreeMap<&str, Mov
     if old == new {
         return None;
     }
-    around(new).find_map(|(place, _)| {
+    around(new).find_map(|(path, _)| {
         // Another directory is there now, and leaves.
-        let leaving = moves.get(place)?;
-        let (from, coming) = moves.iter().find(|(_, one)| one.to == place)?;
+        let leaving = moves.get(path)?;
+        let (from, coming) = moves.iter().find(|(_, one)| one.to == path)?;
         let comes_along = old.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));
         (!comes_along && coming.item != leaving.item).then(|| Tangle::Into {
             item: item.clone(),
-            place: new.to_owned(),
+            path: new.to_owned(),
             directory: coming.item.clone(),
             other: leaving.item.clone(),
         })

@@ -137,14 +137,13 @@ pub(crate) async fn preview(
         }
     }
     plan.recount();
-    let is_touched = |item: &ItemRef| {
-        plan.operations.iter().any(|operation| {
-            operation.action != Action::Delete
-                && ItemRef::new(operation.kind.as_str(), operation.name.as_str()) == *item
-        })
-    };
-    for (item, account) in manifest.unknown_accounts().into_iter().filter(|(item, _)| is_touched(item)) {
-        warnings.push(format!("{item} can't be made as declared: {account} on this host"));
+    let made = plan.operations.iter().filter(|operation| operation.action != Action::Delete);
+    let made: BTreeSet<(&str, &str)> =
+        made.map(|operation| (operation.kind.as_str(), operation.name.as_str())).collect();
+    for (item, account) in manifest.unknown_accounts() {
+        if made.contains(&(item.kind().as_str(), item.name().as_str())) {
+            warnings.push(format!("{item} can't be made as declared: {account} on this host"));
+        }
     }
     if manifest.is_empty() && intended.is_some() && *selection == Selection::All && !plan.is_empty() {
         warnings.push(String::from("the manifests declare nothing: everything goes"));

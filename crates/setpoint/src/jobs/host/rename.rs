@@ -50,7 +50,7 @@ pub(crate) fn follow(current: &mut CurrentGraph, intended: &Graph) -> Result<Vec
 
 /// Finds directories that are to move to where one is that nobody declared, and that can't make room as it holds what is not
 /// Setpoint's: that one is theirs then, and what they were is one that nobody declares any more.
-pub(crate) fn take_places(
+pub(crate) fn take_undeclared(
     current: &mut CurrentGraph,
     intended: &Graph,
     host: &Host,

@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use setpoint_engine::CurrentGraph;
-use setpoint_host::directory_number;
+use setpoint_engine::{CurrentGraph, ItemState};
+use setpoint_host::{directory_number, may_be_set_aside};
 
 use super::error::Error;
 use crate::error::CliError;
@@ -51,7 +51,8 @@ impl RootIdentity {
             || (before.device, before.inode) == (self.device, self.inode),
             |(before, now)| before == now,
         );
-        if current.is_empty() || is_same {
+        let is_empty = || !current.items().any(|node| is_anywhere(node.state()));
+        if is_same || is_empty() {
             return Ok(());
         }
         if before.root == self.root {
@@ -69,6 +70,14 @@ impl RootIdentity {
     }
 }
 
+/// Returns whether something of an item may be in the root: of one that could not be created, nothing is.
+fn is_anywhere(state: Option<&ItemState>) -> bool {
+    state.is_none_or(|state| {
+        let is_theirs = state.ownership().is_adopted() || may_be_set_aside(state);
+        state.presence().exists() || state.is_unknown() || is_theirs
+    })
+}
+
 /// The outermost directory around a path that is on the same device: there the file system is mounted.
 fn mount_point(path: &Path, device: u64) -> Option<PathBuf> {
     let is_same = |path: &&Path| fs::metadata(path).is_ok_and(|found| found.dev() == device);
@@ -77,7 +86,6 @@ fn mount_point(path: &Path, device: u64) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use setpoint_engine::ItemState;
     use setpoint_graph::{ItemHandle, SubgraphPath};
     use setpoint_host::{Access, Directory, RootPath};
 

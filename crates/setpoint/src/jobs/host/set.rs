@@ -10,7 +10,7 @@ use setpoint_graph::{Edge, Graph, ItemRef, ItemTypes, SlotId, State};
 use setpoint_host::{Diagnostic, Directory, Host, HostOptions, Kept, Manifest, item_types, registry};
 use setpoint_state::{Snapshot, StateDir, Writer};
 
-use super::args::{ChangeArgs, LockArgs, PlaceArgs, SetArgs};
+use super::args::{ChangeArgs, LockArgs, PathArgs, SetArgs};
 use super::error::{Error, nearest};
 use super::planfile;
 use super::rename::{self, Renamed};
@@ -83,7 +83,7 @@ impl Set {
             return Ok(Snapshot::empty(self.name()));
         };
         if snapshot.set == self.name() {
-            RootIdentity::of(self.manifest.root())?.check(snapshot.place.as_deref(), &snapshot.graph)?;
+            RootIdentity::of(self.manifest.root())?.check(snapshot.location.as_deref(), &snapshot.graph)?;
             return Ok(snapshot);
         }
         Err(Error::State(setpoint_state::StateError::OtherSet {
@@ -97,9 +97,9 @@ impl Set {
     /// Becomes the writer of the state.
     pub(crate) fn lock(&self, command: &str, lock: LockArgs) -> Result<(Writer, CurrentGraph), CliError> {
         let (writer, current) = lock_state(&self.state, self.name(), command, lock)?;
-        let place = RootIdentity::of(self.manifest.root())?;
-        place.check(writer.place().as_deref(), &current)?;
-        writer.set_place(place.text());
+        let root = RootIdentity::of(self.manifest.root())?;
+        root.check(writer.location().as_deref(), &current)?;
+        writer.set_location(root.text());
         Ok((writer, current))
     }
 
@@ -117,7 +117,7 @@ impl Set {
         current: &mut CurrentGraph,
     ) -> Result<Vec<Renamed>, CliError> {
         add_parents(&mut self.manifest, host, current);
-        let mut renamed = rename::take_places(current, self.manifest.graph(), host)?;
+        let mut renamed = rename::take_undeclared(current, self.manifest.graph(), host)?;
         renamed.extend(rename::follow(current, self.manifest.graph())?);
         Ok(renamed)
     }
@@ -182,13 +182,13 @@ pub(crate) fn load_manifest(args: &SetArgs) -> Result<Manifest, CliError> {
 }
 
 /// Refuses manifests that declare something in the directory of the state.
-pub(crate) fn apart_from_state(manifest: Manifest, args: &PlaceArgs) -> Result<Manifest, Vec<Diagnostic>> {
+pub(crate) fn apart_from_state(manifest: Manifest, args: &PathArgs) -> Result<Manifest, Vec<Diagnostic>> {
     let wrong = manifest.inside(state_of(args).path(), "the state");
     if wrong.is_empty() { Ok(manifest) } else { Err(wrong) }
 }
 
 /// The state beside the manifests, or where it was asked for.
-pub(crate) fn state_of(args: &PlaceArgs) -> StateDir {
+pub(crate) fn state_of(args: &PathArgs) -> StateDir {
     static TYPES: OnceLock<Arc<ItemTypes>> = OnceLock::new();
     let types = TYPES.get_or_init(|| Arc::new(item_types()));
     let dir = args.state.clone().unwrap_or_else(|| {

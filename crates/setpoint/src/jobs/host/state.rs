@@ -13,7 +13,7 @@ use setpoint_graph::{ItemRef, Node, SubgraphPath};
 use setpoint_host::{Started, attributes, item_types, path_of, registry};
 use setpoint_state::Writer;
 
-use super::args::{LockArgs, PlaceArgs, SetArgs, StateCommand};
+use super::args::{LockArgs, PathArgs, SetArgs, StateCommand};
 use super::changes::MASKED;
 use super::error::{Error, nearest};
 use super::rename;
@@ -47,7 +47,7 @@ pub(crate) fn run(command: &StateCommand, report: Report) -> Result<u8, CliError
     }
 }
 
-fn list(args: &PlaceArgs, json: bool, report: Report) -> Result<u8, CliError> {
+fn list(args: &PathArgs, json: bool, report: Report) -> Result<u8, CliError> {
     let Some(snapshot) = state_of(args).read()? else { return Ok(0) };
     report_damage(snapshot.damaged.as_deref(), report);
     let mut text = String::new();
@@ -98,7 +98,7 @@ fn remarks(node: &Node<'_, ItemState>, adopted: bool) -> String {
 
 fn show(
     item: &ItemRef,
-    args: &PlaceArgs,
+    args: &PathArgs,
     json: bool,
     show_secrets: bool,
     report: Report,
@@ -162,7 +162,7 @@ fn mask(item: &mut Value) {
     }
 }
 
-fn remove(items: &[ItemRef], args: &PlaceArgs, lock: LockArgs) -> Result<u8, CliError> {
+fn remove(items: &[ItemRef], args: &PathArgs, lock: LockArgs) -> Result<u8, CliError> {
     let (writer, mut graph) = lock_to_mend(args, "state rm", lock, items)?;
     for item in items {
         if !graph.contains(item) {
@@ -177,7 +177,7 @@ fn remove(items: &[ItemRef], args: &PlaceArgs, lock: LockArgs) -> Result<u8, Cli
     Ok(0)
 }
 
-fn rename(from: &ItemRef, to: &ItemRef, args: &PlaceArgs, lock: LockArgs) -> Result<u8, CliError> {
+fn rename(from: &ItemRef, to: &ItemRef, args: &PathArgs, lock: LockArgs) -> Result<u8, CliError> {
     if from.kind() != to.kind() {
         return Err(Error::OtherKind { from: from.clone(), to: to.clone() }.into());
     }
@@ -196,14 +196,15 @@ fn rename(from: &ItemRef, to: &ItemRef, args: &PlaceArgs, lock: LockArgs) -> Res
     Ok(0)
 }
 
-fn unprotect(items: &[ItemRef], args: &PlaceArgs, lock: LockArgs) -> Result<u8, CliError> {
+fn unprotect(items: &[ItemRef], args: &PathArgs, lock: LockArgs) -> Result<u8, CliError> {
     let (writer, mut graph) = lock_to_mend(args, "state unprotect", lock, items)?;
     // Manifests that can't be loaded, or are somewhere else, protect nothing now.
     if let Ok(manifest) = setpoint_host::load_without_contents(&args.file, &[]) {
         let mut declared = items.iter().filter_map(|item| Some((item, manifest.declared(item)?)));
         if let Some((item, declared)) = declared.find(|(_, declared)| declared.prevent_destroy) {
-            let (item, place) = (item.clone(), format!("{}:{}", declared.file.display(), declared.line));
-            return Err(Error::ProtectedByManifest { item, place }.into());
+            let (item, declared_in) =
+                (item.clone(), format!("{}:{}", declared.file.display(), declared.line));
+            return Err(Error::ProtectedByManifest { item, declared_in }.into());
         }
     }
     for item in items {
@@ -224,7 +225,7 @@ fn unprotect(items: &[ItemRef], args: &PlaceArgs, lock: LockArgs) -> Result<u8, 
 /// Becomes the writer of a state that is there, whichever set it is of: where nothing was ever done, nothing is
 /// remembered.
 fn lock_to_mend(
-    args: &PlaceArgs,
+    args: &PathArgs,
     command: &str,
     lock: LockArgs,
     items: &[ItemRef],

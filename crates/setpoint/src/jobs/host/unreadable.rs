@@ -57,21 +57,18 @@ pub(crate) fn leave<'a>(
     let (selection, intended) = loop {
         let scope = without(current, intended.as_deref(), &selection, &left);
         let plan = engine.plan(Some(current), scope.intended.as_ref(), &scope.selection, Timestamp::now())?;
-        let item = |kind: &str, name: &str| ItemRef::new(kind, name);
-        let is_touched = |left: &ItemRef| {
-            plan.operations.iter().any(|operation| item(&operation.kind, &operation.name) == *left)
-        };
-        let touched: Vec<&ItemRef> = left.iter().filter(|item| is_touched(item)).collect();
+        // Each item that the plan touches, and whether it goes, if only for a while.
+        let mut operations: BTreeMap<ItemRef, bool> = BTreeMap::new();
+        for operation in &plan.operations {
+            let item = ItemRef::new(operation.kind.as_str(), operation.name.as_str());
+            *operations.entry(item).or_default() |= operation.temporary || operation.action != Action::Modify;
+        }
+        let touched: Vec<&ItemRef> = left.iter().filter(|item| operations.contains_key(*item)).collect();
         if touched.is_empty() {
             break (scope.selection, scope.intended);
         }
         let below = set::requirements(current, touched);
-        let goes = |below: &ItemRef| {
-            plan.operations.iter().any(|operation| {
-                let goes = operation.temporary || operation.action != Action::Modify;
-                goes && item(&operation.kind, &operation.name) == *below
-            })
-        };
+        let goes = |below: &ItemRef| operations.get(below) == Some(&true);
         let before = left.len();
         let more: Vec<ItemRef> = below.iter().filter(|item| goes(item)).cloned().collect();
         left.extend(if more.is_empty() { below.into_iter().collect() } else { more });

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use setpoint_host::Diagnostic;
 
-use super::args::{PlaceArgs, ValidateArgs};
+use super::args::{PathArgs, ValidateArgs};
 use super::error::{DiagnosticView, Error};
 use super::print::counted;
 use super::set::{apart_from_state, passed_over};
@@ -21,9 +21,9 @@ struct Verdict<'a> {
 }
 
 pub(crate) fn run(args: &ValidateArgs, report: Report) -> Result<u8, CliError> {
-    let place = PlaceArgs { file: args.file.clone(), state: None };
+    let paths = PathArgs { file: args.file.clone(), state: None };
     let loaded = setpoint_host::load_with(&args.file, &args.var);
-    match loaded.and_then(|manifest| apart_from_state(manifest, &place)) {
+    match loaded.and_then(|manifest| apart_from_state(manifest, &paths)) {
         Ok(manifest) => {
             for (item, account) in manifest.unknown_accounts() {
                 report.warn(&format!("{item}: {account} on this host"));

@@ -54,9 +54,9 @@ const TIME_TO_END: Duration = Duration::from_secs(5);
 pub(crate) fn run(args: &WatchArgs, report: Report) -> Result<u8, CliError> {
     let set = manifests::load_when_quiet(&args.set, report)?;
     set.report_foreign(report);
-    allow_many_files();
+    let open_files = allow_many_files();
     let runtime = runtime()?;
-    let ended = runtime.block_on(watch(set, args, report));
+    let ended = runtime.block_on(watch(set, args, open_files, report));
     runtime.shutdown_timeout(TIME_TO_END);
     ended
 }
@@ -82,10 +82,13 @@ impl Pauses {
     }
 }
 
-/// Repairs what differs, or reports it, for ever.
-async fn watch(set: Set, args: &WatchArgs, report: Report) -> Result<u8, CliError> {
+/// Repairs what differs, or reports it, for ever. What it starts may open so many files.
+async fn watch(set: Set, args: &WatchArgs, open_files: Option<u64>, report: Report) -> Result<u8, CliError> {
     let events = EventWriter::new(args.json);
     let mut watch = WatchLoop::new(set, args, events, report)?;
+    if let Some(most) = open_files {
+        watch.host.limit_open_files(most);
+    }
     let mut systemd = Systemd::from_environment();
     let _alive = systemd.keep_alive(bytes_read);
     events.started(watch.set.name(), watch.set.manifest.len())?;
@@ -245,7 +248,8 @@ impl WatchLoop {
         let Some(refreshed) = self.stop.drain().run_until_cancelled(refresh).await else { return Ok(None) };
         super::apply::report_notices(&self.host, self.report);
         report_unreadable(self.events, &mut self.unreadable, &refreshed, &selection)?;
-        self.meanwhile.report_ends(|item| refreshed.drifted.iter().any(|drifted| drifted.item == *item));
+        self.meanwhile
+            .report_ends_of(&refreshed.drifted.iter().map(|drifted| drifted.item.clone()).collect());
         let is_reported = |item: &ItemRef| self.meanwhile.has_reported(item);
         let drifted: Vec<_> =
             refreshed.drifted.iter().map(|drifted| (drifted, is_reported(&drifted.item))).collect();
@@ -356,7 +360,7 @@ impl WatchLoop {
         match &mut self.mode {
             Mode::Reconcile(writer) => {
                 let Some(current) = &self.current else { return Ok(()) };
-                RootIdentity::of(self.set.manifest.root())?.check(writer.place().as_deref(), current)
+                RootIdentity::of(self.set.manifest.root())?.check(writer.location().as_deref(), current)
             }
             Mode::Report { damaged, .. } => {
                 let mut snapshot = self.set.own(self.set.state.read()?)?;
@@ -398,9 +402,8 @@ fn report_unreadable(
         Selection::Items(items) => items.contains(item),
         _ => true,
     };
-    known.retain(|item, _| {
-        !is_looked_at(item) || refreshed.unreadable.iter().any(|(unreadable, _)| unreadable == item)
-    });
+    let unreadable: BTreeSet<&ItemRef> = refreshed.unreadable.iter().map(|(item, _)| item).collect();
+    known.retain(|item, _| !is_looked_at(item) || unreadable.contains(item));
     for (item, why) in &refreshed.unreadable {
         let why = why.to_string();
         if known.get(item) != Some(&why) {

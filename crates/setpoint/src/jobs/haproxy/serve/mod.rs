@@ -82,7 +82,8 @@ async fn serve(given: &Settings, report: Report, threads: &Handle) -> Result<u8,
         Ok(listener) => listeners.push(listener),
         Err(error) => report.warn(&format!("`setpoint haproxy sync --local` can't use this: {error}")),
     }
-    allow_many_files();
+    // HAProxy says by itself how many it needs.
+    let _ = allow_many_files();
     let storage = Storage::new(maps, certificates, general);
     storage.remove_drafts();
     let api = Api::new(instance.clone(), dialect, users, storage, given.options());

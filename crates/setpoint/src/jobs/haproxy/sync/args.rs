@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use setpoint_dataplane::client::{Settings, Tls};
+use setpoint_dataplane::costs::Weights;
 use setpoint_dataplane::files::{AuxiliaryFiles, Files};
-use setpoint_dataplane::sync::{Desired, SyncOptions};
+use setpoint_dataplane::rolling::Rolling;
+use setpoint_dataplane::sync::{Choice, Desired, Strategy, SyncOptions};
 
 use crate::jobs::haproxy::error::Error;
 
@@ -43,9 +45,21 @@ pub(crate) struct TargetArgs {
     /// A folder with all other files that are desired, in the same manner.
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
+    /// By which way a difference is carried over.
+    #[arg(long, value_enum, value_name = "WAY", default_value_t = WayArg::Cheapest)]
+    way: WayArg,
+    /// What a reload weighs when the cheapest way is looked for, in seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    reload_cost: Option<f64>,
+    /// A file that says what calls cost (JSON), as `plan --json` prints it.
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
     /// The whole text is pushed where there are more operations than this; 0 is never.
     #[arg(long, value_name = "N", default_value_t = 0)]
     threshold: usize,
+    /// Takes it for a difference, too, that somebody drained a server, or gave it another weight or address, while HAProxy runs.
+    #[arg(long)]
+    runtime_drift: bool,
     /// How long a call may take, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
@@ -77,6 +91,67 @@ pub(crate) struct HaproxySyncArgs {
     pub(super) plan: Option<PathBuf>,
     #[command(flatten)]
     pub(super) change: ChangeArgs,
+    #[command(flatten)]
+    pub(super) rolling: RollingArgs,
+}
+
+/// How several targets follow each other.
+#[derive(Debug, Args)]
+pub(crate) struct RollingArgs {
+    /// Changes so many at a time, and the next ones only when these are well; one that is not gets its former text back, and no
+    /// other is changed.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) rolling: Option<u16>,
+    /// How long one is watched before the next ones are changed, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, requires = "rolling", value_parser = clap::value_parser!(u64).range(0..=3600))]
+    settle: u64,
+    /// How long servers may take to be up again, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "rolling", value_parser = clap::value_parser!(u64).range(0..=3600))]
+    up_within: u64,
+    /// How many of a hundred requests may fail while one is watched.
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, requires = "rolling", value_parser = percent)]
+    error_rate: f64,
+}
+
+impl RollingArgs {
+    /// How they follow each other; none if all are changed at once.
+    pub(super) fn rolling(&self) -> Option<Rolling> {
+        Some(Rolling {
+            at_a_time: usize::from(self.rolling?),
+            settle: Duration::from_secs(self.settle),
+            up_within: Duration::from_secs(self.up_within),
+            error_rate: self.error_rate / 100.0,
+        })
+    }
+}
+
+/// By which way a difference is carried over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum WayArg {
+    /// The one that costs least: time, and reloads.
+    Cheapest,
+    /// The whole text at first and above --threshold; one by one where only servers change; else a transaction.
+    Rules,
+    /// Always a transaction.
+    Transaction,
+    /// Always one by one, each without a reload.
+    OneByOne,
+    /// Always the whole text.
+    Text,
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    if number.is_finite() && number >= 0.0 { Ok(number) } else { Err("it has to be 0 or more".to_owned()) }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    number(text)
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    number(text)
+        .and_then(|number| if number <= 100.0 { Ok(number) } else { Err("it is above 100".to_owned()) })
 }
 
 /// Arguments of `setpoint haproxy watch`.
@@ -96,6 +171,7 @@ pub(crate) struct HaproxyWatchArgs {
 
 /// How changes are made.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ChangeArgs {
     /// Does not push the whole text where operations failed.
     #[arg(long)]
@@ -112,6 +188,9 @@ pub(crate) struct ChangeArgs {
     /// How long a reload may take, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(super) reload_timeout: u64,
+    /// Tells a running HAProxy what it can be told before the transaction that reloads, instead of with it.
+    #[arg(long)]
+    pub(super) runtime_first: bool,
 }
 
 impl TargetArgs {
@@ -146,22 +225,43 @@ impl TargetArgs {
         folders.chain([&self.desired]).map(PathBuf::as_path)
     }
 
-    /// How it is gone about.
-    pub(super) fn options(&self) -> SyncOptions {
-        SyncOptions { raw_push_threshold: self.threshold, ..SyncOptions::default() }
+    /// How it is gone about, at a target with these costs.
+    pub(super) fn options(&self) -> Result<SyncOptions, Error> {
+        let choice = match self.way {
+            WayArg::Cheapest => Choice::Cheapest(self.weights()?),
+            WayArg::Rules => Choice::Document,
+            WayArg::Transaction => Choice::Always(Strategy::Transaction),
+            WayArg::OneByOne => Choice::Always(Strategy::OneByOne),
+            WayArg::Text => Choice::Always(Strategy::Text),
+        };
+        Ok(SyncOptions {
+            choice,
+            raw_push_threshold: self.threshold,
+            runtime_drift: self.runtime_drift,
+            ..SyncOptions::default()
+        })
+    }
+
+    /// What calls cost, and what a reload weighs, where it is not for the target to say.
+    fn weights(&self) -> Result<Weights, Error> {
+        let Some(path) = &self.costs else { return Ok(Weights { costs: None, reload: self.reload_cost }) };
+        let costs = serde_json::from_slice(&read(path)?);
+        let costs = costs.map_err(|error| Error::Costs { path: path.clone(), why: error.to_string() })?;
+        Ok(Weights { costs: Some(costs), reload: self.reload_cost })
     }
 }
 
 impl ChangeArgs {
-    pub(super) fn options(&self, target: &TargetArgs) -> SyncOptions {
-        SyncOptions {
+    pub(super) fn options(&self, target: &TargetArgs) -> Result<SyncOptions, Error> {
+        Ok(SyncOptions {
+            runtime_first: self.runtime_first,
             fallback_to_raw: !self.no_fallback,
             continue_on_error: self.continue_on_error,
             max_parallel: self.max_parallel,
             verify_reload: !self.no_verify,
             reload_verification_timeout: Duration::from_secs(self.reload_timeout),
-            ..target.options()
-        }
+            ..target.options()?
+        })
     }
 }
 

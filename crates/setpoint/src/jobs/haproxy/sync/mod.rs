@@ -5,6 +5,7 @@ mod args;
 mod local;
 mod planfile;
 mod print;
+mod rolling;
 mod targets;
 mod watch;
 
@@ -29,7 +30,7 @@ const CHANGES: u8 = 2;
 
 pub(crate) fn plan(args: &HaproxyPlanArgs, report: Report) -> Result<u8, CliError> {
     let desired = args.target.desired(read(&args.target.desired, report)?.print())?;
-    let options = args.target.options();
+    let options = args.target.options()?;
     let outcomes = until_signal(async |cancel| {
         let work =
             async |target: ApiTarget| sync::plan(&target, &desired, &options, cancel).await.map_err(failed);
@@ -51,11 +52,15 @@ pub(crate) fn plan(args: &HaproxyPlanArgs, report: Report) -> Result<u8, CliErro
 pub(crate) fn sync(args: &HaproxySyncArgs, report: Report) -> Result<u8, CliError> {
     let desired = args.target.desired(read(&args.target.desired, report)?.print())?;
     let planned = args.plan.as_deref().map(|path| PlanFile::read(path, &desired)).transpose()?;
+    let options = args.change.options(&args.target)?;
+    if let Some(rolling) = args.rolling.rolling() {
+        return rolling::sync(args, &desired, &options, &rolling, planned.as_ref(), report);
+    }
     let outcomes = until_signal(async |cancel| {
         let work = async |target: ApiTarget| {
             let endpoint = target.endpoint().to_owned();
             report.detail(|| format!("{endpoint}: begun"));
-            let mut options = args.change.options(&args.target);
+            let mut options = options.clone();
             if let Some(planned) = &planned {
                 options.expected_version = planned.version(&endpoint);
                 if options.expected_version.is_none() {

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Value as Json, json};
 use setpoint_dataplane::client::FileKind;
+use setpoint_dataplane::costs::Estimate;
 use setpoint_dataplane::files::FileDiffs;
-use setpoint_dataplane::sync::{FailedSync, SyncMode, SyncPlan, SyncResult};
+use setpoint_dataplane::sync::{FailedSync, PlannedWay, SyncMode, SyncPlan, SyncResult};
 
 use crate::jobs::haproxy::diff;
 
@@ -16,8 +17,25 @@ fn words(mode: SyncMode) -> &'static str {
         SyncMode::RawInitial => "by a push of the whole text, the first one",
         SyncMode::RawThreshold => "by a push of the whole text: there are many operations",
         SyncMode::RawText => "by a push of the whole text: no call carries some of it",
+        SyncMode::RawChosen => "by a push of the whole text",
         SyncMode::RawFallback => "by a push of the whole text: operations failed",
     }
+}
+
+/// A way, with what it is expected to take.
+fn way(way: &PlannedWay) -> String {
+    let Estimate { calls, seconds, reloads, .. } = way.estimate;
+    let reload = if reloads > 0 { " and a reload" } else { "" };
+    format!("{} ({}, about {}{reload})", words(way.mode), count(calls, "call"), duration(seconds))
+}
+
+/// A time in words that nobody takes for a measurement.
+fn duration(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{:.0} ms", (seconds * 1000.0).max(1.0)) } else { format!("{seconds:.1} s") }
+}
+
+fn count(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The files of a plan, a line each.
@@ -44,8 +62,21 @@ pub(super) fn planned(endpoint: &str, plan: &SyncPlan) -> String {
     for line in files(&plan.files) {
         let _ = writeln!(text, "  {line}");
     }
+    for difference in &plan.running {
+        let _ = writeln!(text, "  ! {difference}");
+    }
     if let Some(mode) = plan.mode {
-        let _ = writeln!(text, "{endpoint}: {}.", words(mode));
+        let _ = match plan.ways.split_first() {
+            None => writeln!(text, "{endpoint}: {}.", words(mode)),
+            Some((chosen, others)) => {
+                let others: Vec<String> = others.iter().map(way).collect();
+                let others = match &others[..] {
+                    [] => String::new(),
+                    others => format!(" rather than {}", others.join(" or ")),
+                };
+                writeln!(text, "{endpoint}: {}{others}.", way(chosen))
+            }
+        };
     }
     let _ = match &plan.reload {
         Some(why) => writeln!(text, "{endpoint}: one reload: {why}."),
@@ -59,6 +90,9 @@ pub(super) fn planned_json(endpoint: &str, plan: &SyncPlan) -> Json {
         "endpoint": endpoint,
         "version": plan.version,
         "mode": plan.mode.map(SyncMode::as_str),
+        "ways": plan.ways.iter().map(|way| json!({ "mode": way.mode.as_str(), "estimate": way.estimate })).collect::<Vec<_>>(),
+        "costs": plan.costs,
+        "running": plan.running,
         "plan": plan.diff.plan(endpoint),
         "files": files(&plan.files),
         "reloads": u8::from(plan.reload.is_some()),
@@ -72,16 +106,21 @@ pub(super) fn done(endpoint: &str, result: &SyncResult) -> String {
     for line in operations.iter().chain(files) {
         let _ = writeln!(text, "  {line}");
     }
+    for difference in &result.repaired {
+        let _ = writeln!(text, "  ! {difference}: put right");
+    }
     for warning in &result.warnings {
         let _ = writeln!(text, "{endpoint}: warning: {warning}.");
     }
-    let count = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
     let mut parts = Vec::new();
     if !operations.is_empty() {
         parts.push(format!("{} {}", count(operations.len(), "operation"), words(result.mode)));
     }
     if !files.is_empty() {
         parts.push(count(files.len(), "file"));
+    }
+    if !result.repaired.is_empty() {
+        parts.push(format!("{} put right at runtime", count(result.repaired.len(), "difference")));
     }
     let _ = if parts.is_empty() {
         writeln!(text, "{endpoint}: nothing to do.")
@@ -105,6 +144,7 @@ pub(super) fn done_json(endpoint: &str, result: &SyncResult) -> Json {
         "mode": result.mode.as_str(),
         "operations": result.applied_operations,
         "files": result.applied_files,
+        "repaired": result.repaired,
         "reload_triggered": result.reload_triggered,
         "reload_id": result.reload_id,
         "reload_verified": result.reload_verified,

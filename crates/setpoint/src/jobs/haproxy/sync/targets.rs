@@ -52,15 +52,26 @@ pub(super) async fn each<T>(
     }
     #[cfg(not(feature = "dataplane"))]
     let _ = (first, report, cancel, undone);
+    let each = settings(args)?.into_iter().map(async |(url, settings)| match connect(settings).await {
+        Ok(target) => (target.endpoint().to_owned(), work(target).await),
+        Err(error) => (shown(url), Err(failed(error))),
+    });
+    Ok(join_all(each).await)
+}
+
+/// How each API that was named is reached.
+fn settings(args: &TargetArgs) -> Result<Vec<(&str, Settings)>, CliError> {
     if args.urls.is_empty() {
         return Err(Error::NoTarget.into());
     }
-    let mut settings = Vec::new();
-    for url in &args.urls {
-        settings.push((url, args.settings(url)?));
-    }
-    let each = settings.into_iter().map(async |(url, settings)| match connect(settings).await {
-        Ok(target) => (target.endpoint().to_owned(), work(target).await),
+    let each = args.urls.iter().map(|url| Ok((url.as_str(), args.settings(url)?)));
+    each.collect::<Result<_, Error>>().map_err(Into::into)
+}
+
+/// Connects to each API that was named.
+pub(super) async fn connect_all(args: &TargetArgs) -> Result<Vec<Outcome<ApiTarget>>, CliError> {
+    let each = settings(args)?.into_iter().map(async |(url, settings)| match connect(settings).await {
+        Ok(target) => (target.endpoint().to_owned(), Ok(target)),
         Err(error) => (shown(url), Err(failed(error))),
     });
     Ok(join_all(each).await)

@@ -153,15 +153,16 @@ impl Watch<'_> {
 
     async fn repair(&mut self, desired: &Desired, cancel: &CancellationToken) -> Result<bool, CliError> {
         let args = self.args;
-        let options = args.change.options(&args.target);
+        let options = args.change.options(&args.target)?;
         let work = async |target: ApiTarget| sync::sync(&target, desired, &options, cancel).await;
         let outcomes = each(&args.target, Some(&desired.text), self.report, cancel, &work, &undone).await?;
         let mut is_well = true;
         for (endpoint, outcome) in outcomes {
             match outcome {
                 Ok(result) => {
-                    let has_changed =
-                        !(result.applied_operations.is_empty() && result.applied_files.is_empty());
+                    let has_changed = !(result.applied_operations.is_empty()
+                        && result.applied_files.is_empty()
+                        && result.repaired.is_empty());
                     let was_wrong = self.said.remove(&endpoint).is_some();
                     if has_changed || was_wrong {
                         let event = if has_changed { "synced" } else { "as-desired" };
@@ -181,7 +182,7 @@ impl Watch<'_> {
 
     async fn look(&mut self, desired: &Desired, cancel: &CancellationToken) -> Result<bool, CliError> {
         let args = self.args;
-        let options = args.change.options(&args.target);
+        let options = args.change.options(&args.target)?;
         let work =
             async |target: ApiTarget| sync::plan(&target, desired, &options, cancel).await.map_err(failed);
         let outcomes = each(&args.target, None, self.report, cancel, &work, &|_, _| None).await?;

@@ -19,7 +19,7 @@ use setpoint_state::RunEntry;
 
 use crate::error::CliError;
 use crate::jobs::host::apply::{Made, apply};
-use crate::jobs::host::args::{ApplyArgs, ChangeArgs, DemoArgs, LockArgs, PlaceArgs, SetArgs, WriteArgs};
+use crate::jobs::host::args::{ApplyArgs, ChangeArgs, DemoArgs, LockArgs, PathArgs, SetArgs, WriteArgs};
 use crate::jobs::host::destroy::destroy;
 use crate::jobs::host::error::Error;
 use crate::jobs::host::preview::Preview;
@@ -172,7 +172,7 @@ impl Demo {
     fn write_args(&self) -> WriteArgs {
         let parallelism = NonZeroUsize::MIN.saturating_add(7);
         WriteArgs {
-            set: SetArgs { at: PlaceArgs { file: self.dir.clone(), state: None }, var: Vec::new() },
+            set: SetArgs { at: PathArgs { file: self.dir.clone(), state: None }, var: Vec::new() },
             change: ChangeArgs { target: Vec::new(), refresh: true, parallelism },
             lock: LockArgs { lock_timeout: Duration::ZERO },
             yes: true,

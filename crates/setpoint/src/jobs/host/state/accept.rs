@@ -29,7 +29,7 @@ pub(super) fn accept(items: &[ItemRef], args: &SetArgs, lock: LockArgs) -> Resul
     }
     let host = set.host(&graph)?;
     let wanted = with_inside(&graph, items);
-    let Accepted { items: accepted, refreshed } = take_over_places(&host, &mut graph, &wanted)?;
+    let Accepted { items: accepted, refreshed } = accept_locations(&host, &mut graph, &wanted)?;
     if let Some((item, why)) = refreshed.unreadable.first() {
         return Err(Error::Unreadable(vec![format!("{item}: {why}")]).into());
     }
@@ -54,8 +54,8 @@ pub(super) fn accept(items: &[ItemRef], args: &SetArgs, lock: LockArgs) -> Resul
 pub(super) fn relocate(partly: bool, args: &SetArgs, lock: LockArgs) -> Result<u8, CliError> {
     let set = Set::load(args)?;
     let (writer, mut graph) = lock_state(&set.state, set.name(), "state relocate", lock)?;
-    let place = RootIdentity::of(set.manifest.root())?;
-    if place.check(writer.place().as_deref(), &graph).is_ok() {
+    let root = RootIdentity::of(set.manifest.root())?;
+    if root.check(writer.location().as_deref(), &graph).is_ok() {
         print(&format!("{}: everything is in {} already.\n", set.name(), set.manifest.root().display()))?;
         return Ok(0);
     }
@@ -65,7 +65,7 @@ pub(super) fn relocate(partly: bool, args: &SetArgs, lock: LockArgs) -> Result<u
         return Err(Error::Running(running).into());
     }
     let all = with_inside(&graph, &[]);
-    let Accepted { refreshed, .. } = take_over_places(&host, &mut graph, &all)?;
+    let Accepted { refreshed, .. } = accept_locations(&host, &mut graph, &all)?;
     let unreadable = refreshed.unreadable.iter().map(|(item, _)| item);
     let missing: Vec<ItemRef> =
         refreshed.drifted.iter().map(|drifted| &drifted.item).chain(unreadable).cloned().collect();
@@ -73,7 +73,7 @@ pub(super) fn relocate(partly: bool, args: &SetArgs, lock: LockArgs) -> Result<u
         return Err(Error::NotMoved(missing).into());
     }
     keep(&host, &mut graph, &all, &refreshed)?;
-    writer.set_place(place.text());
+    writer.set_location(root.text());
     writer.save(&graph, None)?;
     print(&format!("{}: everything is in {} now.\n", set.name(), set.manifest.root().display()))?;
     if !missing.is_empty() {
@@ -120,7 +120,7 @@ struct Accepted {
 }
 
 /// Knows items by the directories that they are in now, and reads them there.
-fn take_over_places(
+fn accept_locations(
     host: &Host,
     graph: &mut CurrentGraph,
     items: &BTreeSet<ItemRef>,

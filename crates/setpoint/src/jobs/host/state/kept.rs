@@ -8,7 +8,7 @@ use serde::Serialize;
 use setpoint_graph::Graph;
 use setpoint_host::{Kept, KeptEntry, KeptThing, RootPath, path_of};
 
-use super::super::args::PlaceArgs;
+use super::super::args::PathArgs;
 use super::super::error::Error;
 use super::super::set::{runtime_directory, state_of};
 use crate::error::CliError;
@@ -39,7 +39,7 @@ struct Items {
 }
 
 /// Lists what is kept, or prints one of them.
-pub(crate) fn run(name: Option<&str>, args: &PlaceArgs, json: bool) -> Result<u8, CliError> {
+pub(crate) fn run(name: Option<&str>, args: &PathArgs, json: bool) -> Result<u8, CliError> {
     let state = state_of(args);
     let kept = Kept::new(&runtime_directory(&state));
     let entries = kept.list().map_err(Error::KeptList)?;
@@ -69,7 +69,7 @@ pub(crate) fn run(name: Option<&str>, args: &PlaceArgs, json: bool) -> Result<u8
             print_json(&listed)?;
         } else {
             let ListedCopy { name, what, path, item, original, bytes, since } = listed;
-            let place = path.map(|path| format!(" {path}")).unwrap_or_default();
+            let at = path.map(|path| format!(" {path}")).unwrap_or_default();
             let whose = match (item, original) {
                 (Some(item), true) => format!("the original of {item}"),
                 (Some(item), false) => format!("written in the place of {item}, or kept of an earlier one"),
@@ -77,7 +77,7 @@ pub(crate) fn run(name: Option<&str>, args: &PlaceArgs, json: bool) -> Result<u8
             };
             let size = if what == "file" { format!(", {bytes} bytes") } else { String::new() };
             let since = since.strftime("%Y-%m-%d %H:%M:%S");
-            let _ = writeln!(text, "{name}  {what}{place}{size}: {whose}, kept since {since} UTC");
+            let _ = writeln!(text, "{name}  {what}{at}{size}: {whose}, kept since {since} UTC");
         }
     }
     if entries.is_empty() && !json {

@@ -1,6 +1,7 @@
 //! Which files changed: events of the kernel, gathered for a moment and put into terms of manifests and items.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -119,6 +120,10 @@ pub(super) struct Follower {
     /// Directories that could not be followed, of which a warning was written.
     unfollowed: BTreeSet<PathBuf>,
     by_path: BTreeMap<PathBuf, ItemRef>,
+    /// The items directly in each directory.
+    by_directory: BTreeMap<PathBuf, BTreeSet<ItemRef>>,
+    /// The manifests and their sources by name, as the person wrote them.
+    by_name: BTreeMap<OsString, Vec<PathBuf>>,
     /// Manifests that were written to, and not closed since.
     open: BTreeSet<PathBuf>,
     /// Kept here, so that nothing of it is lost when something else ends the waiting.
@@ -145,6 +150,8 @@ impl Follower {
             watched: BTreeSet::new(),
             unfollowed: BTreeSet::new(),
             by_path: BTreeMap::new(),
+            by_directory: BTreeMap::new(),
+            by_name: BTreeMap::new(),
             open: BTreeSet::new(),
             seen: Seen::nothing(),
             writer,
@@ -155,18 +162,14 @@ impl Follower {
     /// were not followed before: what changed them until now was not seen.
     pub(super) fn follow(&mut self, manifest: &Manifest, report: Report) -> BTreeSet<ItemRef> {
         let mut unseen = BTreeSet::new();
-        if self.known != Some(manifest.graph().id()) {
-            self.known = Some(manifest.graph().id());
-            self.learn(manifest);
-        }
+        self.learn(manifest);
         for path in self.wanted.difference(&self.watched).cloned().collect::<Vec<_>>() {
             if !path.is_dir() {
                 continue;
             }
             match self.watcher.watch(&path, RecursiveMode::NonRecursive) {
                 Ok(()) => {
-                    let inside = self.by_path.iter().filter(|(place, _)| place.parent() == Some(&path));
-                    unseen.extend(inside.map(|(_, item)| item.clone()));
+                    unseen.extend(self.by_directory.get(&path).into_iter().flatten().cloned());
                     self.watched.insert(path);
                 }
                 Err(error) => {
@@ -182,8 +185,11 @@ impl Follower {
         unseen
     }
 
-    /// Learns where the items of a manifest are.
+    /// Learns where the items of a manifest are, once.
     fn learn(&mut self, manifest: &Manifest) {
+        if self.known.replace(manifest.graph().id()) == Some(manifest.graph().id()) {
+            return;
+        }
         let root = manifest.root();
         self.by_path = manifest
             .graph()
@@ -191,10 +197,20 @@ impl Follower {
             .filter_map(|slot| manifest.graph().item_at(slot))
             .filter_map(|item| Some((path_in_root(item, root)?, item.reference().clone())))
             .collect();
+        self.by_directory.clear();
+        for (path, item) in &self.by_path {
+            if let Some(directory) = path.parent() {
+                self.by_directory.entry(directory.to_path_buf()).or_default().insert(item.clone());
+            }
+        }
+        self.by_name.clear();
+        for file in manifest.files() {
+            let name = file.file_name().unwrap_or_default().to_owned();
+            self.by_name.entry(name).or_default().push(file.clone());
+        }
         let sources = manifest.files().iter().filter_map(|file| file.canonicalize().ok());
         let sources = sources.filter_map(|file| file.parent().map(Path::to_path_buf));
-        let items = self.by_path.keys().filter_map(|path| path.parent().map(Path::to_path_buf));
-        self.wanted = sources.chain(items).collect();
+        self.wanted = sources.chain(self.by_directory.keys().cloned()).collect();
         self.wanted.insert(self.manifests.clone());
         for gone in self.watched.difference(&self.wanted).cloned().collect::<Vec<_>>() {
             // The kernel may have let go of it already.
@@ -239,7 +255,8 @@ impl Follower {
     /// Takes in an event.
     fn see(&mut self, event: notify::Result<Event>, manifest: &Manifest) {
         let mut changed = Changed::nothing();
-        self.note(&mut changed, event, manifest);
+        self.learn(manifest);
+        self.note(&mut changed, event);
         self.add(changed);
     }
 
@@ -256,7 +273,7 @@ impl Follower {
         self.seen.changed.add(changed);
     }
 
-    fn note(&mut self, seen: &mut Changed, event: notify::Result<Event>, manifest: &Manifest) {
+    fn note(&mut self, seen: &mut Changed, event: notify::Result<Event>) {
         let Ok(event) = event else {
             *seen = Changed::everything();
             return;
@@ -278,7 +295,8 @@ impl Follower {
                 self.let_go(path);
             }
             let beside = path.parent() == Some(&self.manifests) && is_yaml(path);
-            if beside || manifest.files().iter().any(|file| same_file(file, path)) {
+            let named = self.by_name.get(path.file_name().unwrap_or(OsStr::new("")));
+            if beside || named.into_iter().flatten().any(|file| leads_to(file, path)) {
                 seen.manifests = true;
                 match event.kind {
                     EventKind::Modify(ModifyKind::Data(_)) => self.open.insert(path.clone()),
@@ -288,8 +306,7 @@ impl Follower {
             }
             if let Some(items) = &mut seen.items {
                 // A directory that comes or goes takes along what is in it.
-                let inside =
-                    self.by_path.range(path.clone()..).take_while(|(place, _)| place.starts_with(path));
+                let inside = self.by_path.range(path.clone()..).take_while(|(at, _)| at.starts_with(path));
                 items.extend(inside.map(|(_, item)| item.clone()));
             }
         }
@@ -297,9 +314,8 @@ impl Follower {
 
     /// Does not follow a directory any more that is not at its path: another one may come there.
     fn let_go(&mut self, path: &Path) {
-        let gone: Vec<PathBuf> =
-            self.watched.iter().filter(|watched| watched.starts_with(path)).cloned().collect();
-        for path in gone {
+        let inside = self.watched.range(path.to_path_buf()..).take_while(|watched| watched.starts_with(path));
+        for path in inside.cloned().collect::<Vec<_>>() {
             // The kernel may have let go of it already.
             let _ = self.watcher.unwatch(&path);
             self.watched.remove(&path);
@@ -335,9 +351,9 @@ fn is_moved_away(kind: EventKind) -> bool {
     matches!(kind, EventKind::Modify(ModifyKind::Name(RenameMode::From | RenameMode::Both)))
 }
 
-/// Manifests are named as the person wrote them, events by their whole path.
-fn same_file(file: &Path, path: &Path) -> bool {
-    file.file_name() == path.file_name() && file.canonicalize().is_ok_and(|file| file == path)
+/// Returns whether a manifest, which is named as the person wrote it, is the file of an event, which is named by its whole path.
+fn leads_to(file: &Path, path: &Path) -> bool {
+    file.canonicalize().is_ok_and(|file| file == path)
 }
 
 /// Where an item is, if it is anywhere.

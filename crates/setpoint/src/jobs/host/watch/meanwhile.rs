@@ -51,7 +51,19 @@ impl Meanwhile {
 
     /// Reports that processes have ended which nobody asked to, of the items that are wanted.
     pub(super) fn report_ends(&mut self, wanted: impl Fn(&ItemRef) -> bool) {
-        for process in self.ends.take(wanted) {
+        let ended = self.ends.take(wanted);
+        self.report(ended);
+    }
+
+    /// Reports the ends of the processes of items that were found to be gone.
+    pub(super) fn report_ends_of(&mut self, gone: &BTreeSet<ItemRef>) {
+        let ended = self.ends.take_of(gone);
+        self.report(ended);
+    }
+
+    fn report(&mut self, ended: Vec<EndedProcess>) {
+        for process in ended {
+            // A line that can't be written stops no operation.
             let _ = self.events.ended(&process);
             self.ended.push(process);
         }

@@ -1,31 +1,36 @@
 //! What was there before an item was taken over and changed: kept beside the state, and put back in the end.
 //!
 //! ```text
-//!  the state of an item: original: 3fa94c0b12d7e688 ──▶ run/kept/3fa94c0b12d7e688
-//!  what somebody wrote in the place of an item ───────▶ run/kept/90d2ab8815c3f07e.change
+//!  the state of an item: original: 3fa94c0b12d7e6885c01 ──▶ run/kept/3fa94c0b12d7e6885c01
+//!  what somebody wrote in the place of an item ───────────▶ run/kept/90d2ab8815c3f07e6ba4.change
 //! ```
 //!
 //! Each copy is a file that its owner alone can read, called by a digest of itself: it is written before anything is replaced,
-//! never changed, and removed when what it holds is back in its place. Whose original it is, the state of the item says.
+//! never changed, and removed when what it holds is back in its place. Whose original it is, the state of the item says. A copy that
+//! is not what its name says is damaged, and never put back.
 
-use std::ffi::CString;
+mod index;
+mod original;
+
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Serialize};
 use setpoint_engine::{CurrentGraph, ItemState, OpError};
 use setpoint_graph::ItemRef;
 use sha2::{Digest, Sha256};
 
 use super::notes::PathNote;
-use crate::fs::{Found, Kind, Xattr, short};
-use crate::item::{Content, RootPath, hex};
+use crate::fs::{Kind, short};
+use crate::item::{RootPath, hex};
 use crate::kinds;
+
+use index::Index;
+pub(crate) use original::Original;
+use original::{damaged, decoded};
 
 /// The most of a file that is kept.
 pub(crate) const LARGEST: usize = 16 << 20;
@@ -33,115 +38,10 @@ pub(crate) const LARGEST: usize = 16 << 20;
 const MOST: u64 = 128 << 20;
 /// What the names of copies end with that are no originals of items.
 const CHANGE: &str = "change";
-
-/// What was there.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Original {
-    /// A file.
-    File {
-        /// What it held; none of one that is too large to be kept, and was not replaced.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        content: Option<String>,
-        /// The digest of what it held, where that is not kept.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        large: Option<Content>,
-        mode: u32,
-        uid: u32,
-        gid: u32,
-        /// Where it was; none of one that an earlier version kept.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        path: Option<RootPath>,
-        /// Its extended attributes, with what is in them as the content is written.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        attributes: Vec<(String, String)>,
-    },
-    /// A symbolic link.
-    Link {
-        target: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        path: Option<RootPath>,
-    },
-    /// A directory, of which only the permissions are changed.
-    Directory {
-        mode: u32,
-        uid: u32,
-        gid: u32,
-        /// Where it was; none of one that an earlier version kept.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        path: Option<RootPath>,
-    },
-}
-
-impl Original {
-    /// A file with this content, at this path.
-    pub(crate) fn file(path: &RootPath, bytes: &[u8], found: Found, attributes: &[Xattr]) -> Self {
-        Self::with_content(path, Some(STANDARD.encode(bytes)), None, found, attributes)
-    }
-
-    /// A file that is too large to be kept, and is not replaced: what it holds is known by its digest.
-    pub(crate) fn large_file(path: &RootPath, holds: Content, found: Found, attributes: &[Xattr]) -> Self {
-        Self::with_content(path, None, Some(holds), found, attributes)
-    }
-
-    fn with_content(
-        path: &RootPath,
-        content: Option<String>,
-        large: Option<Content>,
-        found: Found,
-        attributes: &[Xattr],
-    ) -> Self {
-        let Found { mode, uid, gid, .. } = found;
-        let written = |(name, value): &Xattr| (name.to_string_lossy().into_owned(), STANDARD.encode(value));
-        let attributes = attributes.iter().map(written).collect();
-        Self::File { content, large, mode, uid, gid, path: Some(path.clone()), attributes }
-    }
-
-    /// The attributes of a kept file.
-    pub(crate) fn attributes(kept: &[(String, String)]) -> Result<Vec<Xattr>, OpError> {
-        let read = |(name, value): &(String, String)| {
-            Ok((CString::new(name.as_str()).map_err(damaged)?, decoded(value)?))
-        };
-        kept.iter().map(read).collect()
-    }
-
-    /// Where it was; none of what an earlier version kept.
-    pub(crate) fn path(&self) -> Option<&RootPath> {
-        match self {
-            Self::File { path, .. } | Self::Link { path, .. } | Self::Directory { path, .. } => path.as_ref(),
-        }
-    }
-
-    fn kind(&self) -> Kind {
-        match self {
-            Self::File { .. } => Kind::File,
-            Self::Link { .. } => Kind::Symlink,
-            Self::Directory { .. } => Kind::Directory,
-        }
-    }
-
-    /// Returns whether what it held is not kept: it has to be before it is replaced.
-    pub(crate) fn is_partial(&self) -> bool {
-        matches!(self, Self::File { content: None, .. })
-    }
-
-    /// What a kept file held.
-    pub(crate) fn content(content: Option<&str>, large: Option<&Content>) -> Result<Content, OpError> {
-        match (content, large) {
-            (Some(content), _) => decoded(content).map(Content::from),
-            (None, Some(large)) => Ok(large.clone()),
-            (None, None) => Err(damaged("it has no content")),
-        }
-    }
-}
-
-fn decoded(text: &str) -> Result<Vec<u8>, OpError> {
-    STANDARD.decode(text).map_err(damaged)
-}
-
-fn damaged(why: impl std::fmt::Display) -> OpError {
-    OpError::untouched(format!("what was kept is damaged: {why}"))
-}
+/// What the names of copies end with that are not whole.
+const BESIDE: &str = "new";
+/// How many digits of its digest a copy is called by. Names of an earlier version have fewer, and are no digests of all of it.
+const DIGITS: usize = 20;
 
 /// Why something can't be replaced.
 pub(crate) fn too_large(path: &impl std::fmt::Display) -> OpError {
@@ -219,12 +119,14 @@ pub enum KeptThing {
 #[derive(Debug)]
 pub struct Kept {
     directory: PathBuf,
+    /// What is known of the copies; none until one is to be kept or looked for.
+    index: Mutex<Option<Index>>,
 }
 
 impl Kept {
     /// In the directory of runtime files that a host was opened with.
     pub fn new(runtime: &Path) -> Self {
-        Self { directory: runtime.join("kept") }
+        Self { directory: runtime.join("kept"), index: Mutex::default() }
     }
 
     /// Where something is kept.
@@ -245,20 +147,21 @@ impl Kept {
     fn write(&self, original: &Original, name: impl FnOnce(String) -> String) -> Result<String, OpError> {
         let failed = |error: io::Error| OpError::untouched(format!("what is there can't be kept: {error}"));
         let bytes = serde_json::to_vec(original).map_err(|error| failed(error.into()))?;
-        let digest = hex(&Sha256::digest(&bytes)).chars().take(16).collect();
-        let name = name(digest);
+        let name = name(digest(&bytes));
         let path = self.path(&name);
         if fs::read(&path).is_ok_and(|kept| kept == bytes) {
             return Ok(name);
         }
-        if !self.make_room(bytes.len() as u64, MOST) {
+        let mut index = self.index();
+        let index = index.get_or_insert_with(|| Index::list(&self.directory));
+        if !self.make_room(index, bytes.len() as u64, MOST) {
             let (most, directory) = (MOST >> 20, self.directory.display());
             let message = format!(
                 "more than {most} MiB are kept already in {directory}; `setpoint state kept` lists it, and what nobody needs any more may be removed there"
             );
             return Err(failed(io::Error::other(message)));
         }
-        let beside = path.with_extension("new");
+        let beside = path.with_extension(BESIDE);
         let write = || {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
             let open =
@@ -266,37 +169,38 @@ impl Kept {
             let mut file = open?;
             file.write_all(&bytes)?;
             file.sync_all()?;
-            fs::rename(&beside, &path)
+            fs::rename(&beside, &path)?;
+            // Also its name has to last before anything is replaced.
+            fs::File::open(&self.directory)?.sync_all()?;
+            file.metadata()
         };
         // Where the disk is full, each byte counts.
-        write().inspect_err(|_| drop(fs::remove_file(&beside))).map_err(failed)?;
+        let found = write().inspect_err(|_| drop(fs::remove_file(&beside))).map_err(failed)?;
+        index.add(&name, &found);
+        if is_original(&name) {
+            index.add_original(&name, original, &found);
+        }
         Ok(name)
     }
 
     /// Makes room for so many bytes among at most so many: the oldest changes go, and originals stay. Returns whether there is.
-    fn make_room(&self, bytes: u64, most: u64) -> bool {
-        let (mut kept, mut changes) = (0, Vec::new());
-        for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
-            let Ok(data) = entry.metadata() else { continue };
-            kept += data.len();
-            if entry.path().extension().is_some_and(|extension| extension == CHANGE) {
-                changes.push((data.modified().unwrap_or(SystemTime::UNIX_EPOCH), data.len(), entry.path()));
+    fn make_room(&self, index: &mut Index, bytes: u64, most: u64) -> bool {
+        if index.in_the_way(bytes, most).is_none() && index.is_old() {
+            // A person may have removed some.
+            *index = Index::list(&self.directory);
+        }
+        let Some(in_the_way) = index.in_the_way(bytes, most) else { return false };
+        for change in &in_the_way {
+            match fs::remove_file(self.path(&change.1)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return false,
+                _ => index.remove_change(change),
             }
         }
-        let mut surplus = (kept + bytes).saturating_sub(most);
-        if surplus > changes.iter().map(|(_, size, _)| size).sum::<u64>() {
-            return false;
-        }
-        changes.sort();
-        for (_, size, path) in changes {
-            if surplus == 0 {
-                break;
-            }
-            if fs::remove_file(path).is_ok() {
-                surplus = surplus.saturating_sub(size);
-            }
-        }
-        surplus == 0
+        true
+    }
+
+    fn index(&self) -> MutexGuard<'_, Option<Index>> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is kept under a name; none if nothing is.
@@ -305,20 +209,29 @@ impl Kept {
         match fs::read(self.path(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(failed(error)),
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(damaged),
+            Ok(bytes) if !is_called(name, &bytes) => Err(self.damaged(name, &"it is not what was written")),
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|why| self.damaged(name, &why)),
         }
+    }
+
+    fn damaged(&self, name: &str, why: &dyn std::fmt::Display) -> OpError {
+        let path = self.path(name);
+        damaged(format_args!(
+            "{}: {why}; bring it back, or say `setpoint state rm` with this item",
+            path.display()
+        ))
     }
 
     /// The name of the last original that was kept of something at a path, where the state has forgotten whose it is.
     pub(crate) fn find(&self, path: &RootPath, kind: Kind) -> Option<String> {
-        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
-        let originals = entries.filter_map(|entry| {
-            let name = entry.file_name().into_string().ok().filter(|name| is_original(name))?;
-            let original = self.get(&name).ok()??;
-            let since = entry.metadata().ok()?.modified().ok()?;
-            (original.kind() == kind && original.path() == Some(path)).then_some((since, name))
-        });
-        originals.max().map(|(_, name)| name)
+        let mut index = self.index();
+        let index = index.get_or_insert_with(|| Index::list(&self.directory));
+        let names = index.originals(&self.directory, path, |name| self.get(name).ok().flatten());
+        let is_it = |name: &String| {
+            let original = self.get(name).ok().flatten();
+            original.is_some_and(|original| original.kind() == kind && original.path() == Some(path))
+        };
+        names.into_iter().find(is_it)
     }
 
     /// All that is kept: originals first, and by name.
@@ -332,7 +245,7 @@ impl Kept {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
             // What is not whole is written once more.
-            if entry.path().extension().is_none_or(|extension| extension != "new") {
+            if entry.path().extension().is_none_or(|extension| extension != BESIDE) {
                 all.push(self.entry(name, entry.metadata()?.modified()?));
             }
         }
@@ -375,16 +288,28 @@ impl Kept {
 
     /// Keeps an original for good that is nobody's any more. Returns where.
     pub(crate) fn retire(&self, name: &str) -> Result<PathBuf, OpError> {
-        let retired = self.path(&format!("{name}.{CHANGE}"));
-        let renamed = fs::rename(self.path(name), &retired);
+        let mut index = self.index();
+        let (path, retired) = (self.path(name), format!("{name}.{CHANGE}"));
+        let renamed = fs::rename(path, self.path(&retired));
         renamed.map_err(|error| OpError::untouched(format!("what was kept can't be renamed: {error}")))?;
-        Ok(retired)
+        // Its size is known, and only its name is another.
+        if let (Some(index), Ok(found)) = (&mut *index, fs::metadata(self.path(&retired))) {
+            index.remove(name, &found);
+            index.add(&retired, &found);
+        }
+        Ok(self.path(&retired))
     }
 
     /// Lets go of an original, once it is back in its place.
     pub(crate) fn remove(&self, name: &str) {
+        let path = self.path(name);
+        let found = fs::metadata(&path);
         // What stays behind is nobody's.
-        let _ = fs::remove_file(self.path(name));
+        if fs::remove_file(path).is_ok()
+            && let (Some(index), Ok(found)) = (&mut *self.index(), found)
+        {
+            index.remove(name, &found);
+        }
     }
 }
 
@@ -404,6 +329,17 @@ impl TryFrom<Original> for KeptThing {
             Original::Directory { mode, uid, gid, .. } => Self::Directory { mode, uid, gid },
         })
     }
+}
+
+/// What a copy with these bytes is called by.
+fn digest(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes)).chars().take(DIGITS).collect()
+}
+
+/// Returns whether a copy with this name may have these bytes.
+fn is_called(name: &str, bytes: &[u8]) -> bool {
+    let called = name.split('.').next().unwrap_or_default();
+    called.len() != DIGITS || called == digest(bytes)
 }
 
 /// Returns whether a name is that of the original of an item.
@@ -448,27 +384,82 @@ mod tests {
         let size = fs::metadata(&changes[0]).unwrap().len();
         let all = size * 3 + fs::metadata(kept.path(&original)).unwrap().len();
         let left = || changes.each_ref().map(|path| path.exists());
-        assert!(kept.make_room(size, all + size));
+        let make_room = |bytes, most| kept.make_room(&mut Index::list(&kept.directory), bytes, most);
+        assert!(make_room(size, all + size));
         assert_eq!(left(), [true; 3], "there was room");
-        assert!(!kept.make_room(all, all - 1));
+        assert!(!make_room(all, all - 1));
         assert_eq!(left(), [true; 3], "nothing goes where that is of no use");
-        assert!(kept.make_room(1, all));
+        assert!(make_room(1, all));
         assert_eq!(left(), [true, false, true]);
-        assert!(kept.make_room(size * 2, all));
+        assert!(make_room(size * 2, all));
         assert_eq!(left(), [true, false, false]);
         assert!(kept.path(&original).exists());
     }
 
     #[test]
-    fn what_an_earlier_version_kept_is_read() {
-        let file: Original =
-            serde_json::from_str(r#"{"file":{"content":"b3Vycw==","mode":420,"uid":0,"gid":0}}"#).unwrap();
-        let Original::File { content, large, .. } = &file else { panic!("{file:?}") };
-        let content = Original::content(content.as_deref(), large.as_ref()).unwrap();
-        assert_eq!((content, file.is_partial()), (Content::from("ours"), false));
-        let directory: Original =
-            serde_json::from_str(r#"{"directory":{"mode":448,"uid":0,"gid":0}}"#).unwrap();
-        assert_eq!(directory.path(), None);
+    fn the_copies_are_listed_and_read_once_however_many_are_kept_afterwards() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = Kept::new(directory.path());
+        let paths = ["l", "m", "n"].map(|path| RootPath::new(path).unwrap());
+        let link = |path: &RootPath| Original::Link { target: "x".to_owned(), path: Some(path.clone()) };
+        let first = kept.put(&link(&paths[0])).unwrap();
+        assert_eq!(kept.find(&paths[0], Kind::Symlink), Some(first));
+        // Nobody else keeps anything: what comes from elsewhere is not looked for.
+        Kept::new(directory.path()).put(&link(&paths[1])).unwrap();
+        fs::File::create(kept.path("others")).unwrap().set_len(MOST).unwrap();
+        let last = kept.put(&link(&paths[2])).unwrap();
+        assert_eq!(kept.find(&paths[1], Kind::Symlink), None);
+        assert_eq!(kept.find(&paths[2], Kind::Symlink), Some(last));
+    }
+
+    #[test]
+    fn the_room_of_copies_that_go_is_there_for_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = Kept::new(directory.path());
+        let (original, change) = (kept.put(&link("a")).unwrap(), kept.put_change(&link("b")).unwrap());
+        let size = fs::metadata(&change).unwrap().len();
+        let has_room = |bytes: u64| {
+            let index = kept.index();
+            index
+                .as_ref()
+                .is_some_and(|index| index.in_the_way(bytes, size * 3).is_some_and(|gone| gone.is_empty()))
+        };
+        assert!(has_room(size) && !has_room(size + 1));
+        kept.remove(&original);
+        assert!(has_room(size * 2) && !has_room(size * 2 + 1));
+        let other = kept.put(&link("c")).unwrap();
+        kept.retire(&other).unwrap();
+        assert!(has_room(size) && !has_room(size + 1), "it stays");
+        let mut index = kept.index();
+        assert!(kept.make_room(index.as_mut().unwrap(), size * 2, size * 3));
+        assert_eq!(kept.list().unwrap().len(), 1, "a change has made room");
+    }
+
+    #[test]
+    fn what_a_killed_run_did_not_write_to_its_end_takes_no_room() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = Kept::new(directory.path());
+        fs::create_dir(directory.path().join("kept")).unwrap();
+        fs::File::create(kept.path("0123.new")).unwrap().set_len(MOST).unwrap();
+        kept.put(&link("a")).unwrap();
+        assert!(!kept.path("0123.new").exists());
+    }
+
+    #[test]
+    fn a_copy_that_is_not_what_was_written_is_damaged() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = Kept::new(directory.path());
+        let (original, change) = (kept.put(&link("abc")).unwrap(), kept.put_change(&link("def")).unwrap());
+        let change = change.file_name().unwrap().to_str().unwrap();
+        for (name, from, to) in [(original.as_str(), "abc", "abd"), (change, "def", "deg")] {
+            assert!(kept.get(name).is_ok());
+            let text = fs::read_to_string(kept.path(name)).unwrap();
+            fs::write(kept.path(name), text.replace(from, to)).unwrap();
+            assert!(kept.get(name).is_err(), "{name}");
+        }
+        // What is kept again is written again.
+        assert_eq!(kept.put(&link("abc")).unwrap(), original);
+        assert_eq!(kept.get(&original).unwrap(), Some(link("abc")));
     }
 
     #[test]

@@ -1,0 +1,160 @@
+//! What can go wrong on the way: a HAProxy has the former configuration or the desired one, what is called a success is one, and a
+//! later sync gets there.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use setpoint_dataplane::client::{Client, Settings};
+use setpoint_dataplane::error::Stage;
+use setpoint_dataplane::files::AuxiliaryFiles;
+use setpoint_dataplane::retry::Retry;
+use setpoint_dataplane::sync::{Choice, Desired, SyncOptions, sync};
+use setpoint_dataplane::target::{ApiTarget, Target as _};
+use setpoint_dataplane_api::Dialect;
+use setpoint_haproxy::compare::compare;
+use setpoint_haproxy::text::Document;
+use setpoint_testutils::need;
+use setpoint_testutils::proxy::Proxy;
+use tokio_util::sync::CancellationToken;
+
+use crate::counting::Fault;
+use crate::sync::{TEXT, error, is_done, options, run, world};
+use crate::world::{CREDENTIALS, World};
+
+/// Two configurations between which something has to be told, and something takes a reload.
+fn pair(world: &World) -> [Vec<u8>; 2] {
+    let other = TEXT.replace("weight 10", "weight 20").replace(
+        "  default_backend",
+        "  http-request set-header x-a 1\n  http-request set-header x-b 2\n  default_backend",
+    ) + "\nbackend more\n  balance leastconn\n  server m1 127.0.0.1:3\n";
+    [world.text(TEXT).into_bytes(), world.text(&other).into_bytes()]
+}
+
+/// What a number says, out of so many.
+fn drawn(seed: &mut u64, most: u64) -> u64 {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 33) % most
+}
+
+/// Returns whether two texts mean the same.
+pub(crate) fn is_equal(target: &ApiTarget, one: &[u8], other: &[u8]) -> bool {
+    compare(&Document::parse(one), &Document::parse(other), target.context()).unwrap().is_empty()
+}
+
+/// Goes from one configuration to the other and back, while the connection is treated by a schedule for each seed.
+pub(crate) async fn schedules(
+    seeds: impl IntoIterator<Item = u64>,
+) -> Result<(), setpoint_testutils::Missing> {
+    let (world, _) = world(Dialect::default()).await?;
+    let pair = pair(&world);
+    let direct = ApiTarget::new(world.client().await).await.unwrap();
+    let proxy = Proxy::start(world.url.trim_start_matches("http://").parse().unwrap()).await;
+    let settings = Settings {
+        timeout: Duration::from_millis(250),
+        ..Settings::new(format!("http://{}", proxy.address())).with_credentials(CREDENTIALS.0, CREDENTIALS.1)
+    };
+    let target = ApiTarget::new(Client::connect(settings).await.unwrap()).await.unwrap();
+    let options =
+        SyncOptions { connection_retry: Retry { max_attempts: 1, ..Retry::default() }, ..options() };
+    let cancel = CancellationToken::new();
+    let mut failed = 0;
+    for seed in seeds {
+        let mut state = seed;
+        let text = &pair[usize::from(seed % 2 == 0)];
+        let former = direct.read().await.unwrap().0;
+        let desired = Desired { text: text.clone(), files: AuxiliaryFiles::default() };
+        let choice =
+            if drawn(&mut state, 2) == 0 { Choice::Document } else { Choice::Cheapest(<_>::default()) };
+        let options = SyncOptions { choice, fallback_to_raw: drawn(&mut state, 2) == 0, ..options.clone() };
+        let (after, fault) = (Duration::from_millis(drawn(&mut state, 60)), drawn(&mut state, 4));
+        let trouble = async {
+            tokio::time::sleep(after).await;
+            match fault {
+                0 => proxy.cut(),
+                1 => proxy.delay(Duration::from_millis(300)),
+                2 => proxy.limit(400),
+                _ => proxy.corrupt(),
+            }
+        };
+        let (outcome, ()) = tokio::join!(sync(&target, &desired, &options, &cancel), trouble);
+        proxy.heal();
+        world.settled().await;
+        let now = direct.read().await.unwrap().0;
+        let (is_desired, is_former) = (is_equal(&direct, &now, text), is_equal(&direct, &now, &former));
+        let name = format!("seed {seed}, fault {fault} after {after:?}, {choice:?}");
+        match outcome {
+            Ok(result) => assert!(is_desired, "{name}: called a success: {result:?}"),
+            Err(error) => {
+                failed += 1;
+                assert!(is_desired || is_former, "{name}: a mixture after {}", error.error.chain());
+            }
+        }
+        let later =
+            sync(&direct, &desired, &self::options(), &cancel).await.map_err(|failed| failed.error.chain());
+        assert!(later.is_ok(), "{name}: a later sync failed: {later:?}");
+        let now = direct.read().await.unwrap().0;
+        assert!(is_equal(&direct, &now, text), "{name}: a later sync did not get there");
+    }
+    assert!(failed > 0, "nothing ever went wrong");
+    world.end().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn storms_of_conflicts_and_errors_end_in_an_error_and_a_later_sync_gets_there() {
+    let (world, target) = need!(world(Dialect::default()).await);
+    let [_, text] = pair(&world).map(|text| String::from_utf8(text).unwrap());
+    for (call, fault) in [
+        ("begin", Fault::Conflict(9)),
+        ("commit", Fault::Conflict(9)),
+        ("operate", Fault::Broken),
+        ("commit", Fault::Broken),
+    ] {
+        let options = SyncOptions { fallback_to_raw: false, ..options() };
+        target.fail(call, vec![fault.clone(); 4]);
+        let before = world.file();
+        let (_, result) = error(run(&target, &text, &options).await);
+        assert!(!result.success);
+        assert_eq!(world.file(), before, "{call} {fault:?}: nothing was changed");
+        // What is left of the storm.
+        target.calm();
+    }
+    run(&target, &text, &options()).await.unwrap();
+    is_done(&target, &text).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_reload_that_fails_is_an_error_and_the_former_configuration_is_back() {
+    let (world, target) = need!(world(Dialect::default()).await);
+    // `haproxy -c` does not bind: only a reload finds out that somebody else has the port.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let bind = format!("  bind {}\n  default_backend", taken.local_addr().unwrap());
+    let text = world.text(&TEXT.replace("  default_backend", &bind));
+    let before = target.process().await.unwrap();
+    let outcome = run(&target, &text, &SyncOptions { fallback_to_raw: false, ..options() }).await;
+    let (error, result) = error(outcome);
+    assert_eq!(error.stage, Stage::ReloadVerification, "{}", error.chain());
+    assert!(result.reload_verification_error.is_some() && !result.reload_verified, "{result:?}");
+    world.settled().await;
+    assert_eq!(target.process().await.unwrap().pid, before.pid, "the old one serves");
+    let former = world.text(TEXT);
+    is_done(&target, &former).await;
+    drop(taken);
+    run(&target, &text, &options()).await.unwrap();
+    is_done(&target, &text).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_differs_in_nothing_is_no_success_while_a_reload_is_pending_that_fails() {
+    let (world, target) = need!(world(Dialect::default()).await);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let bind = format!("  bind {}\n  default_backend", taken.local_addr().unwrap());
+    let text = world.text(&TEXT.replace("  default_backend", &bind));
+    let unverified = SyncOptions { verify_reload: false, fallback_to_raw: false, ..options() };
+    run(&target, &text, &unverified).await.unwrap();
+    let (error, _) = error(run(&target, &text, &SyncOptions { fallback_to_raw: false, ..options() }).await);
+    assert_eq!(error.stage, Stage::ReloadVerification, "{}", error.chain());
+    world.end().await;
+}

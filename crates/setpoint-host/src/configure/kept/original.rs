@@ -1,0 +1,137 @@
+//! What was there before an item, as it is written into a copy.
+
+use std::ffi::CString;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use setpoint_engine::OpError;
+
+use crate::fs::{Found, Kind, Xattr};
+use crate::item::{Content, RootPath};
+
+/// What was there.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Original {
+    /// A file.
+    File {
+        /// What it held; none of one that is too large to be kept, and was not replaced.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content: Option<String>,
+        /// The digest of what it held, where that is not kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        large: Option<Content>,
+        mode: u32,
+        uid: u32,
+        gid: u32,
+        /// Where it was; none of one that an earlier version kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<RootPath>,
+        /// Its extended attributes, with what is in them as the content is written.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attributes: Vec<(String, String)>,
+    },
+    /// A symbolic link.
+    Link {
+        target: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<RootPath>,
+    },
+    /// A directory, of which only the permissions are changed.
+    Directory {
+        mode: u32,
+        uid: u32,
+        gid: u32,
+        /// Where it was; none of one that an earlier version kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<RootPath>,
+    },
+}
+
+impl Original {
+    /// A file with this content, at this path.
+    pub(crate) fn file(path: &RootPath, bytes: &[u8], found: Found, attributes: &[Xattr]) -> Self {
+        Self::with_content(path, Some(STANDARD.encode(bytes)), None, found, attributes)
+    }
+
+    /// A file that is too large to be kept, and is not replaced: what it holds is known by its digest.
+    pub(crate) fn large_file(path: &RootPath, holds: Content, found: Found, attributes: &[Xattr]) -> Self {
+        Self::with_content(path, None, Some(holds), found, attributes)
+    }
+
+    fn with_content(
+        path: &RootPath,
+        content: Option<String>,
+        large: Option<Content>,
+        found: Found,
+        attributes: &[Xattr],
+    ) -> Self {
+        let Found { mode, uid, gid, .. } = found;
+        let written = |(name, value): &Xattr| (name.to_string_lossy().into_owned(), STANDARD.encode(value));
+        let attributes = attributes.iter().map(written).collect();
+        Self::File { content, large, mode, uid, gid, path: Some(path.clone()), attributes }
+    }
+
+    /// The attributes of a kept file.
+    pub(crate) fn attributes(kept: &[(String, String)]) -> Result<Vec<Xattr>, OpError> {
+        let read = |(name, value): &(String, String)| {
+            Ok((CString::new(name.as_str()).map_err(damaged)?, decoded(value)?))
+        };
+        kept.iter().map(read).collect()
+    }
+
+    /// Where it was; none of what an earlier version kept.
+    pub(crate) fn path(&self) -> Option<&RootPath> {
+        match self {
+            Self::File { path, .. } | Self::Link { path, .. } | Self::Directory { path, .. } => path.as_ref(),
+        }
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Self::File { .. } => Kind::File,
+            Self::Link { .. } => Kind::Symlink,
+            Self::Directory { .. } => Kind::Directory,
+        }
+    }
+
+    /// Returns whether what it held is not kept: it has to be before it is replaced.
+    pub(crate) fn is_partial(&self) -> bool {
+        matches!(self, Self::File { content: None, .. })
+    }
+
+    /// What a kept file held.
+    pub(crate) fn content(content: Option<&str>, large: Option<&Content>) -> Result<Content, OpError> {
+        match (content, large) {
+            (Some(content), _) => decoded(content).map(Content::from),
+            (None, Some(large)) => Ok(large.clone()),
+            (None, None) => Err(damaged("it has no content")),
+        }
+    }
+}
+
+pub(super) fn decoded(text: &str) -> Result<Vec<u8>, OpError> {
+    STANDARD.decode(text).map_err(damaged)
+}
+
+pub(super) fn damaged(why: impl std::fmt::Display) -> OpError {
+    OpError::untouched(format!("what was kept is damaged: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_earlier_version_kept_is_read() {
+        let file: Original =
+            serde_json::from_str(r#"{"file":{"content":"b3Vycw==","mode":420,"uid":0,"gid":0}}"#).unwrap();
+        let Original::File { content, large, .. } = &file else { panic!("{file:?}") };
+        let content = Original::content(content.as_deref(), large.as_ref()).unwrap();
+        assert_eq!((content, file.is_partial()), (Content::from("ours"), false));
+        let directory: Original =
+            serde_json::from_str(r#"{"directory":{"mode":448,"uid":0,"gid":0}}"#).unwrap();
+        assert_eq!(directory.path(), None);
+    }
+}
