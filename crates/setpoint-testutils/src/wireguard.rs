@@ -1,6 +1,7 @@
 //! WireGuard in user space, for kernels that have none.
 
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,10 +49,7 @@ impl WireGuard {
         let mut command = host.command(&program);
         command.args(["-f", &interface]);
         let process = Process::start("wireguard-go", &mut command, &folder.path().join("wireguard-go.log"));
-        let show = || Command::new(&wg).args(["show", &interface, "public-key"]).output();
-        process
-            .until("its interface is there", async || show().ok().filter(|output| output.status.success()))
-            .await;
+        process.until("its socket listens", async || listens(&socket).then_some(())).await;
         must(
             Command::new(&wg)
                 .args(["set", &interface, "listen-port", &port.to_string(), "private-key"])
@@ -106,9 +104,38 @@ impl WireGuard {
     }
 }
 
+/// Returns whether somebody listens on a socket.
+///
+/// `wg` must not be asked this: it deletes a socket that refuses connections, and between its `bind` and its `listen` that is
+/// the socket of a `wireguard-go` that is starting, which then ends.
+fn listens(socket: &Path) -> bool {
+    UnixStream::connect(socket).is_ok()
+}
+
 impl Drop for WireGuard {
     fn drop(&mut self) {
         self.process.stop();
         let _ = std::fs::remove_file(&self.socket);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket};
+
+    use super::*;
+
+    #[test]
+    fn a_socket_that_is_bound_and_does_not_listen_yet_is_left_where_it_is() {
+        let folder = Workdir::new("socket");
+        let path = folder.path().join("interface.sock");
+        assert!(!listens(&path));
+        let descriptor = socket(AddressFamily::Unix, SockType::Stream, SockFlag::empty(), None).expect("a socket");
+        bind(std::os::fd::AsRawFd::as_raw_fd(&descriptor), &UnixAddr::new(&path).expect("a path"))
+            .expect("it can be bound");
+        assert!(!listens(&path));
+        assert!(path.exists());
+        listen(&descriptor, Backlog::new(1).expect("a length")).expect("it can listen");
+        assert!(listens(&path));
     }
 }
