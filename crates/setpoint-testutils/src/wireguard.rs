@@ -121,21 +121,19 @@ impl Drop for WireGuard {
 
 #[cfg(test)]
 mod tests {
-    use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket};
+    use std::os::unix::net::UnixListener;
 
     use super::*;
 
     #[test]
-    fn a_socket_that_is_bound_and_does_not_listen_yet_is_left_where_it_is() {
+    fn a_socket_that_refuses_connections_does_not_listen_and_stays_where_it_is() {
         let folder = Workdir::new("socket");
         let path = folder.path().join("interface.sock");
         assert!(!listens(&path));
-        let descriptor = socket(AddressFamily::Unix, SockType::Stream, SockFlag::empty(), None).expect("a socket");
-        bind(std::os::fd::AsRawFd::as_raw_fd(&descriptor), &UnixAddr::new(&path).expect("a path"))
-            .expect("it can be bound");
+        let listener = UnixListener::bind(&path).expect("it can be bound");
+        assert!(listens(&path));
+        drop(listener);
         assert!(!listens(&path));
         assert!(path.exists());
-        listen(&descriptor, Backlog::new(1).expect("a length")).expect("it can listen");
-        assert!(listens(&path));
     }
 }
