@@ -53,7 +53,7 @@ pub(crate) struct Args {
 }
 
 /// The most bytes that the optimised binary may have.
-const LARGEST: u64 = 40 << 20;
+const LARGEST: u64 = 40_000_000;
 
 /// What was made for one target.
 struct Made {
@@ -192,11 +192,17 @@ fn build_static(target: &str) -> Result<PathBuf> {
         bail!("{} is not static: it needs {}", binary.display(), elf.needed.join(", "));
     }
     let size = std::fs::metadata(&binary).context("can't look at the binary")?.len();
-    if size > LARGEST {
-        bail!("{} has {size} bytes, and should have no more than {LARGEST}", binary.display());
-    }
+    fits(size).with_context(|| format!("{} is too large", binary.display()))?;
     progress(format_args!("built for {target} in {}", console::human(started.elapsed())));
     Ok(binary)
+}
+
+/// Refuses a binary that is larger than people are promised.
+fn fits(size: u64) -> Result<()> {
+    if size > LARGEST {
+        bail!("it has {size} bytes, and may have {LARGEST}");
+    }
+    Ok(())
 }
 
 /// Lets a binary that runs here write the documents, which are the same for all targets.
@@ -304,6 +310,13 @@ mod tests {
         assert!(runs_here("x86_64-unknown-linux-musl", host));
         assert!(!runs_here("aarch64-unknown-linux-gnu", host));
         assert!(!runs_here("x86_64-apple-darwin", host));
+    }
+
+    #[test]
+    fn a_binary_of_more_than_forty_million_bytes_is_refused() {
+        assert!(fits(40_000_000).is_ok());
+        let message = fits(40_000_001).unwrap_err().to_string();
+        assert_eq!(message, "it has 40000001 bytes, and may have 40000000");
     }
 
     /// Runs the command with arguments.

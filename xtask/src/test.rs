@@ -15,6 +15,7 @@
 
 pub(crate) mod build;
 pub(crate) mod compile;
+mod durations;
 mod environment;
 mod fresh;
 mod interrupt;
@@ -44,6 +45,7 @@ use crate::workspace::Package;
 use crate::{console, workspace};
 use build::{Binary, Built};
 use compile::Program;
+use durations::Durations;
 use environment::{Allowed, Environment};
 use limited::{Runner, Watcher};
 use load::Load;
@@ -55,6 +57,12 @@ const COMMAND: &str = "setpoint";
 
 /// The job that brings most of what is compiled, and shows little when it is compiled once more.
 const WITH_KUBERNETES: &str = "composite";
+
+/// The job that brings least: a binary with it alone is run, to see what it says of those that are left out.
+const SMALLEST: &str = "haproxy";
+
+/// The tests of what a binary says of jobs that are left out.
+const TESTS_OF_JOBS: &str = "jobs::";
 
 /// Arguments of `cargo xtask test`.
 #[derive(Debug, clap::Args)]
@@ -144,8 +152,15 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
     if built.binaries.is_empty() {
         bail!("there is no test to run");
     }
+    let mut smallest = Built::default();
     if args.repeat == 1 && selection.has(COMMAND) {
-        summary.step("each job alone", || jobs_alone(&packages));
+        summary.step("each job alone", || {
+            jobs_alone(&packages)?;
+            if packages.get(COMMAND).is_some_and(|command| command.folder.join("tests/cli").exists()) {
+                smallest = smallest_command(&program)?;
+            }
+            Ok(())
+        });
     }
     if let Some(libraries) = selection.libraries(&packages).filter(|_| args.repeat == 1) {
         let runner = Runner { environment: Some(environment.clone()), limit };
@@ -164,9 +179,14 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
         workers: args.jobs.map_or_else(cores, usize::from),
         required,
     };
+    let mut durations = Durations::load(&workspace::target_directory()?);
+    let smallest: Vec<_> = smallest.binaries.iter().map(|binary| (binary, None)).collect();
+    Tests { filter: Some(TESTS_OF_JOBS), ..tests }.run(&smallest, &mut durations, summary)?;
     let without: Vec<_> = without.into_iter().map(|binary| (binary, None)).collect();
-    if args.repeat == 1 {
-        tests.run(&without, summary)?;
+    // While parts are being made, what needs none runs; otherwise all run together, and no processor rests in between.
+    let ahead = args.repeat == 1 && !parts.is_finished();
+    if ahead {
+        tests.run(&durations.longest_first(without.clone()), &mut durations, summary)?;
     }
     let mut made = None;
     if !with_parts.is_empty()
@@ -178,13 +198,12 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
         });
     }
     let with_parts: Vec<_> = with_parts.into_iter().map(|binary| (binary, made.as_ref())).collect();
-    if args.repeat == 1 {
-        tests.run(&with_parts, summary)?;
-    } else {
-        // A round begins while the last tests of the one before still run: no processor waits for the slowest.
-        let round = [without, with_parts].concat();
-        let rounds: Vec<_> = (0..args.repeat).flat_map(|_| &round).copied().collect();
-        tests.run(&rounds, summary)?;
+    let round = durations.longest_first(if ahead { with_parts } else { [without, with_parts].concat() });
+    // A round begins while the last tests of the one before still run: no processor waits for the slowest.
+    let rounds: Vec<_> = (0..args.repeat).flat_map(|_| &round).copied().collect();
+    tests.run(&rounds, &mut durations, summary)?;
+    if let Err(error) = durations.save() {
+        println!("the order of the next run is that of the build: {error:#}");
     }
     for started in environment.started() {
         summary.fail(format!("a test started `{started}`, which is neither a part nor in tests.toml"));
@@ -196,6 +215,7 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
 }
 
 /// How the test binaries of a run are run.
+#[derive(Clone, Copy)]
 struct Tests<'a> {
     environment: &'a Environment,
     scratch: &'a Path,
@@ -210,9 +230,14 @@ struct Tests<'a> {
 }
 
 impl Tests<'_> {
-    /// Runs some binaries, each with the parts that were made for it. What one prints is shown as it comes where it runs
-    /// alone, and in one piece otherwise.
-    fn run(&self, binaries: &[(&Binary, Option<&Manifest>)], summary: &mut Summary) -> Result<()> {
+    /// Runs some binaries, each with the parts that were made for it, and notes how long each took. What one prints is shown
+    /// as it comes where it runs alone, and in one piece otherwise.
+    fn run(
+        &self,
+        binaries: &[(&Binary, Option<&Manifest>)],
+        durations: &mut Durations,
+        summary: &mut Summary,
+    ) -> Result<()> {
         let jobs: Vec<_> = (0..)
             .zip(binaries)
             .map(|(number, (binary, made))| self.prepare(number, binary, *made))
@@ -237,6 +262,9 @@ impl Tests<'_> {
                 let _ = summary::show(&output);
             }
             println!("{binary}: {}", console::human(ran.elapsed));
+            if self.filter.is_none() {
+                durations.note(binary.to_string(), ran.elapsed);
+            }
             summary.take(ran, self.required);
         });
         Ok(())
@@ -304,6 +332,24 @@ fn jobs_alone(packages: &BTreeMap<String, Package>) -> Result<()> {
     Ok(())
 }
 
+/// Builds the tests of the command with its smallest job alone.
+fn smallest_command(program: &Program) -> Result<Built> {
+    let command = Selection::Packages([COMMAND.to_owned()].into());
+    let mut cargo = workspace::cargo();
+    let cargo = compiling(program, cargo.arg("test"), &command)?;
+    let built = build::run(cargo.args([
+        "--no-default-features",
+        "--features",
+        SMALLEST,
+        "--test",
+        "cli",
+        "--no-run",
+    ]))?;
+    ensure!(built.succeeded, "the tests of `{SMALLEST}` alone can't be built");
+    ensure!(built.warnings == 0, "{} with `{SMALLEST}` alone", console::count(built.warnings, "warning"));
+    Ok(built)
+}
+
 /// Runs a command that has to succeed.
 fn succeeds(command: &mut Command) -> Result<()> {
     let status = command.stdin(Stdio::null()).status().context("can't start it")?;
@@ -335,6 +381,11 @@ impl Making {
             let chosen = if names.is_empty() { BTreeSet::new() } else { parts::choose(&table, &names)? };
             Ok((parts::obtain(&table, &folder, &chosen, Effort::Make)?, chosen))
         })))
+    }
+
+    /// Returns whether they are made, so that nobody waits for them.
+    fn is_finished(&self) -> bool {
+        self.0.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Waits for them; none if that was done already.

@@ -32,7 +32,7 @@ const OF_THE_CALLER: &[&str] = &[
     "CARGO_BUILD_RUSTDOCFLAGS",
 ];
 
-/// Whether a variable is one of those, or the same for one target.
+/// Returns whether a variable is one of those, or the same for one target.
 fn is_of_the_caller(variable: &str) -> bool {
     let for_target = variable.strip_prefix("CARGO_TARGET_").is_some_and(|rest| {
         ["_RUNNER", "_RUSTFLAGS", "_RUSTDOCFLAGS"].iter().any(|ending| rest.ends_with(ending))
@@ -74,6 +74,8 @@ pub(crate) struct Package {
     pub(crate) features: Vec<String>,
     /// Whether it has a library: only libraries have documentation tests.
     pub(crate) has_library: bool,
+    /// Its folder.
+    pub(crate) folder: PathBuf,
 }
 
 /// The workspace's packages by name.
@@ -105,6 +107,7 @@ struct Metadata {
 #[derive(Deserialize)]
 struct MetadataPackage {
     name: String,
+    manifest_path: PathBuf,
     dependencies: Vec<Dependency>,
     #[serde(default)]
     features: BTreeMap<String, Vec<String>>,
@@ -142,7 +145,8 @@ impl From<MetadataPackage> for Package {
             || package.dependencies.iter().any(|dependency| dependency.name == TESTUTILS);
         let features = package.features.into_keys().filter(|name| name != "default").collect();
         let has_library = package.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "lib"));
-        Self { parts: if uses_parts { named } else { Some(Vec::new()) }, features, has_library }
+        let folder = package.manifest_path.parent().map(Path::to_path_buf).unwrap_or_default();
+        Self { parts: if uses_parts { named } else { Some(Vec::new()) }, features, has_library, folder }
     }
 }
 
@@ -188,14 +192,19 @@ mod tests {
     #[test]
     fn a_package_needs_the_parts_it_names_or_all_or_none() {
         let parts = |json: &str| Package::from(serde_json::from_str::<MetadataPackage>(json).unwrap()).parts;
-        assert_eq!(parts(r#"{"name": "a", "dependencies": [], "metadata": null}"#), Some(vec![]));
         assert_eq!(
-            parts(r#"{"name": "a", "dependencies": [{"name": "setpoint-testutils"}], "metadata": null}"#),
+            parts(r#"{"name": "a", "manifest_path": "/a/Cargo.toml", "dependencies": [], "metadata": null}"#),
+            Some(vec![])
+        );
+        assert_eq!(
+            parts(
+                r#"{"name": "a", "manifest_path": "/a/Cargo.toml", "dependencies": [{"name": "setpoint-testutils"}], "metadata": null}"#
+            ),
             None
         );
         assert_eq!(
             parts(
-                r#"{"name": "a", "dependencies": [{"name": "setpoint-testutils"}],
+                r#"{"name": "a", "manifest_path": "/a/Cargo.toml", "dependencies": [{"name": "setpoint-testutils"}],
                     "metadata": {"setpoint": {"parts": ["etcd"]}}}"#
             ),
             Some(vec!["etcd".to_owned()])

@@ -131,11 +131,14 @@ impl<S: State> Graph<S> {
                     targets.get_or_insert_with(|| derived.targets().collect::<SmallVec<[&ItemRef; 4]>>());
                 self.slot_for(targets[position])
             };
-            debug_assert_eq!(self.reference_at(target), derived.targets().nth(position));
             let incoming = &mut self.wires.incoming[target.index()];
             edges.push(Edge { slot: target, position: narrow(incoming.len()) });
             incoming.push(Edge { slot, position: narrow(position) });
         }
+        debug_assert!(
+            edges.iter().map(|edge: &Edge| self.reference_at(edge.slot)).eq(derived.targets().map(Some)),
+            "each edge leads to what it was derived from"
+        );
         self.wires.edges[slot.index()] = edges;
     }
 

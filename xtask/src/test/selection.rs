@@ -1,8 +1,11 @@
 //! What the names on the command line stand for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::workspace::Package;
 
@@ -13,12 +16,14 @@ pub(crate) enum Selection {
     Everything,
     /// Some packages.
     Packages(BTreeSet<String>),
-    /// The tests, wherever they are, whose path contains a name: a group's, or any.
+    /// The tests of a group of parts, wherever they are: their paths contain its name.
+    Group(String),
+    /// The tests whose path contains a name, and the packages that may have such a test.
     Tests {
         /// The name.
         name: String,
-        /// Whether it is a group of parts, which then are all that is needed.
-        group: bool,
+        /// The packages.
+        packages: BTreeSet<String>,
     },
 }
 
@@ -38,8 +43,20 @@ impl Selection {
         match others.as_slice() {
             [] if chosen.is_empty() => Ok(Self::Everything),
             [] => Ok(Self::Packages(chosen)),
+            [name] if chosen.is_empty() && groups.contains(*name) => Ok(Self::Group((*name).clone())),
             [name] if chosen.is_empty() => {
-                Ok(Self::Tests { name: (*name).clone(), group: groups.contains(*name) })
+                let mut chosen = BTreeSet::new();
+                for (package, about) in packages {
+                    if may_have_test(&about.folder, name)
+                        .with_context(|| format!("can't read the sources of {package}"))?
+                    {
+                        chosen.insert(package.clone());
+                    }
+                }
+                if chosen.is_empty() {
+                    bail!("no crate, group of tests or test is called `{name}`");
+                }
+                Ok(Self::Tests { name: (*name).clone(), packages: chosen })
             }
             [name, ..] => {
                 let known: Vec<_> = packages
@@ -57,8 +74,10 @@ impl Selection {
     /// The arguments by which cargo builds what is selected, and nothing else.
     pub(crate) fn cargo_arguments(&self) -> Vec<&str> {
         match self {
-            Self::Everything | Self::Tests { .. } => vec!["--workspace"],
-            Self::Packages(packages) => packages.iter().flat_map(|name| ["--package", name]).collect(),
+            Self::Everything | Self::Group(_) => vec!["--workspace"],
+            Self::Packages(packages) | Self::Tests { packages, .. } => {
+                packages.iter().flat_map(|name| ["--package", name]).collect()
+            }
         }
     }
 
@@ -71,7 +90,7 @@ impl Selection {
                 let chosen: BTreeSet<_> = chosen.iter().filter(has_library).cloned().collect();
                 (!chosen.is_empty()).then_some(Self::Packages(chosen))
             }
-            Self::Tests { .. } => None,
+            Self::Group(_) | Self::Tests { .. } => None,
         }
     }
 
@@ -80,7 +99,7 @@ impl Selection {
         match self {
             Self::Everything => true,
             Self::Packages(packages) => packages.contains(package),
-            Self::Tests { .. } => false,
+            Self::Group(_) | Self::Tests { .. } => false,
         }
     }
 
@@ -88,16 +107,16 @@ impl Selection {
     pub(crate) fn filter(&self) -> Option<&str> {
         match self {
             Self::Everything | Self::Packages(_) => None,
-            Self::Tests { name, .. } => Some(name),
+            Self::Group(name) | Self::Tests { name, .. } => Some(name),
         }
     }
 
     /// The parts and groups of parts that its tests need; all of them if `None`.
     pub(crate) fn parts(&self, packages: &BTreeMap<String, Package>) -> Option<Vec<String>> {
         match self {
-            Self::Everything | Self::Tests { group: false, .. } => None,
-            Self::Tests { name, .. } => Some(vec![name.clone()]),
-            Self::Packages(chosen) => {
+            Self::Everything => None,
+            Self::Group(name) => Some(vec![name.clone()]),
+            Self::Packages(chosen) | Self::Tests { packages: chosen, .. } => {
                 let mut parts = Vec::new();
                 for package in chosen.iter().filter_map(|name| packages.get(name)) {
                     parts.extend(package.parts.clone()?);
@@ -108,6 +127,25 @@ impl Selection {
     }
 }
 
+/// Returns whether the sources of a package may have a test whose path contains a name: each word of the name stands in one
+/// of its files, or in the path of that file. More may be found than there is; a test that there is, is found.
+fn may_have_test(folder: &Path, name: &str) -> io::Result<bool> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            if may_have_test(&path, name)? {
+                return Ok(true);
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let (text, path) = (fs::read_to_string(&path)?, path.to_string_lossy());
+            if name.split("::").all(|word| text.contains(word) || path.contains(word)) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,38 +154,64 @@ mod tests {
         names.iter().map(ToString::to_string).collect()
     }
 
+    /// Three packages: of `xtask` there are sources, with one test.
+    struct Packages(
+        BTreeMap<String, Package>,
+        #[expect(dead_code, reason = "dropping it deletes the sources")] tempfile::TempDir,
+    );
+
+    impl Packages {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let tests = folder.path().join("xtask/tests");
+            let empty = folder.path().join("empty");
+            fs::create_dir_all(&tests).unwrap();
+            fs::create_dir(&empty).unwrap();
+            fs::write(tests.join("serving.rs"), "#[test]\nfn it_serves() {}\n").unwrap();
+            let package = |parts: Option<&[&str]>, has_library, folder: &Path| Package {
+                parts: parts.map(|parts| parts.iter().map(ToString::to_string).collect()),
+                has_library,
+                folder: folder.to_path_buf(),
+                ..Package::default()
+            };
+            let packages = [
+                ("setpoint", package(None, false, &empty)),
+                ("setpoint-engine", package(Some(&["graphviz"]), true, &empty)),
+                ("xtask", package(Some(&[]), false, &folder.path().join("xtask"))),
+            ];
+            Self(packages.map(|(name, package)| (name.to_owned(), package)).into(), folder)
+        }
+
+        fn parse(&self, names: &[&str]) -> Result<Selection> {
+            let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+            Selection::parse(&names, &self.0, &set(&["engine", "etcd"]))
+        }
+    }
+
     fn parse(names: &[&str]) -> Result<Selection> {
-        let names: Vec<_> = names.iter().map(ToString::to_string).collect();
-        Selection::parse(&names, &packages(), &set(&["engine", "etcd"]))
-    }
-
-    fn packages() -> BTreeMap<String, Package> {
-        let needs = |parts: &[&str]| Package {
-            parts: Some(parts.iter().map(ToString::to_string).collect()),
-            ..Package::default()
-        };
-        [
-            ("setpoint", Package::default()),
-            ("setpoint-engine", Package { has_library: true, ..needs(&["graphviz"]) }),
-            ("xtask", needs(&[])),
-        ]
-        .map(|(name, package)| (name.to_owned(), package))
-        .into()
-    }
-
-    fn tests(name: &str, group: bool) -> Selection {
-        Selection::Tests { name: name.to_owned(), group }
+        Packages::new().parse(names)
     }
 
     #[test]
     fn only_the_parts_that_are_needed_are_made() {
-        let parts = |names: &[&str]| parse(names).unwrap().parts(&packages());
+        let packages = Packages::new();
+        let parts = |names: &[&str]| packages.parse(names).unwrap().parts(&packages.0);
         assert_eq!(parts(&[]), None);
         assert_eq!(parts(&["setpoint"]), None);
         assert_eq!(parts(&["xtask"]), Some(vec![]));
         assert_eq!(parts(&["engine", "xtask"]), Some(vec!["graphviz".to_owned()]));
         assert_eq!(parts(&["etcd"]), Some(vec!["etcd".to_owned()]));
-        assert_eq!(parts(&["a_test"]), None);
+        assert_eq!(parts(&["it_serves"]), Some(vec![]));
+    }
+
+    #[test]
+    fn a_test_is_looked_for_in_the_packages_that_may_have_it() {
+        for name in ["it_serves", "serv", "serving::it_serves", "serving::"] {
+            let packages = set(&["xtask"]);
+            assert_eq!(parse(&[name]).unwrap(), Selection::Tests { name: name.to_owned(), packages });
+        }
+        let message = parse(&["serving::it_sleeps"]).unwrap_err().to_string();
+        assert_eq!(message, "no crate, group of tests or test is called `serving::it_sleeps`");
     }
 
     #[test]
@@ -162,19 +226,20 @@ mod tests {
             parse(&["xtask", "setpoint-engine"]).unwrap(),
             Selection::Packages(set(&["setpoint-engine", "xtask"]))
         );
-        assert_eq!(parse(&["etcd"]).unwrap(), tests("etcd", true));
-        assert_eq!(parse(&["it_serves"]).unwrap(), tests("it_serves", false));
+        assert_eq!(parse(&["etcd"]).unwrap(), Selection::Group("etcd".to_owned()));
     }
 
     #[test]
     fn only_the_packages_that_are_named_are_built() {
         assert_eq!(parse(&["engine"]).unwrap().cargo_arguments(), ["--package", "setpoint-engine"]);
-        assert_eq!(parse(&["it_serves"]).unwrap().cargo_arguments(), ["--workspace"]);
+        assert_eq!(parse(&["it_serves"]).unwrap().cargo_arguments(), ["--package", "xtask"]);
+        assert_eq!(parse(&["etcd"]).unwrap().cargo_arguments(), ["--workspace"]);
     }
 
     #[test]
     fn a_program_has_no_documentation_tests() {
-        let libraries = |names: &[&str]| parse(names).unwrap().libraries(&packages());
+        let packages = Packages::new();
+        let libraries = |names: &[&str]| packages.parse(names).unwrap().libraries(&packages.0);
         assert_eq!(libraries(&["xtask"]), None);
         assert_eq!(libraries(&["xtask", "engine"]), Some(Selection::Packages(set(&["setpoint-engine"]))));
         assert_eq!(libraries(&[]), Some(Selection::Everything));

@@ -62,6 +62,18 @@ fn a_command_of_an_absent_job_is_a_usage_error_that_says_how_to_get_it() {
 }
 
 #[test]
+#[cfg(all(feature = "haproxy", not(any(feature = "host", feature = "composite"))))]
+fn the_index_of_the_documentation_shows_what_a_binary_without_a_job_says() {
+    let index = include_str!("../../../../docs/README.md");
+    let said = run(&["composite"]);
+    let said = text(&said.stderr);
+    assert!(
+        index.contains(&format!("```text\n{said}```\n")),
+        "docs/README.md has another text than:\n{said}"
+    );
+}
+
+#[test]
 #[cfg(all(feature = "host", feature = "haproxy", feature = "composite"))]
 fn help_is_there() {
     insta::assert_snapshot!("help", text(&run(&["--help"]).stdout));
@@ -113,7 +125,7 @@ fn a_job_brings_only_the_crates_that_it_needs() {
     assert_eq!(own("haproxy"), ["files", "haproxy", "plan"]);
     assert_eq!(own("dataplane"), ["dataplane-api", "files", "haproxy", "instance", "plan"]);
     assert_eq!(own("sync"), ["dataplane", "files", "haproxy", "names", "plan"]);
-    assert_eq!(own("composite"), ["composite", "loop", "names", "plan"]);
+    assert_eq!(own("composite"), ["composite", "consul", "kube", "loop", "names", "observe", "plan"]);
     assert!(!crates("haproxy").contains(&"tokio".to_owned()), "reading files needs no runtime");
 }
 
