@@ -13,23 +13,27 @@ use std::time::{Duration, Instant};
 
 use redb::{
     Database, DatabaseError, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, ReadableTable,
-    TableDefinition, TableError, WriteTransaction,
+    ReadableTableMetadata, TableDefinition, TableError, WriteTransaction,
 };
 use serde_json::value::RawValue;
 use setpoint_engine::{CurrentGraph, ItemState};
 use setpoint_graph::{ItemHandle, ItemRef, ItemTypes, Kind, Name, Node, SubgraphPath};
 
-use crate::format::{FORMAT, StoredItem, read_item};
+use crate::format::{FORMAT, StoredItem, WITH_DIGESTS, digest, read_item};
 use crate::{Run, StateError};
 
 const META: TableDefinition<'_, &str, &str> = TableDefinition::new("meta");
 const ITEMS: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("items");
 /// Where the first format had what a later one keeps in the state of each item.
 const ADOPTED: TableDefinition<'_, (&str, &str), ()> = TableDefinition::new("adopted");
+/// The digests of the items, in the same order.
+const DIGESTS: TableDefinition<'_, (&str, &str), u64> = TableDefinition::new("digests");
 const RUNS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("runs");
 
 /// How long another process may have the database open before that is an error.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+/// After so many checkpoints the copy is made anew, and read whole, by the next command: what a disk has lost of it is noticed then.
+const CHECKPOINTS_PER_COPY: u64 = 64;
 /// How many runs the history keeps.
 const RUNS_KEPT: u64 = 1000;
 
@@ -47,6 +51,8 @@ pub(crate) struct DatabaseContent {
     pub(crate) last_run: u64,
     /// Where the items of the set are.
     pub(crate) location: Option<String>,
+    /// The files that declared the items; none if that was not saved.
+    pub(crate) manifests: Option<BTreeSet<String>>,
     pub(crate) graph: CurrentGraph,
     /// It was read from an earlier format: the next checkpoint writes all of it.
     pub(crate) outdated: bool,
@@ -67,7 +73,16 @@ impl DatabaseContent {
     pub(crate) fn empty(set: &str) -> Self {
         let graph = CurrentGraph::new(set);
         let set = set.to_owned();
-        Self { set, serial: 0, last_run: 0, location: None, graph, outdated: false, damaged: None }
+        Self {
+            set,
+            serial: 0,
+            last_run: 0,
+            location: None,
+            manifests: None,
+            graph,
+            outdated: false,
+            damaged: None,
+        }
     }
 }
 
@@ -96,6 +111,16 @@ impl FileStamp {
     }
 }
 
+/// What tells two checkpoints apart without reading all of them: also those that were made after one of them was put back.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Summary {
+    meta: Vec<(String, String)>,
+    /// How many items there are.
+    items: u64,
+    /// It has the times of each operation.
+    last_run: Vec<u8>,
+}
+
 /// An item that was stored.
 struct ReadItem {
     path: SubgraphPath,
@@ -110,6 +135,7 @@ pub(crate) struct Checkpoint<'a> {
     pub(crate) set: &'a str,
     pub(crate) serial: u64,
     pub(crate) location: Option<&'a str>,
+    pub(crate) manifests: Option<&'a BTreeSet<String>>,
     pub(crate) graph: &'a CurrentGraph,
     /// The items to write or remove; none for all of them.
     pub(crate) touched: Option<BTreeSet<ItemRef>>,
@@ -165,31 +191,66 @@ impl Store {
         let failed = |path: &Path| StateError::file("put the copy in the place of", path.to_path_buf());
         // First what may fail.
         let beside = self.path.with_extension("new");
-        fs::copy(self.copy().path, &beside).map_err(failed(&beside))?;
+        copy_whole(&self.copy().path, &beside).map_err(failed(&beside))?;
         match fs::rename(&self.path, self.path.with_extension("damaged")) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(failed(&self.path)(error));
             }
             _ => {}
         }
-        fs::rename(&beside, &self.path).map_err(failed(&self.path))
+        fs::rename(&beside, &self.path).map_err(failed(&self.path))?;
+        sync_names(&self.path);
+        Ok(())
     }
 
     /// Makes the copy, if it can be read; returns whether it did. Where there is no room for it, the last one stays.
     fn keep_copy(&self, types: &ItemTypes) -> Result<bool, StateError> {
         let copy = self.copy().path;
         let beside = Self { path: copy.with_extension("last-new") };
-        let copied = fs::copy(&self.path, &beside.path).is_ok();
+        let copied = copy_whole(&self.path, &beside.path).is_ok();
         // Only what can be read takes the place of the last good copy.
         let read = if copied { beside.read_own(types) } else { Ok(None) };
         let kept = matches!(read, Ok(Some(_))) && fs::rename(&beside.path, &copy).is_ok();
-        if !kept {
+        if kept {
+            sync_names(&copy);
+        } else {
             let _ = fs::remove_file(&beside.path);
         }
         match read {
             Err(error) if error.is_damage() => Err(self.damaged(&error.to_string())),
             _ => Ok(kept),
         }
+    }
+
+    /// The database, which was read whole, and its copy, if that holds the same. Otherwise the copy is made anew: the writer of the
+    /// last checkpoint was killed, or there was no room.
+    pub(crate) fn bring_in_step(&self, serial: u64, types: &ItemTypes) -> Option<InStep> {
+        let summary = |store: &Self| store.guarded(Self::summary).ok().flatten();
+        let is_copied = !serial.is_multiple_of(CHECKPOINTS_PER_COPY)
+            && summary(self).is_some_and(|found| summary(&self.copy()) == Some(found));
+        // What can't be copied now is copied with the next checkpoint.
+        let is_copied = is_copied || self.guarded(|store| store.keep_copy(types)).unwrap_or(false);
+        if is_copied { self.stamps() } else { None }
+    }
+
+    /// Reads what tells two checkpoints apart; none if there is none.
+    fn summary(&self) -> Result<Option<Summary>, StateError> {
+        let Some(txn) = self.begin_read()? else { return Ok(None) };
+        let Some(meta) = self.table(txn.open_table(META))? else { return Ok(None) };
+        let mut summary = Summary::default();
+        for entry in self.done(meta.iter())? {
+            let (key, value) = self.done(entry)?;
+            summary.meta.push((key.value().to_owned(), value.value().to_owned()));
+        }
+        if let Some(items) = self.table(txn.open_table(ITEMS))? {
+            summary.items = self.done(items.len())?;
+        }
+        if let Some(runs) = self.table(txn.open_table(RUNS))?
+            && let Some((_, run)) = self.done(runs.last())?
+        {
+            summary.last_run = run.value().to_vec();
+        }
+        Ok(Some(summary))
     }
 
     /// The database and its copy as they are now.
@@ -232,19 +293,32 @@ impl Store {
         let number = |key: &str| -> Result<u64, StateError> {
             field(key)?.map_or(Ok(0), |text| self.number(key, &text))
         };
-        let found = number("format")?;
+        let found = self.required("format", field("format")?)?;
         if found > FORMAT {
             return Err(StateError::Format { path: self.path.clone(), found, known: FORMAT });
         }
         let set = field("set")?.unwrap_or_default();
         let mut graph = CurrentGraph::new(set.as_str());
         if let Some(items) = self.table(txn.open_table(ITEMS))? {
-            graph.reserve(usize::try_from(self.done(redb::ReadableTableMetadata::len(&items))?).unwrap_or(0));
+            graph.reserve(usize::try_from(self.done(items.len())?).unwrap_or(0));
+            let digests = self.table(txn.open_table(DIGESTS))?;
+            let mut digests =
+                digests.iter().map(|table| self.done(table.iter())).collect::<Result<Vec<_>, _>>()?;
+            let mut next_digest = || digests.first_mut().and_then(Iterator::next);
             // Items of one kind follow each other.
             let mut known_kind = Kind::new("");
             for entry in self.done(items.iter())? {
                 let (key, value) = self.done(entry)?;
                 let (kind, name) = key.value();
+                if found >= WITH_DIGESTS {
+                    let noted = next_digest().map(|entry| self.done(entry)).transpose()?;
+                    let is_it = noted.is_some_and(|(of, noted)| {
+                        of.value() == (kind, name) && noted.value() == item_digest(kind, name, value.value())
+                    });
+                    if !is_it {
+                        return Err(self.damaged(&format!("{kind}/{name} is not what was written")));
+                    }
+                }
                 if known_kind.as_str() != kind {
                     known_kind = Kind::new(kind);
                 }
@@ -259,6 +333,9 @@ impl Store {
                 };
                 debug_assert!(put.is_ok());
             }
+            if found >= WITH_DIGESTS && next_digest().is_some() {
+                return Err(self.damaged("an item is missing"));
+            }
         }
         if let Some(table) = self.table(txn.open_table(ADOPTED))? {
             for entry in self.done(table.iter())? {
@@ -270,9 +347,28 @@ impl Store {
                 }
             }
         }
-        let (serial, last_run, outdated) = (number("serial")?, number("last_run")?, found < FORMAT);
-        let location = field("place")?;
-        Ok(Some(DatabaseContent { set, serial, last_run, location, graph, outdated, damaged: None }))
+        let (last_run, outdated) = (number("last_run")?, found < FORMAT);
+        let serial = self.required("serial", field("serial")?)?;
+        if found >= WITH_DIGESTS && field("digest")? != Some(self.meta_digest(&meta)?) {
+            return Err(self.damaged("what it says of all items is not what was written"));
+        }
+        let (location, manifests) = (field("place")?, field("manifests")?);
+        let manifests = manifests.map(|text| serde_json::from_str(&text)).transpose();
+        let manifests = manifests.map_err(|source| StateError::Broken {
+            path: self.path.clone(),
+            what: "the list of manifests".to_owned(),
+            source,
+        })?;
+        Ok(Some(DatabaseContent {
+            set,
+            serial,
+            last_run,
+            location,
+            manifests,
+            graph,
+            outdated,
+            damaged: None,
+        }))
     }
 
     /// Reads an item that was stored in some format.
@@ -307,9 +403,30 @@ impl Store {
         self.guarded(|store| {
             let Some(txn) = store.begin_read()? else { return Ok(None) };
             let Some(meta) = store.table(txn.open_table(META))? else { return Ok(None) };
-            let serial = store.done(meta.get("serial"))?;
-            serial.map(|serial| store.number("serial", serial.value())).transpose()
+            let serial = store.done(meta.get("serial"))?.map(|serial| serial.value().to_owned());
+            store.required("serial", serial).map(Some)
         })
+    }
+
+    /// A number that each database has.
+    fn required(&self, key: &str, text: Option<String>) -> Result<u64, StateError> {
+        let text = text.ok_or_else(|| self.damaged(&format!("its {key} is missing")))?;
+        self.number(key, &text)
+    }
+
+    /// The digest of the values beside the items, in words.
+    fn meta_digest(
+        &self,
+        meta: &impl ReadableTable<&'static str, &'static str>,
+    ) -> Result<String, StateError> {
+        let mut texts = Vec::new();
+        for entry in self.done(meta.iter())? {
+            let (key, value) = self.done(entry)?;
+            if key.value() != "digest" {
+                texts.extend([key.value().to_owned(), value.value().to_owned()]);
+            }
+        }
+        Ok(format!("{:016x}", digest(texts.iter().map(String::as_bytes))))
     }
 
     fn number(&self, key: &str, text: &str) -> Result<u64, StateError> {
@@ -424,6 +541,7 @@ impl Store {
         let made = Database::builder().create_file(file);
         beside.commit(made.map_err(|error| beside.failed("make", error.into()))?, change, types)?;
         fs::rename(&beside.path, &self.path).map_err(failed(&self.path))?;
+        sync_names(&self.path);
         self.keep_copy(types)
     }
 
@@ -449,6 +567,14 @@ impl Store {
         if let Some(location) = change.location {
             set("place", location)?;
         }
+        if let Some(manifests) = change.manifests {
+            let text = serde_json::to_string(manifests).map_err(|source| StateError::Broken {
+                path: self.path.clone(),
+                what: "the list of manifests".to_owned(),
+                source,
+            })?;
+            set("manifests", &text)?;
+        }
         self.done(txn.delete_table(ADOPTED))?;
         for run in &change.runs {
             set("last_run", &run.number.to_string())?;
@@ -462,15 +588,20 @@ impl Store {
             let old = run.number.saturating_sub(RUNS_KEPT);
             self.done(runs.retain_in(..=old, |_, _| false))?;
         }
+        let text = self.meta_digest(&meta)?;
+        self.done(meta.insert("digest", text.as_str()).map(drop))?;
         let mut items = self.done(txn.open_table(ITEMS))?;
+        let mut digests = self.done(txn.open_table(DIGESTS))?;
         match &change.touched {
             None => {
                 self.done(items.retain(|_, _| false))?;
+                self.done(digests.retain(|_, _| false))?;
                 for node in change.graph.items().filter(|node| !node.item().external()) {
                     let bytes = self.stored(&node, types)?;
                     let item = node.reference();
                     let key = (item.kind().as_str(), item.name().as_str());
                     self.done(items.insert(key, bytes.as_slice()).map(drop))?;
+                    self.done(digests.insert(key, item_digest(key.0, key.1, &bytes)).map(drop))?;
                 }
             }
             Some(touched) => {
@@ -480,8 +611,10 @@ impl Store {
                     if let Some(node) = node {
                         let bytes = self.stored(&node, types)?;
                         self.done(items.insert(key, bytes.as_slice()).map(drop))?;
+                        self.done(digests.insert(key, item_digest(key.0, key.1, &bytes)).map(drop))?;
                     } else {
                         self.done(items.remove(key).map(drop))?;
+                        self.done(digests.remove(key).map(drop))?;
                     }
                 }
             }
@@ -552,6 +685,24 @@ impl Store {
     fn failed(&self, what: &'static str, source: redb::Error) -> StateError {
         StateError::Database { what, path: self.path.clone(), source: Box::new(source) }
     }
+}
+
+/// The digest of an item as it is stored.
+fn item_digest(kind: &str, name: &str, stored: &[u8]) -> u64 {
+    digest([kind.as_bytes(), name.as_bytes(), stored])
+}
+
+/// Waits until the names in the directory of a file are on the disk. Where that fails, the system writes them later.
+fn sync_names(beside: &Path) {
+    if let Some(directory) = beside.parent() {
+        let _ = fs::File::open(directory).and_then(|directory| directory.sync_all());
+    }
+}
+
+/// Copies a file, and waits until the copy is on the disk.
+fn copy_whole(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::copy(from, to)?;
+    fs::File::open(to)?.sync_all()
 }
 
 thread_local! {

@@ -1,5 +1,7 @@
 //! Records of the engine's journal as lines of text.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,18 +14,8 @@ use crate::RunDetails;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Line {
-    /// The first one: which checkpoint it goes on from, and what it is about.
-    Begin {
-        serial: u64,
-        command: String,
-        at: Timestamp,
-        /// The items of which it changes whether they may be deleted.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        protection: Vec<(ItemRef, bool)>,
-        /// Why it is about to do what, for the history.
-        #[serde(default, skip_serializing_if = "RunDetails::is_empty")]
-        details: RunDetails,
-    },
+    /// The first one.
+    Begin(RunBegin),
     Started {
         number: u64,
         operation: Operation,
@@ -72,16 +64,27 @@ pub(crate) enum Line {
     },
 }
 
+/// Which checkpoint a run goes on from, and what it is about.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RunBegin {
+    pub(crate) serial: u64,
+    pub(crate) command: String,
+    pub(crate) at: Timestamp,
+    /// The files that declare the items.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) manifests: Option<BTreeSet<String>>,
+    /// The items of which it changes whether they may be deleted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) protection: Vec<(ItemRef, bool)>,
+    /// Why it is about to do what, for the history.
+    #[serde(default, skip_serializing_if = "RunDetails::is_empty")]
+    pub(crate) details: RunDetails,
+}
+
 /// What a line says.
 #[derive(Debug)]
 pub(crate) enum JournalEntry {
-    Begin {
-        serial: u64,
-        command: String,
-        at: Timestamp,
-        protection: Vec<(ItemRef, bool)>,
-        details: RunDetails,
-    },
+    Begin(RunBegin),
     Record(Box<Record>),
 }
 
@@ -128,9 +131,7 @@ impl Line {
     pub(crate) fn read(self, types: &ItemTypes) -> Result<JournalEntry, TypesError> {
         let item = |kind: Kind, name: Name| ItemRef::new(kind, name);
         let record = match self {
-            Self::Begin { serial, command, at, protection, details } => {
-                return Ok(JournalEntry::Begin { serial, command, at, protection, details });
-            }
+            Self::Begin(begin) => return Ok(JournalEntry::Begin(begin)),
             Self::Started { number, operation, kind, item, target, path, at } => {
                 let read =
                     |value: Value| -> Result<ItemHandle, TypesError> { types.item_from_value(&kind, value) };

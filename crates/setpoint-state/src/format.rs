@@ -13,7 +13,10 @@ use setpoint_graph::SubgraphPath;
 /// 3. `tainted` is a `presence`, and `reapply` names the reason in the place of `again`.
 /// 4. `metadata`, `last_failure` and `unfinished` are called so, and were `remembered`, `trouble` and `flight`; a `dependence` of
 ///    an item was a `tie`.
-pub(crate) const FORMAT: u64 = 4;
+/// 5. Each item has a digest in a table of its own, and so have the values beside the items: damage that can be read is damage.
+pub(crate) const FORMAT: u64 = 5;
+/// The first format with digests.
+pub(crate) const WITH_DIGESTS: u64 = 5;
 /// The first format that is read as it is: later ones have other names only, and the old ones are known.
 const SAME_STRUCTURE: u64 = 3;
 
@@ -29,6 +32,16 @@ pub(crate) struct StoredItem<T, S = ItemState> {
     /// What an operation was to make of it whose end nobody knows.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<T>,
+}
+
+/// A digest that differs wherever one byte does (FNV-1a). It finds damage, and keeps nobody from forging.
+pub(crate) fn digest<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
+    let step = |digest: u64, byte: u8| (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    texts.into_iter().fold(0xcbf2_9ce4_8422_2325, |digest, text| {
+        let digest = text.iter().fold(digest, |digest, &byte| step(digest, byte));
+        // No text holds this byte.
+        step(digest, 0xff)
+    })
 }
 
 /// Reads an item that was stored in some format.

@@ -1,6 +1,6 @@
 //! The journal of the run under way: a file that is only ever appended to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use setpoint_engine::{Journal, JournalError, Record};
 use setpoint_graph::{ItemRef, ItemTypes};
 
-use crate::entry::{JournalEntry, Line};
+use crate::entry::{JournalEntry, Line, RunBegin};
 use crate::{RunDetails, StateError};
 
 /// What was read from a journal.
@@ -23,6 +23,8 @@ pub(crate) struct JournalContent {
     pub(crate) records: Vec<Record>,
     /// Whether items may be deleted: as the run has it, whenever it made them.
     pub(crate) protection: BTreeMap<ItemRef, bool>,
+    /// The files that declare the items, as the run has it.
+    pub(crate) manifests: Option<BTreeSet<String>>,
     /// Why the run was about to do what.
     pub(crate) details: RunDetails,
     /// How many bytes of it are whole lines.
@@ -52,16 +54,8 @@ impl JournalFile {
     }
 
     /// Says which checkpoint the next lines go on from; written with the first of them.
-    pub(crate) fn begin(
-        &self,
-        serial: u64,
-        command: &str,
-        at: Timestamp,
-        protection: Vec<(ItemRef, bool)>,
-        details: RunDetails,
-    ) {
-        let line = Line::Begin { serial, command: command.to_owned(), at, protection, details };
-        self.inner().begin = Some(line);
+    pub(crate) fn begin(&self, begin: RunBegin) {
+        self.inner().begin = Some(Line::Begin(begin));
     }
 
     /// Empties the journal: a checkpoint holds all of it.
@@ -145,16 +139,17 @@ pub(crate) fn read(
             |source| StateError::Broken { path: path.to_path_buf(), what: format!("line {number}"), source };
         let line: Line = serde_json::from_slice(line).map_err(broken)?;
         match (line.read(types)?, &mut content) {
-            (JournalEntry::Begin { serial: from, command, at, protection, details }, content) => {
-                if from != serial {
+            (JournalEntry::Begin(begin), content) => {
+                if begin.serial != serial {
                     *content = None;
                     continue;
                 }
                 let content = content.get_or_insert_default();
-                (content.command, content.began) = (command, Some(at));
-                content.protection.extend(protection);
-                content.details.operations.extend(details.operations);
-                content.details.drift.extend(details.drift);
+                (content.command, content.began) = (begin.command, Some(begin.at));
+                content.manifests = begin.manifests.or(content.manifests.take());
+                content.protection.extend(begin.protection);
+                content.details.operations.extend(begin.details.operations);
+                content.details.drift.extend(begin.details.drift);
             }
             (JournalEntry::Record(_), None) => {}
             (JournalEntry::Record(record), Some(content)) => content.records.push(*record),

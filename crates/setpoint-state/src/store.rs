@@ -13,6 +13,7 @@ use setpoint_engine::{CurrentGraph, Record, replay};
 use setpoint_graph::{GraphId, ItemHandle, ItemRef, ItemTypes, Revision, Touched};
 
 use crate::database::{Checkpoint, DatabaseContent, InStep, Recovered, Store};
+use crate::entry::RunBegin;
 use crate::journal::{self, JournalContent, JournalFile};
 use crate::lock::{self, Lock};
 use crate::{Run, RunDetails, RunEntry, RunOutcome, StateError};
@@ -36,6 +37,8 @@ pub struct Snapshot {
     pub serial: u64,
     /// Where the items are, in the words of whoever saved them; none if they did not say.
     pub location: Option<String>,
+    /// The files that declared the items, in the words of whoever saved them; none if they did not say.
+    pub manifests: Option<BTreeSet<String>>,
     /// What is known to exist.
     pub graph: CurrentGraph,
     /// Whether a run is under way, or was when its process ended.
@@ -51,6 +54,7 @@ impl Snapshot {
             set: set.to_owned(),
             serial: 0,
             location: None,
+            manifests: None,
             graph: CurrentGraph::new(set),
             unfinished: false,
             damaged: None,
@@ -144,13 +148,14 @@ impl StateDir {
         // What a lost run did stays in the journal until all of it is saved: only there it is whole.
         let lost = journalled.as_ref().map(|journalled| lost_run(journalled, last_run + 1));
         let interrupted_items = journalled.as_ref().map(interrupted_items).unwrap_or_default();
-        let Snapshot { graph, location, .. } = snapshot(content, journalled.as_ref());
+        let Snapshot { graph, location, manifests, .. } = snapshot(content, journalled.as_ref());
         let last_run = last_run + u64::from(lost.is_some());
         let goes_on = lost.is_some();
         let state = Mutex::new(WriterState {
             serial,
             last_run,
             location,
+            manifests,
             saved: None,
             in_step: None,
             unsaved: lost.into_iter().collect(),
@@ -175,6 +180,9 @@ impl StateDir {
             // A journal that goes on from an earlier checkpoint says nothing new.
             writer.clear_journal()?;
             writer.state().saved = (!outdated).then(|| (graph.id(), graph.revision()));
+        }
+        if !is_new {
+            writer.state().in_step = self.store().bring_in_step(serial, &self.types);
         }
         Ok((writer, graph))
     }
@@ -241,6 +249,7 @@ struct WriterState {
     serial: u64,
     last_run: u64,
     location: Option<String>,
+    manifests: Option<BTreeSet<String>>,
     /// The graph that was saved last, and how far.
     saved: Option<(GraphId, Revision)>,
     /// How the database and its copy were left; none if they may differ.
@@ -286,6 +295,20 @@ impl Writer {
         self.state().location = Some(location.into());
     }
 
+    /// The files that declared the items, in the words of whoever saved them.
+    pub fn manifests(&self) -> Option<BTreeSet<String>> {
+        self.state().manifests.clone()
+    }
+
+    /// Says which files declare the items; the next run that is journalled, and the next checkpoint, save it. Returns whether
+    /// it is news.
+    pub fn set_manifests(&self, manifests: BTreeSet<String>) -> bool {
+        let mut state = self.state();
+        let is_news = state.manifests.as_ref() != Some(&manifests);
+        state.manifests = Some(manifests);
+        is_news
+    }
+
     /// Where the state is.
     pub fn dir(&self) -> &StateDir {
         &self.dir
@@ -304,7 +327,15 @@ impl Writer {
         details: RunDetails,
     ) -> u64 {
         let state = self.state();
-        self.journal.begin(state.serial, command, at, protection, details);
+        let begin = RunBegin {
+            serial: state.serial,
+            command: command.to_owned(),
+            at,
+            manifests: state.manifests.clone(),
+            protection,
+            details,
+        };
+        self.journal.begin(begin);
         state.last_run + 1
     }
 
@@ -321,6 +352,7 @@ impl Writer {
             set: &self.set,
             serial,
             location: state.location.as_deref(),
+            manifests: state.manifests.as_ref(),
             graph,
             touched: touched(graph, state.saved),
             runs: state.unsaved.iter().chain(&run).collect(),
@@ -354,10 +386,11 @@ impl Writer {
 
 /// What a checkpoint and the journal after it come to.
 fn snapshot(content: DatabaseContent, journalled: Option<&JournalContent>) -> Snapshot {
-    let DatabaseContent { set, serial, location, graph, damaged, .. } = content;
+    let DatabaseContent { set, serial, location, manifests, graph, damaged, .. } = content;
     let Some(journalled) = journalled else {
-        return Snapshot { set, serial, location, graph, unfinished: false, damaged };
+        return Snapshot { set, serial, location, manifests, graph, unfinished: false, damaged };
     };
+    let manifests = journalled.manifests.clone().or(manifests);
     let mut graph = replay(set.as_str(), Some(graph), &journalled.records);
     for (item, protected) in &journalled.protection {
         if let Some(slot) = graph.slot_of(item)
@@ -367,7 +400,7 @@ fn snapshot(content: DatabaseContent, journalled: Option<&JournalContent>) -> Sn
             graph.touch_at(slot);
         }
     }
-    Snapshot { set, serial, location, graph, unfinished: true, damaged }
+    Snapshot { set, serial, location, manifests, graph, unfinished: true, damaged }
 }
 
 /// The items that changed since the last checkpoint; none if that is not known.

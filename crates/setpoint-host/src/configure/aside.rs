@@ -5,6 +5,7 @@
 //! one has set aside, and never what another set has.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use setpoint_engine::{CurrentGraph, ItemState, OpCx, OpError, Presence};
 use setpoint_graph::{Graph, ItemHandle, ItemRef, SubgraphPath};
@@ -37,6 +38,12 @@ impl Host {
         let aside = self.aside(number)?;
         // A file may have been written anew there.
         Ok(self.0.root.stat(&aside)?.filter(|found| found.kind == kind).map(|_| aside))
+    }
+
+    /// Where something of an item is set aside, as its state has it; none if nothing is.
+    pub fn set_aside_at(&self, state: &ItemState) -> Option<PathBuf> {
+        let note = state.noted::<PathNote>().filter(|note| self.is_set_aside(note))?;
+        Some(self.aside(note.aside?.number).ok()?.in_root(&self.0.root_path))
     }
 
     /// Returns whether what was noted to be set aside is there.

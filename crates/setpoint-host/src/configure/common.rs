@@ -204,9 +204,13 @@ impl Host {
         note.write(cx).await.map_err(|error| untouched(&error))
     }
 
-    /// Lets go of an original that is back in its place, and notes that first: what is there is not ours from then on.
+    /// Lets go of an original that is back in its place, and notes that first: what is there is not ours from then on. The copy is
+    /// all that there is of it until it is on the disk.
     pub(crate) async fn let_go(&self, cx: &OpCx, location: &RootPath) -> Result<(), OpError> {
         let original = Self::original_name(cx);
+        if original.is_some() {
+            self.0.root.sync(location).map_err(|error| OpError::new(error.to_string()))?;
+        }
         self.release(cx, location).await?;
         if let Some(original) = original {
             self.0.kept.remove(&original);

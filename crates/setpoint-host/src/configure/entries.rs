@@ -216,8 +216,11 @@ async fn make<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), F
 async fn replace<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), FsError> {
     let (path, root) = (E::path(new), &entries.host().0.root);
     let replaces = Replaces::Within(PathNote::of(cx).within(path, || root.holder(path)));
-    let last_look = || if E::is_log(new) { Ok(()) } else { unkept(path, keep_drift(entries, cx, path)) };
-    write(entries, cx, new, path, replaces, &[], Some(&last_look)).await
+    let last_look = |at: &RootPath| unkept(path, keep_drift(entries, cx, path, at));
+    // What was made here is nobody else's, and what was logged is not replaced.
+    let is_theirs = cx.ownership().is_adopted() && !E::is_log(new);
+    let last_look: LastLook<'_> = if is_theirs { Some(&last_look) } else { None };
+    write(entries, cx, new, path, replaces, &[], last_look).await
 }
 
 async fn write<E: Entries>(
@@ -359,30 +362,38 @@ async fn keep_unwritten<E: Entries>(entries: &E, cx: &OpCx, path: &RootPath) -> 
     host.note_original(cx, host.0.kept.put(&original)?).await
 }
 
-/// Keeps what somebody wrote in the place of an item that was taken over: what is there now, whatever was read before.
-fn keep_drift<E: Entries>(entries: &E, cx: &OpCx, path: &RootPath) -> Result<(), OpError> {
-    if !cx.ownership().is_adopted() {
-        return Ok(());
-    }
-    let there = entries.found(path).map_err(|error| untouched(&error))?;
+/// Keeps what somebody wrote in the place of an item that was taken over: what is there now, whatever was read before. It is at
+/// its path, or was there until now.
+fn keep_drift<E: Entries>(entries: &E, cx: &OpCx, path: &RootPath, at: &RootPath) -> Result<(), OpError> {
+    let there = entries.found(at).map_err(|error| untouched(&error))?;
     // Most often it is what Setpoint wrote.
     if there.is_none_or(|there| Host::has_written(cx, &there)) {
         return Ok(());
     }
-    let Some(original) = entries.host().original(cx)? else { return Ok(()) };
-    let Some(original) = E::restored(&original, path)? else { return Ok(()) };
-    keep_change(entries, cx, path, &E::digest(&original.item))
+    let original = match entries.host().original(cx)? {
+        Some(original) => E::restored(&original, path)?,
+        // Somebody removed the copy. What is there is all the more worth keeping.
+        None => None,
+    };
+    keep_change(entries, cx, path, at, original.map(|original| E::digest(&original.item)).as_deref())
 }
 
-/// Keeps what is there if somebody wrote it: it is neither Setpoint's work nor the original.
-fn keep_change<E: Entries>(entries: &E, cx: &OpCx, path: &RootPath, original: &str) -> Result<(), OpError> {
-    let there = entries.found(path).map_err(|error| untouched(&error))?;
+/// Keeps what is at a path, or was there until now, if somebody wrote it: it is neither Setpoint's work nor the original, where
+/// that is known.
+fn keep_change<E: Entries>(
+    entries: &E,
+    cx: &OpCx,
+    path: &RootPath,
+    at: &RootPath,
+    original: Option<&str>,
+) -> Result<(), OpError> {
+    let there = entries.found(at).map_err(|error| untouched(&error))?;
     if there.is_none_or(|there| is_known(cx, original, &there)) {
         return Ok(());
     }
-    let Some(found) = entries.original(path, None)? else { return Ok(()) };
+    let Some(found) = entries.original(at, None)? else { return Ok(()) };
     let (host, item) = (entries.host(), cx.item().clone());
-    let kept = host.0.kept.put_change(&found)?;
+    let kept = host.0.kept.put_change(&found.moved_to(path))?;
     host.0.notices.add(Notice::Changed { item, path: path.clone(), kept });
     Ok(())
 }
@@ -393,8 +404,8 @@ fn unkept(path: &RootPath, kept: Result<(), OpError>) -> Result<(), FsError> {
 }
 
 /// Returns whether what is there is Setpoint's work, or the original.
-fn is_known(cx: &OpCx, original: &str, there: &str) -> bool {
-    there == original || Host::has_written(cx, there)
+fn is_known(cx: &OpCx, original: Option<&str>, there: &str) -> bool {
+    original == Some(there) || Host::has_written(cx, there)
 }
 
 /// Puts back what was there before, if anything of it was changed.
@@ -411,7 +422,7 @@ async fn put_back<E: Entries>(entries: &E, cx: &OpCx, location: &Location) -> Re
     };
     let was = E::digest(&original);
     let there = entries.found(path).map_err(failed)?;
-    if PathNote::of(cx).adopting && there.as_ref().is_some_and(|there| !is_known(cx, &was, there)) {
+    if PathNote::of(cx).adopting && there.as_ref().is_some_and(|there| !is_known(cx, Some(&was), there)) {
         // Nobody knows whether it was ever replaced: what is there is newer than the original.
         return host.leave_newer(cx, path).await;
     }
@@ -420,7 +431,7 @@ async fn put_back<E: Entries>(entries: &E, cx: &OpCx, location: &Location) -> Re
         change_access(entries, cx, &original).await.map_err(failed)?;
     } else if !is_partial {
         let replaces = Replaces::Within(location.within);
-        let last_look = || unkept(path, keep_change(entries, cx, path, &was));
+        let last_look = |at: &RootPath| unkept(path, keep_change(entries, cx, path, at, Some(&was)));
         write(entries, cx, &original, path, replaces, &attributes, Some(&last_look)).await.map_err(failed)?;
     }
     host.let_go(cx, path).await

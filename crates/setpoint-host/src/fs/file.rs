@@ -33,12 +33,13 @@ pub(crate) struct Write<'a> {
     pub(crate) temporary: &'a str,
     /// Is cancelled when nobody wants it any more.
     pub(crate) cancellation: &'a CancellationToken,
-    /// Is asked when it is whole, right before it replaces something.
+    /// Is asked when it is whole, right before it replaces something and right after that.
     pub(crate) last_look: LastLook<'a>,
 }
 
-/// Looks once more at what is about to be replaced, which may have been written since: writing a large file takes its time.
-pub(crate) type LastLook<'a> = Option<&'a (dyn Fn() -> Result<(), FsError> + Sync)>;
+/// Looks once more at what is about to be replaced, and at what was, at the path that it has then: it may have been written until
+/// that instant, and writing a large file takes its time.
+pub(crate) type LastLook<'a> = Option<&'a (dyn Fn(&RootPath) -> Result<(), FsError> + Sync)>;
 
 /// A file that was read whole.
 pub(crate) struct Whole {
@@ -150,9 +151,7 @@ impl Root {
         let uid = write.uid.or_else(|| (old.uid != new.uid).then_some(old.uid));
         let gid = write.gid.or_else(|| (old.gid != new.gid).then_some(old.gid));
         set_access(&fd, Some(write.mode.unwrap_or(old.mode)), uid, gid).map_err(failed)?;
-        write.last_look.map_or(Ok(()), |look| look())?;
-        rustix::fs::renameat(&dir, temporary.as_str(), &dir, path.file_name()).map_err(failed)?;
-        temporary.keep();
+        temporary.replace(path, write.last_look, failed)?;
         Ok(Written::Replaced)
     }
 }

@@ -340,6 +340,7 @@ impl Root {
         within: Option<Number>,
         target: &str,
         temporary: &str,
+        last_look: LastLook<'_>,
     ) -> Result<(), FsError> {
         let failed = |errno| FsError::new("change", path.as_str(), errno);
         let dir = self.around(path).map_err(failed)?;
@@ -350,10 +351,7 @@ impl Root {
         }
         gone(rustix::fs::unlinkat(&dir, temporary, AtFlags::empty())).map_err(failed)?;
         rustix::fs::symlinkat(target, &dir, temporary).map_err(failed)?;
-        let temporary = Temporary::new(&dir, temporary);
-        rustix::fs::renameat(&dir, temporary.as_str(), &dir, path.file_name()).map_err(failed)?;
-        temporary.keep();
-        Ok(())
+        Temporary::new(&dir, temporary).replace(path, last_look, failed)
     }
 
     /// Changes the mode and the owner of what is at a path, if it is of that kind.
@@ -405,6 +403,24 @@ impl Root {
             return Err(other_type(&dir, path, Kind::File));
         }
         Ok(fd.into())
+    }
+
+    /// Waits until what is at a path is on the disk, with its name.
+    pub(crate) fn sync(&self, path: &RootPath) -> Result<(), FsError> {
+        let failed = |errno| FsError::new("write", path.as_str(), errno);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let (dir, of_directory) = (self.around(path).map_err(failed)?, OFlags::RDONLY | OFlags::DIRECTORY);
+        match self.open_at(path.as_str(), flags) {
+            Ok(there) => rustix::fs::fsync(there).map_err(failed)?,
+            // A link is nothing but its name. What may not be opened was not written.
+            Err(Errno::LOOP | Errno::NOENT | Errno::ACCESS) => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+        match rustix::fs::openat(&dir, ".", of_directory | OFlags::CLOEXEC, Bits::empty()) {
+            // Where nobody may look, the system decides.
+            Err(Errno::ACCESS) => Ok(()),
+            dir => dir.and_then(rustix::fs::fsync).map_err(failed),
+        }
     }
 
     /// Removes something temporary beside a path. Returns whether there was one.

@@ -2,13 +2,13 @@
 
 use std::os::fd::AsFd;
 
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;
 use setpoint_graph::{ItemRef, Name};
 use sha2::{Digest, Sha256};
 
-use super::Dir;
-use crate::item::hex;
+use super::{Dir, FsError, LastLook, rename_new};
+use crate::item::{RootPath, hex};
 
 /// A temporary entry of a directory: removed when dropped, unless it was kept.
 pub(crate) struct Temporary<'a> {
@@ -22,13 +22,42 @@ impl<'a> Temporary<'a> {
         Self { dir, name, kept: false }
     }
 
-    pub(crate) fn as_str(&self) -> &str {
-        self.name
-    }
-
     /// It has become something else.
     pub(crate) fn keep(mut self) {
         self.kept = true;
+    }
+
+    /// Brings it into the place of what is at a path, in one step. What is there is looked at right before that. What was there is
+    /// looked at once more, where the file system can let the two change places: nobody can write to that path any more. Where
+    /// that look fails, they change back.
+    pub(super) fn replace(
+        self,
+        path: &RootPath,
+        look: LastLook<'_>,
+        failed: impl Fn(Errno) -> FsError,
+    ) -> Result<(), FsError> {
+        let (dir, name) = (self.dir, path.file_name());
+        let exchange = || rustix::fs::renameat_with(dir, self.name, dir, name, RenameFlags::EXCHANGE);
+        if let Some(look) = look {
+            look(path)?;
+            match exchange() {
+                Ok(()) => {
+                    let looked = look(&path.beside(self.name));
+                    let is_back = || exchange().or_else(|_| rename_new(dir, self.name, dir, name)).is_ok();
+                    if looked.is_err() && !is_back() {
+                        // It is somebody's, and not to be removed.
+                        self.keep();
+                    }
+                    return looked;
+                }
+                // The file system can't, or nothing is there any more.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOENT) => {}
+                Err(errno) => return Err(failed(errno)),
+            }
+        }
+        rustix::fs::renameat(dir, self.name, dir, name).map_err(failed)?;
+        self.keep();
+        Ok(())
     }
 
     /// What the names of all temporary files of a set begin with.
@@ -74,4 +103,59 @@ pub(crate) fn short(texts: &[&str]) -> String {
         hasher.update([0]);
     }
     hex(&hasher.finalize()[..8])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::fs::Root;
+
+    /// Replaces a file, while somebody else does so right after it was looked at. Returns what was seen, and what is there then.
+    fn replaced(second: impl Fn() -> Result<(), FsError> + Sync) -> (Vec<String>, Vec<(String, String)>) {
+        let directory = tempfile::tempdir().unwrap();
+        let inside = directory.path().join("d");
+        fs::create_dir(&inside).unwrap();
+        for (name, text) in [("f", "old"), ("late", "late"), (".temporary", "new")] {
+            fs::write(inside.join(name), text).unwrap();
+        }
+        let (root, path) = (Root::open(directory.path()).unwrap(), RootPath::new("d/f").unwrap());
+        let seen = Mutex::new(Vec::new());
+        let look = |at: &RootPath| {
+            let mut seen = seen.lock().unwrap();
+            seen.push(fs::read_to_string(at.in_root(directory.path())).unwrap());
+            if seen.len() > 1 {
+                return second();
+            }
+            fs::rename(inside.join("late"), inside.join("f")).unwrap();
+            Ok(())
+        };
+        let dir = root.around(&path).unwrap();
+        let failed = |errno| FsError::new("write", path.as_str(), errno);
+        // What came of it is seen below.
+        let _ = Temporary::new(&dir, ".temporary").replace(&path, Some(&look), failed);
+        let entries = fs::read_dir(&inside).unwrap().map(|entry| {
+            let entry = entry.unwrap();
+            (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap())
+        });
+        let mut entries: Vec<(String, String)> = entries.collect();
+        entries.sort();
+        (seen.into_inner().unwrap(), entries)
+    }
+
+    #[test]
+    fn what_is_written_right_before_it_is_replaced_is_looked_at_once_more() {
+        let (seen, left) = replaced(|| Ok(()));
+        assert_eq!(seen, ["old", "late"]);
+        assert_eq!(left, [("f".to_owned(), "new".to_owned())]);
+    }
+
+    #[test]
+    fn what_can_not_be_kept_is_back_in_its_place() {
+        let (seen, left) = replaced(|| Err(FsError::Cancelled { path: "d/f".to_owned() }));
+        assert_eq!(seen, ["old", "late"]);
+        assert_eq!(left, [("f".to_owned(), "late".to_owned())]);
+    }
 }

@@ -91,6 +91,14 @@ impl RootPath {
         self.0.rsplit_once('/').map_or(&*self.0, |(_, name)| name)
     }
 
+    /// The path of something else in the same directory.
+    pub(crate) fn beside(&self, name: &str) -> Self {
+        match self.parent() {
+            Some(parent) => Self(format!("{parent}/{name}").into()),
+            None => Self(name.into()),
+        }
+    }
+
     /// Where it is, seen from the file system's root.
     pub fn in_root(&self, root: &Path) -> PathBuf {
         root.join(&*self.0)

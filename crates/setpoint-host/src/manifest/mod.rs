@@ -97,6 +97,7 @@ pub struct Manifest {
     parents: Parents,
     files: Vec<PathBuf>,
     foreign: Vec<PathBuf>,
+    managed: Vec<PathBuf>,
 }
 
 /// Where an item was declared, and what else the manifest says of it.
@@ -215,9 +216,21 @@ impl Manifest {
         &self.foreign
     }
 
-    /// Every file that was read, also those that items are copies of: a change of one is a change of the set.
+    /// YAML files beside the manifests that the set itself declares, and that were not read as manifests.
+    pub fn managed(&self) -> &[PathBuf] {
+        &self.managed
+    }
+
+    /// Every file that the set was read from, also those that items are copies of: a change of one is a change of the set.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
+    }
+
+    /// Leaves out files that are none of the manifests.
+    fn without(mut self, managed: Vec<PathBuf>) -> Self {
+        self.files.retain(|file| !managed.contains(file) && !self.foreign.contains(file));
+        self.managed = managed;
+        self
     }
 }
 
@@ -331,7 +344,12 @@ fn load_contents(
             }
             unreadable.extend(loaded.wrong);
             unreadable.sort();
-            return if unreadable.is_empty() { Ok(loaded.manifest) } else { Err(unreadable) };
+            if !unreadable.is_empty() {
+                return Err(unreadable);
+            }
+            let skipped = skipped.iter().filter_map(|&source| sources.get(source));
+            let managed = skipped.map(|source| source.path.to_path_buf()).collect();
+            return Ok(loaded.manifest.without(managed));
         }
         skipped.extend(managed);
     }
@@ -462,11 +480,12 @@ fn load_sources(
     let mut report = Diagnostics::new(sources);
     let (mut documents, mut foreign) = (Vec::new(), Vec::new());
     for (source, text) in sources.iter().enumerate().filter(|(i, _)| !skipped.contains(i)) {
-        match yaml::parse(&text.text) {
-            Ok(nodes) if !found.is_file && is_foreign(&nodes) => foreign.push(text.path.to_path_buf()),
-            Err(_) if !found.is_file && !mentions_section(&text.text) => {
-                foreign.push(text.path.to_path_buf());
-            }
+        let parsed = yaml::parse(&text.text);
+        if !found.is_file && is_foreign_text(&text.text, parsed.as_deref().ok()) {
+            foreign.push(text.path.to_path_buf());
+            continue;
+        }
+        match parsed {
             Ok(nodes) => documents.extend(nodes.into_iter().map(|node| (source, node))),
             Err(wrong) => {
                 let location = SourceLocation { source, span: wrong.span };
@@ -493,11 +512,32 @@ fn load_sources(
     let managed = files.iter().map(|path| path.in_root(&root));
     let managed = managed.filter(|path| path.parent() == Some(&found.directory)).collect();
     let files = all.into_iter().collect();
-    let manifest = Manifest { name, root, graph, declared, parents, files, foreign };
+    let manifest = Manifest { name, root, graph, declared, parents, files, foreign, managed: Vec::new() };
     debug_assert!(!report.is_empty() || manifest.graph.len() >= written.specs.len());
     let declaring = written.specs.iter().map(|spec| spec.location.source);
     let declaring = declaring.chain(copies).collect();
     Loaded { manifest, managed, declaring, declares_itself, wrong: report.finish() }
+}
+
+/// Returns whether a YAML file is something else than a manifest, and would be passed over beside manifests. What can't be read
+/// is taken for a manifest.
+///
+/// ```
+/// let dir = tempfile::tempdir()?;
+/// std::fs::write(dir.path().join("metrics.yaml"), "requests: 12\n")?;
+/// std::fs::write(dir.path().join("site.yaml"), "files:\n  hello.txt: {content: hi}\n")?;
+/// assert!(setpoint_host::is_foreign_file(&dir.path().join("metrics.yaml")));
+/// assert!(!setpoint_host::is_foreign_file(&dir.path().join("site.yaml")));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn is_foreign_file(file: &Path) -> bool {
+    let text = read_regular(file).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    text.is_some_and(|text| is_foreign_text(&text, yaml::parse(&text).as_deref().ok()))
+}
+
+/// Returns whether a text is something else than a manifest, whether or not it is YAML and has documents.
+fn is_foreign_text(text: &str, documents: Option<&[Node<'_>]>) -> bool {
+    documents.map_or_else(|| !mentions_section(text), is_foreign)
 }
 
 /// Returns whether documents are something else than a manifest: some of their fields are unknown, and none is, or is nearly, one

@@ -133,10 +133,20 @@ impl ProcessEnds {
     }
 
     fn add(&mut self, item: ItemRef, followed: Followed) {
+        self.remove(&item);
         if let Stage::Runs(wait) = &followed.stage {
             self.waited_for.insert(wait.id, item.clone());
         }
         self.followed.insert(item, followed);
+    }
+
+    /// Does not follow the process of an item any more.
+    fn remove(&mut self, item: &ItemRef) -> Option<Followed> {
+        let followed = self.followed.remove(item)?;
+        if let Stage::Runs(wait) = &followed.stage {
+            self.waited_for.remove(&wait.id);
+        }
+        Some(followed)
     }
 
     /// Follows a process from now on.
@@ -164,8 +174,11 @@ impl ProcessEnds {
         self.follow_operations();
         for id in self.ends.as_ref().map(EndsOfProcesses::take).unwrap_or_default() {
             let Some(item) = self.waited_for.remove(&id) else { continue };
+            // Another process may run for the item by now.
             let is_it = |followed: &Followed| matches!(&followed.stage, Stage::Runs(wait) if wait.id == id);
-            if let Some(Followed { started, log, .. }) = self.followed.remove(&item).filter(is_it) {
+            if self.followed.get(&item).is_some_and(is_it)
+                && let Some(Followed { started, log, .. }) = self.followed.remove(&item)
+            {
                 // It is waited for again if it runs all the same.
                 let followed = self.followed(started, log);
                 self.add(item, followed);
@@ -181,7 +194,7 @@ impl ProcessEnds {
                     let followed = self.followed(started, log);
                     self.add(item, followed);
                 }
-                ProcessOperation::Ends(item) => drop(self.followed.remove(&item)),
+                ProcessOperation::Ends(item) => drop(self.remove(&item)),
             }
         }
     }
@@ -255,5 +268,48 @@ impl Followed {
             Stage::RunsUnseen => !self.started.is_running(),
             Stage::Ended => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+    use std::time::Duration;
+
+    use rustix::process::Pid;
+
+    use super::*;
+    use crate::HostOptions;
+    use crate::process::Alive;
+
+    fn sleeping() -> (Child, Started) {
+        let child = Command::new("sleep").arg("600").spawn().unwrap();
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        (child, Started::new(&Alive::look(pid).unwrap(), "", None))
+    }
+
+    #[tokio::test]
+    async fn the_end_of_an_old_process_leaves_the_new_one_of_its_item_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let host = Host::open(HostOptions::new(directory.path(), "set")).unwrap();
+        let (item, mut ends) = (ItemRef::of::<Process>("p"), ProcessEnds::new(&host));
+        let operations = &host.0.process_operations;
+        let (mut old, started) = sleeping();
+        operations.started(&item, started, None);
+        ends.catch_up();
+        operations.changed.notified().await;
+        // It ends right when it is asked to, and another one is started before anybody knows of it.
+        old.kill().unwrap();
+        old.wait().unwrap();
+        tokio::time::timeout(Duration::from_mins(1), operations.changed.notified()).await.unwrap();
+        let (mut new, started) = sleeping();
+        operations.ends(&item);
+        operations.started(&item, started, None);
+        ends.catch_up();
+        assert!(ends.followed.contains_key(&item), "the new one is followed");
+        new.kill().unwrap();
+        new.wait().unwrap();
+        let ended = tokio::time::timeout(Duration::from_mins(1), ends.next()).await.unwrap();
+        assert_eq!(ended, BTreeSet::from([item]));
     }
 }

@@ -19,7 +19,7 @@ pub use find::Started;
 pub(crate) use find::{Alive, Tag};
 pub(crate) use follow::ProcessOperations;
 pub use follow::{EndedProcess, ProcessEnds};
-pub(crate) use limits::limit_open_files;
+pub(crate) use limits::spawn_with_limit;
 pub(crate) use log::last_lines_since;
 pub(crate) use output::{Lines, Output};
 pub(crate) use ready::Probe;

@@ -13,7 +13,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tokio_util::sync::CancellationToken;
 
 use super::find::kill_marked;
-use super::limits::limit_open_files;
+use super::limits::spawn_with_limit;
 use super::log::last_lines;
 use super::output::Lines;
 use super::{COMMAND_TAG, NOT_INHERITED};
@@ -74,16 +74,15 @@ fn run_blocking(job: Job, cancel: &CancellationToken) -> io::Result<Ended> {
     for variable in NOT_INHERITED {
         command.env_remove(variable);
     }
-    let child = command
+    command
         .args(arguments)
         .envs(&job.env)
         .current_dir(job.cwd.path())
         .stdin(Stdio::null())
         .stdout(Stdio::from(input.try_clone()?))
         .stderr(Stdio::from(input))
-        .process_group(0)
-        .spawn()?;
-    limit_open_files(child.id(), job.open_files);
+        .process_group(0);
+    let child = spawn_with_limit(&mut command, job.open_files)?;
     let mark = job.env.get(COMMAND_TAG).cloned();
     let mut watched = Watched { child, output, mark, written: Vec::new(), lines: job.lines };
     let outcome = watched.wait(job.timeout, Some(cancel))?;

@@ -1,12 +1,13 @@
 //! A state that is damaged, cut off or outdated while somebody works with it.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use jiff::Timestamp;
 use redb::ReadableTable as _;
 use setpoint_engine::{ItemState, Journal as _, Operation, Record};
 use setpoint_graph::{ItemHandle, SubgraphPath};
-use setpoint_state::{RunDetails, StateDir};
+use setpoint_state::{Run, RunDetails, StateDir};
 use tempfile::TempDir;
 
 use crate::{damaged, lock, names, part, reconcile, reference, run, state_in};
@@ -106,6 +107,168 @@ async fn a_checkpoint_is_written_into_the_copy_which_is_not_made_anew() {
     let snapshot = state.read().unwrap().unwrap();
     assert_eq!((names(&snapshot.graph), snapshot.serial), (vec!["a=2".into(), "c=1".into()], 2));
     assert_eq!(state.runs(9).unwrap().value, [run(2), run(1)]);
+}
+
+#[tokio::test]
+async fn the_first_checkpoint_of_a_writer_is_written_into_the_copy_too() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 3)]).await;
+    writer.save(&graph, Some(run(1))).unwrap();
+    drop(writer);
+    let copy = || fs::metadata(state.path().join("state.last")).unwrap().ino();
+    let (made, mut last) = (copy(), 1);
+    for value in [2, 4] {
+        let (writer, graph) = lock(&state);
+        let graph = reconcile(&writer, graph, &[part("a", value), part("b", 3)]).await;
+        last += 1;
+        writer.save(&graph, Some(run(last))).unwrap();
+        assert_eq!(copy(), made, "it is not made anew");
+    }
+    fs::remove_file(state.path().join("state.redb")).unwrap();
+    let snapshot = state.read().unwrap().unwrap();
+    assert_eq!((names(&snapshot.graph), snapshot.serial), (vec!["a=4".into(), "b=3".into()], 3));
+}
+
+#[tokio::test]
+async fn a_copy_is_made_anew_now_and_then_so_that_damage_of_it_is_noticed() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 3)]).await;
+    writer.save(&graph, Some(run(1))).unwrap();
+    drop(writer);
+    // Where nobody looks, while nobody works with it.
+    let copy = state.path().join("state.last");
+    let mut bytes = fs::read(&copy).unwrap();
+    let text = b"{\"name\":\"b\"";
+    let at = bytes.windows(text.len()).position(|window| window == text).unwrap();
+    bytes[at..at + text.len()].fill(0);
+    fs::write(&copy, bytes).unwrap();
+    let (writer, graph) = lock(&state);
+    for _ in 1..64 {
+        writer.save(&graph, None).unwrap();
+    }
+    drop(writer);
+    drop(lock(&state));
+    fs::remove_file(state.path().join("state.redb")).unwrap();
+    assert_eq!(names(&state.read().unwrap().unwrap().graph), ["a=1", "b=3"]);
+}
+
+#[tokio::test]
+async fn a_copy_that_was_left_behind_is_made_anew_by_the_next_command_also_if_there_is_nothing_to_do() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 1)]).await;
+    writer.save(&graph, Some(run(1))).unwrap();
+    let copy = state.path().join("state.last");
+    let earlier = fs::read(&copy).unwrap();
+    let graph = reconcile(&writer, graph, &[part("a", 2), part("c", 1)]).await;
+    writer.save(&graph, Some(run(2))).unwrap();
+    drop(writer);
+    // The writer was killed between the two, or there was no room.
+    fs::write(&copy, earlier).unwrap();
+    drop(lock(&state));
+    fs::write(state.path().join("state.redb"), "").unwrap();
+    let snapshot = state.read().unwrap().unwrap();
+    assert!(snapshot.damaged.is_some());
+    assert_eq!(names(&snapshot.graph), ["a=2", "c=1"]);
+}
+
+#[tokio::test]
+async fn a_copy_of_another_history_with_as_many_checkpoints_is_made_anew() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 3)]).await;
+    writer.save(&graph, Some(run(1))).unwrap();
+    drop(writer);
+    let earlier = fs::read(state.path().join("state.redb")).unwrap();
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 5)]).await;
+    writer.save(&graph, Some(run(2))).unwrap();
+    drop(writer);
+    let copy = fs::read(state.path().join("state.last")).unwrap();
+    // The database comes from a backup, and another run follows it.
+    replace(&state, &earlier);
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 7), part("b", 3)]).await;
+    writer.save(&graph, Some(Run { command: "watch".to_owned(), ..run(2) })).unwrap();
+    drop(writer);
+    fs::write(state.path().join("state.last"), copy).unwrap();
+    drop(lock(&state));
+    fs::remove_file(state.path().join("state.redb")).unwrap();
+    assert_eq!(names(&state.read().unwrap().unwrap().graph), ["a=7", "b=3"]);
+}
+
+#[tokio::test]
+async fn damage_in_place_that_leaves_size_and_time_as_they_were_loses_nothing_either() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let (writer, graph) = lock(&state);
+    let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 3)]).await;
+    writer.save(&graph, Some(run(1))).unwrap();
+    let path = state.path().join("state.redb");
+    let text = b"{\"name\":\"b\"";
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(text.len()).position(|window| window == text).unwrap();
+    bytes[at..at + text.len()].fill(0);
+    let written = fs::metadata(&path).unwrap().modified().unwrap();
+    fs::write(&path, bytes).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(written).unwrap();
+    let graph = reconcile(&writer, graph, &[part("a", 2), part("b", 3)]).await;
+    writer.save(&graph, Some(run(2))).unwrap();
+    assert_eq!(names(&state.read().unwrap().unwrap().graph), ["a=2", "b=3"]);
+}
+
+#[tokio::test]
+async fn damage_that_can_be_read_is_damage_too() {
+    for (from, to) in [
+        // Another value, another name of one, and a key that nobody knows.
+        ("\"value\":1", "\"value\":9"),
+        ("serial", "sesial"),
+        ("format", "fosmat"),
+        ("machine", "macmine"),
+    ] {
+        let dir = TempDir::new().unwrap();
+        let state = state_in(&dir);
+        let (writer, graph) = lock(&state);
+        let graph = reconcile(&writer, graph, &[part("a", 1), part("b", 3)]).await;
+        writer.save(&graph, Some(run(1))).unwrap();
+        drop(writer);
+        overwrite(&state, from, to);
+        let snapshot = state.read().unwrap().unwrap();
+        assert_eq!((names(&snapshot.graph), snapshot.serial), (vec!["a=1".into(), "b=3".into()], 1), "{to}");
+        assert!(snapshot.damaged.is_some(), "{to}");
+        let (writer, graph) = lock(&state);
+        assert_eq!(names(&graph), ["a=1", "b=3"], "{to}");
+        assert!(writer.damaged().is_some(), "{to}");
+    }
+}
+
+#[tokio::test]
+async fn which_files_declared_the_items_is_known_also_if_a_run_is_cut_off() {
+    let dir = TempDir::new().unwrap();
+    let state = state_in(&dir);
+    let files = |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<String>>();
+    let known = || state.read().unwrap().unwrap().manifests;
+    let (writer, graph) = lock(&state);
+    assert_eq!(known(), None);
+    assert!(writer.set_manifests(files(&["a.yaml"])) && !writer.set_manifests(files(&["a.yaml"])));
+    writer.begin("apply", Timestamp::UNIX_EPOCH, Vec::new(), RunDetails::default());
+    let graph = reconcile(&writer, graph, &[part("a", 1)]).await;
+    assert_eq!(known(), Some(files(&["a.yaml"])), "it is journalled");
+    writer.save(&graph, Some(run(1))).unwrap();
+    assert_eq!(known(), Some(files(&["a.yaml"])));
+    writer.set_manifests(files(&["b.yaml"]));
+    writer.begin("apply", Timestamp::UNIX_EPOCH, Vec::new(), RunDetails::default());
+    reconcile(&writer, graph, &[part("a", 2)]).await;
+    drop(writer);
+    let (writer, _) = lock(&state);
+    assert_eq!(writer.manifests(), Some(files(&["b.yaml"])));
 }
 
 #[tokio::test]

@@ -241,10 +241,10 @@ async fn plan_says_what_would_be_written_for_a_manifest() {
     let printed = beside.run(&[&plan[..], &["--json"]].concat()).out();
     let envelope: setpoint_plan::Plan = serde_json::from_str(&printed).unwrap();
     let kinds: Vec<_> = envelope.operations.iter().map(|operation| operation.kind.as_str()).collect();
-    assert_eq!(kinds, ["key", "key", "configmap"]);
-    assert_eq!(envelope.operations[2].after, [0, 1], "it is published when the keys are there");
+    assert_eq!(kinds, ["claim", "key", "key", "configmap"]);
+    assert_eq!(envelope.operations[3].after, [0, 1, 2], "it is published when the keys are there");
 
-    for operation in &envelope.operations[..2] {
+    for operation in &envelope.operations[..3] {
         beside.consul.put(&operation.name, operation.detail[0].new.as_ref().unwrap()).await.unwrap();
     }
     let now: Value = serde_json::from_str(&beside.run(&["show", beside.id(), "--json"]).out()).unwrap();
@@ -254,6 +254,14 @@ async fn plan_says_what_would_be_written_for_a_manifest() {
 
     config_map(&beside.namespace, &json!({ "app.kubernetes.io/managed-by": "another" }), "{}");
     insta::assert_snapshot!("plan-handed-over", beside.text(&plan));
+
+    // An older one of the namespace counts, whatever the file says.
+    let older =
+        manifest("older", &json!({ "originNamespace": beside.id(), "baseline": { "originNamespace": "x" } }));
+    kubectl(&beside.namespace, &["apply", "-f", "-"], &older);
+    let text = beside.text(&plan);
+    assert!(text.contains("older is older, and the oldest of a namespace counts"), "{text}");
+    assert!(text.contains("composite/x/structure"), "what the older one declares is planned: {text}");
 }
 
 #[tokio::test]
@@ -277,6 +285,8 @@ async fn plan_says_what_would_be_written_for_the_composite_of_a_namespace() {
         "",
     );
     beside.consul.put(&owned, "satellite").await.unwrap();
+    let claim = format!("composite/elsewhere/claims/{0}/compositeRole/{0}/first", beside.id());
+    beside.consul.put(&claim, "satellite").await.unwrap();
     beside.say("c/compositeRole", "baseline").await;
     insta::assert_snapshot!("plan-move", beside.text(&["plan"]));
 }

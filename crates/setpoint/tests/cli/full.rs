@@ -9,7 +9,7 @@ use crate::places::Mounted;
 use crate::sandbox::{Sandbox, eventually};
 
 /// A sandbox with a small file system for its state.
-fn with_small_state(manifest: &str) -> (Sandbox, Mounted) {
+pub(crate) fn with_small_state(manifest: &str) -> (Sandbox, Mounted) {
     let sandbox = Sandbox::new(manifest);
     fs::create_dir(sandbox.path("small")).unwrap();
     let mounted = Mounted::new(sandbox.path("small"), "16m");

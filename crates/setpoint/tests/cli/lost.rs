@@ -274,7 +274,7 @@ fn a_manifest_that_becomes_something_else_deletes_nothing() {
     let mut watching = sandbox.start(&["watch"]);
     eventually("both are there", || sandbox.path("a").exists() && sandbox.path("b").exists());
     sandbox.write("b.yaml", "things: {b: {content: b}}\n");
-    watching.until("b.yaml is no manifest of Setpoint any more");
+    watching.until("b.yaml declares nothing any more");
     assert_eq!(sandbox.read("b"), "b");
     sandbox.write("b.yaml", "files:\n  b: {content: c}\n");
     eventually("it goes on", || sandbox.read("b") == "c");

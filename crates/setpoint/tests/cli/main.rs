@@ -18,7 +18,11 @@ mod damaged;
 #[cfg(feature = "host")]
 mod demo;
 #[cfg(feature = "host")]
+mod emptied;
+#[cfg(feature = "host")]
 mod failed;
+#[cfg(feature = "host")]
+mod following;
 #[cfg(feature = "host")]
 mod full;
 #[cfg(feature = "haproxy")]
@@ -39,6 +43,8 @@ mod originals;
 mod pages;
 #[cfg(feature = "host")]
 mod places;
+#[cfg(feature = "host")]
+mod power;
 #[cfg(feature = "host")]
 mod processes;
 #[cfg(feature = "host")]

@@ -442,6 +442,63 @@ fn what_is_set_aside_is_found_under_the_new_name_of_its_item() {
 }
 
 #[test]
+fn what_is_set_aside_is_not_forgotten_without_a_word() {
+    let with = |[first, second]: [&str; 2], more: &str| {
+        format!("directories:\n  a: {{path: {first}{more}}}\n  b: {{path: {second}{more}}}\n")
+    };
+    let sandbox = Sandbox::new(&with(["one", "two"], ""));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.write("one/mine", "a");
+    sandbox.write("two/mine", "b");
+    // One makes room for the other, and can't be made.
+    sandbox.declare(&with(["two", "one"], ", owner: nobody-is-called-so"));
+    assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
+    let aside = || sandbox.tree().into_iter().find(|path| path.starts_with(".setpoint-aside-")).unwrap();
+    let before = sandbox.tree();
+    let path = sandbox.path(&aside()).display().to_string();
+    let refused = sandbox.run(&["state", "rm", "directory.a", "directory.b"]);
+    assert_eq!(refused.code(), 1, "{}", refused.out());
+    assert!(refused.err().contains(&path) && refused.err().contains("--force"), "{}", refused.err());
+    assert_eq!(sandbox.ok(&["state", "list"]).lines().count(), 2, "nothing is forgotten");
+    let forgotten = sandbox.ok(&["state", "rm", "--force", "directory.a", "directory.b"]);
+    assert!(forgotten.contains(&format!("also what was set aside at {path}")), "{forgotten}");
+    assert_eq!(sandbox.tree(), before);
+    assert_eq!(sandbox.ok(&["state", "list"]), "");
+}
+
+/// A run that was killed while it wrote a file.
+fn killed_while_writing(sandbox: &Sandbox) -> String {
+    let temporary = || sandbox.tree().into_iter().find(|path| path.starts_with(".setpoint-"));
+    let attempt = || {
+        let mut applying = sandbox.start(&["apply", "--yes"]);
+        while applying.child.try_wait().unwrap().is_none() {
+            if temporary().is_some() {
+                applying.signal(Signal::SIGKILL);
+                break;
+            }
+        }
+        let _ = applying.child.wait();
+        let left = temporary();
+        if left.is_none() {
+            sandbox.ok(&["destroy", "--yes", "--target", "file.large"]);
+        }
+        left
+    };
+    // On any machine, one of so many runs is killed while it writes.
+    (0..50).find_map(|_| attempt()).unwrap()
+}
+
+#[test]
+fn what_a_killed_run_left_lying_about_is_removed_also_by_who_mends_the_state() {
+    let sandbox = Sandbox::new("files:\n  large: {source: source}\n  f: {content: x}\n");
+    fs::File::create(sandbox.path("source")).unwrap().set_len(64 << 20).unwrap();
+    sandbox.ok(&["apply", "--yes", "--target", "file.f"]);
+    let temporary = killed_while_writing(&sandbox);
+    sandbox.ok(&["state", "mv", "file.f", "file.g"]);
+    assert!(!sandbox.path(&temporary).exists(), "{:?}", sandbox.tree());
+}
+
+#[test]
 fn a_plan_shows_what_becomes_of_what_was_set_aside() {
     let with = |[first, second]: [&str; 2], more: &str| {
         format!(

@@ -95,6 +95,23 @@ fn what_can_not_be_read_counts_as_failed() {
 }
 
 #[test]
+fn items_that_can_not_be_read_and_are_left_because_of_each_other_are_no_success() {
+    let sandbox = Sandbox::new("directories: {a: {path: x}}\nfiles: {b: {path: x/b, content: b}}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    fs::rename(sandbox.path("x"), sandbox.path("old")).unwrap();
+    fs::create_dir(sandbox.path("x")).unwrap();
+    sandbox.write("x/b", "");
+    sandbox.declare("directories: {a: {path: x, after: [file.b]}}\nfiles: {b: {path: z, content: b}}\n");
+    for args in [&["plan"][..], &["apply", "--yes"]] {
+        let failed = sandbox.run(args);
+        let all = format!("{}{}", failed.out(), failed.err());
+        assert!(all.contains("directory/a") && all.contains("file/b"), "{args:?}: {all}");
+        assert_eq!(failed.code(), 1, "{args:?}: {all}");
+    }
+    assert_eq!(sandbox.tree(), ["old", "old/b", "x", "x/b"]);
+}
+
+#[test]
 fn an_item_that_can_not_be_read_is_left_with_what_needs_it_and_the_rest_is_applied() {
     let manifest = |content: &str| {
         format!(

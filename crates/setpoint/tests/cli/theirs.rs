@@ -310,6 +310,28 @@ fn what_setpoint_wrote_is_not_taken_for_an_original_that_is_not_kept_any_more() 
 }
 
 #[test]
+fn a_change_is_kept_also_where_the_original_is_not_any_more() {
+    let sandbox = Sandbox::new(
+        "files: {f: {content: ours, adopt: true}}\nsymlinks: {l: {target: ours, adopt: true}}\n",
+    );
+    sandbox.write("f", "precious");
+    symlink("precious", sandbox.path("l")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    fs::remove_dir_all(sandbox.path(".setpoint/run")).unwrap();
+    sandbox.write("f", "newer");
+    fs::remove_file(sandbox.path("l")).unwrap();
+    symlink("newer-link", sandbox.path("l")).unwrap();
+    let applied = sandbox.run(&["apply", "--yes"]);
+    assert_eq!((applied.code(), sandbox.read("f")), (0, "ours".to_owned()), "{}", applied.err());
+    for path in ["f", "l"] {
+        let said = format!("{path} was not what Setpoint wrote");
+        assert!(applied.err().contains(&said), "{}", applied.err());
+    }
+    let kept = kept(&sandbox, ".setpoint");
+    assert!(kept.contains("bmV3ZXI=") && kept.contains("newer-link"), "{kept}");
+}
+
+#[test]
 fn an_original_that_is_not_kept_any_more_is_no_success() {
     let sandbox = Sandbox::new(
         "files: {f: {content: ours, adopt: true}}\nsymlinks: {l: {target: ours, adopt: true}}\n\

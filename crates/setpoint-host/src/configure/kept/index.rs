@@ -1,7 +1,7 @@
 //! What is known of the copies: how much they are, which of them may go, and whose path an original was at.
 //!
 //! The directory is listed once, and the copies in it are read once, however many are kept afterwards. Only who may write the state
-//! keeps anything; what a person removes meanwhile is noticed when there is no room.
+//! keeps anything; what a person removes meanwhile is noticed before anything has to go.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant, SystemTime};
 use super::{BESIDE, CHANGE, Original, is_original};
 use crate::item::RootPath;
 
-/// How soon the directory may be listed again where there is no room.
-const LIST_AGAIN: Duration = Duration::from_secs(1);
+/// How soon the directory may be listed again where something would have to go.
+pub(super) const LIST_AGAIN: Duration = Duration::from_secs(1);
 
 /// A copy that may go for others: since when it is kept, and its name.
 type Change = (SystemTime, String);

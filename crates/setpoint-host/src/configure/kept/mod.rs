@@ -161,6 +161,7 @@ impl Kept {
             );
             return Err(failed(io::Error::other(message)));
         }
+        let replaces = path.exists();
         let beside = path.with_extension(BESIDE);
         let write = || {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
@@ -176,6 +177,11 @@ impl Kept {
         };
         // Where the disk is full, each byte counts.
         let found = write().inspect_err(|_| drop(fs::remove_file(&beside))).map_err(failed)?;
+        if replaces {
+            // It was damaged, and nobody knows how many bytes it had.
+            *index = Index::list(&self.directory);
+            return Ok(name);
+        }
         index.add(&name, &found);
         if is_original(&name) {
             index.add_original(&name, original, &found);
@@ -185,7 +191,8 @@ impl Kept {
 
     /// Makes room for so many bytes among at most so many: the oldest changes go, and originals stay. Returns whether there is.
     fn make_room(&self, index: &mut Index, bytes: u64, most: u64) -> bool {
-        if index.in_the_way(bytes, most).is_none() && index.is_old() {
+        let is_room = |index: &Index| index.in_the_way(bytes, most).is_some_and(|changes| changes.is_empty());
+        if !is_room(index) && index.is_old() {
             // A person may have removed some.
             *index = Index::list(&self.directory);
         }
@@ -433,6 +440,31 @@ mod tests {
         let mut index = kept.index();
         assert!(kept.make_room(index.as_mut().unwrap(), size * 2, size * 3));
         assert_eq!(kept.list().unwrap().len(), 1, "a change has made room");
+    }
+
+    #[test]
+    fn nothing_goes_for_what_has_room_since_a_person_has_removed_some() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = Kept::new(directory.path());
+        let changes = ["first", "other", "third"].map(|target| kept.put_change(&link(target)).unwrap());
+        let size = fs::metadata(&changes[0]).unwrap().len();
+        fs::remove_file(&changes[2]).unwrap();
+        std::thread::sleep(index::LIST_AGAIN);
+        assert!(kept.make_room(kept.index().as_mut().unwrap(), size, size * 3));
+        assert_eq!(changes.each_ref().map(|path| path.exists()), [true, true, false]);
+    }
+
+    #[test]
+    fn a_damaged_copy_that_is_written_again_takes_room_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = Kept::new(directory.path());
+        let change = kept.put_change(&link("a")).unwrap();
+        let size = fs::metadata(&change).unwrap().len();
+        fs::write(&change, "damaged").unwrap();
+        kept.put_change(&link("a")).unwrap();
+        let index = kept.index();
+        let to_go = index.as_ref().and_then(|index| index.in_the_way(size, size * 2));
+        assert_eq!(to_go.map(|changes| changes.len()), Some(0), "there is room");
     }
 
     #[test]

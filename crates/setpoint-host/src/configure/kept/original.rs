@@ -88,6 +88,13 @@ impl Original {
         }
     }
 
+    /// The same, as it was at another path.
+    pub(crate) fn moved_to(mut self, to: &RootPath) -> Self {
+        let (Self::File { path, .. } | Self::Link { path, .. } | Self::Directory { path, .. }) = &mut self;
+        *path = Some(to.clone());
+        self
+    }
+
     pub(super) fn kind(&self) -> Kind {
         match self {
             Self::File { .. } => Kind::File,

@@ -14,7 +14,7 @@ use crate::configure::LastingNote;
 use crate::fs::untouched;
 use crate::host::Host;
 use crate::process::{
-    Alive, NOT_INHERITED, Probe, Started, TAG, Tag, last_lines_since, limit_open_files, stop,
+    Alive, NOT_INHERITED, Probe, Started, TAG, Tag, last_lines_since, spawn_with_limit, stop,
 };
 
 /// How long a new process is observed: one that ends within this time has failed.
@@ -64,7 +64,7 @@ impl Processes {
         for variable in NOT_INHERITED {
             command.env_remove(variable);
         }
-        let child = command
+        command
             .args(arguments)
             .envs(&item.env)
             .env(TAG, tag.value(digest))
@@ -72,11 +72,10 @@ impl Processes {
             .stdin(Stdio::null())
             .stdout(Stdio::from(out))
             .stderr(Stdio::from(err))
-            .process_group(0)
-            .spawn()
+            .process_group(0);
+        let child = spawn_with_limit(&mut command, self.host.open_files())
             .map_err(|error| OpError::untouched(format!("can't start {}: {error}", item.command)))?;
         let pid = child.id();
-        limit_open_files(pid, self.host.open_files());
         self.host.0.children.add(child);
         Ok(pid)
     }
@@ -243,8 +242,12 @@ impl Configurator<Process> for Processes {
     }
 
     async fn read(&self, cx: &OpCx, item: &Process) -> Result<Observed<Process>, OpError> {
-        let noted = noted(cx);
-        let main = self.tag(item).main(noted.as_ref());
+        let (noted, tag) = (noted(cx), self.tag(item));
+        let main = tag.main(noted.as_ref());
+        // What it has started may outlive it: that goes with it. Where it is wanted, it is ended before another one is started.
+        if main.is_none() && self.host.is_unwanted(cx.item()) && !tag.find(noted.as_ref()).all.is_empty() {
+            return Ok(Observed::Present(item.clone()));
+        }
         if main.is_some() && cx.unfinished() == Some(Operation::Create) {
             self.check_ready(cx, item, noted.as_ref()).await?;
         }

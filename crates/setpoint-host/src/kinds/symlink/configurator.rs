@@ -66,8 +66,8 @@ impl Entries for Symlinks {
         let root = &self.host.0.root;
         match replaces {
             Replaces::Within(within) if root.stat(path)?.is_some() => {
-                last_look.map_or(Ok(()), |look| look())?;
-                root.replace_link(path, within, &item.target, temporary).map(|()| Written::Replaced)
+                let replaced = root.replace_link(path, within, &item.target, temporary, last_look);
+                replaced.map(|()| Written::Replaced)
             }
             _ => root.prepare_link(path, &item.target, temporary).map(Written::New),
         }

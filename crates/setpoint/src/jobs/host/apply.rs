@@ -282,8 +282,9 @@ impl PendingChange<'_> {
         }
         if preview.plan.is_empty() {
             let protects = protect::remember(&set.manifest, &mut current);
+            let moved = run::remember_manifests(&set.manifest, &self.writer, selection);
             // What was found on the host is worth remembering all the same.
-            let news = protects || !preview.drift.is_empty() || !self.renamed.is_empty();
+            let news = protects || moved || !preview.drift.is_empty() || !self.renamed.is_empty();
             if news || self.writer.has_unsaved_runs() {
                 host.settle(&mut current);
                 self.writer.save(&current, None)?;

@@ -228,6 +228,9 @@ pub(crate) enum StateCommand {
         /// The items, written `kind.name`.
         #[arg(required = true, value_parser = parse_item)]
         items: Vec<ItemRef>,
+        /// Forgets items also where something of them is set aside, which only the state knows.
+        #[arg(long)]
+        force: bool,
         #[command(flatten)]
         set: PathArgs,
         #[command(flatten)]

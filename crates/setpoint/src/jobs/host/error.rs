@@ -30,6 +30,14 @@ pub(super) enum Error {
     /// A run was cut off, and has to be finished first.
     #[error("a run was cut off, and what it was doing is not finished")]
     CutOff,
+    /// Something of an item is set aside, and would be forgotten with it.
+    #[error("{item} has made room for another item, and is set aside{}; only the state knows that", .path.as_ref().map_or_else(String::new, |path| format!(" at {}", path.display())))]
+    SetAside {
+        /// The item.
+        item: ItemRef,
+        /// Where it is; none if the root is not there to be looked at.
+        path: Option<PathBuf>,
+    },
     /// No item has the name that was given.
     #[error("{item} is neither declared nor remembered{meant}", item = .0, meant = meant(.1.as_ref()))]
     NoSuchItem(ItemRef, Option<ItemRef>),
@@ -105,8 +113,11 @@ pub(super) enum Error {
         there: usize,
     },
     /// A file that declared something, and does not any more.
-    #[error("{} is no manifest of Setpoint any more, and what it declared would be deleted", .0.display())]
+    #[error("{} declares nothing any more, and what it declared would be deleted", .0.display())]
     Emptied(PathBuf),
+    /// A file that declared something, and is not among the manifests that were asked for.
+    #[error("{} declared some of what is there, and is not read; what it declared would be deleted", .0.display())]
+    LeftOut(PathBuf),
     /// Manifests that are about something else than they were.
     #[error("the set has another name or another root now; stop and start `setpoint watch`")]
     OtherSetNow,
@@ -256,9 +267,10 @@ impl Reportable for Error {
             | Self::Remembered(_)
             | Self::RenamedAlready { .. }
             | Self::NameTaken { .. }
+            | Self::SetAside { .. }
             | Self::OtherKind { .. } => "item",
             Self::Protected(_) | Self::ProtectedByManifest { .. } => "protected",
-            Self::NothingLeft { .. } | Self::Emptied(_) => "nothing-left",
+            Self::NothingLeft { .. } | Self::Emptied(_) | Self::LeftOut(_) => "nothing-left",
             Self::Tangled(_) => "moves",
             Self::OtherRoot { .. }
             | Self::ReplacedRoot(_)
@@ -299,6 +311,9 @@ impl Reportable for Error {
                 "items are written kind.name, for instance file.motd; `setpoint graph` shows all of them",
             ),
             Self::NotRemembered(..) => Some("`setpoint state list` shows what is"),
+            Self::SetAside { .. } => Some(
+                "`setpoint apply` brings it back; say `--force` to forget it, and to leave it where it is",
+            ),
             Self::CutOff => Some("`setpoint apply` finishes it; then say this again"),
             Self::RememberedAs { .. } => Some(
                 "there is nothing to import: `setpoint apply` finds it by its place, and gives it its new name",
@@ -321,7 +336,12 @@ impl Reportable for Error {
             Self::NothingLeft { .. } => Some(
                 "say `--allow-empty` if what is there is to be deleted; what only has another name now is renamed with `setpoint state mv OLD NEW` while no `watch` runs",
             ),
-            Self::Emptied(_) => Some("say `--allow-empty` if what it declared is to be deleted"),
+            Self::Emptied(_) => Some(
+                "mend it; if what it declared is to be deleted, remove the file, say `setpoint apply`, or say `--allow-empty`",
+            ),
+            Self::LeftOut(_) => Some(
+                "name the directory of the manifests with `-f`; if what the file declared is to be deleted, say `setpoint apply`, or say `--allow-empty`",
+            ),
             Self::OtherRoot { .. } => Some(
                 "nothing was changed; say `setpoint destroy` with the old root first, or move everything by hand and say `setpoint state relocate`",
             ),

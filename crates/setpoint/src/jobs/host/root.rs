@@ -36,6 +36,13 @@ impl RootIdentity {
         Ok(Self { root, device: found.dev(), inode: found.ino(), number, mount })
     }
 
+    /// The root that is remembered, if everything is still there.
+    pub(crate) fn remembered(text: &str, current: &CurrentGraph) -> Option<PathBuf> {
+        let root = serde_json::from_str::<Self>(text).ok()?.root;
+        let is_it = Self::of(&root).and_then(|found| found.check(Some(text), current)).is_ok();
+        is_it.then_some(root)
+    }
+
     /// As it is remembered.
     pub(crate) fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()

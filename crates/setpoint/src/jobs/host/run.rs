@@ -13,6 +13,7 @@ use setpoint_plan::{Action, Plan, PlannedOperation};
 use setpoint_state::{Run, RunDetails, RunEntry, RunOutcome, Writer};
 
 use super::protect;
+use super::set::declaring;
 use super::stop::Stop;
 use crate::error::CliError;
 use crate::report::Report;
@@ -77,6 +78,7 @@ impl PlannedRun<'_> {
             checkpoint(host, writer, current)?;
         }
         let started = Timestamp::now();
+        let is_news = remember_manifests(manifest, writer, selection);
         let protection = current.as_ref().map(|current| protect::changes(manifest, current));
         let number = writer.begin(command, started, protection.unwrap_or_default(), details.clone());
         let engine = engine.with_journal(writer.journal()).draining_on(stop.drain().clone());
@@ -105,13 +107,23 @@ impl PlannedRun<'_> {
             let protects = protect::remember(manifest, current);
             if !run.entries.is_empty() {
                 writer.save(current, Some(run.clone()))?;
-            } else if protects || writer.has_unsaved_runs() {
+            } else if is_news || protects || writer.has_unsaved_runs() {
                 // What the lost run had done is known now.
                 writer.save(current, None)?;
             }
         }
         Ok(Done { status, run, unreadable })
     }
+}
+
+/// Remembers which files declare anything, as of a change that was asked for. Returns whether that is news.
+pub(crate) fn remember_manifests(manifest: &Manifest, writer: &Writer, selection: &Selection) -> bool {
+    let mut manifests = declaring(manifest);
+    if !matches!(selection, Selection::All) {
+        // Of what it is not about, nobody has seen that it would go.
+        manifests.extend(writer.manifests().unwrap_or_default());
+    }
+    writer.set_manifests(manifests)
 }
 
 /// Saves what was found out about a run that was cut off, before anything else is done: a run that is cut off as well is then

@@ -137,6 +137,12 @@ pub(crate) fn passed_over(manifest: &Manifest) -> impl Iterator<Item = String> {
     files.map(|file| format!("{} is no manifest of Setpoint, and is passed over", file.display()))
 }
 
+/// The files of a set that declare anything, by name: all of them are in one directory.
+pub(crate) fn declaring(manifest: &Manifest) -> BTreeSet<String> {
+    let files: BTreeSet<&Path> = manifest.all_declared().map(|(_, declared)| &*declared.file).collect();
+    files.iter().filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned())).collect()
+}
+
 /// Knows again what a run that was cut off has set aside, and what was gone and is back in its place, before anything is planned:
 /// so every command sees what the next run starts from. Returns what is back.
 pub(crate) fn recognise(

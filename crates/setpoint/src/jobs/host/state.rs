@@ -4,20 +4,26 @@ mod accept;
 mod kept;
 
 use std::fmt::Write;
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 use setpoint_engine::{CurrentGraph, Engine, ItemState, Presence, Selection};
 use setpoint_graph::{ItemRef, Node, SubgraphPath};
-use setpoint_host::{Started, attributes, item_types, path_of, registry};
+use setpoint_host::{
+    Host, HostOptions, Started, attributes, item_types, may_be_set_aside, path_of, registry,
+};
 use setpoint_state::Writer;
 
 use super::args::{LockArgs, PathArgs, SetArgs, StateCommand};
 use super::changes::MASKED;
 use super::error::{Error, nearest};
 use super::rename;
-use super::set::{Set, is_adopted, is_there, lock_state, not_remembered, report_damage, state_of};
+use super::root::RootIdentity;
+use super::set::{
+    Set, is_adopted, is_there, lock_state, not_remembered, report_damage, runtime_directory, state_of,
+};
 use crate::error::CliError;
 use crate::report::{Report, print, print_json};
 use crate::service::runtime;
@@ -38,7 +44,7 @@ pub(crate) fn run(command: &StateCommand, report: Report) -> Result<u8, CliError
         StateCommand::List { set, json } => list(set, *json, report),
         StateCommand::Show { item, set, json, show_secrets } => show(item, set, *json, *show_secrets, report),
         StateCommand::Kept { name, set, json } => kept::run(name.as_deref(), set, *json),
-        StateCommand::Rm { items, set, lock } => remove(items, set, *lock),
+        StateCommand::Rm { items, force, set, lock } => remove(items, *force, set, *lock),
         StateCommand::Mv { from, to, set, lock } => rename(from, to, set, *lock),
         StateCommand::Unprotect { items, set, lock } => unprotect(items, set, *lock),
         StateCommand::Accept { items, set, lock } => accept::accept(items, set, *lock),
@@ -162,19 +168,61 @@ fn mask(item: &mut Value) {
     }
 }
 
-fn remove(items: &[ItemRef], args: &PathArgs, lock: LockArgs) -> Result<u8, CliError> {
+fn remove(items: &[ItemRef], force: bool, args: &PathArgs, lock: LockArgs) -> Result<u8, CliError> {
     let (writer, mut graph) = lock_to_mend(args, "state rm", lock, items)?;
+    let host = remembered_host(&writer, &graph)?;
+    let mut forgotten = Vec::new();
     for item in items {
-        if !graph.contains(item) {
-            return Err(not_remembered(item, Some(&graph)));
+        let Some(node) = graph.node_of(item) else { return Err(not_remembered(item, Some(&graph))) };
+        let aside = set_aside(host.as_ref(), node.state());
+        if !force && aside != SetAside::Nothing {
+            return Err(Error::SetAside { item: item.clone(), path: aside.path() }.into());
         }
+        forgotten.push((item, aside.path()));
         graph.del_item(item)?;
     }
     writer.save(&graph, None)?;
-    for item in items {
-        print(&format!("{item} is forgotten; what is on the host stays.\n"))?;
+    for (item, aside) in forgotten {
+        let aside = aside.map(|path| format!(", also what was set aside at {}", path.display()));
+        print(&format!("{item} is forgotten; what is on the host stays{}.\n", aside.unwrap_or_default()))?;
     }
     Ok(0)
+}
+
+/// What of an item is set aside, which only its state says.
+#[derive(Debug, PartialEq, Eq)]
+enum SetAside {
+    /// Nothing.
+    Nothing,
+    /// Something, somewhere: the host can't be looked at.
+    Somewhere,
+    /// Something, at this path.
+    At(PathBuf),
+}
+
+impl SetAside {
+    fn path(self) -> Option<PathBuf> {
+        match self {
+            Self::Nothing | Self::Somewhere => None,
+            Self::At(path) => Some(path),
+        }
+    }
+}
+
+fn set_aside(host: Option<&Host>, state: Option<&ItemState>) -> SetAside {
+    let Some(state) = state.filter(|state| may_be_set_aside(state)) else { return SetAside::Nothing };
+    match host {
+        Some(host) => host.set_aside_at(state).map_or(SetAside::Nothing, SetAside::At),
+        None => SetAside::Somewhere,
+    }
+}
+
+/// Opens the host where everything is that is remembered; none if it is not there.
+fn remembered_host(writer: &Writer, graph: &CurrentGraph) -> Result<Option<Host>, CliError> {
+    let root = writer.location().and_then(|location| RootIdentity::remembered(&location, graph));
+    let Some(root) = root else { return Ok(None) };
+    let options = HostOptions::new(root, graph.name().clone());
+    Ok(Some(Host::open(options.with_runtime_directory(runtime_directory(writer.dir())))?))
 }
 
 fn rename(from: &ItemRef, to: &ItemRef, args: &PathArgs, lock: LockArgs) -> Result<u8, CliError> {
@@ -235,13 +283,21 @@ fn lock_to_mend(
         let item = items.first().ok_or(Error::NoRun)?;
         return Err(not_remembered(item, None));
     };
-    lock_state(&state, &known.set, command, lock)
+    let (writer, graph) = lock_state(&state, &known.set, command, lock)?;
+    // What a run that was cut off left lying about is known from its journal, which ends with the next save.
+    if !writer.interrupted_items().is_empty()
+        && let Some(host) = remembered_host(&writer, &graph)?
+    {
+        host.sweep(writer.interrupted_items()).map_err(|error| Error::Sweep(error.to_string()))?;
+    }
+    Ok((writer, graph))
 }
 
 fn import(items: &[ItemRef], args: &SetArgs, lock: LockArgs, report: Report) -> Result<u8, CliError> {
     let set = Set::load(args)?;
     let (writer, mut graph) = set.lock("state import", lock)?;
     let host = set.host(&graph)?;
+    host.sweep(writer.interrupted_items()).map_err(|error| Error::Sweep(error.to_string()))?;
     let engine = Engine::new(registry(&host));
     for item in items {
         if is_there(&graph, item) {

@@ -43,7 +43,7 @@ pub(crate) fn leave<'a>(
     if errors.is_empty() {
         return Ok(Readable { selection, intended, unreadable: Vec::new() });
     }
-    let mut unreadable: Vec<(Unreadable, BTreeSet<ItemRef>)> = Vec::new();
+    let mut unreadable: Vec<(&ItemRef, &str, BTreeSet<ItemRef>)> = Vec::new();
     let mut left: BTreeSet<ItemRef> = BTreeSet::new();
     for (item, why) in errors {
         let mut with = set::dependents(current, [item]);
@@ -51,7 +51,7 @@ pub(crate) fn leave<'a>(
             with.extend(set::held_back(intended, [item]));
         }
         left.extend(with.iter().cloned());
-        unreadable.push((view(item, why), with));
+        unreadable.push((item, why, with));
     }
     // What a plan would take away from below them stays too. Each round leaves more, so that this ends.
     let (selection, intended) = loop {
@@ -76,20 +76,37 @@ pub(crate) fn leave<'a>(
             break (scope.selection, scope.intended);
         }
     };
-    // What needs another one that can't be read is named with that.
-    let mut named: BTreeMap<&ItemRef, usize> = BTreeMap::new();
-    for item in unreadable.iter().flat_map(|(_, with)| with) {
-        *named.entry(item).or_default() += 1;
-    }
-    let by_itself = errors.iter().zip(&unreadable);
-    let by_itself = by_itself.filter(|((item, _), _)| named.get(item) == Some(&1));
-    let unreadable: Vec<Unreadable> = by_itself
-        .map(|((item, _), (unreadable, with))| {
-            let leaves = with.iter().filter(|other| *other != item).map(ToString::to_string).collect();
-            Unreadable { leaves, ..unreadable.clone() }
+    let reported = reported(unreadable.iter().map(|(item, _, with)| (*item, with)));
+    let unreadable = unreadable.iter().filter(|(item, ..)| reported.contains(item));
+    let unreadable: Vec<Unreadable> = unreadable
+        .map(|(item, why, with)| {
+            let leaves = with.iter().filter(|other| other != item).map(ToString::to_string).collect();
+            Unreadable { leaves, ..view(item, why) }
         })
         .collect();
     Ok(Readable { selection, intended: intended.map(Cow::Owned), unreadable })
+}
+
+/// Which items that can't be read are reported by themselves. One that is left because of another one which is reported is named
+/// with that. Each is given with all that is left because of it, itself included.
+fn reported<'a>(
+    unreadable: impl Iterator<Item = (&'a ItemRef, &'a BTreeSet<ItemRef>)> + Clone,
+) -> BTreeSet<&'a ItemRef> {
+    let mut left_by: BTreeMap<&ItemRef, usize> = BTreeMap::new();
+    for item in unreadable.clone().flat_map(|(_, with)| with) {
+        *left_by.entry(item).or_default() += 1;
+    }
+    let is_left_by_itself = |item: &ItemRef| left_by.get(item) == Some(&1);
+    let (mut reported, mut named) = (BTreeSet::new(), BTreeSet::new());
+    // Those that are left because of no other one come first. What remains are items that are left because of each other.
+    let first = unreadable.clone().filter(|(item, _)| is_left_by_itself(item));
+    for (item, with) in first.chain(unreadable) {
+        if !named.contains(item) {
+            reported.insert(item);
+            named.extend(with);
+        }
+    }
+    reported
 }
 
 /// What could not be read, and why.
@@ -136,4 +153,30 @@ fn without(
         }
     }
     Without { selection, intended }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which items are reported, of those that are left because of each.
+    fn reported_of(left: &[(&str, &[&str])]) -> Vec<String> {
+        let item = |name: &&str| ItemRef::new("file", *name);
+        let left: Vec<(ItemRef, BTreeSet<ItemRef>)> =
+            left.iter().map(|(name, with)| (item(name), with.iter().map(item).collect())).collect();
+        let reported = reported(left.iter().map(|(item, with)| (item, with)));
+        reported.into_iter().map(|item| item.name().to_string()).collect()
+    }
+
+    #[test]
+    fn what_is_left_because_of_something_that_is_reported_is_named_with_that_and_nothing_is_hidden() {
+        assert_eq!(reported_of(&[("a", &["a"]), ("b", &["b"])]), ["a", "b"]);
+        assert_eq!(reported_of(&[("a", &["a"]), ("b", &["a", "b"])]), ["b"]);
+        assert_eq!(
+            reported_of(&[("a", &["a", "b"]), ("b", &["a", "b"])]),
+            ["a"],
+            "each is left because of the other"
+        );
+        assert_eq!(reported_of(&[("a", &["a", "b"]), ("b", &["b", "c"]), ("c", &["c", "a"])]), ["a", "c"]);
+    }
 }

@@ -12,19 +12,21 @@
 
 mod events;
 mod follow;
+mod links;
 mod manifests;
 mod meanwhile;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_engine::{CurrentGraph, Engine, Interruption, Refreshed, Selection};
+use setpoint_engine::{CurrentGraph, Drifted, Engine, Interruption, Refreshed, Selection};
 use setpoint_graph::ItemRef;
 use setpoint_host::{Host, bytes_read, registry};
 use setpoint_plan::Plan;
 use setpoint_state::Writer;
+use tokio::time::Instant;
 
 use super::args::{SetArgs, WatchArgs};
 use super::details::run_details;
@@ -97,43 +99,61 @@ async fn watch(set: Set, args: &WatchArgs, open_files: Option<u64>, report: Repo
     follower.follow(&watch.set.manifest, report);
     let mut changed = follower.everything(&watch.set.manifest);
     let mut pauses = Pauses::new();
+    // When everything is looked at again, whatever happens until then.
+    let mut full_look = Instant::now() + args.interval;
     while !watch.stop.drain().is_cancelled() {
         let passed = watch.pass(&changed).await;
+        if changed.items.is_none() {
+            full_look = Instant::now() + args.interval;
+        }
+        // What was not looked at is looked at by the next pass.
+        let mut unread = Changed::nothing();
         let retry = match passed {
             Ok(_) if watch.stop.drain().is_cancelled() => break,
-            Ok(retry) => {
+            Ok(passed) => {
                 pauses = Pauses::new();
                 systemd.passed(&watch.status);
-                retry
+                match passed {
+                    Passed::Read { retry } => retry,
+                    Passed::Unread => {
+                        unread = changed;
+                        None
+                    }
+                }
             }
             // The disk may be full, and not for ever: what was done is known, and saved when that can be.
             Err(error) if error.is_passing() => {
                 let pause = pauses.pause();
+                unread = changed;
                 events.failed(&error.to_string(), pause)?;
                 systemd.status(&error.to_string());
                 Some(Timestamp::now().checked_add(pause).unwrap_or(Timestamp::MAX))
             }
             Err(error) => return Err(error),
         };
-        watch.meanwhile.pass_on(watch.current.as_ref());
+        // What was only read is forgotten: the next pass begins with what the state says.
+        let is_kept = matches!(watch.mode, Mode::Reconcile(_));
+        watch.meanwhile.pass_on(watch.current.as_ref().filter(|_| is_kept));
         // Since directories come and go.
         let unseen = watch.meanwhile.follower.follow(&watch.set.manifest, report);
         if !unseen.is_empty() {
             changed = Changed { manifests: false, items: Some(unseen) };
+            changed.add(unread);
             continue;
         }
         let until_retry = retry.map(|at| {
             let wait = at.duration_since(Timestamp::now());
             Duration::try_from(wait).unwrap_or_default().max(SHORTEST_PAUSE)
         });
-        let wait = until_retry.map_or(args.interval, |retry| retry.min(args.interval));
+        let next_look = until_retry.map_or(full_look, |retry| full_look.min(Instant::now() + retry));
         let WatchLoop { meanwhile: Meanwhile { follower, ends, .. }, stop, set, .. } = &mut watch;
         tokio::select! {
             seen = follower.next(&set.manifest) => changed = seen,
             ended = ends.next() => changed = Changed { manifests: false, items: Some(ended) },
-            () = tokio::time::sleep(wait) => changed = follower.everything(&set.manifest),
-            () = stop.drain().cancelled() => {}
+            () = tokio::time::sleep_until(next_look) => changed = follower.everything(&set.manifest),
+            () = stop.drain().cancelled() => changed = Changed::nothing(),
         }
+        changed.add(unread);
     }
     systemd.stopping();
     events.stopped()?;
@@ -177,6 +197,14 @@ enum Mode {
         /// How the state was damaged when it was last read.
         damaged: Option<String>,
     },
+}
+
+/// How a pass ended.
+enum Passed {
+    /// What may have changed was read; what failed is tried again at this time.
+    Read { retry: Option<Timestamp> },
+    /// Nothing was read, for a reason that was reported.
+    Unread,
 }
 
 /// What a pass looks at.
@@ -224,28 +252,32 @@ impl WatchLoop {
             status: String::new(),
             unreadable: BTreeMap::new(),
         };
-        match watch.nothing_left(&watch.set.manifest) {
+        match watch.nothing_left(&watch.set.manifest).or_else(|| watch.emptied(&watch.set.manifest)) {
             Some(error) if !args.report_only => Err(error),
             _ => Ok(watch),
         }
     }
 
-    /// Reads what may have changed, and puts it right or reports it; returns when to try again what failed. Where it was asked to
-    /// stop meanwhile, nothing more is begun.
-    async fn pass(&mut self, changed: &Changed) -> Result<Option<Timestamp>, CliError> {
+    /// Reads what may have changed, and puts it right or reports it. Where it was asked to stop meanwhile, nothing more is begun.
+    async fn pass(&mut self, changed: &Changed) -> Result<Passed, CliError> {
         let began = Instant::now();
         if changed.manifests {
             self.reload()?;
         }
         let Look { selection, ended } = match self.prepare(changed) {
             Ok(look) => look,
-            Err(error) => return self.refuse(error),
+            Err(error) => {
+                self.refuse(error)?;
+                return Ok(Passed::Unread);
+            }
         };
-        let Some(current) = &mut self.current else { return Ok(None) };
+        let Some(current) = &mut self.current else { return Ok(Passed::Unread) };
         let refresh = self.engine.refresh(current, &selection);
         let refresh = self.meanwhile.during(&self.set.manifest, refresh);
         // Reading changes nothing, and may be left at any time.
-        let Some(refreshed) = self.stop.drain().run_until_cancelled(refresh).await else { return Ok(None) };
+        let Some(refreshed) = self.stop.drain().run_until_cancelled(refresh).await else {
+            return Ok(Passed::Unread);
+        };
         super::apply::report_notices(&self.host, self.report);
         report_unreadable(self.events, &mut self.unreadable, &refreshed, &selection)?;
         self.meanwhile
@@ -270,7 +302,9 @@ impl WatchLoop {
         let intended = intended.as_deref();
         let (engine, host, manifest) = (&self.engine, &self.host, &self.set.manifest);
         let preview = preview::preview(engine, host, manifest, current, intended, &selection, &refreshed);
-        let Some(preview) = self.stop.drain().run_until_cancelled(preview).await else { return Ok(None) };
+        let Some(preview) = self.stop.drain().run_until_cancelled(preview).await else {
+            return Ok(Passed::Unread);
+        };
         let Preview { plan, drift, taken_over, .. } = match preview {
             Ok(preview) => preview,
             Err(error) => return self.refuse(error),
@@ -282,14 +316,16 @@ impl WatchLoop {
             Mode::Report { last, .. } => {
                 // The same differences are reported once.
                 if last.as_ref() != Some(&plan) {
-                    for (drifted, is_reported) in &drifted {
-                        self.events.drift(drifted, *is_reported)?;
+                    for (drifted, is_reported) in drifted {
+                        // Nothing is put right here, often or not.
+                        let drifted = Drifted { contested: false, ..drifted.clone() };
+                        self.events.drift(&drifted, is_reported)?;
                     }
                     self.events.plan(&plan)?;
                     *last = Some(plan);
                 }
                 self.status = format!("reporting what differs from {}", self.set.name());
-                return Ok(None);
+                return Ok(Passed::Read { retry: None });
             }
         };
         let planned = PlannedRun {
@@ -323,7 +359,7 @@ impl WatchLoop {
         let troubles = if failed == 0 { String::new() } else { format!(", {failed} failed") };
         let declared = counted(self.set.manifest.len());
         self.status = format!("watching {}: {declared} declared{troubles}", self.set.name());
-        Ok(done.status.next_retry())
+        Ok(Passed::Read { retry: done.status.next_retry() })
     }
 
     /// Learns what is known, and finds what is to be read.
@@ -377,7 +413,7 @@ impl WatchLoop {
     }
 
     /// Says, once, why nothing is done; what may pass is for the caller.
-    fn refuse(&mut self, error: CliError) -> Result<Option<Timestamp>, CliError> {
+    fn refuse(&mut self, error: CliError) -> Result<Passed, CliError> {
         if error.is_passing() {
             return Err(error);
         }
@@ -387,7 +423,7 @@ impl WatchLoop {
             self.status.clone_from(&why);
             self.refused = why;
         }
-        Ok(None)
+        Ok(Passed::Read { retry: None })
     }
 }
 

@@ -8,11 +8,12 @@ use std::time::{Duration, SystemTime};
 use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use setpoint_graph::{GraphId, ItemHandle, ItemRef};
-use setpoint_host::{File, Manifest, path_of};
+use setpoint_host::{File, Manifest, is_foreign_file, path_of};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
 use super::events::EventWriter;
+use super::links::links_to;
 use crate::error::CliError;
 use crate::report::Report;
 
@@ -23,6 +24,8 @@ const BURST: Duration = Duration::from_millis(3);
 pub(super) const QUIET: Duration = Duration::from_millis(200);
 /// One that somebody has open and wrote to is read once it was closed, or has not changed for this long.
 const UNCLOSED: Duration = Duration::from_secs(5);
+/// What else changed while a manifest is being saved may belong to it, and waits for it for this long at most.
+const TOGETHER: Duration = Duration::from_secs(1);
 /// Of a manifest that is being written for this long it is said that it is not read yet.
 pub(super) const LONG: Duration = Duration::from_secs(5);
 
@@ -80,10 +83,6 @@ impl Changed {
             _ => None,
         };
     }
-
-    fn is_nothing(&self) -> bool {
-        !self.manifests && self.items.as_ref().is_some_and(BTreeSet::is_empty)
-    }
 }
 
 /// What was seen and not reported yet.
@@ -101,9 +100,23 @@ impl Seen {
         Self { changed: Changed::nothing(), burst: None, quiet: None }
     }
 
-    /// When it is reported; none while there is nothing.
+    /// When some of it is reported; none while there is nothing.
     fn due(&self) -> Option<Instant> {
-        self.quiet.as_ref().map(|quiet| quiet.end).or(self.burst)
+        match (&self.quiet, self.burst) {
+            (None, burst) => burst,
+            (Some(quiet), None) => Some(quiet.end),
+            (Some(quiet), Some(burst)) => Some(quiet.end.min(burst.max(quiet.began + TOGETHER))),
+        }
+    }
+
+    /// Takes what is to be reported at a time: all of it, or all but manifests that are still being saved.
+    fn take(&mut self, now: Instant) -> Changed {
+        if self.quiet.as_ref().is_none_or(|quiet| quiet.end <= now) {
+            return std::mem::replace(self, Self::nothing()).changed;
+        }
+        self.burst = None;
+        let items = self.changed.items.replace(BTreeSet::new());
+        Changed { manifests: false, items }
     }
 }
 
@@ -111,10 +124,24 @@ impl Seen {
 pub(super) struct Follower {
     watcher: RecommendedWatcher,
     events: UnboundedReceiver<notify::Result<Event>>,
-    /// The directory of the manifests.
+    /// The manifests, as the person wrote it: a file, or a directory of them.
+    file: PathBuf,
+    /// The directory of the manifests, which another one may take the place of where it is behind a link.
     manifests: PathBuf,
+    /// The name of the manifest in it, where it is only one.
+    single: Option<OsString>,
+    /// The links on the way to manifests and their sources.
+    links: BTreeSet<PathBuf>,
+    /// YAML files beside the manifests that the set itself declares.
+    managed: BTreeSet<PathBuf>,
+    /// YAML files beside the manifests that are something else.
+    foreign: BTreeSet<PathBuf>,
+    /// Those of them that were written: when it is looked whether one is a manifest now.
+    foreign_due: BTreeMap<PathBuf, Instant>,
     /// The set that was learned last.
     known: Option<GraphId>,
+    /// The directories of manifests, of their sources, and of links on the way to them.
+    sources: BTreeSet<PathBuf>,
     wanted: BTreeSet<PathBuf>,
     watched: BTreeSet<PathBuf>,
     /// Directories that could not be followed, of which a warning was written.
@@ -138,14 +165,19 @@ impl Follower {
             // Nobody listens any more once the command ends.
             let _ = sender.send(event);
         })?;
-        let directory = if file.is_dir() { file } else { file.parent().unwrap_or(Path::new("")) };
-        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-        let manifests = directory.canonicalize().map_err(notify::Error::io)?;
+        let manifests = directory_of(file).canonicalize().map_err(notify::Error::io)?;
         Ok(Self {
             watcher,
             events,
+            file: file.to_path_buf(),
             manifests,
+            single: None,
+            links: BTreeSet::new(),
+            managed: BTreeSet::new(),
+            foreign: BTreeSet::new(),
+            foreign_due: BTreeMap::new(),
             known: None,
+            sources: BTreeSet::new(),
             wanted: BTreeSet::new(),
             watched: BTreeSet::new(),
             unfollowed: BTreeSet::new(),
@@ -163,6 +195,9 @@ impl Follower {
     pub(super) fn follow(&mut self, manifest: &Manifest, report: Report) -> BTreeSet<ItemRef> {
         let mut unseen = BTreeSet::new();
         self.learn(manifest);
+        // At the start everything is looked at.
+        let is_first = self.watched.is_empty();
+        let mut is_new = false;
         for path in self.wanted.difference(&self.watched).cloned().collect::<Vec<_>>() {
             if !path.is_dir() {
                 continue;
@@ -170,6 +205,7 @@ impl Follower {
             match self.watcher.watch(&path, RecursiveMode::NonRecursive) {
                 Ok(()) => {
                     unseen.extend(self.by_directory.get(&path).into_iter().flatten().cloned());
+                    is_new |= !is_first && self.sources.contains(&path);
                     self.watched.insert(path);
                 }
                 Err(error) => {
@@ -181,6 +217,10 @@ impl Follower {
                     }
                 }
             }
+        }
+        if is_new {
+            // What changed the manifests there until now was not seen.
+            self.add(Changed { manifests: true, ..Changed::nothing() });
         }
         unseen
     }
@@ -208,10 +248,21 @@ impl Follower {
             let name = file.file_name().unwrap_or_default().to_owned();
             self.by_name.entry(name).or_default().push(file.clone());
         }
+        if let Ok(manifests) = directory_of(&self.file).canonicalize() {
+            self.manifests = manifests;
+        }
+        self.single = if self.file.is_dir() { None } else { self.file.file_name().map(ToOwned::to_owned) };
+        let beside = |files: &[PathBuf]| -> BTreeSet<PathBuf> {
+            files.iter().filter_map(|file| Some(self.manifests.join(file.file_name()?))).collect()
+        };
+        (self.managed, self.foreign) = (beside(manifest.managed()), beside(manifest.foreign()));
+        let files = manifest.files().iter().map(PathBuf::as_path);
+        self.links = links_to(files.chain([self.file.as_path()]));
         let sources = manifest.files().iter().filter_map(|file| file.canonicalize().ok());
-        let sources = sources.filter_map(|file| file.parent().map(Path::to_path_buf));
-        self.wanted = sources.chain(self.by_directory.keys().cloned()).collect();
-        self.wanted.insert(self.manifests.clone());
+        let directories = sources.chain(self.links.iter().cloned());
+        self.sources = directories.filter_map(|file| file.parent().map(Path::to_path_buf)).collect();
+        self.sources.insert(self.manifests.clone());
+        self.wanted = self.sources.iter().chain(self.by_directory.keys()).cloned().collect();
         for gone in self.watched.difference(&self.wanted).cloned().collect::<Vec<_>>() {
             // The kernel may have let go of it already.
             let _ = self.watcher.unwatch(&gone);
@@ -222,12 +273,18 @@ impl Follower {
     /// Waits until something that matters may have changed. Where this call is dropped, the next one reports what was seen.
     pub(super) async fn next(&mut self, manifest: &Manifest) -> Changed {
         loop {
-            let event = match self.seen.due() {
+            // A burst ends in time, also where something happens all the while.
+            let now = Instant::now();
+            self.look_at_foreign(now);
+            if self.seen.due().is_some_and(|due| due <= now) {
+                return self.seen.take(now);
+            }
+            let due = self.seen.due().into_iter().chain(self.foreign_due.values().copied()).min();
+            let event = match due {
                 None => self.events.recv().await,
-                // A burst ends in time, also where something reads the files all the while.
                 Some(due) => match tokio::time::timeout_at(due, self.events.recv()).await {
                     Ok(event) => event,
-                    Err(_) => return std::mem::replace(&mut self.seen, Seen::nothing()).changed,
+                    Err(_) => continue,
                 },
             };
             // The watcher lives as long as this does, so that the channel never closes.
@@ -252,6 +309,15 @@ impl Follower {
         Changed { manifests: self.seen.quiet.is_none(), items: None }
     }
 
+    /// Looks at files that were no manifests, and were left alone for a moment since they were written.
+    fn look_at_foreign(&mut self, now: Instant) {
+        let due = self.foreign_due.extract_if(.., |_, due| *due <= now);
+        let is_manifest = due.filter(|(file, _)| !is_foreign_file(file)).count() > 0;
+        if is_manifest {
+            self.add(Changed { manifests: true, ..Changed::nothing() });
+        }
+    }
+
     /// Takes in an event.
     fn see(&mut self, event: notify::Result<Event>, manifest: &Manifest) {
         let mut changed = Changed::nothing();
@@ -267,7 +333,7 @@ impl Follower {
             let is_open = !self.open.is_empty();
             self.seen.quiet.get_or_insert_with(|| QuietPeriod::from(now)).disturbed(now, is_open);
         }
-        if !changed.is_nothing() {
+        if changed.items.as_ref().is_none_or(|items| !items.is_empty()) {
             self.seen.burst.get_or_insert(now + BURST);
         }
         self.seen.changed.add(changed);
@@ -294,9 +360,22 @@ impl Follower {
             if event.kind.is_remove() || is_moved_away(event.kind) {
                 self.let_go(path);
             }
-            let beside = path.parent() == Some(&self.manifests) && is_yaml(path);
-            let named = self.by_name.get(path.file_name().unwrap_or(OsStr::new("")));
-            if beside || named.into_iter().flatten().any(|file| leads_to(file, path)) {
+            let is_link = self.links.contains(path);
+            let is_read = is_link || self.is_read(path);
+            let is_managed = self.managed.contains(path) || self.by_path.contains_key(path);
+            let is_beside = self.is_beside(path) && !is_managed;
+            // One that is new may be something else as well, and be written all the while.
+            if !is_read && is_beside && (self.foreign.contains(path) || is_foreign_file(path)) {
+                if self.foreign.insert(path.clone()) || path.exists() {
+                    self.foreign_due.insert(path.clone(), Instant::now() + QUIET);
+                }
+                continue;
+            }
+            if is_link {
+                // What is behind it is somewhere else now.
+                self.known = None;
+            }
+            if is_read || is_beside {
                 seen.manifests = true;
                 match event.kind {
                     EventKind::Modify(ModifyKind::Data(_)) => self.open.insert(path.clone()),
@@ -310,6 +389,21 @@ impl Follower {
                 items.extend(inside.map(|(_, item)| item.clone()));
             }
         }
+    }
+
+    /// Returns whether a path, which is whole, is the one of a file that the set was read from.
+    fn is_read(&self, path: &Path) -> bool {
+        let name = path.file_name().unwrap_or(OsStr::new(""));
+        self.by_name.get(name).into_iter().flatten().any(|file| leads_to(file, path))
+    }
+
+    /// Returns whether a path, which is whole, is one that a manifest may have.
+    fn is_beside(&self, path: &Path) -> bool {
+        let is_one = || match &self.single {
+            Some(single) => path.file_name() == Some(single),
+            None => is_yaml(path),
+        };
+        path.parent() == Some(&self.manifests) && is_one()
     }
 
     /// Does not follow a directory any more that is not at its path: another one may come there.
@@ -326,7 +420,14 @@ impl Follower {
 /// The manifests at a path: the file, or those in the directory.
 pub(super) fn manifests_at(path: &Path) -> Vec<PathBuf> {
     let Ok(entries) = path.read_dir() else { return vec![path.to_path_buf()] };
-    entries.flatten().map(|entry| entry.path()).filter(|path| is_yaml(path)).collect()
+    let files = entries.flatten().map(|entry| entry.path());
+    files.filter(|path| is_yaml(path) && !path.is_dir() && !is_foreign_file(path)).collect()
+}
+
+/// The directory of manifests: themselves, or the one that a single one is in.
+pub(super) fn directory_of(file: &Path) -> &Path {
+    let directory = if file.is_dir() { file } else { file.parent().unwrap_or(Path::new("")) };
+    if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
 }
 
 /// What was written before this was left alone for long enough by a time.
@@ -342,8 +443,10 @@ pub(super) fn were_written_since(files: &[PathBuf], since: SystemTime) -> bool {
     files.iter().filter_map(written).any(|at| at > since && at <= now)
 }
 
+/// Returns whether a file is read as a manifest in a directory of them.
 fn is_yaml(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+    let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") && !is_hidden
 }
 
 /// Returns whether something is not at its path any more because it was renamed.
@@ -365,133 +468,4 @@ fn path_in_root(item: &ItemHandle, root: &Path) -> Option<PathBuf> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// How long it takes until a manifest is read that is written every 100 ms for some time.
-    fn read_after(written_for: Duration, is_open: bool) -> Duration {
-        let began = Instant::now();
-        let mut quiet = QuietPeriod::from(began);
-        let mut written = Duration::ZERO;
-        while written <= written_for {
-            assert!(began + written < quiet.end, "it is read while it is being written");
-            quiet.disturbed(began + written, is_open);
-            written += Duration::from_millis(100);
-        }
-        quiet.end - began
-    }
-
-    #[test]
-    fn a_manifest_is_read_when_it_was_left_alone_for_a_while_however_long_it_is_written() {
-        for seconds in [0, 1, 60] {
-            let written = Duration::from_secs(seconds);
-            assert_eq!(read_after(written, false), written + QUIET);
-            assert_eq!(read_after(written, true), written + UNCLOSED);
-        }
-        let began = Instant::now();
-        let mut quiet = QuietPeriod::from(began);
-        assert!(!quiet.is_long(began + LONG / 2));
-        assert!(quiet.is_long(began + LONG) && !quiet.is_long(began + LONG), "it is said once");
-    }
-
-    #[test]
-    fn a_manifest_that_somebody_has_open_for_writing_is_read_once_it_is_closed() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("site.yaml");
-        std::fs::write(&file, "files:\n  a: {content: x}\n").unwrap();
-        let manifest = setpoint_host::load(&file).unwrap_or_else(|_| panic!("it is a good manifest"));
-        let mut follower = Follower::new(&file, EventWriter::new(false)).unwrap();
-        let (sender, events) = unbounded_channel();
-        follower.events = events;
-        let send = |kind: EventKind| {
-            sender.send(Ok(Event::new(kind).add_path(file.canonicalize().unwrap()))).unwrap();
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        send(EventKind::Modify(ModifyKind::Data(notify::event::DataChange::Any)));
-        runtime.block_on(async {
-            let read = tokio::time::timeout(QUIET * 5, follower.next(&manifest)).await;
-            assert!(read.is_err(), "there may be more to come");
-            send(EventKind::Access(AccessKind::Close(AccessMode::Write)));
-            let closed = Instant::now();
-            assert!(follower.next(&manifest).await.manifests);
-            assert!(closed.elapsed() >= QUIET && closed.elapsed() < UNCLOSED);
-        });
-    }
-
-    #[test]
-    fn an_event_of_a_manifest_is_told_after_the_quiet_period_and_not_before() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("site.yaml");
-        std::fs::write(&file, "files:\n  a: {content: x}\n").unwrap();
-        let manifest = setpoint_host::load(&file).unwrap_or_else(|_| panic!("it is a good manifest"));
-        let mut follower = Follower::new(&file, EventWriter::new(false)).unwrap();
-        let (sender, events) = unbounded_channel();
-        follower.events = events;
-        sender.send(Ok(Event::new(EventKind::Any).add_path(file.canonicalize().unwrap()))).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let began = Instant::now();
-        assert!(runtime.block_on(follower.next(&manifest)).manifests);
-        assert!(began.elapsed() >= QUIET);
-    }
-
-    #[test]
-    fn what_was_seen_of_a_manifest_is_told_although_something_else_ended_the_waiting() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("site.yaml");
-        std::fs::write(&file, "files:\n  a: {content: x}\n").unwrap();
-        let manifest = setpoint_host::load(&file).unwrap_or_else(|_| panic!("it is a good manifest"));
-        let mut follower = Follower::new(&file, EventWriter::new(false)).unwrap();
-        let (sender, events) = unbounded_channel();
-        follower.events = events;
-        sender.send(Ok(Event::new(EventKind::Any).add_path(file.canonicalize().unwrap()))).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(async {
-            // It is seen, and something else comes at once.
-            tokio::select! {
-                biased;
-                _ = follower.next(&manifest) => panic!("it is not quiet yet"),
-                () = std::future::ready(()) => {}
-            }
-            assert!(!follower.everything(&manifest).manifests, "not while it is being saved");
-            assert!(follower.next(&manifest).await.manifests);
-        });
-    }
-
-    #[test]
-    fn what_is_added_is_told_with_what_was_seen_and_a_manifest_after_the_quiet_period() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("site.yaml");
-        std::fs::write(&file, "files:\n  a: {content: x}\n  b: {content: x}\n").unwrap();
-        let manifest = setpoint_host::load(&file).unwrap_or_else(|_| panic!("it is a good manifest"));
-        let mut follower = Follower::new(&file, EventWriter::new(false)).unwrap();
-        let (_sender, events) = unbounded_channel();
-        follower.events = events;
-        let item = |name: &str| Some(BTreeSet::from([ItemRef::new("file", name)]));
-        let began = Instant::now();
-        follower.add(Changed { manifests: false, items: item("a") });
-        follower.add(Changed { manifests: true, items: item("b") });
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let changed = runtime.block_on(follower.next(&manifest));
-        assert!(changed.manifests && began.elapsed() >= QUIET);
-        assert_eq!(changed.items.map(|items| items.len()), Some(2));
-        follower.add(Changed::everything());
-        follower.add(Changed { manifests: false, items: item("a") });
-        assert_eq!(runtime.block_on(follower.next(&manifest)).items, None, "that is all of them");
-    }
-
-    #[test]
-    fn what_is_in_a_directory_that_was_not_followed_before_is_looked_at_again() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("site.yaml");
-        std::fs::write(&file, "directories:\n  d:\nfiles:\n  a: {path: d/a, content: x}\n").unwrap();
-        let manifest = setpoint_host::load(&file).unwrap_or_else(|_| panic!("it is a good manifest"));
-        let mut follower = Follower::new(&file, EventWriter::new(false)).unwrap();
-        let report = Report::new(crate::report::LogFormat::default(), 0);
-        let names = |items: BTreeSet<ItemRef>| items.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(names(follower.follow(&manifest, report)), ["directory/d"]);
-        assert_eq!(names(follower.follow(&manifest, report)), [""; 0]);
-        std::fs::create_dir(directory.path().join("d")).unwrap();
-        assert_eq!(names(follower.follow(&manifest, report)), ["file/a"]);
-        assert_eq!(names(follower.follow(&manifest, report)), [""; 0]);
-    }
-}
+mod tests;

@@ -1,17 +1,15 @@
 //! The manifests of `watch`: read when nobody writes them, and kept as they were while they are wrong.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
 use setpoint_host::Manifest;
 
-use super::WatchLoop;
-use super::follow::{Changed, LONG, QUIET, manifests_at, quiet_before, were_written_since};
+use super::follow::{Changed, LONG, QUIET, directory_of, manifests_at, quiet_before, were_written_since};
+use super::{Mode, WatchLoop};
 use crate::error::CliError;
 use crate::jobs::host::args::SetArgs;
 use crate::jobs::host::error::Error;
-use crate::jobs::host::set::{Set, add_parents, load_manifest};
+use crate::jobs::host::set::{Set, add_parents, declaring, load_manifest};
 use crate::report::Report;
 
 /// Loads the manifests when nobody has written to them for a moment: what the second half of one declares would be deleted.
@@ -47,16 +45,26 @@ impl WatchLoop {
         (!left).then(|| Error::NothingLeft { declared: manifest.len(), there: current.len() }.into())
     }
 
-    /// A file that is there, declared something, and does not any more: it is being written, or was damaged.
-    fn emptied(&self, manifest: &Manifest) -> Option<PathBuf> {
-        if self.allow_empty {
-            return None;
-        }
-        let declaring = |manifest: &Manifest| -> BTreeSet<PathBuf> {
-            manifest.all_declared().map(|(_, declared)| declared.file.to_path_buf()).collect()
+    /// What is wrong with a file that is there, declared something, and does not any more, where something would be deleted: it
+    /// is being written, or was damaged.
+    pub(super) fn emptied(&self, manifest: &Manifest) -> Option<CliError> {
+        let current = self.current.as_ref().filter(|_| !self.allow_empty)?;
+        let mut there = current.items().filter(|node| !node.item().external());
+        there.find(|node| !manifest.graph().contains(node.reference()))?;
+        let before = match &self.mode {
+            Mode::Reconcile(writer) => writer.manifests(),
+            Mode::Report { .. } => Some(declaring(&self.set.manifest)),
         };
-        let (before, now) = (declaring(&self.set.manifest), declaring(manifest));
-        before.difference(&now).find(|file| file.exists()).cloned()
+        // Where nobody knows which files declared anything, each of them may have.
+        let before = before.unwrap_or_else(|| {
+            let files = manifests_at(&self.args.at.file);
+            files.iter().filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned())).collect()
+        });
+        let now = declaring(manifest);
+        let mut files = before.difference(&now).map(|name| directory_of(&self.args.at.file).join(name));
+        let file = files.find(|file| file.exists())?;
+        let is_read = self.args.at.file.is_dir() || self.args.at.file.file_name() == file.file_name();
+        Some(if is_read { Error::Emptied(file).into() } else { Error::LeftOut(file).into() })
     }
 
     /// Takes over what the manifests say now; while they are wrong, what they said last stands.
@@ -69,11 +77,12 @@ impl WatchLoop {
             return Ok(());
         }
         let old = &self.set.manifest;
-        let loaded = loaded.and_then(|manifest| {
-            if let Some(error) = self.nothing_left(&manifest) {
+        let loaded = loaded.and_then(|mut manifest| {
+            if let Some(current) = &self.current {
+                add_parents(&mut manifest, &self.host, current);
+            }
+            if let Some(error) = self.nothing_left(&manifest).or_else(|| self.emptied(&manifest)) {
                 Err(error)
-            } else if let Some(file) = self.emptied(&manifest) {
-                Err(Error::Emptied(file).into())
             } else if manifest.name() == old.name() && manifest.root() == old.root() {
                 Ok(manifest)
             } else {
@@ -81,10 +90,7 @@ impl WatchLoop {
             }
         });
         match loaded {
-            Ok(mut manifest) => {
-                if let Some(current) = &self.current {
-                    add_parents(&mut manifest, &self.host, current);
-                }
+            Ok(manifest) => {
                 if !manifest.graph().diff(old.graph()).is_empty() || !self.wrong.is_empty() {
                     self.events.reloaded(manifest.len())?;
                 }
