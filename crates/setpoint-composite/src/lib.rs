@@ -11,19 +11,13 @@
 //!   operator ◀──────────── publish: ConfigMap ◀── structure: transform ◀── snapshot
 //! ```
 //!
-//! [`structure`] and [`declare`] are pure. [`consul`] and [`watch`] are the edge to Consul; [`publish`] and [`lease`]
-//! that to Kubernetes; [`setpoint_names`] resolves the names of hosts for both. [`operator`] joins them, [`observe`] shows what
-//! goes on, [`settings`] holds all parameters, and [`install`] is what puts it into a cluster.
+//! [`structure`] and [`declare`] are pure. [`setpoint_consul`] is the edge to Consul, [`setpoint_kube`] with [`publish`] that to
+//! Kubernetes. [`operator`] joins them, [`settings`] holds all parameters, and [`install`] is what puts it into a cluster.
 
 pub mod api;
-pub mod cluster;
-pub mod consul;
 pub mod declare;
 pub mod install;
-pub mod lease;
-pub mod observe;
 pub mod operator;
 pub mod publish;
 pub mod settings;
 pub mod structure;
-pub mod watch;

@@ -26,6 +26,8 @@ pub struct Debouncer {
     quiet: Duration,
     longest: Duration,
     burst: Option<Burst>,
+    /// How many firings of the burst were heard by [`settled`](Self::settled).
+    heard: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +39,7 @@ struct Burst {
 impl Debouncer {
     /// Makes one that waits for `quiet` without an event, and never longer than `longest` after the first.
     pub fn new(quiet: Duration, longest: Duration) -> Self {
-        Self { quiet, longest: longest.max(quiet), burst: None }
+        Self { quiet, longest: longest.max(quiet), burst: None, heard: 0 }
     }
 
     /// Takes note of an event.
@@ -56,31 +58,38 @@ impl Debouncer {
     /// Forgets the burst: it was acted upon.
     pub fn reset(&mut self) {
         self.burst = None;
+        self.heard = 0;
     }
 
     /// Waits for a burst of firings and its end; gives how many there were, or none when no trigger is left.
     ///
-    /// What was fired before the last trigger was dropped is still reported. Dropping the future forgets the burst it
-    /// was in, so a caller that selects over it must be one that looks anyway.
+    /// What was fired before the last trigger was dropped is still reported. Dropping the future loses nothing: the next call
+    /// goes on with the burst that it was in.
     pub async fn settled(&mut self, listener: &mut Listener) -> Option<u64> {
-        let mut count = listener.fired().await?;
-        self.reset();
-        self.note(Instant::now());
-        while let Some(due) = self.due() {
+        loop {
+            let due = self.due();
+            let over = async {
+                match due {
+                    Some(due) => sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
-                () = sleep_until(due) => break,
+                () = over => break,
                 more = listener.fired() => match more {
                     Some(more) => {
-                        count += more;
+                        self.heard += more;
                         self.note(Instant::now());
                     }
-                    None => break,
+                    None if due.is_some() => break,
+                    None => return None,
                 },
             }
         }
+        let heard = self.heard;
         self.reset();
-        Some(count)
+        Some(heard)
     }
 }
 
@@ -135,6 +144,20 @@ mod tests {
         let mut debouncer = Debouncer::new(SECOND, SECOND);
         assert_eq!(debouncer.settled(&mut listener).await, Some(1));
         assert_eq!(debouncer.settled(&mut listener).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_that_was_given_up_loses_no_burst() {
+        let (trigger, mut listener) = trigger();
+        let mut debouncer = Debouncer::new(SECOND, SECOND * 5);
+        trigger.fire();
+        let start = Instant::now();
+        // Given up in the middle of the burst, again and again.
+        for _ in 0..3 {
+            assert!(tokio::time::timeout(SECOND / 4, debouncer.settled(&mut listener)).await.is_err());
+        }
+        assert_eq!(debouncer.settled(&mut listener).await, Some(1));
+        assert_eq!(start.elapsed(), SECOND, "the burst is as old as its firing");
     }
 
     proptest! {

@@ -31,12 +31,16 @@
 mod backoff;
 mod bucket;
 mod debounce;
+mod keyed;
 pub mod latest;
+mod repairs;
 mod supervise;
 mod trigger;
 
 pub use backoff::{Backoff, retry};
 pub use bucket::TokenBucket;
 pub use debounce::Debouncer;
-pub use supervise::{Health, Phase, Supervisor, Task, TaskHandle};
+pub use keyed::{Keyed, Pokes};
+pub use repairs::Repairs;
+pub use supervise::{Health, Outcome, Phase, Restart, Supervisor, Task, TaskHandle};
 pub use trigger::{Listener, Trigger, trigger};

@@ -1,10 +1,10 @@
-//! Tasks that somebody owns: restarted when they panic, watched for life, ended when their owner says so.
+//! Tasks that somebody owns: restarted when they panic or fail, watched for life, ended when their owner says so.
 //!
 //! ```text
-//!            ┌──────── panics: waits a pause ◀────────┐
-//!            ▼                                        │
-//!  spawn ─▶ Running ──panics──▶ Restarting ───────────┘
-//!            │  └── returns, or is cancelled and returns ──▶ Ended
+//!            ┌──────── waits a pause ◀────────────────────┐
+//!            ▼                                            │
+//!  spawn ─▶ Running ──panics, or fails──▶ Restarting ─────┘
+//!            │  └── succeeds, or is cancelled and returns ──▶ Ended
 //! ```
 
 use std::any::Any;
@@ -26,7 +26,7 @@ use crate::backoff::Backoff;
 pub enum Phase {
     /// It is at work.
     Running,
-    /// It panicked, and waits for its pause to be over before it is started again.
+    /// It panicked or failed, and waits for its pause to be over before it is started again.
     Restarting,
     /// It returned, and will not be started again.
     Ended,
@@ -39,17 +39,50 @@ pub struct Health {
     pub name: String,
     /// Where it is in its life.
     pub phase: Phase,
-    /// How often it was started again after a panic.
+    /// How often it was started again.
     pub restarts: u64,
-    /// The message of its last panic.
-    pub panic: Option<String>,
+    /// The message of its last panic, or its last error.
+    pub failure: Option<String>,
     /// How long ago it gave its last sign of life: a start, or a [`Task::beat`].
     pub silent: Duration,
 }
 
+/// Why and when a task is started again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restart<'a> {
+    /// What the task is called.
+    pub task: &'a str,
+    /// The message of its panic, or its error.
+    pub failure: &'a str,
+    /// Whether it panicked.
+    pub panicked: bool,
+    /// How long it is paused before it is started again.
+    pub pause: Duration,
+}
+
+/// What a task may return.
+pub trait Outcome: Send + 'static {
+    /// Returns why the task failed, if it did.
+    fn failure(self) -> Option<String>;
+}
+
+impl Outcome for () {
+    fn failure(self) -> Option<String> {
+        None
+    }
+}
+
+impl<E: fmt::Display + Send + 'static> Outcome for Result<(), E> {
+    fn failure(self) -> Option<String> {
+        self.err().map(|error| error.to_string())
+    }
+}
+
+type Report = Arc<dyn Fn(&Restart<'_>) + Send + Sync>;
+
 /// Owns tasks.
 ///
-/// A task that panics is started again after a pause that grows while it keeps panicking. Cancelling the
+/// A task that panics, or returns an error, is started again after a pause that grows while it keeps failing. Cancelling the
 /// supervisor's token asks all of them to return; dropping the supervisor ends them where they are.
 /// A task may own a supervisor itself.
 ///
@@ -78,6 +111,7 @@ pub struct Supervisor {
     random: Mutex<Rng>,
     tasks: Mutex<JoinSet<()>>,
     registry: Arc<Registry>,
+    report: Report,
 }
 
 /// What a supervised task is given at each start.
@@ -142,7 +176,7 @@ struct Record {
 #[derive(Debug)]
 struct Life {
     restarts: u64,
-    panic: Option<String>,
+    failure: Option<String>,
     last_sign: Instant,
 }
 
@@ -154,7 +188,7 @@ impl Record {
             name: self.name.clone(),
             phase,
             restarts: life.restarts,
-            panic: life.panic.clone(),
+            failure: life.failure.clone(),
             silent: life.last_sign.elapsed(),
         }
     }
@@ -178,20 +212,34 @@ impl Supervisor {
     /// Makes one. Its tasks are given children of `cancel`; after a panic they pause as [`Backoff`] says with
     /// the first bound and the ceiling in `pauses`.
     pub fn new(cancel: CancellationToken, pauses: (Duration, Duration), random: Rng) -> Self {
-        Self { cancel, pauses, random: Mutex::new(random), tasks: Mutex::default(), registry: Arc::default() }
+        Self {
+            cancel,
+            pauses,
+            random: Mutex::new(random),
+            tasks: Mutex::default(),
+            registry: Arc::default(),
+            report: Arc::new(|_| ()),
+        }
     }
 
-    /// Starts a task; `make` is called again after each panic.
+    /// Reports each restart of its tasks, such as to a log.
+    #[must_use]
+    pub fn reporting(mut self, report: impl Fn(&Restart<'_>) + Send + Sync + 'static) -> Self {
+        self.report = Arc::new(report);
+        self
+    }
+
+    /// Starts a task; `make` is called again after each panic and each error.
     pub fn spawn<F, T>(&self, name: impl Into<String>, make: F) -> TaskHandle
     where
         F: Fn(Task) -> T + Send + Sync + 'static,
-        T: Future<Output = ()> + Send + 'static,
+        T: Future<Output: Outcome> + Send + 'static,
     {
         let cancel = self.cancel.child_token();
         let record = Arc::new(Record {
             name: name.into(),
             phase: watch::Sender::new(Phase::Running),
-            life: Mutex::new(Life { restarts: 0, panic: None, last_sign: Instant::now() }),
+            life: Mutex::new(Life { restarts: 0, failure: None, last_sign: Instant::now() }),
         });
         let listed = self.list(&record);
         let (first, ceiling) = self.pauses;
@@ -199,7 +247,8 @@ impl Supervisor {
         let task = Task { cancel: cancel.clone(), record: Arc::clone(&record) };
         let mut tasks = lock(&self.tasks);
         while tasks.try_join_next().is_some() {}
-        tasks.spawn(keep_running(task, Arc::new(make), backoff, ceiling, listed));
+        let report = Arc::clone(&self.report);
+        tasks.spawn(keep_running(task, Arc::new(make), (backoff, ceiling), report, listed));
         TaskHandle { cancel, record }
     }
 
@@ -234,11 +283,17 @@ impl fmt::Debug for Supervisor {
     }
 }
 
-/// Starts the task again after each panic, until it returns or is cancelled.
-async fn keep_running<F, T>(task: Task, make: Arc<F>, mut backoff: Backoff, stable: Duration, _listed: Listed)
-where
+/// Starts the task again after each panic and each error, until it succeeds or is cancelled. One that ran for as long as
+/// the longest pause is paused as if it had never failed.
+async fn keep_running<F, T>(
+    task: Task,
+    make: Arc<F>,
+    (mut backoff, stable): (Backoff, Duration),
+    report: Report,
+    _listed: Listed,
+) where
     F: Fn(Task) -> T + Send + Sync + 'static,
-    T: Future<Output = ()> + Send + 'static,
+    T: Future<Output: Outcome> + Send + 'static,
 {
     loop {
         let started = Instant::now();
@@ -246,16 +301,27 @@ where
         let mut inner = JoinSet::new();
         inner.spawn({
             let (make, task) = (Arc::clone(&make), task.clone());
-            async move { make(task).await }
+            async move { make(task).await.failure() }
         });
-        let Some(Err(failure)) = inner.join_next().await else { return };
-        let Ok(panic) = failure.try_into_panic() else { return };
+        let (failure, panicked) = match inner.join_next().await {
+            None | Some(Ok(None)) => return,
+            Some(Ok(Some(failure))) => (failure, false),
+            Some(Err(error)) => match error.try_into_panic() {
+                Ok(panic) => (message(panic.as_ref()), true),
+                Err(_) => return,
+            },
+        };
+        if task.cancel.is_cancelled() {
+            return;
+        }
         if started.elapsed() >= stable {
             backoff.reset();
         }
-        lock(&task.record.life).panic = Some(message(panic.as_ref()));
+        let pause = backoff.pause();
+        report(&Restart { task: &task.record.name, failure: &failure, panicked, pause });
+        lock(&task.record.life).failure = Some(failure);
         task.record.phase.send_replace(Phase::Restarting);
-        if task.cancel.run_until_cancelled(sleep(backoff.pause())).await.is_none() {
+        if task.cancel.run_until_cancelled(sleep(pause)).await.is_none() {
             return;
         }
         lock(&task.record.life).restarts += 1;
@@ -282,6 +348,12 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    fn always() -> impl Future<Output = ()> + Send {
+        async {
+            panic!("always");
+        }
+    }
+
     fn supervisor() -> Supervisor {
         Supervisor::new(CancellationToken::new(), (SECOND, SECOND * 30), Rng::with_seed(3))
     }
@@ -304,7 +376,7 @@ mod tests {
         sleep(SECOND).await;
         let health = handle.health();
         assert_eq!((health.phase, health.restarts), (Phase::Running, 3));
-        assert_eq!(health.panic.as_deref(), Some("start 2 fails"));
+        assert_eq!(health.failure.as_deref(), Some("start 2 fails"));
         handle.stop().await;
         assert_eq!(handle.health().phase, Phase::Ended);
         assert_eq!(supervisor.health(), [], "what ended is off the list");
@@ -313,10 +385,35 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_task_that_always_panics_does_not_spin() {
         let supervisor = supervisor();
-        let handle = supervisor.spawn("hopeless", |_| async { panic!("always") });
+        let handle = supervisor.spawn("hopeless", |_| always());
         sleep(SECOND * 3_600).await;
         let restarts = handle.health().restarts;
         assert!((100..1_000).contains(&restarts), "{restarts} in an hour with pauses of 15 s on average");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_fails_is_started_again_and_its_restarts_are_reported() {
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&reported);
+        let supervisor = supervisor().reporting(move |restart| {
+            lock(&noted).push((restart.task.to_owned(), restart.failure.to_owned(), restart.panicked));
+        });
+        let starts = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&starts);
+        let handle = supervisor.spawn("fallible", move |_| {
+            let start = counted.fetch_add(1, Ordering::Relaxed);
+            async move {
+                match start {
+                    0 => Err("no route"),
+                    1 => panic!("a bug"),
+                    _ => Ok(()),
+                }
+            }
+        });
+        handle.ended().await;
+        assert_eq!(starts.load(Ordering::Relaxed), 3);
+        let told = |failure: &str, panicked| ("fallible".to_owned(), failure.to_owned(), panicked);
+        assert_eq!(*lock(&reported), [told("no route", false), told("a bug", true)]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -324,7 +421,7 @@ mod tests {
         let supervisor = supervisor();
         let handle = supervisor.spawn("unmakeable", |_| -> std::future::Ready<()> { panic!("no parts") });
         sleep(SECOND * 60).await;
-        assert_eq!(handle.health().panic.as_deref(), Some("no parts"));
+        assert_eq!(handle.health().failure.as_deref(), Some("no parts"));
     }
 
     #[tokio::test(start_paused = true)]
@@ -361,7 +458,7 @@ mod tests {
     async fn shutdown_ends_what_does_not_return_and_names_it() {
         let supervisor = supervisor();
         let polite = supervisor.spawn("polite", |task| async move { task.cancel.cancelled().await });
-        let deaf = supervisor.spawn("deaf", |_| std::future::pending());
+        let deaf = supervisor.spawn("deaf", |_| std::future::pending::<()>());
         assert_eq!(supervisor.shutdown(SECOND).await, ["deaf"]);
         polite.ended().await;
         deaf.ended().await;
@@ -389,7 +486,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_task_that_waits_for_its_restart_can_be_stopped() {
         let supervisor = supervisor();
-        let handle = supervisor.spawn("hopeless", |_| async { panic!("always") });
+        let handle = supervisor.spawn("hopeless", |_| always());
         sleep(SECOND * 120).await;
         let start = Instant::now();
         handle.stop().await;

@@ -1,6 +1,8 @@
 //! A TCP proxy in front of a part, for networks that misbehave.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -16,6 +18,8 @@ use crate::ports::Port;
 pub struct Proxy {
     port: Port,
     faults: watch::Sender<Faults>,
+    connections: Arc<AtomicU64>,
+    swallowed: Arc<AtomicU64>,
     _tasks: JoinSet<()>,
 }
 
@@ -26,6 +30,20 @@ struct Faults {
     delay: Duration,
     bytes_per_second: Option<u32>,
     corrupt: bool,
+    /// On connections up to this one nothing passes any more.
+    frozen: u64,
+    /// Nothing passes on new connections either.
+    freeze_new: bool,
+    /// After so many bytes of answers nothing passes on a connection.
+    answers: Option<u64>,
+}
+
+/// Which way bytes go, and on which connection.
+#[derive(Debug)]
+struct Way {
+    connection: u64,
+    answers: bool,
+    swallowed: Arc<AtomicU64>,
 }
 
 impl Proxy {
@@ -34,15 +52,20 @@ impl Proxy {
         let port = Port::lease();
         let listener = TcpListener::bind(port.address()).await.expect("a leased port can be bound");
         let (faults, seen) = watch::channel(Faults::default());
+        let counted = Arc::new(AtomicU64::new(0));
+        let number_of = Arc::clone(&counted);
+        let swallowed = Arc::new(AtomicU64::new(0));
+        let lost = Arc::clone(&swallowed);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(connect(stream, target, seen.clone()));
+                let number = number_of.fetch_add(1, Ordering::Relaxed) + 1;
+                connections.spawn(connect(stream, target, number, seen.clone(), Arc::clone(&lost)));
                 while connections.try_join_next().is_some() {}
             }
         });
-        Self { port, faults, _tasks: tasks }
+        Self { port, faults, connections: counted, swallowed, _tasks: tasks }
     }
 
     /// Where it listens.
@@ -65,18 +88,51 @@ impl Proxy {
         self.faults.send_modify(|faults| faults.bytes_per_second = Some(bytes_per_second.max(1)));
     }
 
+    /// Lets nothing pass any more on the connections that there are, and leaves them open: the other end is gone without a
+    /// word. New connections work.
+    pub fn freeze(&self) {
+        let last = self.connections.load(Ordering::Relaxed);
+        self.faults.send_modify(|faults| (faults.frozen, faults.freeze_new) = (last, false));
+    }
+
+    /// Accepts new connections on which nothing ever passes, until [`freeze`](Self::freeze) or [`heal`](Self::heal).
+    pub fn freeze_new(&self) {
+        self.faults.send_modify(|faults| faults.freeze_new = true);
+    }
+
+    /// Lets so many bytes of answers pass on each connection, and nothing after that.
+    pub fn freeze_answers_after(&self, bytes: u64) {
+        self.faults.send_modify(|faults| faults.answers = Some(bytes));
+    }
+
+    /// Returns how often something was lost on a frozen connection.
+    pub fn swallowed(&self) -> u64 {
+        self.swallowed.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many connections there were.
+    pub fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
+
     /// Changes bytes of everything that passes.
     pub fn corrupt(&self) {
         self.faults.send_modify(|faults| faults.corrupt = true);
     }
 
-    /// Passes everything on as it is again.
+    /// Passes everything on as it is again; connections that were frozen stay so.
     pub fn heal(&self) {
-        self.faults.send_modify(|faults| *faults = Faults::default());
+        self.faults.send_modify(|faults| *faults = Faults { frozen: faults.frozen, ..Faults::default() });
     }
 }
 
-async fn connect(client: TcpStream, target: SocketAddr, mut faults: watch::Receiver<Faults>) {
+async fn connect(
+    client: TcpStream,
+    target: SocketAddr,
+    connection: u64,
+    mut faults: watch::Receiver<Faults>,
+    swallowed: Arc<AtomicU64>,
+) {
     if faults.borrow_and_update().cut {
         return;
     }
@@ -85,9 +141,10 @@ async fn connect(client: TcpStream, target: SocketAddr, mut faults: watch::Recei
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let (there, back) = (faults.clone(), faults.clone());
+    let way = |answers| Way { connection, answers, swallowed: Arc::clone(&swallowed) };
     tokio::select! {
         _ = faults.wait_for(|faults| faults.cut) => {}
-        () = async { tokio::join!(pass(from_client, to_server, there), pass(from_server, to_client, back)); } => {}
+        () = async { tokio::join!(pass(from_client, to_server, way(false), there), pass(from_server, to_client, way(true), back)); } => {}
     }
 }
 
@@ -95,9 +152,11 @@ async fn connect(client: TcpStream, target: SocketAddr, mut faults: watch::Recei
 async fn pass(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
+    way: Way,
     faults: watch::Receiver<Faults>,
 ) {
     let mut buffer = vec![0; 16 * 1024];
+    let (mut passed, mut frozen) = (0, false);
     loop {
         // In small pieces while the speed is limited, so that it is even.
         let most =
@@ -107,6 +166,14 @@ async fn pass(
         let Ok(length @ 1..) = from.read(room).await else { break };
         let Some(bytes) = room.get_mut(..length) else { return };
         let now = *faults.borrow();
+        frozen |= now.freeze_new
+            || way.connection <= now.frozen
+            || (way.answers && now.answers.is_some_and(|most| passed >= most));
+        if frozen {
+            way.swallowed.fetch_add(1, Ordering::Relaxed);
+            continue;
+        }
+        passed += length as u64;
         if now.corrupt {
             bytes.iter_mut().step_by(7).for_each(|byte| *byte ^= 0x55);
         }
@@ -120,6 +187,10 @@ async fn pass(
         if to.write_all(bytes).await.is_err() {
             break;
         }
+    }
+    if frozen {
+        // Whatever becomes of one end, the other never hears of it.
+        std::future::pending::<()>().await;
     }
     let _ = to.shutdown().await;
 }

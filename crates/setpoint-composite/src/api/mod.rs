@@ -21,7 +21,7 @@ use kube::{CustomResource, KubeSchema, Resource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use conditions::{ConditionType, Finding, Verdict, condition, set_condition};
+pub use conditions::{ConditionType, condition};
 pub use definition::crd;
 pub use status::{CompositeStatus, MAX_ISSUES, Published, Role, StatusIssue};
 pub use validate::InvalidSpec;

@@ -5,13 +5,17 @@ use std::collections::BTreeSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::KubeSchema;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
 /// How many issues are listed one by one.
 pub const MAX_ISSUES: usize = 20;
 
 /// What is known of a Composite.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, KubeSchema)]
+// It is read from whatever is there: core-operator writes other fields, and conditions of another form, into the same place.
+// What can't be read counts as absent, and is written anew. (This is no part of the definition's description.)
+#[derive(Clone, Debug, Default, PartialEq, Serialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CompositeStatus {
     /// The generation that the conditions are about.
@@ -44,6 +48,35 @@ pub struct CompositeStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
+}
+
+impl<'de> Deserialize<'de> for CompositeStatus {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut fields = Map::deserialize(deserializer)?;
+        let conditions: Vec<Value> = field(&mut fields, "conditions");
+        let issues: Vec<Value> = field(&mut fields, "issues");
+        Ok(Self {
+            observed_generation: field(&mut fields, "observedGeneration"),
+            composite_id: field(&mut fields, "compositeId"),
+            role: field(&mut fields, "role"),
+            owned_keys: field(&mut fields, "ownedKeys"),
+            published: field(&mut fields, "published"),
+            issues: readable(issues),
+            issue_count: field(&mut fields, "issueCount"),
+            lease_transitions: field(&mut fields, "leaseTransitions"),
+            conditions: readable(conditions),
+        })
+    }
+}
+
+/// A field, if it is there and can be read.
+fn field<T: DeserializeOwned + Default>(fields: &mut Map<String, Value>, name: &str) -> T {
+    fields.remove(name).and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default()
+}
+
+/// Those of a list that can be read.
+fn readable<T: DeserializeOwned>(values: Vec<Value>) -> Vec<T> {
+    values.into_iter().filter_map(|value| serde_json::from_value(value).ok()).collect()
 }
 
 /// The roles of a namespace in a composite.
@@ -116,4 +149,32 @@ fn conditions(_: &mut SchemaGenerator) -> Schema {
             },
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_status_of_core_operator_is_read_as_far_as_it_can_be() {
+        let status: CompositeStatus = serde_json::from_value(json!({
+            "phase": "Updated",
+            "observedGeneration": 3,
+            "requestId": "1",
+            "processed-by-operator-ver": "x",
+            "conditions": [
+                { "type": "Validated", "status": true, "reason": "", "message": "",
+                  "lastTransitionTime": "Tue Nov 17 10:00:00 UTC 2026" },
+                { "type": "Synced", "status": "True", "reason": "Written", "message": "",
+                  "lastTransitionTime": "2026-11-17T10:00:00Z" },
+            ],
+            "ownedKeys": "none",
+        }))
+        .unwrap();
+        assert_eq!(status.observed_generation, Some(3));
+        assert_eq!(status.conditions.iter().map(|one| one.type_.as_str()).collect::<Vec<_>>(), ["Synced"]);
+        assert!(status.owned_keys.is_empty());
+    }
 }

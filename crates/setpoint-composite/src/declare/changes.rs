@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::structure::Entry;
-
-/// How many operations a transaction has at most. Current servers take 128, older ones 64.
-pub const MAX_OPERATIONS: usize = 64;
+use setpoint_consul::{Entry, MAX_OPERATIONS, Operation};
 
 /// A key that is to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +15,8 @@ pub struct Set {
     pub old: Option<String>,
     /// The index at which it was read; 0 if there was no such key.
     pub index: u64,
-    /// The term of the leader that writes it; 0 where nobody is elected.
+    /// The number beside the value: of the reference the term of the leader that writes it, of other keys how often their
+    /// claims have changed.
     pub flags: u64,
 }
 
@@ -42,17 +40,6 @@ pub struct Delete {
     pub index: u64,
 }
 
-/// One operation of a transaction. Each holds only while its key is as it was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation<'a> {
-    /// Writes a key.
-    Set(&'a Set),
-    /// Removes a key.
-    Delete(&'a Delete),
-    /// Changes nothing.
-    Check(&'a Guard),
-}
-
 /// All that differs, in the order of the keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
@@ -70,9 +57,9 @@ impl Changes {
         self.sets.is_empty() && self.deletes.is_empty()
     }
 
-    /// The same changes in a term of leadership: all of them hold only while `key` is as it was read, and each key that
-    /// is written carries the term. The first changes of a term mark `key` with it, so that what a former leader has
-    /// still on its way is refused.
+    /// The same changes in a term of leadership: all of them hold only while `key` is as it was read, which carries the
+    /// term beside its value. The first changes of a term mark `key` with it, so that what a former leader has still on
+    /// its way is refused.
     #[must_use]
     pub fn in_term(mut self, term: u64, key: &str, present: &[Entry]) -> Self {
         let touched =
@@ -91,7 +78,7 @@ impl Changes {
             }
             _ => {}
         }
-        self.sets.iter_mut().for_each(|set| set.flags = term);
+        self.sets.iter_mut().filter(|set| set.key == key).for_each(|set| set.flags = term);
         self
     }
 
@@ -99,8 +86,15 @@ impl Changes {
     /// few keys that it is one, unless a resource comes with a long list of keys from before: what is declared is
     /// written first, then.
     pub fn transactions(&self) -> Vec<Vec<Operation<'_>>> {
-        let changes = self.sets.iter().map(Operation::Set).chain(self.deletes.iter().map(Operation::Delete));
-        let all: Vec<_> = self.guard.iter().map(Operation::Check).chain(changes).collect();
+        let guards = self.guard.iter().map(|guard| Operation::Check { key: &guard.key, index: guard.index });
+        let sets = self.sets.iter().map(|set| Operation::Set {
+            key: &set.key,
+            value: &set.value,
+            flags: set.flags,
+            index: set.index,
+        });
+        let deletes = self.deletes.iter().map(|gone| Operation::Delete { key: &gone.key, index: gone.index });
+        let all: Vec<_> = guards.chain(sets).chain(deletes).collect();
         all.chunks(MAX_OPERATIONS).map(<[_]>::to_vec).collect()
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  Declaration ──keys──▶ declared ─┐
-//!  status.ownedKeys ──────▶ owned ─┼─changes──▶ Changes ──transactions──▶ check-and-set, one per key
-//!  Consul ───────────────▶ present ┘
+//!  status.ownedKeys ──────▶ owned ─┼─resolve──▶ Changes ──transactions──▶ check-and-set, one per key
+//!  Consul: keys, claims ─▶ present ┘      └───▶ conflicts with older claims
 //! ```
 //!
 //! Only what differs is written, and each operation is bound to the index at which its key was read: if anything
@@ -13,11 +13,11 @@
 //! afterwards ([`owned_after`]), so that a crash in between leaves nothing behind that nobody knows of.
 
 mod changes;
+mod claims;
 mod declaration;
 mod plan;
 
-pub use changes::{
-    Changes, Delete, Guard, MAX_OPERATIONS, Operation, Set, changes, owned_after, owned_before, removal,
-};
+pub use changes::{Changes, Delete, Guard, Set, changes, owned_after, owned_before, removal};
+pub use claims::{Claimant, Conflict, Resolution, claim_key, ownable, resolve, to_read};
 pub use declaration::{Baseline, Declaration, structure_ref_key};
 pub use plan::{after, data_changes};

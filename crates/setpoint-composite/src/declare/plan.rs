@@ -7,17 +7,21 @@ use crate::structure::{Entry, Payload};
 
 /// The kind of thing that a key of Consul is in a plan.
 const KEY: &str = "key";
+/// The kind of thing that a claim of a key is in a plan.
+const CLAIM: &str = "claim";
 
 impl Changes {
     /// Adds an operation for each key to a plan.
     pub fn plan(&self, plan: &mut Plan) {
         let operation = |action, key: &str, reason, old: Option<&String>, new: Option<&String>| {
-            let mut operation = PlannedOperation::new(action, KEY, key).because(reason);
+            let kind = if is_claim(key) { CLAIM } else { KEY };
+            let mut operation = PlannedOperation::new(action, kind, key).because(reason);
             operation.detail =
                 vec![AttributeChange { attribute: "value".to_owned(), old: old.cloned(), new: new.cloned() }];
             operation
         };
-        for set in &self.sets {
+        // A key may be written with the value that it has, because its claims change: that is no difference to anybody.
+        for set in self.sets.iter().filter(|set| set.old.as_ref() != Some(&set.value)) {
             plan.push(match &set.old {
                 None => operation(
                     Action::Create,
@@ -40,6 +44,12 @@ impl Changes {
             plan.push(operation(Action::Delete, &delete.key, reason, Some(&delete.old), None));
         }
     }
+}
+
+/// Returns whether a key is that of a claim.
+fn is_claim(key: &str) -> bool {
+    let mut parts = key.split('/');
+    (parts.next(), parts.nth(1)) == (Some("composite"), Some("claims"))
 }
 
 /// What entries would be once changes are carried out, in the order of their keys.

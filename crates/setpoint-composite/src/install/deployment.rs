@@ -2,22 +2,21 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use setpoint_kube::manifests::Workload;
 
 use super::{NAME, Options};
 use crate::settings::Settings;
 
-/// The Deployment: instances that need nothing of their host, nor any right on it.
+/// The Deployment.
 pub fn deployment(options: &Options) -> Value {
-    let labels = json!({ "app.kubernetes.io/name": NAME });
-    let probe = |path: &str| json!({ "httpGet": { "path": path, "port": "http" }, "periodSeconds": 5 });
     let mut arguments = vec!["composite".to_owned(), "run".to_owned(), format!("--lease-name={NAME}")];
     if options.all_namespaces {
         arguments.push("--all-namespaces".to_owned());
     }
     // What people may want to change is there to be seen.
     let defaults = Settings::default();
-    let variables = [
+    let environment = vec![
         ("CLOUD_PROVIDER", defaults.cloud_provider.to_string()),
         ("CLOUD_COMPOSITE_STRUCTURE_SYNC_ENABLED", defaults.sync_enabled.to_string()),
         ("CLOUD_COMPOSITE_STRUCTURE_SYNC_CHECK_INTERVAL", written(defaults.check_interval)),
@@ -28,54 +27,16 @@ pub fn deployment(options: &Options) -> Value {
         ("SETPOINT_COMPOSITE_PART_OF", defaults.part_of),
         ("CONSUL_URL", options.consul_url.clone()),
     ];
-    let mut environment: Vec<_> =
-        variables.into_iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
-    let pod = json!({ "fieldRef": { "fieldPath": "metadata.name" } });
-    environment.push(json!({ "name": "HOSTNAME", "valueFrom": pod }));
-    let container = json!({
-        "name": NAME,
-        "image": options.image,
-        "args": arguments,
-        "env": environment,
-        "ports": [{ "name": "http", "containerPort": 8080 }],
-        "livenessProbe": probe("/healthz"),
-        "readinessProbe": probe("/readyz"),
-        "resources": { "requests": { "cpu": "10m", "memory": "32Mi" }, "limits": { "memory": "128Mi" } },
-        "securityContext": {
-            "allowPrivilegeEscalation": false,
-            "readOnlyRootFilesystem": true,
-            "capabilities": { "drop": ["ALL"] },
-        },
-    });
-    let apart = json!({
-        "weight": 1,
-        "podAffinityTerm": { "topologyKey": "kubernetes.io/hostname", "labelSelector": { "matchLabels": labels } },
-    });
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": { "name": NAME, "namespace": options.namespace, "labels": labels },
-        "spec": {
-            "replicas": options.replicas,
-            "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": {
-                    "serviceAccountName": NAME,
-                    "terminationGracePeriodSeconds": 15,
-                    "securityContext": {
-                        "runAsNonRoot": true,
-                        "runAsUser": 65532,
-                        "seccompProfile": { "type": "RuntimeDefault" },
-                    },
-                    "affinity": {
-                        "podAntiAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [apart] },
-                    },
-                    "containers": [container],
-                },
-            },
-        },
-    })
+    let workload = Workload {
+        name: NAME,
+        namespace: &options.namespace,
+        image: &options.image,
+        replicas: options.replicas,
+        arguments,
+        environment,
+        memory_limit: "128Mi",
+    };
+    workload.object()
 }
 
 /// A time as people write it.

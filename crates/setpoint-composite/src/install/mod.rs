@@ -9,7 +9,8 @@ mod rbac;
 use serde_json::Value;
 
 pub use deployment::deployment;
-pub use rbac::{lease_rules, rbac, rules};
+pub use rbac::{rbac, rules};
+pub use setpoint_kube::manifests::lease_rules;
 
 /// The name of all that is installed.
 pub const NAME: &str = "setpoint-composite";

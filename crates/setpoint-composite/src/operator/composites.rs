@@ -1,42 +1,51 @@
-//! All Composites that are served, as a watch tells them.
+//! All Composites that are served, as watches show them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream::{BoxStream, select_all};
-use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use kube::core::error_boundary::InvalidObject;
-use kube::core::{DeserializeGuard, NamespaceResourceScope};
+use kube::core::{DeserializeGuard, NamespaceResourceScope, PartialObjectMeta};
 use kube::runtime::events::{EventType, Recorder};
-use kube::runtime::reflector::{self, Store};
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher::Event;
 use kube::{Api, Client, Resource, ResourceExt};
+use setpoint_kube::Store;
+use setpoint_kube::follow::{self, Options, Seen};
+use setpoint_loop::{Supervisor, Task};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::leadership::News;
 use super::report::event;
-use super::term::News;
 use crate::api::Composite;
-use crate::settings::Namespaces;
+use crate::settings::{Namespaces, Settings};
 
-/// How long an Event may take to be told.
+/// How long an Event may take to be written.
 const EVENT_LIMIT: Duration = Duration::from_secs(3);
+/// How many events of a watch may wait to be taken in.
+const QUEUE: usize = 64;
 
 /// All Composites that are served.
 #[derive(Clone, Debug)]
 pub(super) struct Composites {
-    stores: Arc<[Store<Composite>]>,
+    stores: Arc<[Arc<Store<Composite>>]>,
 }
 
 impl Composites {
     /// Those of one namespace.
     pub(super) fn of(&self, namespace: &str) -> Vec<Arc<Composite>> {
-        self.all().filter(|composite| composite.namespace().as_deref() == Some(namespace)).collect()
+        self.stores.iter().flat_map(|store| store.of(namespace)).collect()
     }
 
-    /// All of them.
-    pub(super) fn all(&self) -> impl Iterator<Item = Arc<Composite>> + '_ {
-        self.stores.iter().flat_map(Store::state)
+    /// The namespaces that have any.
+    pub(super) fn namespaces(&self) -> BTreeSet<String> {
+        self.stores.iter().flat_map(|store| store.namespaces()).collect()
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.stores.iter().map(|store| store.len()).sum()
     }
 
     /// How many watches there are.
@@ -45,82 +54,136 @@ impl Composites {
     }
 }
 
-/// Starts to follow all Composites that are served.
-///
-/// One that can't be read holds up no other: it is passed over, and told.
-pub(super) fn follow(
-    client: &Client,
-    namespaces: &Namespaces,
-    recorder: &Recorder,
-) -> (Composites, BoxStream<'static, News>) {
-    let follow_one = |(number, scope): (usize, Api<DeserializeGuard<Composite>>)| {
-        let (store, writer) = reflector::store();
-        let recorder = recorder.clone();
-        let readable =
-            watcher(scope, watcher::Config::default()).default_backoff().filter_map(move |event| {
-                let recorder = recorder.clone();
-                async move { readable(event, &recorder).await }
-            });
-        let news = reflector::reflector(writer, readable).filter_map(move |event| {
-            let news = match event {
-                Ok(
-                    watcher::Event::Apply(composite)
-                    | watcher::Event::InitApply(composite)
-                    | watcher::Event::Delete(composite),
-                ) => composite.namespace().map(News::In),
-                Ok(watcher::Event::InitDone) => Some(News::Listed(number)),
-                Ok(watcher::Event::Init) => None,
-                Err(error) => {
-                    tracing::warn!(%error, "Composites can't be followed");
-                    None
-                }
-            };
-            futures::future::ready(news)
-        });
-        (store, news.boxed())
-    };
-    let (stores, news): (Vec<_>, Vec<_>) =
-        scopes(client, namespaces).into_iter().enumerate().map(follow_one).unzip();
-    (Composites { stores: stores.into() }, select_all(news).boxed())
+/// How anything is followed.
+pub(super) fn options(settings: &Settings) -> Options {
+    Options { request: settings.request_timeout, ..Options::default() }
 }
 
-/// The API of each scope that is served.
-pub(super) fn scopes<K>(client: &Client, namespaces: &Namespaces) -> Vec<Api<K>>
+/// Starts to follow all Composites that are served.
+///
+/// One that can't be read holds up no other: it is passed over, and an Event says so.
+pub(super) fn follow_composites(
+    client: &Client,
+    settings: &Settings,
+    recorder: &Recorder,
+    watches: &Supervisor,
+    news: &mpsc::Sender<News>,
+) -> Composites {
+    let follow_one = |(number, (name, scope)): (usize, (String, Api<DeserializeGuard<Composite>>))| {
+        let store = Arc::new(Store::default());
+        let (kept, options) = (Arc::clone(&store), options(settings));
+        let (news, recorder) = (news.clone(), recorder.clone());
+        watches.spawn(format!("watch of Composites in {name}"), move |task: Task| {
+            let (sender, mut seen) = mpsc::channel(QUEUE);
+            let (store, news, recorder) = (Arc::clone(&kept), news.clone(), recorder.clone());
+            let (cancel, name) = (task.cancel.clone(), name.clone());
+            let following = follow::follow(scope.clone(), options.clone(), sender, move || task.beat());
+            let taking_in = async move {
+                while let Some(seen) = seen.recv().await {
+                    let complete = matches!(seen, Seen::Event(Event::InitDone));
+                    let changed = match seen {
+                        Seen::Event(event) => store.apply(event),
+                        Seen::Unreadable(invalid) => {
+                            store.keep(&invalid.metadata);
+                            complain(&invalid, &recorder).await;
+                            BTreeSet::new()
+                        }
+                        Seen::Failed { error, pause } => {
+                            log_failure("Composites", &name, &error, pause);
+                            BTreeSet::new()
+                        }
+                    };
+                    for namespace in changed {
+                        if news.send(News::In(namespace)).await.is_err() {
+                            return;
+                        }
+                    }
+                    if complete && news.send(News::Listed(number)).await.is_err() {
+                        return;
+                    }
+                }
+            };
+            async move {
+                let both = Box::pin(async { tokio::join!(following, taking_in) });
+                cancel.run_until_cancelled(both).await;
+            }
+        });
+        store
+    };
+    let stores = scopes(client, &settings.namespaces).into_iter().enumerate().map(follow_one).collect();
+    Composites { stores }
+}
+
+/// Starts to follow the ConfigMaps that are published: their versions, and nothing of what they hold.
+pub(super) fn follow_config_maps(
+    client: &Client,
+    settings: &Settings,
+    watches: &Supervisor,
+    news: &mpsc::Sender<News>,
+) {
+    let fields = Some(format!("metadata.name={}", settings.config_map));
+    let options = Options { fields, ..options(settings) };
+    let scopes: Vec<(String, Api<DeserializeGuard<PartialObjectMeta<ConfigMap>>>)> =
+        scopes(client, &settings.namespaces);
+    for (name, scope) in scopes {
+        let (options, news) = (options.clone(), news.clone());
+        watches.spawn(format!("watch of ConfigMaps in {name}"), move |task: Task| {
+            let (sender, mut seen) = mpsc::channel(QUEUE);
+            let (news, cancel, name) = (news.clone(), task.cancel.clone(), name.clone());
+            let following = follow::follow(scope.clone(), options.clone(), sender, move || task.beat());
+            let taking_in = async move {
+                while let Some(seen) = seen.recv().await {
+                    let told = match seen {
+                        Seen::Event(Event::Apply(map) | Event::InitApply(map)) => {
+                            map.namespace().map(|namespace| News::Map(namespace, map.resource_version()))
+                        }
+                        Seen::Event(Event::Delete(map)) => {
+                            map.namespace().map(|namespace| News::Map(namespace, None))
+                        }
+                        Seen::Event(Event::InitDone) => Some(News::MapsListed),
+                        Seen::Event(Event::Init) | Seen::Unreadable(_) => None,
+                        Seen::Failed { error, pause } => {
+                            log_failure("ConfigMaps", &name, &error, pause);
+                            None
+                        }
+                    };
+                    if let Some(told) = told
+                        && news.send(told).await.is_err()
+                    {
+                        return;
+                    }
+                }
+            };
+            async move {
+                let both = Box::pin(async { tokio::join!(following, taking_in) });
+                cancel.run_until_cancelled(both).await;
+            }
+        });
+    }
+}
+
+fn log_failure(kind: &str, place: &str, error: &follow::FollowError, pause: Duration) {
+    let milliseconds = pause.as_millis();
+    tracing::warn!(%error, "following {kind} in {place} failed; it is tried again in {milliseconds} ms");
+}
+
+/// The API of each scope that is served, with its name.
+fn scopes<K>(client: &Client, namespaces: &Namespaces) -> Vec<(String, Api<K>)>
 where
     K: Resource<Scope = NamespaceResourceScope>,
     K::DynamicType: Default,
 {
     match namespaces {
-        Namespaces::All => vec![Api::all(client.clone())],
-        Namespaces::Only(names) => names.iter().map(|name| Api::namespaced(client.clone(), name)).collect(),
-    }
-}
-
-/// An event about a Composite that can be read; of another, the Composite is told what is wrong with it.
-async fn readable(
-    event: watcher::Result<watcher::Event<DeserializeGuard<Composite>>>,
-    recorder: &Recorder,
-) -> Option<watcher::Result<watcher::Event<Composite>>> {
-    let (guard, same): (_, fn(Composite) -> watcher::Event<Composite>) = match event {
-        Ok(watcher::Event::Apply(guard)) => (guard, watcher::Event::Apply),
-        Ok(watcher::Event::InitApply(guard)) => (guard, watcher::Event::InitApply),
-        Ok(watcher::Event::Delete(guard)) => (guard, watcher::Event::Delete),
-        Ok(watcher::Event::Init) => return Some(Ok(watcher::Event::Init)),
-        Ok(watcher::Event::InitDone) => return Some(Ok(watcher::Event::InitDone)),
-        Err(error) => return Some(Err(error)),
-    };
-    match guard.0 {
-        Ok(composite) => Some(Ok(same(composite))),
-        Err(invalid) => {
-            complain(&invalid, recorder).await;
-            None
+        Namespaces::All => vec![("all namespaces".to_owned(), Api::all(client.clone()))],
+        Namespaces::Only(names) => {
+            names.iter().map(|name| (name.clone(), Api::namespaced(client.clone(), name))).collect()
         }
     }
 }
 
 async fn complain(InvalidObject { error, metadata }: &InvalidObject, recorder: &Recorder) {
     let (namespace, name) = (metadata.namespace.clone(), metadata.name.clone());
-    tracing::warn!(namespace, name, error, "a Composite can't be read");
+    tracing::warn!(namespace, name, error, "the Composite can't be read; it is passed over");
     let reference = ObjectReference {
         api_version: Some(Composite::api_version(&()).into_owned()),
         kind: Some(Composite::kind(&()).into_owned()),
@@ -129,7 +192,7 @@ async fn complain(InvalidObject { error, metadata }: &InvalidObject, recorder: &
         uid: metadata.uid.clone(),
         ..ObjectReference::default()
     };
-    let told = event(EventType::Warning, "Unreadable", &format!("it can't be read: {error}"));
+    let note = event(EventType::Warning, "Unreadable", &format!("it can't be read: {error}"));
     // Nothing depends on it.
-    let _ = timeout(EVENT_LIMIT, recorder.publish(&told, &reference)).await;
+    let _ = timeout(EVENT_LIMIT, recorder.publish(&note, &reference)).await;
 }

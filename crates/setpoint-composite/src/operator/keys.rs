@@ -3,13 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt as _;
+use setpoint_consul as consul;
+use setpoint_kube::lease::{Fence, Fenced};
+use setpoint_kube::records::{RecordError, Records};
 
-use super::record::{RecordError, Records};
+use super::reconciler::write_status;
+use super::structures::Expected;
 use crate::api::{Composite, CompositeSpec};
-use crate::consul;
-use crate::declare::{Baseline, Changes, Declaration, changes, owned_before, removal, structure_ref_key};
-use crate::lease::{Fence, Fenced};
-use crate::structure::Entry;
+use crate::declare::{
+    Baseline, Changes, Claimant, Conflict, Declaration, Resolution, Set, changes, ownable, owned_before,
+    resolve, structure_ref_key, to_read,
+};
+use crate::structure::{Entry, Key};
 
 /// How often in a row keys that change under our hands are read anew.
 const ROUNDS: usize = 5;
@@ -51,9 +56,11 @@ pub fn declaration(namespace: &str, spec: &CompositeSpec) -> Declaration {
     }
 }
 
-/// The keys that belong to a Composite, as its status remembers them.
-pub(super) fn owned(composite: &Composite) -> BTreeSet<String> {
-    composite.status.as_ref().map(|status| status.owned_keys.clone()).unwrap_or_default()
+/// The keys that belong to a Composite, as its status remembers them. Somebody may have written any key there: only those
+/// that it can own count.
+pub fn owned(composite: &Composite) -> BTreeSet<String> {
+    let remembered = composite.status.as_ref().map(|status| &status.owned_keys);
+    remembered.map(|keys| ownable(&composite.namespace().unwrap_or_default(), keys)).unwrap_or_default()
 }
 
 /// Whether entries show all declared keys below a prefix as they should be.
@@ -66,88 +73,139 @@ pub(super) fn intact(declared: &BTreeMap<String, String>, prefix: &str, entries:
     changes(&below, &BTreeSet::new(), entries).is_empty()
 }
 
+/// Carries out changes: all of them, or with [`consul::Error::Conflict`] none of the transaction that failed.
+pub async fn apply(client: &consul::Client, changes: &Changes) -> Result<(), consul::Error> {
+    for operations in changes.transactions() {
+        client.transact(&operations).await?;
+    }
+    Ok(())
+}
+
+/// What became of the keys of a Composite.
+#[derive(Debug)]
+pub(super) struct Written {
+    /// The Composite as it is then.
+    pub(super) composite: Composite,
+    /// Whether anything was written.
+    pub(super) wrote: bool,
+    /// The keys whose declared value does not hold.
+    pub(super) conflicts: Vec<Conflict>,
+    /// The value that each declared key has now.
+    pub(super) expected: BTreeMap<String, String>,
+}
+
 /// Works on the keys of Composites.
 #[derive(Debug)]
 pub(super) struct Keys<'a> {
     pub(super) consul: &'a consul::Client,
-    pub(super) records: &'a Records,
+    pub(super) records: &'a Records<Composite>,
     pub(super) fence: &'a Fence,
+    /// What is kept in the structure, if somebody follows it, and with which values it was last seen there.
+    pub(super) kept: Option<(&'a Expected, &'a BTreeMap<String, String>)>,
 }
 
 impl Keys<'_> {
-    /// Makes Consul hold what is declared, and nothing that was owned and is not declared any more; gives the Composite
-    /// as it is then, and whether anything was written.
+    /// Claims what is declared and makes Consul hold it, as far as no older claim says otherwise; gives up the claims of what
+    /// was owned and is not declared any more.
     ///
     /// The keys are remembered on the Composite before they are written, so that a crash leaves none that nobody knows.
     pub(super) async fn write(
         &self,
-        composite: Composite,
+        mut composite: Composite,
         declared: &BTreeMap<String, String>,
-    ) -> Result<(Composite, bool), (Composite, KeysError)> {
-        let mut composite = composite;
-        let mut conflict = None;
+    ) -> Result<Written, (Composite, KeysError)> {
+        let claimant = claimant(&composite);
+        let mut refused = None;
         for _ in 0..ROUNDS {
             let owned = owned(&composite);
             let remembered = owned_before(&owned, declared);
-            let present = match self.consul.read(remembered.iter().map(String::as_str)).await {
+            let present = match self.read(&claimant, &remembered).await {
                 Ok(present) => present,
                 Err(error) => return Err((composite, error.into())),
             };
-            let changes = self.in_term(changes(declared, &owned, &present), &composite, &present);
+            let Resolution { changes, conflicts, expected } =
+                resolve(&claimant, declared, &owned, &BTreeSet::new(), &present);
+            let changes = self.in_term(changes, &claimant, &present);
             if changes.is_empty() {
-                return Ok((composite, conflict.is_some()));
+                return Ok(Written { composite, wrote: refused.is_some(), conflicts, expected });
             }
             if remembered != owned {
                 let mut status = composite.status.clone().unwrap_or_default();
                 status.owned_keys = remembered;
                 let before = composite.clone();
-                composite = match self.records.tell(composite, status).await {
-                    Ok(told) => told,
+                composite = match write_status(self.records, self.fence, composite, status).await {
+                    Ok(written) => written,
                     Err(error) => return Err((before, error.into())),
                 };
             }
             if let Err(fenced) = self.fence.check() {
                 return Err((composite, fenced.into()));
             }
-            match self.consul.apply(&changes).await {
-                Ok(()) => return Ok((composite, true)),
-                Err(error @ consul::Error::Conflict(_)) => conflict = Some(error),
+            self.warn_of_repairs(&changes);
+            match apply(self.consul, &changes).await {
+                Ok(()) => return Ok(Written { composite, wrote: true, conflicts, expected }),
+                Err(error @ consul::Error::Conflict(_)) => refused = Some(error),
                 Err(error) => return Err((composite, error.into())),
             }
         }
-        let conflict = conflict.unwrap_or_else(|| consul::Error::Conflict("again and again".to_owned()));
-        Err((composite, conflict.into()))
+        Err((composite, again_and_again(refused).into()))
     }
 
-    /// Ties changes to our term, by the key that every Composite of the namespace has.
-    fn in_term(&self, changes: Changes, composite: &Composite, present: &[Entry]) -> Changes {
-        let term = u64::try_from(self.fence.transitions()).unwrap_or_default();
-        let key = structure_ref_key(&composite.namespace().unwrap_or_default());
-        changes.in_term(term, &key, present)
+    /// Says that keys are about to be put back that something else removed, before anybody sees them again.
+    fn warn_of_repairs(&self, changes: &Changes) {
+        let Some((expected, before)) = self.kept else { return };
+        let put_back = |set: &Set| {
+            let was_there = before.get(&set.key) == Some(&set.value);
+            was_there && set.old.as_ref() != Some(&set.value) && Key::parse(&set.key).is_some()
+        };
+        if changes.sets.iter().any(put_back) && changes.deletes.is_empty() {
+            expected.disturb();
+        }
     }
 
-    /// Removes the keys that a Composite owns, except those that others declare.
+    /// Gives up the claims of a Composite. A key goes with its last claim; one that nobody claims goes unless it is in `kept`.
     pub(super) async fn remove(
         &self,
         composite: &Composite,
-        owned: &BTreeSet<String>,
         kept: &BTreeSet<String>,
     ) -> Result<(), KeysError> {
-        let gone: BTreeSet<_> = owned.difference(kept).cloned().collect();
-        let mut conflict = None;
+        let (claimant, owned) = (claimant(composite), owned(composite));
+        let mut refused = None;
         for _ in 0..ROUNDS {
-            let present = self.consul.read(gone.iter().map(String::as_str)).await?;
-            let changes = self.in_term(removal(&gone, &present), composite, &present);
+            let present = self.read(&claimant, &owned).await?;
+            let resolution = resolve(&claimant, &BTreeMap::new(), &owned, kept, &present);
+            let changes = self.in_term(resolution.changes, &claimant, &present);
             if changes.is_empty() {
                 return Ok(());
             }
             self.fence.check()?;
-            match self.consul.apply(&changes).await {
+            match apply(self.consul, &changes).await {
                 Ok(()) => return Ok(()),
-                Err(error @ consul::Error::Conflict(_)) => conflict = Some(error),
+                Err(error @ consul::Error::Conflict(_)) => refused = Some(error),
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(conflict.unwrap_or_else(|| consul::Error::Conflict("again and again".to_owned())).into())
+        Err(again_and_again(refused).into())
     }
+
+    /// Reads keys with their claims, and the reference of the namespace.
+    async fn read(&self, claimant: &Claimant, keys: &BTreeSet<String>) -> Result<Vec<Entry>, consul::Error> {
+        let read: Vec<_> = to_read(&claimant.namespace, keys).into_iter().collect();
+        self.consul.read_trees(&read).await
+    }
+
+    /// Ties changes to our term, by the key that every Composite of the namespace has.
+    fn in_term(&self, changes: Changes, claimant: &Claimant, present: &[Entry]) -> Changes {
+        let term = u64::try_from(self.fence.transitions()).unwrap_or_default();
+        changes.in_term(term, &structure_ref_key(&claimant.namespace), present)
+    }
+}
+
+/// Who a Composite is in a claim.
+pub fn claimant(composite: &Composite) -> Claimant {
+    Claimant { namespace: composite.namespace().unwrap_or_default(), name: composite.name_any() }
+}
+
+fn again_and_again(refused: Option<consul::Error>) -> consul::Error {
+    refused.unwrap_or_else(|| consul::Error::Conflict("again and again".to_owned()))
 }

@@ -1,62 +1,64 @@
 //! Reconciles Composites: many of them, in many namespaces, in one process.
 //!
 //! ```text
-//!  Lease ──▶ term: the leader follows all Composites ──▶ one keeper for each namespace
+//!  Lease ──▶ leadership: follows all Composites ──▶ one reconciler for each namespace
 //!                                                            │
 //!            ┌───────────────────────────────────────────────┤
 //!            ▼                                               ▼
-//!  roster: the oldest wins                        Publisher: Consul ──▶ ConfigMap
+//!  namespace: the oldest wins                     Publisher: Consul ──▶ ConfigMap
 //!  keys: validate, finalizer, owned keys,                    │
 //!        transaction, trim                                   │
 //!            └──────────▶ report: status, Events ◀───────────┘
 //! ```
 //!
-//! Everything is level-triggered: a keeper looks at what is there and does what is missing, and nothing rests on having
+//! Everything is level-triggered: a reconciler looks at what is there and does what is missing, and nothing rests on having
 //! seen an event. It can be killed at any instruction.
 
 mod composites;
-mod keeper;
 mod keys;
+mod leadership;
+mod metrics;
+mod namespace;
 mod publishing;
-mod record;
+mod reconciler;
 mod references;
+mod release;
 mod report;
-mod roster;
 mod structures;
-mod term;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Client;
 use kube::runtime::events::{Recorder, Reporter};
-use tokio::sync::Semaphore;
+use setpoint_consul as consul;
+use setpoint_kube::client::Clients;
+use setpoint_kube::lease::{self, Elector, Fence, Leadership};
+use setpoint_observe::{Health, Observed, Role};
 use tokio_util::sync::CancellationToken;
 
-use crate::consul;
-use crate::lease::{Elector, Fence};
-use crate::observe::{Metrics, Role, Vitals};
-use crate::publish::Sightings;
+use crate::publish::Observations;
 use crate::settings::{InvalidSetting, Settings};
 
-pub use keys::declaration;
+pub use keys::{apply, claimant, declaration, owned};
+pub use metrics::{Metrics, Result as RequestResult};
+pub use namespace::{NamespaceComposites, sort_composites};
+pub use release::{ReleaseError, Released, release};
 pub use report::{ConsulState, Facts, status_of};
-pub use roster::{Roster, roster};
 use structures::Structures;
 
 /// How often the files with certificates are looked at.
 const CERTIFICATES: Duration = Duration::from_secs(2);
-/// How often the main loop gives a sign of life.
-const BEAT: Duration = Duration::from_secs(1);
+/// How long the loop may stand still before it would help to start the process anew.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Keeps Composites, Consul and ConfigMaps in step.
 pub struct Operator {
-    client: Client,
+    clients: Clients,
     consul: consul::Client,
     settings: Settings,
     metrics: Arc<Metrics>,
-    vitals: Arc<Vitals>,
+    health: Arc<Health>,
 }
 
 impl fmt::Debug for Operator {
@@ -67,10 +69,14 @@ impl fmt::Debug for Operator {
 
 impl Operator {
     /// Makes an operator; nothing is asked or written yet.
-    pub fn new(client: Client, consul: consul::Client, settings: Settings) -> Result<Self, InvalidSetting> {
+    pub fn new(
+        clients: impl Into<Clients>,
+        consul: consul::Client,
+        settings: Settings,
+    ) -> Result<Self, InvalidSetting> {
         settings.validate()?;
-        let (metrics, vitals) = (Arc::default(), Arc::new(Vitals::new(Duration::from_secs(30))));
-        Ok(Self { client, consul, settings, metrics, vitals })
+        let (metrics, health) = (Arc::default(), Arc::new(Health::new(PATIENCE)));
+        Ok(Self { clients: clients.into(), consul, settings, metrics, health })
     }
 
     /// Its metrics.
@@ -78,23 +84,15 @@ impl Operator {
         Arc::clone(&self.metrics)
     }
 
-    /// Its signs of life.
-    pub fn vitals(&self) -> Arc<Vitals> {
-        Arc::clone(&self.vitals)
+    /// What can be seen of it from outside.
+    pub fn observed(&self) -> Arc<dyn Observed> {
+        Arc::new(View { metrics: Arc::clone(&self.metrics), health: Arc::clone(&self.health) })
     }
 
     /// Works until it is cancelled; then gives back the Lease and the token of its login.
     pub async fn run(self, cancel: CancellationToken) {
-        let beats = async {
-            loop {
-                self.vitals.beat();
-                tokio::time::sleep(BEAT).await;
-            }
-        };
-        // In one task: a main loop that is stuck gives no sign.
         tokio::select! {
             () = self.work(&cancel) => {}
-            () = beats => {}
             () = self.renew_certificates() => {}
         }
         if let Ok(Err(error)) = tokio::time::timeout(Duration::from_secs(2), self.consul.logout()).await {
@@ -115,7 +113,7 @@ impl Operator {
                     }
                     None
                 }
-                Err(error) => Some(error.told()),
+                Err(error) => Some(error.message()),
             };
             if let Some(error) = told.as_ref().filter(|_| told != trouble) {
                 tracing::warn!(error, "the certificates for Consul can't be used; those from before are");
@@ -130,59 +128,85 @@ impl Operator {
             return self.lead(Fence::open(), cancel.child_token()).await;
         };
         let instance = &self.settings.instance;
-        let elector =
-            Elector::new(self.client.clone(), &election.namespace, &election.name, instance, election.timing);
-        while !cancel.is_cancelled() {
-            let campaign = elector.campaign(|looked| match looked {
-                Ok(holder) => {
-                    tracing::debug!(holder, "the lease is looked at");
-                    self.vitals.set_role(Role::Standby);
-                }
-                Err(error) => tracing::warn!(%error, "the lease can't be had"),
-            });
-            let Some(mut term) = cancel.run_until_cancelled(campaign).await else { return };
-            let fence = term.fence.clone();
-            tracing::info!(instance, transitions = fence.transitions(), "this instance leads");
-            self.metrics.leads(Some(fence.transitions()));
-            tokio::select! {
-                () = elector.hold(&mut term) => {
+        let elector = Elector::new(
+            self.clients.clone(),
+            &election.namespace,
+            &election.name,
+            instance,
+            election.timing,
+        );
+        let report = |leadership: Leadership<'_>| self.report_leadership(&leadership);
+        lease::lead(&elector, cancel, report, |fence, cancel| self.lead(fence, cancel)).await;
+    }
+
+    fn report_leadership(&self, leadership: &Leadership<'_>) {
+        let instance = &self.settings.instance;
+        self.health.beat();
+        match leadership {
+            Leadership::Standby { holder } => {
+                tracing::debug!(holder, "the lease is looked at");
+                self.health.set_role(Role::Standby);
+            }
+            Leadership::Leading { transitions } => {
+                tracing::info!(instance, transitions, "this instance leads");
+                self.metrics.leads(Some(*transitions));
+            }
+            Leadership::Lost | Leadership::Ended => {
+                if matches!(leadership, Leadership::Lost) {
                     tracing::warn!(instance, "this instance does not lead any more");
                 }
-                () = self.lead(fence, cancel.child_token()) => {}
+                self.metrics.leads(None);
+                self.health.set_role(Role::Starting);
             }
-            self.metrics.leads(None);
-            self.vitals.set_role(Role::Starting);
-            if let Err(error) = elector.release(term).await {
-                tracing::warn!(%error, "the lease can't be given back");
-            }
+            Leadership::Failed(error) => tracing::warn!(%error, "the lease can't be had"),
         }
     }
 
     async fn lead(&self, fence: Fence, cancel: CancellationToken) {
-        self.vitals.set_role(Role::TakingOver);
+        self.health.set_role(Role::TakingOver);
         let reporter = Reporter {
             controller: self.settings.managed_by.clone(),
             instance: Some(self.settings.instance.clone()),
         };
-        let recorder = Recorder::new(self.client.clone(), reporter);
+        let recorder = Recorder::new(self.clients.shared.clone(), reporter);
         let structures = Structures::new(
             self.consul.clone(),
             &self.settings,
             Arc::clone(&self.metrics),
             cancel.child_token(),
         );
-        let shared = term::Shared {
+        let shared = leadership::Shared {
             structures,
-            sightings: Sightings::default(),
-            client: self.client.clone(),
+            observations: Observations::default(),
+            client: self.clients.shared.clone(),
             consul: self.consul.clone(),
             settings: self.settings.clone(),
             metrics: Arc::clone(&self.metrics),
-            vitals: Arc::clone(&self.vitals),
+            health: Arc::clone(&self.health),
             recorder,
             fence,
-            passes: Semaphore::new(term::PASSES),
         };
-        term::lead(shared, cancel).await;
+        leadership::lead(shared, cancel).await;
+    }
+}
+
+/// What can be seen of an operator from outside.
+#[derive(Debug)]
+struct View {
+    metrics: Arc<Metrics>,
+    health: Arc<Health>,
+}
+
+impl Observed for View {
+    fn liveness(&self) -> Result<(), String> {
+        self.health.liveness()
+    }
+
+    fn readiness(&self) -> Result<String, String> {
+        self.health.readiness()
+    }
+
+    fn metrics(&self) -> String {
+        self.metrics.text()
     }
 }

@@ -8,10 +8,10 @@ use setpoint_loop::{Supervisor, TaskHandle};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::leadership::Shared;
+use super::metrics::{Metrics, Result as RequestResult};
 use super::report::ConsulState;
-use super::term::Shared;
 use crate::api::Composite;
-use crate::observe::{Metrics, RequestResult};
 use crate::publish::{Poll, PublishState, Publisher, PublisherSettings, Standing, Target, Writer};
 use crate::structure::IssueKind;
 
@@ -66,13 +66,14 @@ impl Publishing {
             part_of: settings.part_of.clone(),
         };
         let at_work = Publisher {
-            sightings: shared.sightings.subscribe(namespace),
+            observations: shared.observations.subscribe(namespace),
             writer: Writer::new(
                 shared.client.clone(),
                 target,
                 shared.fence.clone(),
                 settings.request_timeout,
             ),
+            composite: of.1.clone(),
             owner: composite.owner()?,
             settings: PublisherSettings {
                 provider: settings.cloud_provider.to_string(),
@@ -108,10 +109,11 @@ impl Publishing {
     }
 
     /// Tells the metrics what changed; gives why writing fails, if it has just begun to.
-    pub(super) fn take_stock(&mut self, metrics: &Metrics) -> Option<String> {
+    pub(super) fn update_metrics(&mut self, metrics: &Metrics) -> Option<String> {
         let now = self.publisher.borrow().clone();
         let (namespace, told) = (self.namespace.as_str(), &self.told);
         metrics.owned(namespace, now.standing == Standing::Ours);
+        metrics.contested(namespace, now.contested.is_some());
         if let Some(snapshot) = &now.snapshot {
             metrics.index(namespace, snapshot.index);
         }

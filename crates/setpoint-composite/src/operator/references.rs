@@ -10,13 +10,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use setpoint_consul::watch::{Cursor, LONGEST_WAIT, Settings};
+use setpoint_consul::{Client, Error};
 use setpoint_loop::{Backoff, Supervisor, TokenBucket};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use crate::consul::{Client, Error};
 use crate::structure::Entry;
-use crate::watch::{Cursor, Settings};
 
 /// What is seen of one key: nothing yet, or its entry, or that there is none.
 pub(super) type Sighted = watch::Receiver<Option<Vec<Entry>>>;
@@ -39,7 +39,7 @@ impl References {
             let watch = Watch {
                 client: client.clone(),
                 set: set.clone(),
-                wait: settings.wait,
+                wait: settings.wait.min(LONGEST_WAIT),
                 cursor: Cursor::default(),
                 bucket: TokenBucket::new(settings.burst, settings.refill),
                 backoff: Backoff::new(settings.first_retry, settings.longest_retry, settings.random.clone()),
@@ -120,7 +120,7 @@ impl Watch {
                 Err(error) => {
                     self.cursor.start_over();
                     let pause = error.pause(&mut self.backoff);
-                    tracing::debug!(error = error.told(), ?pause, "references can't be watched");
+                    tracing::debug!(error = error.message(), ?pause, "references can't be watched");
                     sleep(pause).await;
                 }
             }

@@ -6,11 +6,12 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use kube::runtime::events::{Event, EventType};
+use setpoint_kube::conditions::{Finding, Verdict, set_condition};
 
 use crate::api::{
-    Composite, CompositeStatus, ConditionType, Finding, MAX_ISSUES, Published, Role, StatusIssue, Verdict,
-    condition, set_condition,
+    Composite, CompositeStatus, ConditionType, MAX_ISSUES, Published, Role, StatusIssue, condition,
 };
+use crate::declare::{Claimant, Conflict};
 use crate::publish::{PublishState, Standing};
 use crate::settings::Settings;
 
@@ -77,6 +78,13 @@ pub(super) fn published(
     if let Some((reason, message)) = &consul.trouble {
         return Some(Finding::fails(reason, message.clone()));
     }
+    if let Some(rival) = &state.contested {
+        let message = format!(
+            "{rival} keeps changing ConfigMap `{}`; it is repaired less and less often, until it is left alone",
+            settings.config_map
+        );
+        return Some(Finding::fails("Contested", message));
+    }
     match (state.applied, state.failures) {
         (Some(_), 0) => Some(Finding::holds(
             "Applied",
@@ -112,10 +120,10 @@ pub fn status_of(
         facts.synced.clone().or_else(|| unknown(ConditionType::Synced)),
         facts.published.clone().or_else(|| unknown(ConditionType::Published)),
     );
-    set_condition(&mut status.conditions, ConditionType::Accepted, &facts.accepted, generation, now);
+    set_condition(&mut status.conditions, ConditionType::Accepted.as_str(), &facts.accepted, generation, now);
     for (kind, finding) in [(ConditionType::Synced, synced), (ConditionType::Published, published)] {
         if let Some(finding) = finding {
-            set_condition(&mut status.conditions, kind, &finding, generation, now);
+            set_condition(&mut status.conditions, kind.as_str(), &finding, generation, now);
         }
     }
     if let Some(state) = &facts.publisher {
@@ -187,4 +195,14 @@ pub(super) fn event(type_: EventType, reason: &str, note: &str) -> Event {
 /// Which other Composite stands before one, in words.
 pub(super) fn not_oldest(winner: &Composite) -> String {
     format!("Composite `{}` of this namespace is older, and only the oldest counts", winner.name_any())
+}
+
+/// Whose claim of a key is older, in words.
+pub(super) fn conflict(claimant: &Claimant, first: &Conflict, count: usize) -> String {
+    let Conflict { key, declared, held, holder } = first;
+    let more =
+        if count > 1 { format!("; so it is with {} more of its keys", count - 1) } else { String::new() };
+    format!(
+        "`{key}` is `{held}`, as Composite `{holder}` declares it, whose claim is older; Composite `{claimant}` declares `{declared}`{more}"
+    )
 }

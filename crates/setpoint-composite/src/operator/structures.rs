@@ -7,23 +7,28 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use setpoint_consul as consul;
+use setpoint_consul::Entry;
+use setpoint_consul::watch::{self as consul_watch, Doubt, Event, Snapshot};
 use setpoint_loop::{Supervisor, TaskHandle, latest};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::leadership::log_restart;
+use super::metrics::{Metrics, Result as RequestResult};
 use super::references::{References, Sighted};
 use super::report::ConsulState;
-use crate::consul;
 use crate::declare::structure_ref_key;
-use crate::observe::{Metrics, RequestResult};
 use crate::settings::Settings;
 use crate::structure::prefix;
-use crate::watch::{self as consul_watch, Event, Snapshot};
 
 /// After how many failures in a row Consul counts as out of reach.
 const TOLERATED: u32 = 3;
 /// How many watches without a connection of their own may ask at a time.
 const TURNS: usize = 8;
+/// For how long after keys were put back others may put back theirs.
+const DISTURBED: Duration = Duration::from_secs(10);
 /// The bounds of the pause before a watch that panicked is started again.
 const RESTARTS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
@@ -35,6 +40,7 @@ pub(super) struct Structures {
     metrics: Arc<Metrics>,
     supervisor: Supervisor,
     followed: Mutex<BTreeMap<String, Weak<Followed>>>,
+    expected: Mutex<BTreeMap<String, Weak<Expected>>>,
     references: References,
     /// So many watches may hold a connection.
     watches: Arc<Semaphore>,
@@ -47,12 +53,59 @@ pub(super) struct Structures {
 pub(super) struct Followed {
     pub(super) snapshot: watch::Receiver<Option<Snapshot>>,
     pub(super) consul: watch::Receiver<ConsulState>,
+    /// Lives as long as the watch, which asks it.
+    _expected: Arc<Expected>,
     task: TaskHandle,
+    composite: String,
+    metrics: Arc<Metrics>,
     _connection: Option<OwnedSemaphorePermit>,
+}
+
+/// The keys of a structure that each namespace keeps there, with their values.
+#[derive(Debug, Default)]
+pub(super) struct Expected {
+    keys: Mutex<BTreeMap<String, BTreeMap<String, String>>>,
+    /// When keys were last put back.
+    put_back: Mutex<Option<Instant>>,
+}
+
+impl Expected {
+    /// Says what a namespace keeps from now on.
+    pub(super) fn set(&self, namespace: &str, keys: BTreeMap<String, String>) {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(namespace.to_owned(), keys);
+    }
+
+    /// Says that a namespace keeps nothing any more.
+    pub(super) fn remove(&self, namespace: &str) {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).remove(namespace);
+    }
+
+    /// Takes note of keys that are about to be put back.
+    pub(super) fn disturb(&self) {
+        *self.put_back.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+}
+
+impl Doubt for Expected {
+    fn is_disturbed(&self) -> bool {
+        let put_back = *self.put_back.lock().unwrap_or_else(PoisonError::into_inner);
+        put_back.is_some_and(|at| at.elapsed() < DISTURBED)
+    }
+
+    fn lacks(&self, entries: &[Entry]) -> bool {
+        let there: BTreeMap<_, _> = entries.iter().map(|entry| (entry.key.as_str(), entry)).collect();
+        let holds = |(key, value): (&String, &String)| {
+            let value = value.as_bytes();
+            there.get(key.as_str()).is_some_and(|entry| entry.value.as_deref().unwrap_or_default() == value)
+        };
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        !keys.values().flatten().all(holds)
+    }
 }
 
 impl Drop for Followed {
     fn drop(&mut self) {
+        self.metrics.forget_composite(&self.composite);
         self.task.cancel();
     }
 }
@@ -73,10 +126,11 @@ impl Structures {
             removal_grace: settings.removal_grace,
             ..consul_watch::Settings::default()
         };
-        let supervisor = Supervisor::new(cancel, RESTARTS, fastrand::Rng::new());
+        let supervisor = Supervisor::new(cancel, RESTARTS, fastrand::Rng::new()).reporting(log_restart);
         let references = References::start(&client, &settings, &supervisor);
-        let (followed, turns) = (Mutex::default(), Arc::new(Semaphore::new(TURNS)));
-        Self { client, settings, metrics, supervisor, followed, references, watches, turns }
+        let turns = Arc::new(Semaphore::new(TURNS));
+        let (followed, expected) = (Mutex::default(), Mutex::default());
+        Self { client, settings, metrics, supervisor, followed, expected, references, watches, turns }
     }
 
     /// Follows the structure of a composite.
@@ -91,6 +145,18 @@ impl Structures {
         new
     }
 
+    /// The keys of a structure that namespaces keep there.
+    pub(super) fn expected(&self, composite: &str) -> Arc<Expected> {
+        let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        expected.retain(|_, other| other.strong_count() > 0);
+        if let Some(known) = expected.get(composite).and_then(Weak::upgrade) {
+            return known;
+        }
+        let new = Arc::new(Expected::default());
+        expected.insert(composite.to_owned(), Arc::downgrade(&new));
+        new
+    }
+
     /// Follows the key that refers to the structure of a namespace.
     pub(super) fn follow_reference(&self, namespace: &str) -> Sighted {
         self.references.follow(&structure_ref_key(namespace))
@@ -100,15 +166,19 @@ impl Structures {
         let (state, consul) = watch::channel(ConsulState::default());
         let (sender, snapshot) = watch::channel(None);
         let connection = Arc::clone(&self.watches).try_acquire_owned().ok();
+        let expected = self.expected(composite);
+        let doubt = Arc::clone(&expected) as Arc<dyn Doubt>;
         let settings = match connection {
-            Some(_) => self.settings.clone(),
+            Some(_) => consul_watch::Settings { doubt: Some(doubt), ..self.settings.clone() },
             None => consul_watch::Settings {
                 wait: Duration::ZERO,
                 turns: Some(Arc::clone(&self.turns)),
+                doubt: Some(doubt),
                 ..self.settings.clone()
             },
         };
         let (client, metrics) = (self.client.clone(), Arc::clone(&self.metrics));
+        let followed = composite.to_owned();
         let (prefix, composite) = (prefix(composite), composite.to_owned());
         let task = self.supervisor.spawn(format!("watch of {prefix}"), move |task| {
             let observer = observer(&composite, Arc::clone(&metrics), state.clone());
@@ -125,7 +195,15 @@ impl Structures {
                 tokio::join!(watching, telling);
             }
         });
-        Followed { snapshot, consul, task, _connection: connection }
+        Followed {
+            snapshot,
+            consul,
+            _expected: expected,
+            task,
+            composite: followed,
+            metrics: Arc::clone(&self.metrics),
+            _connection: connection,
+        }
     }
 }
 
@@ -167,8 +245,10 @@ fn reading(event: &Event<'_>) -> Option<ConsulState> {
             Some(trouble("ConsulDenied", format!("Consul denies to read the structure: {why}")))
         }
         Event::Failed { error, attempts, .. } if *attempts >= TOLERATED => {
-            let message =
-                format!("Consul can't be read, and the ConfigMap holds what it said last: {}", error.told());
+            let message = format!(
+                "Consul can't be read, and the ConfigMap holds what it said last: {}",
+                error.message()
+            );
             Some(trouble("ConsulUnavailable", message))
         }
         _ => None,

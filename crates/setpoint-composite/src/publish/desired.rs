@@ -13,6 +13,8 @@ pub const INDEX_ANNOTATION: &str = "setpoint.dev/source-index";
 pub const SCHEMA_ANNOTATION: &str = "setpoint.dev/schema-version";
 /// The annotation with the transition count of the leader that wrote it.
 pub const TRANSITIONS_ANNOTATION: &str = "setpoint.dev/lease-transitions";
+/// The annotation with the id of the composite whose structure it holds.
+pub const COMPOSITE_ANNOTATION: &str = "setpoint.dev/composite-id";
 /// The version of the payload's format.
 pub const SCHEMA_VERSION: &str = "1";
 /// The key of the payload in the ConfigMap's data.
@@ -36,6 +38,8 @@ pub struct Target {
 pub struct Desired {
     /// The payload.
     pub payload: String,
+    /// The id of the composite.
+    pub composite: String,
     /// The index of Consul that it was made from.
     pub index: u64,
     /// The transition count of this leader.
@@ -58,6 +62,7 @@ impl Desired {
                 resource_version: version.map(str::to_owned),
                 labels: Some(pairs(&[(MANAGED_BY, &target.managed_by), (PART_OF, &target.part_of)])),
                 annotations: Some(pairs(&[
+                    (COMPOSITE_ANNOTATION, &self.composite),
                     (INDEX_ANNOTATION, &index),
                     (SCHEMA_ANNOTATION, SCHEMA_VERSION),
                     (TRANSITIONS_ANNOTATION, &transitions),
@@ -117,7 +122,7 @@ mod tests {
             controller: Some(true),
             block_owner_deletion: Some(false),
         };
-        Desired { payload: "{}".to_owned(), index: 7, transitions: 3, owner }
+        Desired { payload: "{}".to_owned(), composite: "x".to_owned(), index: 7, transitions: 3, owner }
     }
 
     #[test]

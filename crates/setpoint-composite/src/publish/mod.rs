@@ -12,16 +12,16 @@
 //! one. Whoever the label `app.kubernetes.io/managed-by` names owns the ConfigMap; see [`Ownership`].
 
 mod desired;
+mod observations;
 mod ownership;
 mod publisher;
-mod sightings;
 mod write;
 
 pub use desired::{
-    Desired, INDEX_ANNOTATION, SCHEMA_ANNOTATION, SCHEMA_VERSION, TRANSITIONS_ANNOTATION, Target, payload_of,
+    COMPOSITE_ANNOTATION, Desired, INDEX_ANNOTATION, SCHEMA_ANNOTATION, SCHEMA_VERSION,
+    TRANSITIONS_ANNOTATION, Target, payload_of,
 };
+pub use observations::{Observation, Observations};
 pub use ownership::{MANAGED_BY, Ownership, PART_OF, ownership};
 pub use publisher::{Poll, PublishState, Publisher, PublisherSettings, Standing};
-pub use sightings::{Sighting, Sightings};
-pub(crate) use write::told;
 pub use write::{WriteError, Writer, Written};

@@ -14,17 +14,19 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use setpoint_loop::{Backoff, Supervisor, TaskHandle, latest};
+use setpoint_consul::watch::Snapshot;
+use setpoint_loop::{Backoff, Repairs, Supervisor, TaskHandle, latest};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::desired::{Desired, INDEX_ANNOTATION, TRANSITIONS_ANNOTATION, annotated, payload_of};
+use super::desired::{
+    COMPOSITE_ANNOTATION, Desired, INDEX_ANNOTATION, TRANSITIONS_ANNOTATION, annotated, payload_of,
+};
+use super::observations::Observation;
 use super::ownership::Ownership;
-use super::sightings::Sighting;
 use super::write::{WriteError, Writer, Written};
 use crate::structure::{Issue, Payload, transform};
-use crate::watch::Snapshot;
 
 /// Follows Consul and puts snapshots into a slot, until it is cancelled.
 pub type Poll =
@@ -70,15 +72,19 @@ pub struct PublishState {
     pub failure: Option<String>,
     /// How many writes there were.
     pub writes: u64,
+    /// Who keeps changing the ConfigMap, in words, if somebody does.
+    pub contested: Option<String>,
 }
 
 /// Keeps one ConfigMap.
 #[derive(Clone)]
 pub struct Publisher {
     /// What the watch of ConfigMaps tells of it.
-    pub sightings: watch::Receiver<Sighting>,
+    pub observations: watch::Receiver<Observation>,
     /// Writes it.
     pub writer: Writer,
+    /// The id of the composite whose structure is published.
+    pub composite: String,
     /// The Composite that it goes with.
     pub owner: OwnerReference,
     /// How it is kept.
@@ -110,6 +116,11 @@ struct Run {
     backoff: Backoff,
     polling: Option<TaskHandle>,
     sender: latest::Sender<Snapshot>,
+    /// What was written last: if it has to be written again, something else changed it.
+    written: Option<Desired>,
+    repairs: Repairs,
+    /// When a repair may be made that had to wait, or when it is to be looked whether the ConfigMap is left alone.
+    repair_at: Option<Instant>,
 }
 
 impl Publisher {
@@ -123,16 +134,19 @@ impl Publisher {
             backoff: Backoff::new(first, ceiling, fastrand::Rng::new()),
             polling: None,
             sender,
+            written: None,
+            repairs: Repairs::new(first, self.settings.check_interval),
+            repair_at: None,
         };
         let polls = Supervisor::new(cancel.clone(), self.settings.pauses, fastrand::Rng::new());
-        let mut sightings = self.sightings.clone();
+        let mut observations = self.observations.clone();
         let mut due = Instant::now();
         loop {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => break,
-                Ok(()) = sightings.changed() => {
-                    let seen = sightings.borrow_and_update().version.clone();
+                Ok(()) = observations.changed() => {
+                    let seen = observations.borrow_and_update().version.clone();
                     // Our own writes come back as changes; they are no news.
                     if seen.is_some() && seen.as_deref() == run.known.version() {
                         continue;
@@ -157,23 +171,29 @@ impl Publisher {
                     run.backoff.reset();
                     self.settings.check_interval
                 }
-                Err(WriteError::Fenced(_)) => break,
+                Err(error) if error.is_fenced() => break,
                 Err(error) => {
                     run.known = Known::Unsure;
-                    let message = error.to_string();
+                    let (message, pause) = (error.to_string(), run.backoff.pause());
+                    let target = self.writer.target();
                     tracing::warn!(
-                        namespace = self.writer.target().namespace,
+                        namespace = target.namespace,
+                        config_map = target.name,
                         error = message,
-                        "the ConfigMap is not as it should be"
+                        "applying the ConfigMap failed; it is tried again in {} ms",
+                        pause.as_millis()
                     );
                     self.state.send_modify(|state| {
                         state.failures = state.failures.saturating_add(1);
                         state.failure = Some(message);
                     });
-                    run.backoff.pause()
+                    pause
                 }
             };
             due = Instant::now() + pause;
+            if let Some(repair) = run.repair_at {
+                due = due.min(repair);
+            }
         }
         polls.shutdown(Duration::from_secs(1)).await;
     }
@@ -205,6 +225,10 @@ impl Publisher {
             run.known = Known::As(current.map(Box::new));
             return Ok(());
         };
+        if self.must_wait(run, current.as_ref(), &desired) {
+            run.known = Known::As(current.map(Box::new));
+            return Ok(());
+        }
         match self.writer.write(current, &desired).await? {
             Written::NotOurs(found, current) => return self.stand_back(run, found, current).await,
             Written::Unchanged(current) => {
@@ -219,6 +243,7 @@ impl Publisher {
                 );
                 run.known = Known::As(Some(Box::new(current)));
                 self.settled(&desired, issues, snapshot.is_some(), true);
+                run.written = Some(desired.clone());
             }
         }
         if snapshot.is_some() {
@@ -227,13 +252,38 @@ impl Publisher {
         Ok(())
     }
 
+    /// Returns whether a repair has to wait, because something else keeps changing the ConfigMap; says so then.
+    fn must_wait(&self, run: &mut Run, current: Option<&ConfigMap>, desired: &Desired) -> bool {
+        let now = Instant::now();
+        let met = current.is_some_and(|current| desired.is_met_by(current, self.writer.target()));
+        let repair = !met && run.written.as_ref() == Some(desired);
+        let waits = if repair { run.repairs.take(now).err() } else { None };
+        let contested = run.repairs.is_contested(now).then(|| {
+            let rival = current.and_then(|current| rival(current, &self.writer.target().managed_by));
+            rival.unwrap_or_else(|| "something else, which uses the same name or deletes it,".to_owned())
+        });
+        run.repair_at = waits.or_else(|| contested.as_ref().and_then(|_| run.repairs.quiet_at()));
+        self.state.send_if_modified(|state| {
+            let news = state.contested != contested;
+            state.contested = contested;
+            news
+        });
+        waits.is_some()
+    }
+
     /// What belongs into the ConfigMap by a snapshot. Groups that are ambiguous keep what was last published.
     fn desired(&self, snapshot: &Snapshot, run: &Run, current: Option<&ConfigMap>) -> (Desired, Vec<Issue>) {
-        let published = || current.and_then(payload_of).and_then(|payload| Payload::from_json(payload).ok());
+        let published = || {
+            // What another composite had in the same place says nothing about this one.
+            let of = annotated::<String>(current?, COMPOSITE_ANNOTATION);
+            let same = of.is_none_or(|composite| composite == self.composite);
+            payload_of(current.filter(|_| same)?).and_then(|payload| Payload::from_json(payload).ok())
+        };
         let previous = run.previous.clone().or_else(published);
         let (payload, issues) = transform(&snapshot.entries, &self.settings.provider, previous.as_ref());
         let desired = Desired {
             payload: payload.to_json(),
+            composite: self.composite.clone(),
             index: snapshot.index,
             transitions: self.writer.fence().transitions(),
             owner: self.owner.clone(),
@@ -250,6 +300,7 @@ impl Publisher {
         }
         Some(Desired {
             payload: payload_of(current)?.to_owned(),
+            composite: annotated(current, COMPOSITE_ANNOTATION)?,
             index: annotated(current, INDEX_ANNOTATION)?,
             transitions,
             owner: self.owner.clone(),
@@ -302,6 +353,14 @@ impl Publisher {
             }
         });
     }
+}
+
+/// Who else manages fields of a ConfigMap, in words: the last that wrote to it.
+fn rival(current: &ConfigMap, managed_by: &str) -> Option<String> {
+    let claims = current.metadata.managed_fields.iter().flatten();
+    let others = claims.filter(|claim| claim.manager.as_deref() != Some(managed_by));
+    let last = others.max_by_key(|claim| claim.time.as_ref().map(|time| time.0))?;
+    Some(format!("`{}`", last.manager.as_deref()?))
 }
 
 impl Known {

@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Patch, PatchParams, PostParams};
-use kube::core::Status;
-use kube::{Api, Client};
+use kube::Client;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use setpoint_kube::apply::{Applier, ApplyError, is_field_conflict, is_overtaken};
+use setpoint_kube::lease::Fence;
 
 use super::desired::{Desired, TRANSITIONS_ANNOTATION, Target, annotated};
 use super::ownership::{Ownership, is_composite, ownership};
-use crate::lease::{Fence, Fenced};
 
 /// How often in a row a ConfigMap that changes under our hands is read anew before it counts as a failure.
 const ROUNDS: usize = 5;
@@ -19,25 +17,18 @@ const ROUNDS: usize = 5;
 /// Why the ConfigMap was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// Another instance leads.
+    /// It could not be read or written, or another instance leads.
     #[error(transparent)]
-    Fenced(#[from] Fenced),
-    /// The API server refused it, or could not be reached.
-    #[error("{}", told(.0))]
-    Api(#[from] kube::Error),
-    /// There was no answer in time.
-    #[error("the API server did not answer within {0:?}")]
-    Timeout(Duration),
+    Apply(#[from] ApplyError),
     /// Something else keeps changing it.
     #[error("something else keeps changing the ConfigMap")]
     Contended,
 }
 
-/// An error of the API server in its own words.
-pub(crate) fn told(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
-        other => other.to_string(),
+impl WriteError {
+    /// Returns whether another instance leads.
+    pub fn is_fenced(&self) -> bool {
+        matches!(self, Self::Apply(ApplyError::Fenced(_)))
     }
 }
 
@@ -55,16 +46,15 @@ pub enum Written {
 /// Writes one ConfigMap.
 #[derive(Clone, Debug)]
 pub struct Writer {
-    config_maps: Api<ConfigMap>,
+    applier: Applier<ConfigMap>,
     target: Target,
-    fence: Fence,
-    limit: Duration,
 }
 
 impl Writer {
     /// Makes a writer; no request of it takes longer than `limit`.
     pub fn new(client: Client, target: Target, fence: Fence, limit: Duration) -> Self {
-        Self { config_maps: Api::namespaced(client, &target.namespace), target, fence, limit }
+        let place = (target.namespace.as_str(), target.name.as_str());
+        Self { applier: Applier::new(client, place, &target.managed_by, fence, limit), target }
     }
 
     /// The ConfigMap that it writes.
@@ -74,12 +64,12 @@ impl Writer {
 
     /// The right to write.
     pub fn fence(&self) -> &Fence {
-        &self.fence
+        self.applier.fence()
     }
 
     /// Reads the ConfigMap.
     pub async fn read(&self) -> Result<Option<ConfigMap>, WriteError> {
-        self.limited(self.config_maps.get_opt(&self.target.name)).await
+        Ok(self.applier.read().await?)
     }
 
     /// Whose ConfigMap it is.
@@ -105,28 +95,31 @@ impl Writer {
             if current.as_ref().and_then(|map| annotated(map, TRANSITIONS_ANNOTATION))
                 > Some(desired.transitions)
             {
-                self.fence.confirm().await?;
+                self.fence().confirm().await.map_err(ApplyError::from)?;
             }
             let attempt = match &current {
-                None => self.create(desired).await,
-                Some(current) => self.apply(current, desired, force).await,
+                None => self.applier.create(&desired.object(&self.target, None)).await,
+                Some(current) => {
+                    let version = current.metadata.resource_version.as_deref();
+                    self.applier.apply(&desired.object(&self.target, version), force).await
+                }
             };
             match attempt {
                 Ok(written) => return Ok(Written::Changed(written)),
-                Err(WriteError::Api(kube::Error::Api(status))) if is_overtaken(&status) => {
-                    self.fence.confirm().await?;
+                Err(ApplyError::Api(kube::Error::Api(status))) if is_overtaken(&status) => {
+                    self.fence().confirm().await.map_err(ApplyError::from)?;
                     force = is_field_conflict(&status);
                     current = self.read().await?;
                 }
-                Err(WriteError::Api(kube::Error::Api(status))) if status.code == 422 => {
+                Err(ApplyError::Api(kube::Error::Api(status))) if status.code == 422 => {
                     // A second controller is invalid; whether there is one is seen by looking.
                     current = self.read().await?;
                     let found = self.ownership(current.as_ref());
                     if found.is_ours() {
-                        return Err(WriteError::Api(kube::Error::Api(status)));
+                        return Err(ApplyError::Api(kube::Error::Api(status)).into());
                     }
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
         Err(WriteError::Contended)
@@ -153,60 +146,6 @@ impl Writer {
         if !mine.is_empty() {
             metadata["managedFields"] = json!(others);
         }
-        self.fence.check()?;
-        let patch = Patch::Strategic(json!({ "metadata": metadata }));
-        let parameters =
-            PatchParams { field_manager: Some(self.target.managed_by.clone()), ..PatchParams::default() };
-        self.limited(self.config_maps.patch(&self.target.name, &parameters, &patch)).await.map(Some)
+        Ok(Some(self.applier.patch(json!({ "metadata": metadata })).await?))
     }
-
-    /// Makes the ConfigMap, and fails if somebody has: an apply would go into one that was made meanwhile.
-    async fn create(&self, desired: &Desired) -> Result<ConfigMap, WriteError> {
-        self.fence.check()?;
-        let manager = Some(self.target.managed_by.clone());
-        let parameters = PostParams { field_manager: manager, ..PostParams::default() };
-        let object = desired.object(&self.target, None);
-        let created = self.limited(self.config_maps.create(&parameters, &object)).await?;
-        // What was created is claimed as if it had been applied, so that later applies meet no claim of our own.
-        let mut claims = created.metadata.managed_fields.clone().unwrap_or_default();
-        for claim in &mut claims {
-            claim.operation = Some("Apply".to_owned());
-        }
-        let metadata =
-            json!({ "resourceVersion": created.metadata.resource_version, "managedFields": claims });
-        let patch = Patch::Merge(json!({ "metadata": metadata }));
-        self.fence.check()?;
-        let parameters = PatchParams::default();
-        let claimed = self.config_maps.patch(&self.target.name, &parameters, &patch);
-        // If this fails, the next apply meets the claim as a conflict, and settles it.
-        Ok(self.limited(claimed).await.unwrap_or(created))
-    }
-
-    async fn apply(
-        &self,
-        current: &ConfigMap,
-        desired: &Desired,
-        force: bool,
-    ) -> Result<ConfigMap, WriteError> {
-        let object = desired.object(&self.target, current.metadata.resource_version.as_deref());
-        let parameters = PatchParams { force, ..PatchParams::apply(&self.target.managed_by) };
-        let patch = Patch::Apply(&object);
-        self.fence.check()?;
-        self.limited(self.config_maps.patch(&self.target.name, &parameters, &patch)).await
-    }
-
-    async fn limited<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Result<T, WriteError> {
-        Ok(timeout(self.limit, call).await.map_err(|_| WriteError::Timeout(self.limit))??)
-    }
-}
-
-/// Whether the object is not what it was when it was read: changed, gone, or made by somebody else.
-fn is_overtaken(status: &Status) -> bool {
-    status.code == 409 || status.code == 404
-}
-
-/// Whether somebody else claims one of our fields.
-fn is_field_conflict(status: &Status) -> bool {
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    causes.into_iter().any(|cause| cause.reason == "FieldManagerConflict")
 }

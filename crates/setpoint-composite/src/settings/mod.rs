@@ -9,7 +9,8 @@ use std::time::Duration;
 
 pub use provider::{CloudProvider, UnknownProvider};
 
-use crate::lease::Timing;
+use setpoint_consul::watch::LONGEST_WAIT;
+use setpoint_kube::lease::Timing;
 
 /// The namespaces whose Composites are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +56,8 @@ pub struct Settings {
     pub retry_time: Duration,
     /// How long it takes until Consul may be asked once more after an answer: the refill of a bucket that holds two.
     pub on_success_delay_time: Duration,
-    /// How long Consul may hold a question back while nothing changes.
+    /// How long Consul may hold a question back while nothing changes. More than 5 s are taken for 5 s: Consul does not report
+    /// every removal, so that it has to be asked from time to time.
     pub wait_time: Duration,
     /// How many structures are watched by a connection of their own. The others are asked as often as
     /// `on_success_delay_time` allows.
@@ -92,7 +94,7 @@ impl Default for Settings {
             check_interval: Duration::from_mins(5),
             retry_time: Duration::from_secs(20),
             on_success_delay_time: Duration::from_secs(3),
-            wait_time: Duration::from_secs(570),
+            wait_time: LONGEST_WAIT,
             consul_watches: 150,
             removal_grace: Duration::from_secs(10),
             cloud_provider: CloudProvider::OnPrem,

@@ -1,37 +1,6 @@
-//! Entries of Consul's key-value store, and which of their keys belong to a structure.
+//! Which keys of Consul belong to a structure.
 
 use std::fmt;
-
-/// One key of Consul with its value.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// The whole key.
-    pub key: String,
-    /// The value; none where Consul gives `null`, as it does for an empty one.
-    pub value: Option<Vec<u8>>,
-    /// The index of its last change.
-    pub modify_index: u64,
-    /// The number that Consul keeps beside the value. Ours is the term of the leader that wrote it.
-    pub flags: u64,
-}
-
-impl Entry {
-    /// Makes an entry with a text as its value, at no index.
-    pub fn new(key: impl Into<String>, value: impl AsRef<str>) -> Self {
-        Self { key: key.into(), value: Some(value.as_ref().as_bytes().to_vec()), modify_index: 0, flags: 0 }
-    }
-
-    /// The value as a text for people: what is not UTF-8 is replaced.
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(self.value.as_deref().unwrap_or_default()).into_owned()
-    }
-}
-
-impl fmt::Debug for Entry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={:?}@{}", self.key, self.value.as_ref().map(|_| self.text()), self.modify_index)
-    }
-}
 
 /// What is said of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

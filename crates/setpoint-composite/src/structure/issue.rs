@@ -70,13 +70,22 @@ pub struct Issue {
 
 impl Issue {
     pub(super) fn new(kind: IssueKind, subject: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { kind, subject: subject.into(), message: message.into() }
+        Self { kind, subject: shortened(subject.into()), message: shortened(message.into()) }
     }
 
     /// Adds what became of a group that is ambiguous.
     pub(super) fn and(mut self, kept: bool) -> Self {
         self.message += if kept { "; what was published before is kept" } else { "; the group is left out" };
         self
+    }
+}
+
+/// A text as long as a status may hold a few of: a value in Consul may have half a megabyte.
+fn shortened(text: String) -> String {
+    const MOST: usize = 400;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
     }
 }
 

@@ -34,7 +34,8 @@ mod namespace;
 mod payload;
 mod transform;
 
-pub use entry::{Attribute, Entry, Key, prefix};
+pub use entry::{Attribute, Key, prefix};
 pub use issue::{Issue, IssueKind};
 pub use payload::{Payload, Roles, Structure};
+pub use setpoint_consul::Entry;
 pub use transform::transform;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::entry::{Attribute, Entry, Key};
+use setpoint_consul::Entry;
+
+use super::entry::{Attribute, Key};
 use super::issue::{Issue, IssueKind};
 
 /// What a namespace is in its composite.
@@ -116,6 +118,8 @@ fn place<'a>(
     Some(Namespace { name, composite, bluegreen, controller: controller.and_then(|said| said.text) })
 }
 
+/// How much of a value is shown.
+const SHOWN: usize = 60;
 const COMPOSITE_ROLES: [(&str, CompositeRole); 2] =
     [("baseline", CompositeRole::Baseline), ("satellite", CompositeRole::Satellite)];
 const BLUEGREEN_ROLES: [(&str, BluegreenRole); 3] = [
@@ -135,7 +139,9 @@ fn one_of<R: Copy>(
     let found = roles.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, role)| *role);
     if found.is_none() {
         let names: Vec<_> = roles.iter().map(|(name, _)| format!("`{name}`")).collect();
-        let message = format!("`{text}` is none of {}; the namespace is left out", names.join(", "));
+        let shown: String = text.chars().take(SHOWN).collect();
+        let cut = if shown.len() < text.len() { "…" } else { "" };
+        let message = format!("`{shown}{cut}` is none of {}; the namespace is left out", names.join(", "));
         issues.push(Issue::new(kind, said.key, message));
     }
     found

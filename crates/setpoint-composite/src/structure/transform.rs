@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::entry::Entry;
+use setpoint_consul::Entry;
+
 use super::group::{Outcome, assign};
 use super::issue::Issue;
 use super::namespace::{BluegreenRole, CompositeRole, Namespace, read};

@@ -8,10 +8,9 @@ use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::{Api, PostParams};
 use reqwest::Method;
 use serde_json::{Value, json};
-use setpoint_composite::consul::{
-    Auth, Client, ClientCertificate, Error, Login, Read, Secret, Settings, Tls,
-};
 use setpoint_composite::declare::{Changes, changes, owned_after, removal};
+use setpoint_composite::operator::apply;
+use setpoint_consul::{Auth, Client, ClientCertificate, Error, Login, Read, Secret, Settings, Tls};
 use setpoint_testutils::certificates::Authority;
 use setpoint_testutils::{Acl, Consul, Kubernetes, Port, Workdir, need};
 
@@ -32,7 +31,7 @@ async fn a_rewrite_changes_only_what_differs() {
     let consul = need!(Consul::shared().await);
     let client = client(&consul.url());
     let declared = keys("rewrite");
-    client.apply(&compare(&client, &declared, &BTreeSet::new()).await).await.unwrap();
+    apply(&client, &compare(&client, &declared, &BTreeSet::new()).await).await.unwrap();
     consul.put("rewrite/another", "not ours").await.unwrap();
     let before = client.list("rewrite/", Read::Default).await.unwrap();
     assert_eq!(before.entries.len(), 4);
@@ -42,7 +41,7 @@ async fn a_rewrite_changes_only_what_differs() {
     consul.delete("rewrite/2").await.unwrap();
     let again = compare(&client, &declared, &owned_after(&declared)).await;
     assert_eq!((again.sets.len(), again.deletes.len()), (2, 0));
-    client.apply(&again).await.unwrap();
+    apply(&client, &again).await.unwrap();
     let after = client.list("rewrite/", Read::Consistent).await.unwrap();
     let texts: Vec<_> = after.entries.iter().map(|entry| (entry.key.as_str(), entry.text())).collect();
     assert_eq!(
@@ -55,7 +54,7 @@ async fn a_rewrite_changes_only_what_differs() {
     );
 
     let present = client.read(declared.keys().map(String::as_str)).await.unwrap();
-    client.apply(&removal(&owned_after(&declared), &present)).await.unwrap();
+    apply(&client, &removal(&owned_after(&declared), &present)).await.unwrap();
     let left = client.list("rewrite/", Read::Default).await.unwrap();
     assert_eq!(left.entries.len(), 1, "no tree is deleted: {:?}", left.entries);
 }
@@ -67,16 +66,16 @@ async fn a_transaction_is_refused_as_a_whole_when_one_key_has_changed() {
     let declared = keys("conflict");
     let stale = compare(&client, &declared, &BTreeSet::new()).await;
     consul.put("conflict/1", "somebody was faster").await.unwrap();
-    let refused = client.apply(&stale).await;
+    let refused = apply(&client, &stale).await;
     assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
     let now = client.list("conflict/", Read::Default).await.unwrap();
     assert_eq!(now.entries.len(), 1, "nothing of it was done: {:?}", now.entries);
 
     let fresh = compare(&client, &declared, &BTreeSet::new()).await;
-    client.apply(&fresh).await.unwrap();
+    apply(&client, &fresh).await.unwrap();
     let stale = removal(&owned_after(&declared), &client.read(["conflict/0", "conflict/1"]).await.unwrap());
     consul.put("conflict/0", "still wanted").await.unwrap();
-    assert!(matches!(client.apply(&stale).await, Err(Error::Conflict(_))));
+    assert!(matches!(apply(&client, &stale).await, Err(Error::Conflict(_))));
     assert_eq!(client.list("conflict/", Read::Default).await.unwrap().entries.len(), 3);
 }
 
@@ -91,17 +90,17 @@ async fn what_a_former_leader_still_has_on_its_way_is_refused() {
         let present = client.read(keys.iter().copied()).await.expect("they can be read");
         changes(&declared, &owned_after(&declared), &present).in_term(term, reference, &present)
     };
-    client.apply(&in_term(1, &[reference, role]).await).await.unwrap();
+    apply(&client, &in_term(1, &[reference, role]).await).await.unwrap();
     // The leader of the first term is stopped when it is about to create one more key.
     let late = in_term(1, &[reference, role, other]).await;
     assert_eq!(late.sets.len(), 1);
     // That of the second finds all as it should be, and only says so.
-    client.apply(&in_term(2, &[reference, role]).await).await.unwrap();
-    let refused = client.apply(&late).await;
+    apply(&client, &in_term(2, &[reference, role]).await).await.unwrap();
+    let refused = apply(&client, &late).await;
     assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
     let entries = client.list("term/", Read::Consistent).await.unwrap().entries;
     let found: Vec<_> = entries.iter().map(|entry| (entry.key.as_str(), entry.flags)).collect();
-    assert_eq!(found, [(reference, 2), (role, 1)]);
+    assert_eq!(found, [(reference, 2), (role, 0)]);
 }
 
 #[tokio::test]
@@ -110,7 +109,7 @@ async fn as_many_operations_as_there_are_fit_into_transactions() {
     let client = client(&consul.url());
     let declared: BTreeMap<_, _> =
         (0..150).map(|number| (format!("many/{number:03}"), number.to_string())).collect();
-    client.apply(&compare(&client, &declared, &BTreeSet::new()).await).await.unwrap();
+    apply(&client, &compare(&client, &declared, &BTreeSet::new()).await).await.unwrap();
     assert_eq!(client.list("many/", Read::Default).await.unwrap().entries.len(), 150);
 }
 
@@ -126,7 +125,7 @@ async fn a_key_that_is_not_there_is_none_and_one_that_is_denied_is_an_error() {
 
     let declared =
         BTreeMap::from([("open/a".to_owned(), "1".to_owned()), ("closed/a".to_owned(), "1".to_owned())]);
-    let denied = client.apply(&changes(&declared, &BTreeSet::new(), &[])).await;
+    let denied = apply(&client, &changes(&declared, &BTreeSet::new(), &[])).await;
     assert!(matches!(denied, Err(Error::Denied(_))), "{denied:?}");
     assert_eq!(client.get("open/a", Read::Default).await.unwrap(), None, "nothing of it was done");
 
@@ -155,7 +154,7 @@ fn an_address_with_a_password_is_refused_and_not_shown() {
     for url in ["http://user:hidden@localhost:8500", "user:hidden@localhost"] {
         let refused = Client::new(Settings::new(url)).unwrap_err();
         assert!(matches!(refused, Error::Settings(_)));
-        assert!(!format!("{refused} {refused:?} {}", refused.told()).contains("hidden"));
+        assert!(!format!("{refused} {refused:?} {}", refused.message()).contains("hidden"));
     }
 }
 
@@ -269,7 +268,7 @@ async fn a_service_account_logs_in_and_out() {
     let auth = Auth::Login(login);
     let client = Client::new(Settings { auth, ..Settings::new(consul.url()) }).unwrap();
     let declared = BTreeMap::from([("open/a".to_owned(), "1".to_owned())]);
-    client.apply(&changes(&declared, &BTreeSet::new(), &[])).await.unwrap();
+    apply(&client, &changes(&declared, &BTreeSet::new(), &[])).await.unwrap();
     let logins = async || -> Vec<String> {
         let answer = consul.request(Method::GET, "/v1/acl/tokens?authmethod=cluster").send().await.unwrap();
         let tokens: Vec<Value> = answer.json().await.unwrap();

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use setpoint_composite::consul::{Auth, Client, Read, Secret, Settings};
-use setpoint_composite::watch;
+use setpoint_consul::watch;
+use setpoint_consul::{Auth, Client, Read, Secret, Settings};
 use setpoint_testutils::{Acl, Consul, ConsulCluster, Proxy, need, wait};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -282,4 +282,53 @@ async fn a_thousand_writes_a_second_end_on_the_last_state_within_the_bucket() {
     let most = 2 + start.elapsed().as_millis() / refill.as_millis();
     assert!(answered <= most, "{answered} answers, and {most} tokens");
     watching.end().await;
+}
+
+#[tokio::test]
+async fn a_rotated_token_reaches_every_watch() {
+    let consul = need!(Consul::start(Acl::On).await);
+    let rules = |prefix: &str| format!("key_prefix \"{prefix}\" {{ policy = \"write\" }}");
+    let token = consul.token_with("first", &rules("composite/")).await.unwrap();
+    let folder = setpoint_testutils::Workdir::new("token");
+    let file = folder.write("token", &token);
+    let auth = Auth::TokenFile(file.clone());
+    let client = Client::new(Settings { auth, ..Settings::new(consul.url()) }).unwrap();
+    // Their queries wait for long: only the new token ends them.
+    let slow = setpoint_consul::watch::Settings { wait: wait::LIMIT, ..fast() };
+    let watching: Vec<_> =
+        (0..4).map(|number| Watching::start(client.clone(), &format!("w{number}"), slow.clone())).collect();
+    for number in 0..4 {
+        say(&consul, &format!("w{number}"), "bs/compositeRole=baseline").await;
+    }
+    let next = consul.token_with("second", &rules("composite/")).await.unwrap();
+    folder.write("token", &next);
+    for watching in watching {
+        watching.told("Renewed", 1).await;
+        watching.end().await;
+    }
+}
+
+#[tokio::test]
+async fn without_a_token_where_one_is_needed_consul_is_asked_at_the_pace_of_the_grace() {
+    let consul = need!(Consul::start(Acl::On).await);
+    let asked = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let client = client(&consul.url());
+    let counted = std::sync::Arc::clone(&asked);
+    let observer = move |event: setpoint_consul::watch::Event<'_>| {
+        if matches!(event, setpoint_consul::watch::Event::Filtered { .. }) {
+            counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    };
+    let settings = setpoint_consul::watch::Settings { removal_grace: Duration::from_secs(1), ..fast() };
+    let (sink, _taken) = setpoint_loop::latest::channel();
+    let cancel = tokio_util::sync::CancellationToken::new();
+    let began = std::time::Instant::now();
+    let prefix = "composite/x/structure/".to_owned();
+    let watching =
+        tokio::spawn(setpoint_consul::watch::watch(client, prefix, settings, sink, cancel.clone(), observer));
+    let asked_often = async || (asked.load(std::sync::atomic::Ordering::Relaxed) >= 3).then_some(());
+    wait::until("three confirmations", wait::LIMIT, asked_often).await;
+    assert!(began.elapsed() > Duration::from_secs(2), "three within {:?}", began.elapsed());
+    cancel.cancel();
+    watching.await.unwrap();
 }

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reqwest::Method;
 use serde_json::json;
-use setpoint_composite::consul::{Client, Read, Settings};
 use setpoint_composite::declare::{changes, removal};
+use setpoint_composite::operator::apply;
+use setpoint_consul::{Client, Read, Settings};
+use setpoint_testutils::wait::LIMIT;
 use setpoint_testutils::{Acl, Consul, Port, need, wait};
 
 use crate::watching::{Watching, fast};
-
-use setpoint_testutils::wait::LIMIT;
 
 #[tokio::test]
 async fn another_data_centre_is_read_written_and_watched_through_the_own_one() {
@@ -33,7 +33,7 @@ async fn another_data_centre_is_read_written_and_watched_through_the_own_one() {
 
     let key = "composite/x/structure/bs/compositeRole".to_owned();
     let declared = BTreeMap::from([(key.clone(), "baseline".to_owned())]);
-    client.apply(&changes(&declared, &BTreeSet::new(), &[])).await.unwrap();
+    apply(&client, &changes(&declared, &BTreeSet::new(), &[])).await.unwrap();
     assert_eq!(there.get(&key).await.unwrap().value.as_deref(), Some("baseline"));
     assert_eq!(here.get(&key).await.unwrap().value, None, "the own data centre is not touched");
     assert_eq!(client.get(&key, Read::Consistent).await.unwrap().unwrap().text(), "baseline");
@@ -47,6 +47,6 @@ async fn another_data_centre_is_read_written_and_watched_through_the_own_one() {
     watching.end().await;
 
     let present = client.read([key.as_str()]).await.unwrap();
-    client.apply(&removal(&BTreeSet::from([key.clone()]), &present)).await.unwrap();
+    apply(&client, &removal(&BTreeSet::from([key.clone()]), &present)).await.unwrap();
     assert_eq!(there.get(&key).await.unwrap().value, None);
 }

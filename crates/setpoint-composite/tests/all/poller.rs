@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use setpoint_composite::consul::{Auth, Client, Error, Read, Settings};
-use setpoint_composite::watch;
+use setpoint_consul::watch;
+use setpoint_consul::{Auth, Client, Error, Read, Settings};
 use tokio::time::{Instant, sleep};
 
 use crate::fake::{Answer, Fake};
@@ -356,7 +356,7 @@ async fn the_parameters_of_consul_are_in_every_request() {
 async fn no_token_is_ever_shown() {
     let secret = "5ec4e7";
     let fake = Fake::start(|_, _| Answer::error(403, "Permission denied")).await;
-    let auth = Auth::Token(setpoint_composite::consul::Secret::new(secret));
+    let auth = Auth::Token(setpoint_consul::Secret::new(secret));
     let settings = Settings { auth, ..Settings::new(fake.url()) };
     let shown = format!("{settings:?}");
     let client = Client::new(settings).unwrap();

@@ -3,15 +3,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use setpoint_composite::consul::{Client, Settings as Consul};
 use setpoint_composite::structure::transform;
-use setpoint_composite::watch::{Event, Settings, Snapshot, watch};
+use setpoint_consul::watch::{Event, Settings, Snapshot, watch};
+use setpoint_consul::{Client, Settings as Consul};
 use setpoint_loop::latest;
 use setpoint_testutils::wait;
+use setpoint_testutils::wait::LIMIT;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-
-use setpoint_testutils::wait::LIMIT;
 
 pub(crate) fn fast() -> Settings {
     Settings {
@@ -22,6 +21,7 @@ pub(crate) fn fast() -> Settings {
         first_retry: Duration::from_millis(20),
         longest_retry: Duration::from_millis(200),
         removal_grace: Duration::from_millis(150),
+        doubt: None,
         max_stale: Duration::from_secs(10),
         random: fastrand::Rng::with_seed(1),
     }
@@ -101,10 +101,11 @@ impl Watching {
         Some(json.strip_prefix(r#"{"cloudProvider":"OnPrem","composite":"#)?.strip_suffix('}')?.to_owned())
     }
 
-    /// Ends the watch; gives a snapshot that was passed on and not taken.
+    /// Ends the watch; gives a snapshot that was passed on and not taken, if it says something else than the last one.
     pub(crate) async fn end(mut self) -> Option<Snapshot> {
         self.cancel.cancel();
         tokio::time::timeout(LIMIT, self.task).await.expect("it ends").expect("it did not panic");
-        self.snapshots.try_recv()
+        let last = self.last.as_ref().map(|last| last.hash);
+        self.snapshots.try_recv().filter(|left| Some(left.hash) != last)
     }
 }

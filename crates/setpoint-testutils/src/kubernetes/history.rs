@@ -52,8 +52,16 @@ impl History {
         Self { config_maps, seen, markers: AtomicU32::new(0), _follower: follower }
     }
 
-    /// Every version of a ConfigMap since then, in their order; the last one of one that was deleted too.
+    /// Every version of a ConfigMap since then, in their order; the last one of one that was deleted too. Panics if there
+    /// was none: whoever looks at all of none sees nothing wrong.
     pub async fn versions(&self, name: &str) -> Vec<ConfigMap> {
+        let versions = self.versions_if_any(name).await;
+        assert!(!versions.is_empty(), "there never was a ConfigMap `{name}`");
+        versions
+    }
+
+    /// Every version of a ConfigMap since then, if there was any.
+    pub async fn versions_if_any(&self, name: &str) -> Vec<ConfigMap> {
         // What is made last is told last: when it was seen, all that was before it has been.
         let number = self.markers.fetch_add(1, Ordering::Relaxed);
         let marker = ConfigMap {

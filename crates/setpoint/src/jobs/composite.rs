@@ -6,6 +6,7 @@ mod error;
 mod manifests;
 mod parameters;
 mod plan;
+mod release;
 mod render;
 mod run;
 mod show;
@@ -36,6 +37,11 @@ pub(crate) enum CompositeCommand {
     Show(Box<show::ShowArgs>),
     /// Shows what the operator would write for a Composite: the keys in Consul, and the ConfigMap.
     Plan(Box<plan::PlanArgs>),
+    /// Lets Composites go where no operator is at work, such as after it was uninstalled.
+    ///
+    /// The finalizer is removed; of a Composite that is being deleted, the keys are removed from Consul before. While an
+    /// operator is at work, it would put the finalizer back.
+    Release(Box<release::ReleaseArgs>),
     /// Makes the payload of a list of keys in a file, without Consul and Kubernetes.
     Render(render::RenderArgs),
     /// Prints the definition of the resource `Composite`.
@@ -49,6 +55,7 @@ pub(crate) fn dispatch(command: &CompositeCommand, report: Report) -> Result<u8,
         CompositeCommand::Run(args) => run::run(args, report),
         CompositeCommand::Show(args) => show::run(args, report),
         CompositeCommand::Plan(args) => plan::run(args, report),
+        CompositeCommand::Release(args) => release::run(args, report),
         CompositeCommand::Render(args) => render::run(args, report),
         CompositeCommand::Crd(args) => manifests::crd(args),
         CompositeCommand::Manifests(args) => manifests::print_all(args),

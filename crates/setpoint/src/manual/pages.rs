@@ -443,6 +443,21 @@ pub(super) const PAGES: &[Page] = &[
         files: CLUSTER,
     },
     Page {
+        command: "composite release",
+        examples: &[
+            Example(
+                "Let the Composites of a namespace go whose operator is gone:",
+                "setpoint composite release --namespace shop",
+            ),
+            Example(
+                "Leave their keys in Consul:",
+                "setpoint composite release --namespace shop --leave-keys",
+            ),
+        ],
+        exit: DONE,
+        files: CLUSTER,
+    },
+    Page {
         command: "composite render",
         examples: &[Example(
             "Make the payload of an exported list of keys:",

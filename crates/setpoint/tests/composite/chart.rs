@@ -33,6 +33,11 @@ fn without(value: &mut Value, names: &[&str]) {
     }
 }
 
+/// Whether an object is none of the installation, but made when the chart is uninstalled.
+fn is_hook(object: &Value) -> bool {
+    object["metadata"]["annotations"].get("helm.sh/hook").is_some()
+}
+
 /// Objects by kind and name.
 fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
     let name = |object: &Value| format!("{} {}", object["kind"], object["metadata"]["name"]);
@@ -64,6 +69,7 @@ async fn the_chart_becomes_what_the_command_prints() {
         }
         let printed = printed(&[&["manifests", "--json", "--namespace", ns], args].concat());
         let expected = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        found.retain(|object| !is_hook(object));
         let (found, expected) = (by_name(found), by_name(expected));
         assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
         for (name, expected) in expected {
@@ -115,4 +121,72 @@ async fn whatever_the_chart_is_given_is_taken_by_the_api_server_and_by_the_comma
     let both = json!({ "consul": { "tokenSecret": "token", "authMethod": "cluster" } });
     let refused = need!(rendered("7", world.name(), &both)).unwrap_err();
     assert!(refused.contains("can't be used together"), "{refused}");
+}
+
+/// Objects as kubectl reads them.
+fn list(objects: &[Value]) -> String {
+    json!({ "apiVersion": "v1", "kind": "List", "items": objects }).to_string()
+}
+
+#[tokio::test]
+async fn installed_upgraded_and_uninstalled_the_chart_leaves_no_composite_behind() {
+    let world = need!(World::new().await);
+    let ns = world.name();
+    let values = |replicas: u32| {
+        json!({
+            "replicas": replicas, "consul": { "url": world.consul.url() },
+            "composite": { "name": "mine", "spec": { "originNamespace": ns } },
+        })
+    };
+    let kubectl = |verb: &[&str], objects: &[Value]| {
+        let file = world.folder.write("objects.json", list(objects));
+        let output = world.namespace.kubernetes().kubectl().args(verb).arg("-f").arg(file).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let chart = |replicas| -> Result<(Vec<Value>, Vec<Value>), Missing> {
+        let all = objects(&rendered("mine", ns, &values(replicas))?.unwrap());
+        let (hooks, mut installed): (Vec<_>, Vec<_>) = all.into_iter().partition(is_hook);
+        installed.retain(|object| object["kind"] != "CustomResourceDefinition");
+        Ok((hooks, installed))
+    };
+    let (_, installed) = need!(chart(1));
+    kubectl(&["apply"], &installed);
+    // There is no kubelet: this is what the Deployment would run.
+    let mut operator = world.operate("one", &["--namespace", ns, "--lease-name", "mine"]);
+    world.agrees(ns).await;
+    let uid = world.composites().get("mine").await.unwrap().metadata.uid;
+    let (hooks, installed) = need!(chart(2));
+    kubectl(&["apply"], &installed);
+    assert_eq!(world.composites().get("mine").await.unwrap().metadata.uid, uid);
+    world.agrees(ns).await;
+
+    // All of it is deleted at once, and the operator is gone before the Composite is.
+    operator.process.kill();
+    kubectl(&["delete", "--wait=false"], &installed);
+    let left = world.composites().get("mine").await.unwrap();
+    assert!(left.metadata.deletion_timestamp.is_some(), "its finalizer holds it");
+    assert!(!world.structure(ns).await.is_empty());
+
+    kubectl(&["apply"], &hooks);
+    let job = hooks.iter().find(|object| object["kind"] == "Job").unwrap();
+    let pod = &job["spec"]["template"]["spec"];
+    // With the rights that the hook has, and none other.
+    let config = std::fs::read_to_string(world.namespace.kubernetes().kubeconfig_file()).unwrap();
+    let mut config: Value = serde_json::from_str(&config).unwrap();
+    let account = format!("system:serviceaccount:{ns}:{}", pod["serviceAccountName"].as_str().unwrap());
+    config["users"][0]["user"]["as"] = json!(account);
+    let config = world.folder.write("hook.json", config.to_string());
+    let args: Vec<_> =
+        pod["containers"][0]["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()).collect();
+    let mut command = setpoint();
+    command.args(&args[1..]).arg("--kubeconfig").arg(config);
+    for variable in pod["containers"][0]["env"].as_array().unwrap() {
+        command.env(variable["name"].as_str().unwrap(), variable["value"].as_str().unwrap());
+    }
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(told.contains("its keys are removed from Consul"), "{told}");
+    assert!(world.composites().get_opt("mine").await.unwrap().is_none());
+    assert!(world.structure(ns).await.is_empty());
 }

@@ -9,4 +9,5 @@ mod example;
 mod manifests;
 mod many;
 mod parameters;
+mod release;
 mod world;

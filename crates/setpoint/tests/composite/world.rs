@@ -10,9 +10,9 @@ use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use setpoint_composite::api::{Composite, crd};
-use setpoint_composite::consul::{self, Read};
 use setpoint_composite::publish::{INDEX_ANNOTATION, TRANSITIONS_ANNOTATION, payload_of};
 use setpoint_composite::structure::{prefix, transform};
+use setpoint_consul::{self as consul, Read};
 use setpoint_testutils::kubernetes::{History, TestNamespace};
 use setpoint_testutils::{Consul, Kubernetes, Missing, Port, Process, Workdir, wait};
 

@@ -46,3 +46,37 @@ consul-client: {{ . | quote }}
 {{- define "setpoint-composite.text" -}}
 {{ if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end }}
 {{- end }}
+
+{{- /* The variables that say how Consul is reached. */}}
+{{- define "setpoint-composite.consul" -}}
+- {name: CONSUL_URL, value: {{ .Values.consul.url | quote }}}
+{{- if .Values.consul.tokenSecret }}
+- {name: CONSUL_HTTP_TOKEN_FILE, value: /etc/setpoint/consul-token/token}
+{{- end }}
+{{- with .Values.consul.authMethod }}
+- {name: CONSUL_AUTH_METHOD, value: {{ . | quote }}}
+{{- end }}
+{{- if .Values.consul.caSecret }}
+- {name: CONSUL_CACERT, value: /etc/setpoint/consul-ca/ca.crt}
+{{- end }}
+{{- if .Values.consul.clientSecret }}
+- {name: CONSUL_CLIENT_CERT, value: /etc/setpoint/consul-client/tls.crt}
+- {name: CONSUL_CLIENT_KEY, value: /etc/setpoint/consul-client/tls.key}
+{{- end }}
+{{- with .Values.consul.datacenter }}
+- {name: CONSUL_DATACENTER, value: {{ . | quote }}}
+{{- end }}
+{{- with .Values.consul.namespace }}
+- {name: CONSUL_NAMESPACE, value: {{ . | quote }}}
+{{- end }}
+{{- with .Values.consul.partition }}
+- {name: CONSUL_PARTITION, value: {{ . | quote }}}
+{{- end }}
+{{- end }}
+
+{{- /* What is made after the release is gone, in an order, and removed when it has done its work. */}}
+{{- define "setpoint-composite.hook" -}}
+helm.sh/hook: post-delete
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}

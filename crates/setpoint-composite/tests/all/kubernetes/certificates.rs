@@ -1,8 +1,8 @@
 //! Certificates that are rotated while the operator is at work.
 
 use serde_json::json;
-use setpoint_composite::consul::{self, Auth, ClientCertificate, Tls};
 use setpoint_composite::publish::payload_of;
+use setpoint_consul::{self as consul, Auth, ClientCertificate, Tls};
 use setpoint_testutils::certificates::{Authority, Certificate};
 use setpoint_testutils::{Acl, Consul, Port, Workdir, need, wait};
 

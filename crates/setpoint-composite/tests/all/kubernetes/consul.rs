@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use setpoint_composite::api::ConditionType;
-use setpoint_composite::consul::{self, Auth, Secret};
 use setpoint_composite::publish::payload_of;
+use setpoint_consul::{self as consul, Auth, Secret};
 use setpoint_testutils::{Acl, Consul, need, wait};
 
 use super::world::{LIMIT, NAME, ORDERED, Running, World, fast};

@@ -3,11 +3,11 @@
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
-use setpoint_composite::consul;
 use setpoint_composite::install::{NAME as LEASE, Options, rbac};
-use setpoint_composite::lease::Timing;
 use setpoint_composite::publish::payload_of;
 use setpoint_composite::settings::{Election, Namespaces, Settings};
+use setpoint_consul as consul;
+use setpoint_kube::lease::Timing;
 use setpoint_testutils::kubernetes::History;
 use setpoint_testutils::{Consul, Kubernetes, Workdir, need, wait};
 
@@ -117,4 +117,64 @@ async fn a_composite_that_can_not_be_read_holds_up_no_other() {
         found.regarding?.name
     };
     assert_eq!(wait::until("the Event", LIMIT, told).await, "broken");
+}
+
+#[tokio::test]
+async fn a_status_that_core_operator_wrote_is_read_and_written_anew() {
+    let kubernetes = need!(Kubernetes::start().await);
+    let consul = need!(Consul::shared().await);
+    let client = kubernetes.client().await;
+    // The definition of core-operator lets anything pass.
+    let mut definition = serde_json::to_value(setpoint_composite::api::crd()).unwrap();
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+        json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    install_definition(&client, definition).await;
+    let ns = "migrated";
+    make_namespace(&client, ns).await;
+    let composites: kube::Api<kube::core::DynamicObject> = kube::Api::namespaced_with(
+        client.clone(),
+        ns,
+        &kube::core::ApiResource::erase::<setpoint_composite::api::Composite>(&()),
+    );
+    let composite = from(json!({
+        "apiVersion": "core.netcracker.com/v1", "kind": "Composite", "subKind": "CompositeStructure",
+        "metadata": { "name": "composite" }, "spec": { "originNamespace": ns },
+    }));
+    let mut composite = composites.create(&kube::api::PostParams::default(), &composite).await.unwrap();
+    let step = |kind: &str| {
+        json!({
+            "type": kind, "status": true, "state": "COMPLETED", "reason": "", "message": "",
+            "lastTransitionTime": "Tue Nov 17 10:00:00 UTC 2026", "lastUpdateTime": "Tue Nov 17 10:00:00 UTC 2026",
+        })
+    };
+    composite.data["status"] = json!({
+        "phase": "Updated", "observedGeneration": 1, "requestId": "7", "processed-by-operator-ver": "unknown",
+        "conditions": [step("Validated"), step("CompositeStructureUpdated")],
+    });
+    composites.replace_status("composite", &kube::api::PostParams::default(), &composite).await.unwrap();
+    // What core-operator wrote to Consul for it.
+    let role = format!("composite/{ns}/structure/{ns}/compositeRole");
+    consul.put(&role, "baseline").await.unwrap();
+    // As when the operator is exchanged: its own definition comes first.
+    install(&client).await;
+
+    let consul_client = consul::Client::new(consul::Settings::new(consul.url())).unwrap();
+    let settings = Settings { namespaces: Namespaces::All, ..Settings::default() };
+    let _running = Running::start(client.clone(), consul_client, settings);
+    let typed: kube::Api<setpoint_composite::api::Composite> = kube::Api::namespaced(client.clone(), ns);
+    let settled = async || {
+        let conditions = typed.get("composite").await.ok()?.status?.conditions;
+        let mut kinds: Vec<_> =
+            conditions.iter().filter(|one| one.status == "True").map(|one| one.type_.clone()).collect();
+        kinds.sort();
+        (kinds == ["Accepted", "Published", "Synced"]).then_some(())
+    };
+    wait::until("its own conditions, and no others", LIMIT, settled).await;
+    let raw = composites.get("composite").await.unwrap().data["status"].clone();
+    assert_eq!(raw["conditions"].as_array().unwrap().len(), 3, "{raw}");
+
+    // What was taken over goes with the Composite.
+    typed.delete("composite", &kube::api::DeleteParams::default()).await.unwrap();
+    let gone = async || consul.get(&role).await.ok()?.value.is_none().then_some(());
+    wait::until("the key to go", LIMIT, gone).await;
 }

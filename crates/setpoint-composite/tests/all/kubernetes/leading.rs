@@ -7,10 +7,11 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, ResourceExt};
 use serde_json::json;
-use setpoint_composite::consul;
-use setpoint_composite::lease::{Elector, Timing};
-use setpoint_composite::publish::{Desired, TRANSITIONS_ANNOTATION, WriteError, Writer, payload_of};
-use setpoint_composite::settings::{Election, Settings};
+use setpoint_composite::api::ConditionType;
+use setpoint_composite::publish::{Desired, TRANSITIONS_ANNOTATION, Writer, payload_of};
+use setpoint_composite::settings::{CloudProvider, Election, Namespaces, Settings};
+use setpoint_consul as consul;
+use setpoint_kube::lease::{Elector, Timing};
 use setpoint_testutils::{Kubernetes, Proxy, need, wait};
 
 use super::world::{LIMIT, NAME, ORDERED, Running, World};
@@ -48,6 +49,7 @@ async fn wanted(world: &World) -> impl Fn(&str, u64, i32) -> Desired {
     let owner = world.declare("composite", json!({ "originNamespace": world.name() })).await.owner().unwrap();
     move |payload, index, transitions| Desired {
         payload: payload.to_owned(),
+        composite: "composite".to_owned(),
         index,
         transitions,
         owner: owner.clone(),
@@ -159,7 +161,7 @@ async fn what_a_former_leader_still_writes_is_refused() {
     new.write(seen.clone(), &desired("1", 1, present.fence.transitions())).await.unwrap();
 
     let stale = desired("stale", 9, former.fence.transitions());
-    assert!(matches!(old.write(seen.clone(), &stale).await, Err(WriteError::Fenced(_))), "its time is over");
+    assert!(old.write(seen.clone(), &stale).await.unwrap_err().is_fenced(), "its time is over");
     // What was past that check already carries a version that is not there any more.
     let object = stale.object(&target, seen.as_ref().unwrap().resource_version().as_deref());
     for parameters in [PatchParams::apply("core-operator"), PatchParams::apply("core-operator").force()] {
@@ -195,7 +197,7 @@ async fn a_write_that_passed_its_check_before_the_lease_was_lost_is_refused_by_i
 
     assert!(former.fence.check().is_ok());
     let refused = writer.write(seen, &desired("stale", 1, 0)).await;
-    assert!(matches!(refused, Err(WriteError::Fenced(_))), "{refused:?}");
+    assert!(refused.unwrap_err().is_fenced());
     assert!(former.fence.check().is_err(), "it knows now");
     assert_eq!(payload_of(&world.config_map().await.unwrap()), Some("1"));
 }
@@ -224,4 +226,40 @@ impl Running {
         led_by(world, "zero").await;
         self.stop().await;
     }
+}
+
+#[tokio::test]
+async fn two_releases_in_one_namespace_do_not_fight() {
+    let world = need!(World::new().await);
+    let ns = world.name();
+    let release = |name: &str, provider| {
+        let timing = Timing::default();
+        let election = Election { namespace: ns.to_owned(), name: name.to_owned(), timing };
+        let names = [ns.to_owned()].into();
+        Settings {
+            namespaces: Namespaces::Only(names),
+            election: Some(election),
+            instance: name.to_owned(),
+            cloud_provider: provider,
+            ..Settings::default()
+        }
+    };
+    let _one = world.operate_with(release("one", CloudProvider::OnPrem));
+    world.declare("composite", json!({ "originNamespace": ns })).await;
+    world.settled("composite").await;
+    let before = world.history.versions(NAME).await.len();
+    let began = std::time::Instant::now();
+    let two = world.operate_with(release("two", CloudProvider::Gke));
+    let told = world.condition("composite", ConditionType::Published, "False", "Contested").await;
+    assert!(told.message.contains("keeps changing"), "{}", told.message);
+    world.told("Contested").await;
+    // Long enough for hundreds of writes, of which there were 790 in 15 s.
+    let repaired = async || (began.elapsed() > Duration::from_secs(15)).then_some(());
+    wait::until("15 s", LIMIT, repaired).await;
+    let versions = world.history.versions(NAME).await.len() - before;
+    assert!(versions <= 20, "{versions} versions in {:?}", began.elapsed());
+    // Left alone, it is as it should be, and says so.
+    two.stop().await;
+    world.condition("composite", ConditionType::Published, "True", "Applied").await;
+    world.publishes(json!({ "baseline": { "origin": ns } })).await;
 }

@@ -7,8 +7,8 @@ use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use setpoint_composite::api::ConditionType;
-use setpoint_composite::lease::Fence;
-use setpoint_composite::publish::{Desired, Ownership, WriteError, Writer, Written};
+use setpoint_composite::publish::{Desired, Ownership, Writer, Written};
+use setpoint_kube::lease::Fence;
 use setpoint_testutils::need;
 
 use super::world::{NAME, ORDERED, World};
@@ -23,7 +23,13 @@ async fn desired(world: &World, payload: &str, index: u64) -> Desired {
         Some(found) => found,
         None => world.declare("composite", json!({ "originNamespace": world.name() })).await,
     };
-    Desired { payload: payload.to_owned(), index, transitions: 0, owner: composite.owner().unwrap() }
+    Desired {
+        payload: payload.to_owned(),
+        composite: world.name().to_owned(),
+        index,
+        transitions: 0,
+        owner: composite.owner().unwrap(),
+    }
 }
 
 #[tokio::test]
@@ -93,7 +99,7 @@ async fn nothing_is_written_behind_a_closed_fence() {
     let writer = Writer::new(world.client.clone(), world.target(), fence.clone(), Duration::from_secs(10));
     let wanted = desired(&world, "1", 1).await;
     fence.close();
-    assert!(matches!(writer.write(None, &wanted).await, Err(WriteError::Fenced(_))));
+    assert!(writer.write(None, &wanted).await.unwrap_err().is_fenced());
     assert!(world.config_map().await.is_none());
 }
 
@@ -188,10 +194,9 @@ async fn an_empty_structure_is_published_as_empty() {
 }
 
 /// A client of Consul behind which every write fails.
-async fn denied(world: &World) -> Result<setpoint_composite::consul::Client, setpoint_testutils::Missing> {
+async fn denied(world: &World) -> Result<setpoint_consul::Client, setpoint_testutils::Missing> {
     let proxy = super::readonly::ReadOnly::start(world.consul.url()).await;
-    Ok(setpoint_composite::consul::Client::new(setpoint_composite::consul::Settings::new(proxy.url()))
-        .unwrap())
+    Ok(setpoint_consul::Client::new(setpoint_consul::Settings::new(proxy.url())).unwrap())
 }
 
 #[tokio::test]
@@ -237,4 +242,51 @@ async fn many_changes_end_on_the_last_and_never_go_back() {
     }
     world.publishes(json!({ "baseline": { "origin": ns } })).await;
     world.history.versions_that_never_go_back(NAME, &ORDERED).await;
+}
+
+#[tokio::test]
+async fn values_of_half_a_megabyte_fit_into_a_status() {
+    let world = need!(World::new().await);
+    let ns = world.name();
+    let settings = setpoint_composite::settings::Settings {
+        namespaces: setpoint_composite::settings::Namespaces::Only([ns.to_owned()].into()),
+        ..setpoint_composite::settings::Settings::default()
+    };
+    for number in 0..4 {
+        let key = format!("composite/{ns}/structure/long-{number}/compositeRole");
+        world.consul.put(&key, &"x".repeat(450_000)).await.unwrap();
+        let group = format!("composite/{ns}/structure/group-{number}");
+        world.consul.put(&format!("{group}/compositeRole"), "satellite").await.unwrap();
+        world.consul.put(&format!("{group}/controllerNamespace"), &"y".repeat(450_000)).await.unwrap();
+    }
+    let _running = world.operate_with(settings);
+    world.declare("composite", json!({ "originNamespace": ns })).await;
+    world.settled("composite").await;
+    let issues = async || {
+        let status = world.composites().get("composite").await.ok()?.status?;
+        status.issue_count.filter(|count| *count >= 5).map(|_| status.issues)
+    };
+    let issues = setpoint_testutils::wait::until("the issues", super::world::LIMIT, issues).await;
+    assert!(issues.iter().all(|issue| issue.message.len() < 2_000 && issue.subject.len() < 2_000));
+}
+
+#[tokio::test]
+async fn after_a_change_of_id_nothing_of_the_old_composite_is_kept() {
+    let world = need!(World::new().await);
+    let ns = world.name();
+    let (one, two) = (format!("{ns}-one"), format!("{ns}-two"));
+    // The second has an ambiguous baseline, which keeps what was published of it before: nothing.
+    for (id, name) in [(&one, "a"), (&two, "b"), (&two, "c")] {
+        world
+            .consul
+            .put(&format!("composite/{id}/structure/{name}/compositeRole"), "baseline")
+            .await
+            .unwrap();
+    }
+    let _running = world.operate();
+    let spec = |id: &str| json!({ "originNamespace": ns, "baseline": { "originNamespace": id } });
+    world.declare("composite", spec(&one)).await;
+    world.publishes(json!({ "baseline": { "origin": "a" }, "satellites": [{ "origin": ns }] })).await;
+    world.change("composite", spec(&two)).await;
+    world.publishes(json!({ "satellites": [{ "origin": ns }] })).await;
 }

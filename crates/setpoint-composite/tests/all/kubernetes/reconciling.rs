@@ -7,8 +7,8 @@ use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use setpoint_composite::api::{ConditionType, FINALIZER, RELEASE_ANNOTATION, Role};
-use setpoint_composite::consul;
 use setpoint_composite::settings::Settings;
+use setpoint_consul as consul;
 use setpoint_testutils::{Proxy, need, wait};
 
 use super::world::{LIMIT, Running, World};
@@ -190,7 +190,11 @@ async fn deleting_a_composite_removes_its_keys_and_nothing_else() {
     world.settled("composite").await;
     world.delete("composite").await;
     world.gone("composite").await;
-    assert_eq!(world.keys(&format!("composite/{ns}/")).await.into_keys().collect::<Vec<_>>(), [foreign]);
+    assert_eq!(
+        world.keys(&format!("composite/{ns}/")).await.into_keys().collect::<Vec<_>>(),
+        [foreign],
+        "no claim is left"
+    );
     assert!(world.keys(&format!("config/{ns}/")).await.is_empty());
 }
 
@@ -249,9 +253,12 @@ async fn keys_that_a_crash_left_behind_are_removed_by_the_next_run() {
     let world = need!(World::new().await);
     let ns = world.name();
     let orphan = format!("composite/{ns}/structure/{ns}-old/compositeRole");
-    world.consul.put(&orphan, "baseline").await.unwrap();
+    let claim = format!("composite/{ns}/claims/{ns}-old/compositeRole/{ns}/composite");
+    for key in [&orphan, &claim] {
+        world.consul.put(key, "baseline").await.unwrap();
+    }
     let mut composite = world.declare("composite", json!({ "originNamespace": ns })).await;
-    // As a run leaves it that was killed between remembering its keys and writing them.
+    // As a run leaves it that was killed after it had written keys that are not declared any more.
     let mut status = composite.status.take().unwrap_or_default();
     status.owned_keys = BTreeSet::from([orphan.clone()]);
     composite.status = Some(status);

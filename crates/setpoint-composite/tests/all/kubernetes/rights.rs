@@ -7,8 +7,8 @@ use kube::{Api, Client};
 use serde_json::json;
 use setpoint_composite::api::{Composite, ConditionType};
 use setpoint_composite::install::{NAME as LEASE, lease_rules, rules};
-use setpoint_composite::lease::Timing;
 use setpoint_composite::settings::{Election, Settings};
+use setpoint_kube::lease::Timing;
 use setpoint_testutils::need;
 
 use super::world::{NAME, ORDERED, Running, World};

@@ -11,11 +11,12 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use setpoint_composite::api::{Composite, ConditionType, condition, crd};
-use setpoint_composite::consul;
-use setpoint_composite::observe::Metrics;
+use setpoint_composite::operator::Metrics;
 use setpoint_composite::operator::Operator;
 use setpoint_composite::publish::{INDEX_ANNOTATION, TRANSITIONS_ANNOTATION, Target, payload_of};
 use setpoint_composite::settings::{Namespaces, Settings};
+use setpoint_consul as consul;
+use setpoint_kube::client::Clients;
 use setpoint_testutils::kubernetes::{History, TestNamespace};
 use setpoint_testutils::{Consul, Kubernetes, Missing, wait};
 use tokio::sync::OnceCell;
@@ -44,8 +45,8 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start(client: Client, consul: consul::Client, settings: Settings) -> Self {
-        let operator = Operator::new(client, consul, settings).unwrap();
+    pub(crate) fn start(clients: impl Into<Clients>, consul: consul::Client, settings: Settings) -> Self {
+        let operator = Operator::new(clients, consul, settings).unwrap();
         let (cancel, metrics) = (CancellationToken::new(), operator.metrics());
         let task = tokio::spawn(operator.run(cancel.clone()));
         Self { cancel, task, metrics }

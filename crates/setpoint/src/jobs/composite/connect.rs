@@ -6,8 +6,9 @@ use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde::{Deserialize, Serialize};
-use setpoint_composite::cluster;
-use setpoint_composite::consul::{self, Auth, ClientCertificate, Login, Secret, Tls};
+use setpoint_consul::{self as consul, Auth, ClientCertificate, Login, Secret, Tls};
+use setpoint_kube::Limits;
+use setpoint_kube::client::Clients;
 
 use super::error::Error;
 use super::parameters::Time;
@@ -118,6 +119,12 @@ pub(crate) struct KubernetesArgs {
 impl KubernetesArgs {
     /// A client of Kubernetes, and the namespace that it is in by default.
     pub(crate) async fn client(&self) -> Result<(Client, String), CliError> {
+        let (clients, namespace) = self.clients().await?;
+        Ok((clients.shared, namespace))
+    }
+
+    /// The clients of a long-running command, and the namespace that they are in by default.
+    pub(crate) async fn clients(&self) -> Result<(Clients, String), CliError> {
         install_tls();
         let config = match &self.kubeconfig {
             Some(path) => {
@@ -133,8 +140,8 @@ impl KubernetesArgs {
             None => Config::incluster().map_err(|error| Error::Kubernetes(error.to_string()))?,
         };
         let namespace = config.default_namespace.clone();
-        let client = cluster::client(&config).map_err(|error| Error::Kubernetes(error.to_string()))?;
-        Ok((client, namespace))
+        let clients = Clients::new(&config, Limits::default());
+        Ok((clients.map_err(|error| Error::Kubernetes(error.to_string()))?, namespace))
     }
 }
 

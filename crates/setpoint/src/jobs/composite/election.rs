@@ -2,8 +2,8 @@
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use setpoint_composite::lease::Timing;
 use setpoint_composite::settings::Election;
+use setpoint_kube::lease::Timing;
 
 use super::parameters::{Time, time};
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use setpoint_composite::consul;
+use setpoint_consul as consul;
 
 use crate::error::{Reportable, reported_as};
 
@@ -37,6 +37,9 @@ pub(super) enum Error {
         /// Why.
         why: String,
     },
+    /// Composites could not be released.
+    #[error("{0}")]
+    Release(String),
     /// Kubernetes can't be used.
     #[error("can't use Kubernetes: {0}")]
     Kubernetes(String),
@@ -45,7 +48,7 @@ pub(super) enum Error {
     Consul(#[from] consul::Error),
     /// The endpoints can't be served.
     #[error(transparent)]
-    Serve(#[from] setpoint_composite::observe::ServeError),
+    Serve(#[from] setpoint_observe::ServeError),
     /// A file can't be read.
     #[error("can't read {}: {source}", .path.display())]
     Read {
@@ -56,14 +59,14 @@ pub(super) enum Error {
     },
 }
 
-reported_as!(Error: consul::Error, setpoint_composite::observe::ServeError);
+reported_as!(Error: consul::Error, setpoint_observe::ServeError);
 
 impl Reportable for Error {
     fn kind(&self) -> &'static str {
         match self {
             Self::Setting(_) | Self::SettingsFile { .. } => "settings",
             Self::Export { .. } => "file",
-            Self::Composite { .. } => "composite",
+            Self::Composite { .. } | Self::Release(_) => "composite",
             Self::Kubernetes(_) => "kubernetes",
             Self::Consul(_) => "consul",
             Self::Read { .. } => "configuration",
@@ -75,6 +78,9 @@ impl Reportable for Error {
         match self {
             Self::Setting(_) | Self::SettingsFile { .. } => {
                 Some("`--help` lists all parameters, with their variables and defaults")
+            }
+            Self::Release(_) => {
+                Some("`--leave-keys` releases them without Consul, and leaves their keys there")
             }
             Self::Kubernetes(_) => {
                 Some("name a configuration with `--kubeconfig FILE` or KUBECONFIG, or run it in a pod")

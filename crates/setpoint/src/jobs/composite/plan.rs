@@ -5,14 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, Client, ResourceExt};
 use setpoint_composite::api::Composite;
-use setpoint_composite::consul::{self, Read};
-use setpoint_composite::declare::{Declaration, after, changes, data_changes, owned_before};
-use setpoint_composite::operator::{declaration, roster};
+use setpoint_composite::declare::{
+    Claimant, Conflict, Declaration, Resolution, after, data_changes, ownable, owned_before, resolve, to_read,
+};
+use setpoint_composite::operator::{declaration, sort_composites};
 use setpoint_composite::publish::{Ownership, ownership, payload_of};
 use setpoint_composite::structure::{prefix, transform};
+use setpoint_consul::{self as consul, Read};
 use setpoint_plan::{Action, Left, Plan, PlannedOperation, Standing};
 
 use super::error::Error;
@@ -117,11 +121,20 @@ impl Wanted<'_> {
         config_map: Option<&ConfigMap>,
     ) -> Result<Plan, CliError> {
         let declared = self.declaration.keys();
-        let owned: BTreeSet<_> =
-            self.composite.status.as_ref().map(|status| status.owned_keys.clone()).unwrap_or_default();
-        let read = owned_before(&owned, &declared);
-        let found = consul.read(read.iter().map(String::as_str)).await?;
-        let changes = changes(&declared, &owned, &found);
+        let claimant = Claimant {
+            namespace: self.declaration.operator_namespace.clone(),
+            name: self.composite.name_any(),
+        };
+        let remembered = self.composite.status.as_ref().map(|status| &status.owned_keys);
+        let owned = remembered.map(|keys| ownable(&claimant.namespace, keys)).unwrap_or_default();
+        let read: Vec<_> =
+            to_read(&claimant.namespace, &owned_before(&owned, &declared)).into_iter().collect();
+        let found = consul.read_trees(&read).await?;
+        let Resolution { changes, conflicts, .. } =
+            resolve(&claimant, &declared, &owned, &BTreeSet::new(), &found);
+        for Conflict { key, declared, held, holder } in conflicts {
+            report.warn(&format!("{key} stays `{held}`, as {holder} declares it, whose claim is older; here it is declared as `{declared}`"));
+        }
         let id = self.declaration.composite_id();
         let mut plan = Plan::new(id);
         changes.plan(&mut plan);
@@ -167,20 +180,24 @@ impl Wanted<'_> {
 }
 
 /// The Composite to plan for, and those that do not count beside it. One from a file takes the place of the one with
-/// its name, whose keys and age it inherits.
+/// its name, whose keys and age it inherits; if there is none, it is the youngest.
 fn chosen(
     file: Option<Composite>,
     mut present: Vec<Composite>,
 ) -> Option<(Arc<Composite>, Vec<Arc<Composite>>)> {
     if let Some(mut file) = file {
         let same = present.iter().position(|composite| composite.name_any() == file.name_any());
-        if let Some(before) = same.map(|at| present.remove(at)) {
-            file.status = before.status;
+        match same.map(|at| present.remove(at)) {
+            Some(before) => {
+                file.status = before.status;
+                file.metadata.creation_timestamp = before.metadata.creation_timestamp;
+            }
+            None => file.metadata.creation_timestamp = Some(Time(Timestamp::now())),
         }
-        return Some((Arc::new(file), Vec::new()));
+        present.push(file);
     }
-    let roster = roster(present.into_iter().map(Arc::new).collect());
-    Some((roster.winner?, roster.others))
+    let sorted = sort_composites(present.into_iter().map(Arc::new).collect());
+    Some((sorted.winner?, sorted.others))
 }
 
 async fn composites(client: Client, namespace: &str) -> Result<Vec<Composite>, CliError> {

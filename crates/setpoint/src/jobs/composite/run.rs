@@ -6,14 +6,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use setpoint_composite::observe::Server;
 use setpoint_composite::operator::Operator;
 use setpoint_composite::settings::{CloudProvider, Namespaces, Settings};
+use setpoint_observe::Server;
+use setpoint_observe::logging::{self, Format, LevelFilter};
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::Layer;
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
 
 use super::connect::{ConsulArgs, KubernetesArgs};
 use super::election::ElectionArgs;
@@ -75,7 +72,7 @@ struct Parameters {
     /// What the ConfigMap is a part of, as its label says [default: Cloud-Core].
     #[arg(long, value_name = "NAME", env = "SETPOINT_COMPOSITE_PART_OF")]
     part_of: Option<String>,
-    /// How long Consul may hold a question back while nothing changes [default: 570s].
+    /// How long Consul may hold a question back while nothing changes; more than 5s are taken for 5s [default: 5s].
     #[arg(long, value_name = "TIME", env = "SETPOINT_COMPOSITE_CONSUL_WAIT_TIME")]
     consul_wait_time: Option<Time>,
     /// How many structures are watched by a connection of their own; the others are asked every `--on-success-delay-time`
@@ -180,14 +177,13 @@ pub(crate) fn run(args: &RunArgs, report: Report) -> Result<u8, CliError> {
 
 async fn operate(parameters: Parameters) -> Result<u8, CliError> {
     let consul = parameters.consul.clone().client()?;
-    let (kubernetes, home) = parameters.kubernetes.client().await?;
+    let (kubernetes, home) = parameters.kubernetes.clients().await?;
     let settings = parameters.settings(&home)?;
     let mut signals = Signals::new()?;
     tracing::info!(instance = settings.instance, namespaces = ?settings.namespaces, "the operator starts");
     let operator =
         Operator::new(kubernetes, consul, settings).map_err(|error| Error::Setting(error.to_string()))?;
-    let server =
-        Server::bind(parameters.listen.unwrap_or(LISTEN), operator.vitals(), operator.metrics()).await?;
+    let server = Server::bind(parameters.listen.unwrap_or(LISTEN), operator.observed()).await?;
     if let Some(address) = server.address() {
         tracing::info!(%address, "the endpoints are served");
     }
@@ -220,14 +216,9 @@ fn log_to_stderr(report: Report) {
         1 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    let targets = Targets::new()
-        .with_default(level.min(LevelFilter::WARN))
-        .with_targets([("setpoint", level), ("setpoint_composite", level)]);
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
-    let layer = match report.format {
-        LogFormat::Text => lines.with_ansi(false).boxed(),
-        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    let format = match report.format {
+        LogFormat::Text => Format::Text,
+        LogFormat::Json => Format::Json,
     };
-    // Another that was set before is as good.
-    let _ = tracing_subscriber::registry().with(layer.with_filter(targets)).try_init();
+    logging::to_stderr(level, format);
 }

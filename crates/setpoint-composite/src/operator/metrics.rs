@@ -1,0 +1,270 @@
+//! Metrics for Prometheus.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+/// The namespace that a metric is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Namespace {
+    namespace: String,
+}
+
+/// The namespace and the result of something.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Outcome {
+    namespace: String,
+    result: Result,
+}
+
+/// The composite and the result of a query.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Poll {
+    composite: String,
+    result: Result,
+}
+
+/// The result of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[expect(non_camel_case_types, reason = "the names are those of label values")]
+pub enum Result {
+    /// It was done.
+    ok,
+    /// It failed.
+    error,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Kind {
+    namespace: String,
+    kind: String,
+}
+
+/// All metrics of an operator.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    leader: Gauge,
+    transitions: Gauge,
+    composites: Gauge,
+    owned: Family<Namespace, Gauge>,
+    index: Family<Namespace, Gauge<u64, AtomicU64>>,
+    applied: Family<Namespace, Gauge<u64, AtomicU64>>,
+    writes: Family<Outcome, Counter>,
+    transactions: Family<Outcome, Counter>,
+    polls: Family<Poll, Counter>,
+    issues: Family<Kind, Gauge>,
+    conflicts: Family<Namespace, Gauge>,
+    contested: Family<Namespace, Gauge>,
+    restarts: Counter,
+    certificates: Gauge,
+    renewals: Counter,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut metrics = Self {
+            registry: Registry::with_prefix("setpoint_composite"),
+            leader: Gauge::default(),
+            transitions: Gauge::default(),
+            composites: Gauge::default(),
+            owned: Family::default(),
+            index: Family::default(),
+            applied: Family::default(),
+            writes: Family::default(),
+            transactions: Family::default(),
+            polls: Family::default(),
+            issues: Family::default(),
+            conflicts: Family::default(),
+            contested: Family::default(),
+            restarts: Counter::default(),
+            certificates: Gauge::default(),
+            renewals: Counter::default(),
+        };
+        let registry = &mut metrics.registry;
+        registry.register("leader", "Whether this instance leads", metrics.leader.clone());
+        registry.register(
+            "lease_transitions",
+            "The number of this instance's term",
+            metrics.transitions.clone(),
+        );
+        registry.register("composites", "Composites that are known", metrics.composites.clone());
+        registry.register("config_map_owned", "Whether the ConfigMap is managed here", metrics.owned.clone());
+        registry.register("source_index", "The index of Consul last seen", metrics.index.clone());
+        registry.register("applied_index", "The index of Consul last applied", metrics.applied.clone());
+        registry.register("config_map_writes", "Writes of the ConfigMap", metrics.writes.clone());
+        registry.register("transactions", "Transactions in Consul", metrics.transactions.clone());
+        registry.register("polls", "Blocking queries to Consul", metrics.polls.clone());
+        registry.register("issues", "Entries in Consul that could not be used", metrics.issues.clone());
+        registry.register(
+            "key_conflicts",
+            "Keys that an older claim holds with another value",
+            metrics.conflicts.clone(),
+        );
+        registry.register(
+            "config_map_contested",
+            "Whether something else keeps changing the ConfigMap",
+            metrics.contested.clone(),
+        );
+        registry.register("task_restarts", "Tasks that were started again", metrics.restarts.clone());
+        registry.register(
+            "consul_certificates_usable",
+            "Whether the files with certificates for Consul can be used; if not, those from before are",
+            metrics.certificates.clone(),
+        );
+        registry.register(
+            "consul_certificate_renewals",
+            "How often other certificates for Consul were taken over",
+            metrics.renewals.clone(),
+        );
+        metrics
+    }
+}
+
+impl Metrics {
+    /// All of them, as Prometheus reads them.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    /// Says whether this instance leads, and in which term.
+    pub fn leads(&self, term: Option<i32>) {
+        self.leader.set(i64::from(term.is_some()));
+        self.transitions.set(term.map_or(0, i64::from));
+    }
+
+    /// Says how many Composites there are.
+    pub fn composites(&self, count: usize) {
+        self.composites.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// Says whether the ConfigMap of a namespace is managed here.
+    pub fn owned(&self, namespace: &str, owned: bool) {
+        self.owned.get_or_create(&of(namespace)).set(i64::from(owned));
+    }
+
+    /// Says which index was seen last.
+    pub fn index(&self, namespace: &str, index: u64) {
+        self.index.get_or_create(&of(namespace)).set(index);
+    }
+
+    /// Says which index was applied last.
+    pub fn applied(&self, namespace: &str, index: u64) {
+        self.applied.get_or_create(&of(namespace)).set(index);
+    }
+
+    /// Counts writes of the ConfigMap.
+    pub fn writes(&self, namespace: &str, result: Result, count: u64) {
+        self.writes.get_or_create(&Outcome { namespace: namespace.to_owned(), result }).inc_by(count);
+    }
+
+    /// Counts a transaction.
+    pub fn transaction(&self, namespace: &str, result: Result) {
+        self.transactions.get_or_create(&Outcome { namespace: namespace.to_owned(), result }).inc();
+    }
+
+    /// Counts an answer, or the want of one, to a blocking query about a composite.
+    pub fn poll(&self, composite: &str, result: Result) {
+        self.polls.get_or_create(&Poll { composite: composite.to_owned(), result }).inc();
+    }
+
+    /// Says whether something else keeps changing the ConfigMap of a namespace.
+    pub fn contested(&self, namespace: &str, contested: bool) {
+        self.contested.get_or_create(&of(namespace)).set(i64::from(contested));
+    }
+
+    /// Says how many declared keys of a namespace have another value, by an older claim.
+    pub fn conflicts(&self, namespace: &str, count: usize) {
+        self.conflicts.get_or_create(&of(namespace)).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// Says how many issues of each kind there are; kinds that are not named have none.
+    pub fn issues<'a>(&self, namespace: &str, kinds: &[&str], found: impl Iterator<Item = &'a str>) {
+        for kind in kinds {
+            self.issue(namespace, kind).set(0);
+        }
+        for kind in found {
+            self.issue(namespace, kind).inc();
+        }
+    }
+
+    fn issue(&self, namespace: &str, kind: &str) -> Gauge {
+        self.issues.get_or_create_owned(&Kind { namespace: namespace.to_owned(), kind: kind.to_owned() })
+    }
+
+    /// Counts a task that was started again.
+    pub fn restarted(&self) {
+        self.restarts.inc();
+    }
+
+    /// Says whether the files with certificates for Consul can be used, and whether others were taken over just now.
+    pub fn certificates(&self, usable: bool, renewed: bool) {
+        self.certificates.set(i64::from(usable));
+        self.renewals.inc_by(u64::from(renewed));
+    }
+
+    /// Forgets a composite that nobody follows any more.
+    pub fn forget_composite(&self, composite: &str) {
+        for result in [Result::ok, Result::error] {
+            self.polls.remove(&Poll { composite: composite.to_owned(), result });
+        }
+    }
+
+    /// Forgets a namespace, with the kinds of issues that were told.
+    pub fn forget(&self, namespace: &str, kinds: &[&str]) {
+        for kind in kinds {
+            self.issues.remove(&Kind { namespace: namespace.to_owned(), kind: (*kind).to_owned() });
+        }
+        for result in [Result::ok, Result::error] {
+            let key = Outcome { namespace: namespace.to_owned(), result };
+            self.writes.remove(&key);
+            self.transactions.remove(&key);
+        }
+        let key = of(namespace);
+        self.conflicts.remove(&key);
+        self.contested.remove(&key);
+        self.owned.remove(&key);
+        self.index.remove(&key);
+        self.applied.remove(&key);
+    }
+}
+
+fn of(namespace: &str) -> Namespace {
+    Namespace { namespace: namespace.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_told_in_the_format_of_prometheus() {
+        let metrics = Metrics::default();
+        metrics.leads(Some(3));
+        metrics.writes("shop", Result::ok, 2);
+        metrics.issues("shop", &["DuplicateRole"], ["DuplicateRole"].into_iter());
+        let text = metrics.text();
+        for line in [
+            "setpoint_composite_leader 1",
+            "setpoint_composite_lease_transitions 3",
+            "setpoint_composite_config_map_writes_total{namespace=\"shop\",result=\"ok\"} 2",
+            "setpoint_composite_issues{namespace=\"shop\",kind=\"DuplicateRole\"} 1",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+        metrics.issues("shop", &["DuplicateRole"], [].into_iter());
+        assert!(metrics.text().contains("kind=\"DuplicateRole\"} 0"));
+        metrics.poll("shop", Result::ok);
+        metrics.forget("shop", &["DuplicateRole"]);
+        metrics.forget_composite("shop");
+        assert!(!metrics.text().contains("shop"), "{}", metrics.text());
+    }
+}

@@ -1,0 +1,141 @@
+//! Somebody removes whole trees from Consul: our keys come back, and nothing emptier is published meanwhile.
+//!
+//! These run with the defaults, which people run, and on a Consul of their own: what it reports of a removal depends on what
+//! was removed before.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use setpoint_composite::publish::payload_of;
+use setpoint_composite::settings::{Namespaces, Settings};
+use setpoint_consul as consul;
+use setpoint_testutils::{Acl, Consul, need, wait};
+
+use super::world::{LIMIT, NAME, Running, World};
+
+/// By when what Consul does not report is found, with a margin for a busy machine.
+const SOON: Duration = Duration::from_secs(30);
+
+fn operate(worlds: &[&World], consul: &Consul) -> Running {
+    let names = worlds.iter().map(|world| world.name().to_owned()).collect();
+    let settings = Settings { namespaces: Namespaces::Only(names), ..Settings::default() };
+    let client = consul::Client::new(consul::Settings::new(consul.url())).unwrap();
+    Running::start(worlds[0].client.clone(), client, settings)
+}
+
+fn role(id: &str, namespace: &str) -> String {
+    format!("composite/{id}/structure/{namespace}/compositeRole")
+}
+
+/// Waits until a key has a value.
+async fn back(consul: &Consul, key: &str, value: &str, since: Instant) {
+    let there = async || (consul.get(key).await.ok()?.value.as_deref() == Some(value)).then_some(());
+    wait::until(&format!("{key} to be put back"), LIMIT, there).await;
+    assert!(since.elapsed() < SOON, "it took {:?}", since.elapsed());
+}
+
+/// All structures that were published.
+async fn published(world: &World) -> Vec<Value> {
+    let versions = world.history.versions(NAME).await;
+    let payload = |map| serde_json::from_str::<Value>(payload_of(map).unwrap()).unwrap()["composite"].clone();
+    versions.iter().map(payload).collect()
+}
+
+#[tokio::test]
+async fn a_removed_parent_is_put_back_although_consul_does_not_report_it() {
+    let world = need!(World::new().await);
+    let consul = need!(Consul::start(Acl::Off).await);
+    let ns = world.name();
+    let _running = operate(&[&world], &consul);
+    world.declare("composite", json!({ "originNamespace": ns })).await;
+    world.settled("composite").await;
+    // One key is deleted and restored: what is left of that below the structure hides the removal of its parent.
+    let satellite = role(ns, "sat");
+    let alone = json!({ "baseline": { "origin": ns } });
+    let both = json!({ "baseline": { "origin": ns }, "satellites": [{ "origin": "sat" }] });
+    consul.put(&satellite, "satellite").await.unwrap();
+    world.publishes(both.clone()).await;
+    consul.delete(&satellite).await.unwrap();
+    world.publishes(alone.clone()).await;
+    consul.put(&satellite, "satellite").await.unwrap();
+    world.publishes(both.clone()).await;
+
+    let since = Instant::now();
+    consul.delete_tree(&format!("composite/{ns}/")).await.unwrap();
+    back(&consul, &role(ns, ns), "baseline", since).await;
+    // The satellite was somebody else's: it is gone when that is believed.
+    world.publishes(alone.clone()).await;
+    for structure in published(&world).await {
+        assert!(structure == alone || structure == both, "{structure} was published");
+    }
+}
+
+#[tokio::test]
+async fn all_namespaces_of_a_removed_composite_put_their_keys_back_before_anything_is_published() {
+    let (baseline, satellite) = (need!(World::new().await), need!(World::new().await));
+    let consul = need!(Consul::start(Acl::Off).await);
+    let (base, sat) = (baseline.name(), satellite.name());
+    let _running = [operate(&[&baseline], &consul), operate(&[&satellite], &consul)];
+    baseline.declare("composite", json!({ "originNamespace": base })).await;
+    baseline.settled("composite").await;
+    let spec = json!({ "originNamespace": sat, "baseline": { "originNamespace": base } });
+    satellite.declare("composite", spec).await;
+    satellite.settled("composite").await;
+    let both = json!({ "baseline": { "origin": base }, "satellites": [{ "origin": sat }] });
+    let (mut before, worlds) = (Vec::new(), [&baseline, &satellite]);
+    for world in worlds {
+        world.publishes(both.clone()).await;
+        before.push(published(world).await.len());
+    }
+    for round in 0..2 {
+        let since = Instant::now();
+        consul.delete_tree(&format!("composite/{base}/")).await.unwrap();
+        back(&consul, &role(base, base), "baseline", since).await;
+        back(&consul, &role(base, sat), "satellite", since).await;
+        // A change that both have to publish shows that they have seen all that was before it.
+        let added = role(base, &format!("z-{round}"));
+        consul.put(&added, "satellite").await.unwrap();
+        let mut more = both.clone();
+        more["satellites"].as_array_mut().unwrap().push(json!({ "origin": format!("z-{round}") }));
+        for world in worlds {
+            world.publishes(more.clone()).await;
+        }
+        consul.delete(&added).await.unwrap();
+        for world in worlds {
+            world.publishes(both.clone()).await;
+        }
+    }
+    for (world, before) in worlds.into_iter().zip(before) {
+        for structure in &published(world).await[before..] {
+            assert_eq!(structure["baseline"], both["baseline"], "{structure} was published");
+            assert_eq!(structure["satellites"][0], both["satellites"][0], "{structure} was published");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_part_that_was_removed_is_put_back_before_the_rest_is_published() {
+    let (baseline, satellite) = (need!(World::new().await), need!(World::new().await));
+    let consul = need!(Consul::start(Acl::Off).await);
+    let (base, sat) = (baseline.name(), satellite.name());
+    let _running = operate(&[&baseline, &satellite], &consul);
+    baseline.declare("composite", json!({ "originNamespace": base })).await;
+    let spec = json!({ "originNamespace": sat, "baseline": { "originNamespace": base } });
+    satellite.declare("composite", spec).await;
+    let both = json!({ "baseline": { "origin": base }, "satellites": [{ "origin": sat }] });
+    for world in [&baseline, &satellite] {
+        world.publishes(both.clone()).await;
+        world.settled("composite").await;
+    }
+    let before = published(&baseline).await.len();
+    let since = Instant::now();
+    consul.delete_tree(&format!("composite/{base}/structure/{sat}/")).await.unwrap();
+    back(&consul, &role(base, sat), "satellite", since).await;
+    consul.put(&role(base, "z"), "satellite").await.unwrap();
+    let mut more = both.clone();
+    more["satellites"].as_array_mut().unwrap().push(json!({ "origin": "z" }));
+    baseline.publishes(more.clone()).await;
+    for structure in &published(&baseline).await[before..] {
+        assert!(*structure == both || *structure == more, "{structure} was published");
+    }
+}
