@@ -332,11 +332,15 @@ fn jobs_alone(packages: &BTreeMap<String, Package>) -> Result<()> {
     Ok(())
 }
 
-/// Builds the tests of the command with its smallest job alone.
+/// Builds the tests of the command with its smallest job alone. The command that they start has a folder of its own: all other
+/// tests start the one with every job, which would be overwritten.
 fn smallest_command(program: &Program) -> Result<Built> {
     let command = Selection::Packages([COMMAND.to_owned()].into());
     let mut cargo = workspace::cargo();
-    let cargo = compiling(program, cargo.arg("test"), &command)?;
+    let cargo = compiling(program, cargo.arg("test"), &command)?
+        .env("CARGO_BUILD_BUILD_DIR", workspace::build_directory()?)
+        .arg("--target-dir")
+        .arg(workspace::target_directory()?.join(SMALLEST));
     let built = build::run(cargo.args([
         "--no-default-features",
         "--features",

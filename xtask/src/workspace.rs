@@ -84,9 +84,15 @@ pub(crate) fn packages() -> Result<BTreeMap<String, Package>> {
     Ok(packages.into_iter().map(|package| (package.name.clone(), package.into())).collect())
 }
 
-/// The folder that cargo builds into.
+/// The folder that cargo puts what it built into.
 pub(crate) fn target_directory() -> Result<PathBuf> {
     Ok(metadata()?.target_directory)
+}
+
+/// The folder in which cargo keeps what it compiled on the way.
+pub(crate) fn build_directory() -> Result<PathBuf> {
+    let metadata = metadata()?;
+    Ok(metadata.build_directory.unwrap_or(metadata.target_directory))
 }
 
 fn metadata() -> Result<Metadata> {
@@ -101,6 +107,8 @@ fn metadata() -> Result<Metadata> {
 #[derive(Deserialize)]
 struct Metadata {
     target_directory: PathBuf,
+    /// From cargo 1.91 on.
+    build_directory: Option<PathBuf>,
     packages: Vec<MetadataPackage>,
 }
 

@@ -167,6 +167,33 @@ impl Ran {
 }
 
 #[test]
+fn tests_start_the_command_with_every_job_although_one_with_a_single_job_is_built_too() {
+    let workspace = Workspace::new(RIGHT, "//! Tests.\n\n#[test]\nfn holds() {}\n");
+    workspace.write(
+        "setpoint/src/main.rs",
+        "//! The command.\n\nfn main() {\n    print!(\"{}\", cfg!(feature = \"host\"));\n}\n",
+    );
+    fs::create_dir_all(workspace.path("setpoint/tests/cli")).unwrap();
+    workspace.write(
+        "setpoint/tests/cli/main.rs",
+        r#"//! Tests.
+
+mod jobs {
+    #[test]
+    fn the_command_has_the_jobs_that_its_tests_were_built_for() {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_setpoint")).output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), cfg!(feature = "host").to_string());
+    }
+}
+"#,
+    );
+    let ran = workspace.run(&[]);
+    let (failed, last) = ran.ended();
+    // The example, `holds`, and the test of the command twice: once with `haproxy` alone.
+    assert_eq!(last, "4 passed, 0 failed, 0 skipped", "{failed:?}\n{}", ran.out());
+}
+
+#[test]
 fn each_wrong_thing_is_counted_and_named_and_nothing_is_left_behind() {
     let workspace = Workspace::new(LIBRARY, TESTS);
     workspace.write(
