@@ -162,7 +162,7 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
             Ok(())
         });
     }
-    if let Some(libraries) = selection.libraries(&packages).filter(|_| args.repeat == 1) {
+    if let Some(libraries) = selection.libraries(&packages) {
         let runner = Runner { environment: Some(environment.clone()), limit };
         let runner = runner.setting(&program.path())?;
         summary.take(documentation_tests(&program, &libraries, &runner, &skips_file)?, required);

@@ -181,8 +181,9 @@ fn tests_start_the_command_with_every_job_although_one_with_a_single_job_is_buil
 mod jobs {
     #[test]
     fn the_command_has_the_jobs_that_its_tests_were_built_for() {
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_setpoint")).output().unwrap();
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), cfg!(feature = "host").to_string());
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_setpoint"));
+        let has_host = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        assert_eq!(has_host, cfg!(feature = "host").to_string());
     }
 }
 "#,

@@ -348,10 +348,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn always() -> impl Future<Output = ()> + Send {
-        async {
-            panic!("always");
-        }
+    async fn always() {
+        panic!("always");
     }
 
     fn supervisor() -> Supervisor {

@@ -129,24 +129,43 @@ fn a_job_brings_only_the_crates_that_it_needs() {
     assert!(!crates("haproxy").contains(&"tokio".to_owned()), "reading files needs no runtime");
 }
 
-#[test]
-fn a_host_alone_is_made_of_one_version_of_each_crate() {
+/// The crates of which several versions are linked into the command, each version as `NAME@VERSION`.
+fn in_several_versions(features: &[&str]) -> Vec<String> {
     let output = Command::new(env!("CARGO"))
-        .args([
-            "tree",
-            "--frozen",
-            "--package",
-            "setpoint",
-            "--edges",
-            "normal",
-            "--duplicates",
-            "--depth",
-            "0",
-        ])
-        .args(["--prefix", "none", "--no-default-features", "--features", "host"])
+        .args(["tree", "--frozen", "--package", "setpoint", "--edges", "normal,no-proc-macro"])
+        .args(["--duplicates", "--depth", "0", "--prefix", "none"])
+        .args(features)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(text(&output.stdout).trim(), "");
+    let lines = text(&output.stdout);
+    let lines = lines.lines().filter_map(|line| line.split_once(" v"));
+    lines.map(|(name, version)| format!("{name}@{version}")).collect()
+}
+
+#[test]
+fn a_host_alone_is_made_of_one_version_of_each_crate() {
+    assert_eq!(in_several_versions(&["--no-default-features", "--features", "host"]), Vec::<String>::new());
+}
+
+#[test]
+fn all_jobs_are_made_of_one_version_of_each_crate_but_where_a_dependency_needs_an_older_one() {
+    let table = include_str!("../../../../deny.toml");
+    let listed: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("{ crate = \"")?.split_once('"'))
+        .filter_map(|(known, _)| known.contains('@').then_some(known))
+        .collect();
+    let several = in_several_versions(&[]);
+    let older: Vec<&String> = several
+        .iter()
+        .zip(several.iter().skip(1))
+        .filter(|(one, next)| one.split('@').next() == next.split('@').next() && one != next)
+        .map(|(one, _)| one)
+        .collect();
+    assert_eq!(older.len(), listed.len(), "{older:?} are in the command, and deny.toml lists {listed:?}");
+    for (older, listed) in older.iter().zip(listed) {
+        assert!(older.starts_with(&format!("{listed}.")), "{older} is in the command, deny.toml lists {listed}");
+    }
 }
