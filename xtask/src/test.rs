@@ -58,11 +58,11 @@ const COMMAND: &str = "setpoint";
 /// The job that brings most of what is compiled, and shows little when it is compiled once more.
 const WITH_KUBERNETES: &str = "composite";
 
-/// The job that brings least: a binary with it alone is run, to see what it says of those that are left out.
+/// The job that brings least: tests start a command with it alone, to see what that says of those that are left out.
 const SMALLEST: &str = "haproxy";
 
-/// The tests of what a binary says of jobs that are left out.
-const TESTS_OF_JOBS: &str = "jobs::";
+/// The environment variable by which tests find that command.
+const SMALLEST_VARIABLE: &str = "SETPOINT_HAPROXY_ALONE";
 
 /// Arguments of `cargo xtask test`.
 #[derive(Debug, clap::Args)]
@@ -152,14 +152,10 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
     if built.binaries.is_empty() {
         bail!("there is no test to run");
     }
-    let mut smallest = Built::default();
-    if args.repeat == 1 && selection.has(COMMAND) {
+    if selection.has(COMMAND) {
         summary.step("each job alone", || {
-            jobs_alone(&packages)?;
-            if packages.get(COMMAND).is_some_and(|command| command.folder.join("tests/cli").exists()) {
-                smallest = smallest_command(&program)?;
-            }
-            Ok(())
+            environment.set(SMALLEST_VARIABLE, &smallest_command()?);
+            if args.repeat == 1 { jobs_alone(&packages) } else { Ok(()) }
         });
     }
     if let Some(libraries) = selection.libraries(&packages) {
@@ -180,8 +176,6 @@ fn run_steps(args: &Args, summary: &mut Summary) -> Result<()> {
         required,
     };
     let mut durations = Durations::load(&workspace::target_directory()?);
-    let smallest: Vec<_> = smallest.binaries.iter().map(|binary| (binary, None)).collect();
-    Tests { filter: Some(TESTS_OF_JOBS), ..tests }.run(&smallest, &mut durations, summary)?;
     let without: Vec<_> = without.into_iter().map(|binary| (binary, None)).collect();
     // While parts are being made, what needs none runs; otherwise all run together, and no processor rests in between.
     let ahead = args.repeat == 1 && !parts.is_finished();
@@ -322,36 +316,28 @@ fn compiling<'a>(
 /// Compiles the command with each of its jobs alone, as packagers do who leave Kubernetes out.
 fn jobs_alone(packages: &BTreeMap<String, Package>) -> Result<()> {
     let jobs = packages.get(COMMAND).into_iter().flat_map(|package| &package.features);
-    for job in jobs.filter(|job| *job != WITH_KUBERNETES) {
-        let mut cargo = workspace::cargo();
-        cargo.args(["check", "--package", COMMAND, "--no-default-features", "--features", job]);
-        let built = build::run(&mut cargo)?;
-        ensure!(built.succeeded, "`{job}` alone can't be built");
-        ensure!(built.warnings == 0, "{} with `{job}` alone", console::count(built.warnings, "warning"));
+    for job in jobs.filter(|job| ![WITH_KUBERNETES, SMALLEST].contains(&job.as_str())) {
+        alone(job, workspace::cargo().arg("check"))?;
     }
     Ok(())
 }
 
-/// Builds the tests of the command with its smallest job alone. The command that they start has a folder of its own: all other
-/// tests start the one with every job, which would be overwritten.
-fn smallest_command(program: &Program) -> Result<Built> {
-    let command = Selection::Packages([COMMAND.to_owned()].into());
+/// Builds the command with its smallest job alone, and returns where it is: in a folder of its own, as all other tests start the
+/// one with every job, which would be overwritten.
+fn smallest_command() -> Result<PathBuf> {
+    let folder = workspace::target_directory()?.join(SMALLEST);
     let mut cargo = workspace::cargo();
-    let cargo = compiling(program, cargo.arg("test"), &command)?
-        .env("CARGO_BUILD_BUILD_DIR", workspace::build_directory()?)
-        .arg("--target-dir")
-        .arg(workspace::target_directory()?.join(SMALLEST));
-    let built = build::run(cargo.args([
-        "--no-default-features",
-        "--features",
-        SMALLEST,
-        "--test",
-        "cli",
-        "--no-run",
-    ]))?;
-    ensure!(built.succeeded, "the tests of `{SMALLEST}` alone can't be built");
-    ensure!(built.warnings == 0, "{} with `{SMALLEST}` alone", console::count(built.warnings, "warning"));
-    Ok(built)
+    cargo.arg("build").env("CARGO_BUILD_BUILD_DIR", workspace::build_directory()?);
+    alone(SMALLEST, cargo.arg("--target-dir").arg(&folder))?;
+    Ok(folder.join("debug").join(COMMAND))
+}
+
+/// Has cargo compile the command with one of its jobs alone.
+fn alone(job: &str, cargo: &mut Command) -> Result<()> {
+    let built = build::run(cargo.args(["--package", COMMAND, "--no-default-features", "--features", job]))?;
+    ensure!(built.succeeded, "`{job}` alone can't be built");
+    ensure!(built.warnings == 0, "{} with `{job}` alone", console::count(built.warnings, "warning"));
+    Ok(())
 }
 
 /// Runs a command that has to succeed.

@@ -13,6 +13,8 @@ use std::io;
 use clap::Command;
 use pages::PAGES;
 
+use crate::jobs::{self, Job};
+
 /// What the manual says of one command.
 struct Page {
     /// The words after `setpoint`.
@@ -44,23 +46,40 @@ fn add_examples(mut command: Command, path: &str) -> Command {
         let below = if path.is_empty() { name.clone() } else { format!("{path} {name}") };
         command = command.mut_subcommand(name, |sub| add_examples(sub, &below));
     }
-    match page_of(path) {
-        Some(page) => command.after_long_help(help(page)),
-        None => command,
-    }
+    let Some(page) = page_of(path) else { return command };
+    // What stands after the short help, such as absent jobs, stands after the long one too.
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let parts = [help(page, jobs::ALL), after];
+    let parts: Vec<&str> = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
+    command.after_long_help(parts.join("\n\n"))
 }
 
 fn page_of(path: &str) -> Option<&'static Page> {
     PAGES.iter().find(|page| page.command == path)
 }
 
-fn help(page: &Page) -> String {
-    let mut text = "Examples:".to_owned();
-    for Example(about, line) in page.examples {
+fn help(page: &Page, jobs: &[Job]) -> String {
+    let mut text = String::new();
+    for Example(about, line) in page.examples_of(jobs) {
+        if text.is_empty() {
+            text.push_str("Examples:");
+        }
         // Writing to a string can't fail.
         let _ = write!(text, "\n  {about}\n    $ {line}");
     }
     text
+}
+
+impl Page {
+    /// The examples, but for those with commands of absent jobs.
+    fn examples_of(&self, jobs: &[Job]) -> impl Iterator<Item = &'static Example> {
+        self.examples.iter().filter(|Example(_, line)| {
+            let mut words = line.split(' ').skip(1);
+            let command = words.next().unwrap_or_default();
+            let below = format!("{command} {}", words.next().unwrap_or_default());
+            jobs::absent(jobs, command).is_none() && jobs::absent(jobs, &below).is_none()
+        })
+    }
 }
 
 /// Writes the manual page of a command, whose words after `setpoint` are `path`.
@@ -117,7 +136,7 @@ fn own_sections(page: &Page) -> String {
         let _ = write!(text, ".TP\n\\fI{}\\fR\n{}\n", roff(path), roff(what));
     }
     text.push_str(".SH EXAMPLES\n");
-    for Example(about, line) in page.examples {
+    for Example(about, line) in page.examples_of(jobs::ALL) {
         let _ = write!(text, ".PP\n{}\n.PP\n.RS 4\n.nf\n\\fB{}\\fR\n.fi\n.RE\n", roff(about), roff(line));
     }
     text

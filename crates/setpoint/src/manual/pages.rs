@@ -13,6 +13,7 @@ pub(super) const PAGES: &[Page] = &[
             Example("Show what would be done to the host:", "setpoint plan"),
             Example("Do it, without being asked:", "setpoint apply --yes"),
             Example("Keep it so, and repair whatever drifts:", "setpoint watch"),
+            Example("Look for mistakes in a configuration of HAProxy:", "setpoint haproxy check haproxy.cfg"),
         ],
         exit: DONE,
         files: &[MANIFESTS, STATE, UNIT_MANIFESTS, UNIT_STATE, WATCH_UNIT, HAPROXY_UNIT, COMPOSITE_UNIT],

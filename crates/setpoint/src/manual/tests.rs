@@ -173,6 +173,22 @@ fn examples_are_at_the_end_of_the_help() {
 }
 
 #[test]
+fn examples_of_absent_jobs_are_left_out() {
+    const SOME: &[Job] = &[
+        Job { name: "host", about: "", commands: &["demo", "plan", "apply", "watch"], present: false },
+        Job { name: "haproxy", about: "", commands: &["haproxy"], present: true },
+    ];
+    let root = page_of("").unwrap();
+    assert_eq!(
+        help(root, SOME),
+        "Examples:\n  Look for mistakes in a configuration of HAProxy:\n    $ setpoint haproxy check haproxy.cfg"
+    );
+    let plan = page_of("haproxy plan").unwrap();
+    let without_sync = [Job { name: "sync", about: "", commands: &["haproxy plan"], present: false }];
+    assert_eq!(help(plan, &without_sync), "");
+}
+
+#[test]
 fn what_roff_reads_as_its_own_is_escaped() {
     assert_eq!(roff(".setpoint/"), "\\&.setpoint/");
     assert_eq!(roff("say `--yes`, or don't"), "say \\fB\\-\\-yes\\fR, or don\\(aqt");

@@ -1,10 +1,19 @@
 //! Which jobs are in the binary, and what becomes of the commands of those that are not.
 
-use std::process::Command;
+use std::path::PathBuf;
+use std::process::{Command, Output};
 
-use crate::{run, text};
+use setpoint_testutils::need;
+use setpoint_testutils::part::Missing;
 
-/// Each job with its feature and one of its commands, and whether it is in the binary that is tested.
+#[cfg(all(feature = "host", feature = "haproxy", feature = "composite"))]
+use crate::run;
+use crate::text;
+
+/// The environment variable that names a command with the job `haproxy` alone; set by `cargo xtask test`.
+const HAPROXY_ALONE: &str = "SETPOINT_HAPROXY_ALONE";
+
+/// Each job with its feature and one of its commands, and whether it is in the command that these tests are built with.
 const JOBS: [(&str, &str, bool); 5] = [
     ("host", "plan", cfg!(feature = "host")),
     ("haproxy", "haproxy", cfg!(feature = "haproxy")),
@@ -13,63 +22,106 @@ const JOBS: [(&str, &str, bool); 5] = [
     ("composite", "composite", cfg!(feature = "composite")),
 ];
 
-fn names(present: bool) -> String {
-    let names: Vec<&str> = JOBS.iter().filter(|job| job.2 == present).map(|job| job.0).collect();
-    names.join(", ")
+/// A command, and which jobs are in it.
+struct Binary {
+    path: PathBuf,
+    jobs: [(&'static str, &'static str, bool); 5],
 }
 
-#[test]
-fn the_version_says_which_jobs_are_in() {
-    let number = env!("CARGO_PKG_VERSION");
-    assert_eq!(text(&run(&["-V"]).stdout), format!("setpoint {number}\n"));
-    let without = match names(false) {
-        absent if absent.is_empty() => String::new(),
-        absent => format!("without: {absent}\n"),
-    };
-    let version = run(&["--version"]);
-    assert_eq!(text(&version.stdout), format!("setpoint {number}\nwith:    {}\n{without}", names(true)));
-}
-
-#[test]
-fn the_help_lists_each_job_as_a_command_or_with_its_feature() {
-    let root = run(&["--help"]);
-    let all = text(&root.stdout);
-    for (job, command, present) in JOBS {
-        let (above, name) = command.rsplit_once(' ').unwrap_or(("", command));
-        let words = above.split_whitespace().chain(["--help"]);
-        let output = run(&words.collect::<Vec<_>>());
-        let help = text(&output.stdout);
-        let commands = help.split("\nOptions:").next().unwrap();
-        assert_eq!(commands.contains(&format!("\n  {name} ")), present, "{command} is a command:\n{help}");
-        assert_eq!(help.contains(&format!("[feature: {job}]")), !present, "{job} is absent:\n{help}");
-        assert_eq!(all.contains(&format!("[feature: {job}]")), !present, "{job} is absent:\n{all}");
+impl Binary {
+    /// The one that these tests are built with.
+    fn own() -> Self {
+        Self { path: env!("CARGO_BIN_EXE_setpoint").into(), jobs: JOBS }
     }
-}
 
-#[test]
-fn a_command_of_an_absent_job_is_a_usage_error_that_says_how_to_get_it() {
-    for (job, command, present) in JOBS {
-        let words: Vec<&str> = command.split(' ').collect();
-        for args in [words.clone(), [&words[..], &["--help"]].concat(), [&["help"], &words[..]].concat()] {
-            let output = run(&args);
-            let message = text(&output.stderr);
-            let expected =
-                format!("error: this binary was built without the feature `{job}`\nhint: `cargo build");
-            assert_eq!(message.starts_with(&expected), !present, "{args:?}: {message}");
-            assert!(present || output.status.code() == Some(64), "{args:?}: {:?}", output.status);
+    /// The one with `haproxy` alone.
+    fn of_haproxy_alone() -> Result<Self, Missing> {
+        let why = "`cargo xtask test` builds it";
+        let path = std::env::var_os(HAPROXY_ALONE)
+            .ok_or_else(|| Missing::new("a command with `haproxy` alone", why))?;
+        Ok(Self { path: path.into(), jobs: JOBS.map(|(job, command, _)| (job, command, job == "haproxy")) })
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        Command::new(&self.path).args(args).output().unwrap()
+    }
+
+    fn names(&self, present: bool) -> String {
+        let names: Vec<&str> = self.jobs.iter().filter(|job| job.2 == present).map(|job| job.0).collect();
+        names.join(", ")
+    }
+
+    fn assert_its_version_says_which_jobs_are_in(&self) {
+        let number = env!("CARGO_PKG_VERSION");
+        assert_eq!(text(&self.run(&["-V"]).stdout), format!("setpoint {number}\n"));
+        let without = match self.names(false) {
+            absent if absent.is_empty() => String::new(),
+            absent => format!("without: {absent}\n"),
+        };
+        let version = self.run(&["--version"]);
+        let expected = format!("setpoint {number}\nwith:    {}\n{without}", self.names(true));
+        assert_eq!(text(&version.stdout), expected);
+    }
+
+    fn assert_its_help_lists_each_job_as_a_command_or_with_its_feature(&self) {
+        let root = self.run(&["--help"]);
+        let all = text(&root.stdout);
+        for (job, command, present) in self.jobs {
+            let (above, name) = command.rsplit_once(' ').unwrap_or(("", command));
+            let words = above.split_whitespace().chain(["--help"]);
+            let output = self.run(&words.collect::<Vec<_>>());
+            let help = text(&output.stdout);
+            let commands = help.split("\nOptions:").next().unwrap();
+            let is_command = commands.contains(&format!("\n  {name} "));
+            assert_eq!(is_command, present, "{command} is a command:\n{help}");
+            assert_eq!(help.contains(&format!("[feature: {job}]")), !present, "{job} is absent:\n{help}");
+            assert_eq!(all.contains(&format!("[feature: {job}]")), !present, "{job} is absent:\n{all}");
+        }
+    }
+
+    fn assert_a_command_of_an_absent_job_is_a_usage_error_that_says_how_to_get_it(&self) {
+        for (job, command, present) in self.jobs {
+            let words: Vec<&str> = command.split(' ').collect();
+            for args in [words.clone(), [&words[..], &["--help"]].concat(), [&["help"], &words[..]].concat()]
+            {
+                let output = self.run(&args);
+                let message = text(&output.stderr);
+                let expected =
+                    format!("error: this binary was built without the feature `{job}`\nhint: `cargo build");
+                assert_eq!(message.starts_with(&expected), !present, "{args:?}: {message}");
+                assert!(present || output.status.code() == Some(64), "{args:?}: {:?}", output.status);
+            }
         }
     }
 }
 
 #[test]
-#[cfg(all(feature = "haproxy", not(any(feature = "host", feature = "composite"))))]
+fn the_version_says_which_jobs_are_in() {
+    Binary::own().assert_its_version_says_which_jobs_are_in();
+    need!(Binary::of_haproxy_alone()).assert_its_version_says_which_jobs_are_in();
+}
+
+#[test]
+fn the_help_lists_each_job_as_a_command_or_with_its_feature() {
+    Binary::own().assert_its_help_lists_each_job_as_a_command_or_with_its_feature();
+    need!(Binary::of_haproxy_alone()).assert_its_help_lists_each_job_as_a_command_or_with_its_feature();
+}
+
+#[test]
+fn a_command_of_an_absent_job_is_a_usage_error_that_says_how_to_get_it() {
+    Binary::own().assert_a_command_of_an_absent_job_is_a_usage_error_that_says_how_to_get_it();
+    need!(Binary::of_haproxy_alone())
+        .assert_a_command_of_an_absent_job_is_a_usage_error_that_says_how_to_get_it();
+}
+
+#[test]
 fn the_index_of_the_documentation_shows_what_a_binary_without_a_job_says() {
     let index = include_str!("../../../../docs/README.md");
-    let said = run(&["composite"]);
-    let said = text(&said.stderr);
+    let output = need!(Binary::of_haproxy_alone()).run(&["composite"]);
+    let message = text(&output.stderr);
     assert!(
-        index.contains(&format!("```text\n{said}```\n")),
-        "docs/README.md has another text than:\n{said}"
+        index.contains(&format!("```text\n{message}```\n")),
+        "docs/README.md has another text than:\n{message}"
     );
 }
 
@@ -166,6 +218,9 @@ fn all_jobs_are_made_of_one_version_of_each_crate_but_where_a_dependency_needs_a
         .collect();
     assert_eq!(older.len(), listed.len(), "{older:?} are in the command, and deny.toml lists {listed:?}");
     for (older, listed) in older.iter().zip(listed) {
-        assert!(older.starts_with(&format!("{listed}.")), "{older} is in the command, deny.toml lists {listed}");
+        assert!(
+            older.starts_with(&format!("{listed}.")),
+            "{older} is in the command, deny.toml lists {listed}"
+        );
     }
 }

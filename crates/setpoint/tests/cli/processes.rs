@@ -244,10 +244,18 @@ fn each_process_that_is_followed_takes_one_descriptor_and_no_thread() {
         // The pass has ended, and what it needed is given back.
         eventually("it rests", || fs::metadata(sandbox.path(".setpoint/journal")).is_err());
     };
+    // Following them comes after all else that a watch opens and keeps.
+    let followed = |wanted: usize| {
+        let descriptors = fs::read_dir(format!("/proc/{}/fd", watch.child.id())).unwrap().flatten();
+        let links = descriptors.filter_map(|descriptor| fs::read_link(descriptor.path()).ok());
+        links.filter(|link| link.as_os_str() == "anon_inode:[pidfd]").count() == wanted
+    };
     created(1);
+    eventually("the first one is followed", || followed(1));
     let (descriptors, threads) = (count("fd"), count("task"));
     sandbox.declare(&declared(1 + MORE));
     created(1 + MORE);
+    eventually("all are followed", || followed(1 + MORE));
     eventually("no more than one descriptor each", || count("fd") <= descriptors + MORE + 3);
     // The one for all of them runs already, and those of a pass end when nothing is left to do.
     eventually("no more threads than before", || count("task") <= threads + 1);
