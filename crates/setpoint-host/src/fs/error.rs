@@ -161,6 +161,14 @@ pub enum FsError {
         /// Why.
         why: String,
     },
+    /// Somebody has it open, and writes to it.
+    #[error(
+        "{path} is not replaced: somebody has it open and writes to it; it is replaced once it was closed, or left alone for 5 s"
+    )]
+    BeingWritten {
+        /// The path.
+        path: String,
+    },
     /// It was cancelled before it was whole.
     #[error("writing {path} was cancelled; it is as it was")]
     Cancelled {

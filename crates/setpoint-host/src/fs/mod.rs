@@ -10,6 +10,7 @@ mod file;
 mod number;
 mod prepared;
 mod temporary;
+mod writers;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -22,6 +23,7 @@ use rustix::io::Errno;
 use crate::item::RootPath;
 use number::number;
 use prepared::What;
+use writers::Writers;
 
 pub(crate) use attributes::Xattr;
 pub use error::FsError;
@@ -36,6 +38,7 @@ pub(crate) use temporary::{Temporary, short};
 pub(crate) struct Root {
     fd: OwnedFd,
     resolve: ResolveFlags,
+    writers: Writers,
 }
 
 /// What a path leads to.
@@ -70,6 +73,8 @@ pub(crate) struct Found {
     pub(crate) ino: u64,
     /// How many names it has.
     pub(crate) names: u64,
+    /// When it was last written to, in seconds since 1970.
+    pub(crate) modified: i64,
 }
 
 impl From<Stat> for Found {
@@ -91,6 +96,7 @@ impl From<Stat> for Found {
             dev: stat.st_dev.into(),
             ino: stat.st_ino.into(),
             names: stat.st_nlink.into(),
+            modified: stat.st_mtime.into(),
         }
     }
 }
@@ -120,7 +126,8 @@ impl Root {
         let fd = rustix::fs::open(path, flags, Bits::empty())?;
         // Nothing is outside of `/`: absolute links below it are as good as any.
         let within = if path == Path::new("/") { ResolveFlags::IN_ROOT } else { ResolveFlags::BENEATH };
-        let root = Self { fd, resolve: within | ResolveFlags::NO_MAGICLINKS };
+        let resolve = within | ResolveFlags::NO_MAGICLINKS;
+        let root = Self { fd, resolve, writers: Writers::default() };
         // Known before anything is done: old kernels, and what some containers forbid.
         root.open_at(".", OFlags::PATH)?;
         Ok(root)

@@ -22,7 +22,7 @@ const BURST: Duration = Duration::from_millis(3);
 
 /// A manifest that is being saved is empty, or half there, for a moment: it is read once it has not changed for this long.
 pub(super) const QUIET: Duration = Duration::from_millis(200);
-/// One that somebody has open and wrote to is read once it was closed, or has not changed for this long.
+/// A file that somebody has open and wrote to is read once it was closed, or has not changed for this long.
 const UNCLOSED: Duration = Duration::from_secs(5);
 /// What else changed while a manifest is being saved may belong to it, and waits for it for this long at most.
 const TOGETHER: Duration = Duration::from_secs(1);
@@ -153,6 +153,8 @@ pub(super) struct Follower {
     by_name: BTreeMap<OsString, Vec<PathBuf>>,
     /// Manifests that were written to, and not closed since.
     open: BTreeSet<PathBuf>,
+    /// Files of items that were written to, and not closed since: when they are looked at all the same.
+    open_items: BTreeMap<PathBuf, Instant>,
     /// Kept here, so that nothing of it is lost when something else ends the waiting.
     seen: Seen,
     writer: EventWriter,
@@ -185,6 +187,7 @@ impl Follower {
             by_directory: BTreeMap::new(),
             by_name: BTreeMap::new(),
             open: BTreeSet::new(),
+            open_items: BTreeMap::new(),
             seen: Seen::nothing(),
             writer,
         })
@@ -276,10 +279,12 @@ impl Follower {
             // A burst ends in time, also where something happens all the while.
             let now = Instant::now();
             self.look_at_foreign(now);
+            self.look_at_unclosed(now);
             if self.seen.due().is_some_and(|due| due <= now) {
                 return self.seen.take(now);
             }
-            let due = self.seen.due().into_iter().chain(self.foreign_due.values().copied()).min();
+            let later = self.foreign_due.values().chain(self.open_items.values()).copied();
+            let due = self.seen.due().into_iter().chain(later).min();
             let event = match due {
                 None => self.events.recv().await,
                 Some(due) => match tokio::time::timeout_at(due, self.events.recv()).await {
@@ -318,6 +323,15 @@ impl Follower {
         }
     }
 
+    /// Looks at files of items that nobody has closed, and nobody has written to for some time.
+    fn look_at_unclosed(&mut self, now: Instant) {
+        let due = self.open_items.extract_if(.., |_, due| *due <= now);
+        let items: BTreeSet<ItemRef> = due.filter_map(|(path, _)| self.by_path.get(&path).cloned()).collect();
+        if !items.is_empty() {
+            self.add(Changed { manifests: false, items: Some(items) });
+        }
+    }
+
     /// Takes in an event.
     fn see(&mut self, event: notify::Result<Event>, manifest: &Manifest) {
         let mut changed = Changed::nothing();
@@ -351,6 +365,8 @@ impl Follower {
         if event.kind == EventKind::Access(AccessKind::Close(AccessMode::Write)) {
             // Whoever wrote it is done.
             seen.manifests = event.paths.iter().filter(|path| self.open.remove(*path)).count() > 0;
+            let closed = event.paths.iter().filter(|path| self.open_items.remove(*path).is_some());
+            seen.items = Some(closed.filter_map(|path| self.by_path.get(path).cloned()).collect());
             return;
         }
         if event.kind.is_access() {
@@ -382,6 +398,15 @@ impl Follower {
                     EventKind::Modify(ModifyKind::Name(_)) | EventKind::Remove(_) => self.open.remove(path),
                     _ => false,
                 };
+            }
+            let is_written = matches!(event.kind, EventKind::Modify(ModifyKind::Data(_)));
+            if is_written && self.by_path.contains_key(path) {
+                // There may be more to come.
+                self.open_items.insert(path.clone(), Instant::now() + UNCLOSED);
+                continue;
+            }
+            if event.kind.is_remove() || matches!(event.kind, EventKind::Modify(ModifyKind::Name(_))) {
+                self.open_items.remove(path);
             }
             if let Some(items) = &mut seen.items {
                 // A directory that comes or goes takes along what is in it.

@@ -101,6 +101,32 @@ async fn a_manifest_that_somebody_has_open_for_writing_is_read_once_it_is_closed
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_file_that_somebody_has_open_for_writing_is_looked_at_once_it_is_closed() {
+    let mut followed = Followed::new("files:\n  a: {content: x}\n  b: {content: x}\n");
+    followed.send(WRITTEN, "a");
+    assert!(followed.rests(UNCLOSED / 2).await, "there may be more to come");
+    followed.send(EventKind::Any, "b");
+    assert_eq!(followed.next().await.items, Some(items(&["b"])), "others don't wait for it");
+    followed.send(WRITTEN, "a");
+    assert!(followed.rests(UNCLOSED / 2).await, "it was written once more");
+    followed.send(CLOSED, "a");
+    let closed = Instant::now();
+    assert_eq!(followed.next().await.items, Some(items(&["a"])));
+    assert!(closed.elapsed() < QUIET);
+    // Who never closes it has left it alone after some time.
+    followed.send(WRITTEN, "a");
+    let written = Instant::now();
+    assert_eq!(followed.next().await.items, Some(items(&["a"])));
+    assert!(written.elapsed() >= UNCLOSED);
+    // One that is gone, or replaced, is looked at at once.
+    followed.send(WRITTEN, "a");
+    followed.send(EventKind::Remove(notify::event::RemoveKind::File), "a");
+    let removed = Instant::now();
+    assert_eq!(followed.next().await.items, Some(items(&["a"])));
+    assert!(removed.elapsed() < QUIET);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_of_a_manifest_is_reported_after_the_quiet_period_and_not_before() {
     let mut followed = Followed::new("files:\n  a: {content: x}\n");
     followed.send(EventKind::Any, "site.yaml");
