@@ -138,7 +138,8 @@ impl Host {
             let noted = state.and_then(ItemState::noted::<PathNote>).unwrap_or_default();
             // What is set aside for it, or was about to be taken over, is not forgotten.
             let aside = noted.aside.clone().filter(|_| self.is_set_aside(&noted));
-            let note = PathNote { known_by: Some(known_by), made: None, moved: Vec::new(), aside, ..noted };
+            let (known_by, mounts) = (Some(known_by), self.0.root.mounts(location.path));
+            let note = PathNote { known_by, mounts, made: None, moved: Vec::new(), aside, ..noted };
             if state.and_then(ItemState::noted).as_ref() == Some(&note) {
                 continue;
             }
@@ -333,6 +334,9 @@ impl Host {
             None => PathNote::default(),
         };
         // Of what an earlier version made, or what was imported, nothing is known but its path.
+        if note.known_by.is_none() || noted.is_some_and(|noted| !noted.moved.is_empty()) {
+            note.mounts = self.0.root.mounts(location.path);
+        }
         note.known_by = note.known_by.or_else(|| self.known_by(location.path, location.kind));
         (noted != Some(&note) && !(noted.is_none() && note.known_by.is_none())).then_some(note)
     }

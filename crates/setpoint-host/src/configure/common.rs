@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use setpoint_engine::{Observed, OpCx, OpError, Operation};
 
 use super::kept::Original;
-use super::locations::{IfMissing, Location};
+use super::locations::{IfMissing, Location, is_unmounted};
 use super::notes::{Aside, Made, Move, PathNote, Unseen};
 use super::notice::Notice;
 use crate::Host;
@@ -116,7 +116,8 @@ impl Host {
     pub(crate) async fn publish(&self, cx: &OpCx, prepared: Prepared<'_>) -> Result<(), FsError> {
         let (known_by, made) = (prepared.known_by(), Some(Made::This(prepared.number())));
         let PathNote { wrote, original, .. } = PathNote::of(cx);
-        let note = PathNote { known_by, made, wrote, original, ..PathNote::default() };
+        let mounts = self.0.root.mounts(prepared.path());
+        let note = PathNote { known_by, mounts, made, wrote, original, ..PathNote::default() };
         note.write(cx).await?;
         match prepared.publish()? {
             Published::Done => Ok(()),
@@ -138,8 +139,10 @@ impl Host {
         original: Option<String>,
         wrote: Option<String>,
     ) -> Result<(), OpError> {
-        let (known_by, wrote) = (self.known_by(path, kind), wrote.into_iter().collect());
-        cx.adopt_with(&PathNote { known_by, wrote, original, adopting: true, ..PathNote::default() }).await
+        let (known_by, mounts) = (self.known_by(path, kind), self.0.root.mounts(path));
+        let wrote = wrote.into_iter().collect();
+        let note = PathNote { known_by, mounts, wrote, original, adopting: true, ..PathNote::default() };
+        cx.adopt_with(&note).await
     }
 
     /// Leaves what was to be taken over to whom it belongs, as that failed: nothing was replaced, and nothing is to be put back.
@@ -357,7 +360,11 @@ impl Host {
             return directories.entry(root, path, &note, self.if_missing(cx));
         }
         let location = directories.directory(root, path, &note)?;
-        if directories.is_away(root, &location.path, self.if_missing(cx)) {
+        let is_bare = || -> Result<bool, FsError> {
+            let is_found = note.directory().is_some() && root.stat(&location.path)?.is_some();
+            Ok(!is_found && is_unmounted(root, path, &note))
+        };
+        if directories.is_away(root, &location.path, self.if_missing(cx)) || is_bare()? {
             return Err(FsError::unreachable(path));
         }
         Ok(location)

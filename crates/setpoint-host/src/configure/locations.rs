@@ -143,6 +143,9 @@ impl DirectoryIndex {
         {
             return Ok(Location { path: path.clone(), within: Some(within) });
         }
+        if note.known_by.is_none() && is_unmounted(root, path, note) {
+            return Err(FsError::unreachable(path));
+        }
         // Its own moves, one after the other.
         let mut trail = vec![(path, note.within(path, || root.holder(path)))];
         for own in &note.moved {
@@ -191,6 +194,7 @@ impl DirectoryIndex {
         }
         match root.stat(path)? {
             Some(_) => Err(FsError::elsewhere(path)),
+            None if is_unmounted(root, path, note) => Err(FsError::unreachable(path)),
             // Nobody looks after the directory that it was in.
             None if note.moved.is_empty()
                 && path.parent().is_some()
@@ -208,6 +212,11 @@ impl DirectoryIndex {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns whether a file system is not mounted that was, on the way to what is noted.
+pub(crate) fn is_unmounted(root: &Root, path: &RootPath, note: &PathNote) -> bool {
+    note.moved.is_empty() && note.mounts > 0 && root.mounts(path) < note.mounts
 }
 
 impl Known {

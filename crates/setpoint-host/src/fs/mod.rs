@@ -209,6 +209,15 @@ impl Root {
         self.directory(path.parent().unwrap_or_default())
     }
 
+    /// How many file systems are mounted on the way from the root to the directory that a path is in.
+    pub(crate) fn mounts(&self, path: &RootPath) -> usize {
+        let around = path.parent().unwrap_or_default();
+        let ends = around.match_indices('/').map(|(end, _)| end).chain([around.len()]);
+        let on_the_way = std::iter::once("").chain(ends.filter_map(|end| around.get(..end)));
+        let mounts: Vec<u64> = on_the_way.map_while(|path| number::mount(&self.fd, path).ok()).collect();
+        mounts.windows(2).filter(|pair| pair.first() != pair.last()).count()
+    }
+
     /// The number of the directory that a path leads to, as it can be noted for good.
     pub(crate) fn lasting_directory(&self, path: &str) -> Option<Number> {
         if path.is_empty() {
