@@ -169,7 +169,8 @@ impl Serialize for PathNote {
             return self.known_by.serialize(serializer);
         }
         let Self { known_by, mounts, made, moved, wrote, aside, released, original, adopting } = self.clone();
-        let unsettled = Unsettled { known_by, mounts, made, moved, wrote, aside, released, original, adopting };
+        let unsettled =
+            Unsettled { known_by, mounts, made, moved, wrote, aside, released, original, adopting };
         unsettled.serialize(serializer)
     }
 }

@@ -161,6 +161,16 @@ pub enum FsError {
         /// Why.
         why: String,
     },
+    /// What somebody wrote there meanwhile can be neither kept nor put back.
+    #[error("{path} was replaced, and what somebody wrote there is in {saved}: {why}")]
+    Saved {
+        /// The path.
+        path: String,
+        /// Where it is now.
+        saved: String,
+        /// Why it can't be kept.
+        why: String,
+    },
     /// Somebody has it open, and writes to it.
     #[error(
         "{path} is not replaced: somebody has it open and writes to it; it is replaced once it was closed, or left alone for 5 s"

@@ -439,6 +439,18 @@ impl Root {
         }
     }
 
+    /// Returns whether something temporary is beside a path.
+    pub(crate) fn has_temporary(&self, path: &RootPath, name: &str) -> Result<bool, FsError> {
+        self.stat(&path.beside(name)).map(|found| found.is_some())
+    }
+
+    /// Gives something temporary beside a path a name that nobody removes, and returns where it is then.
+    pub(crate) fn save_temporary(&self, path: &RootPath, name: &str) -> Result<RootPath, FsError> {
+        let failed = |errno| FsError::new("rename what is beside", path.as_str(), errno);
+        let dir = self.around(path).map_err(failed)?;
+        temporary::save(&dir, name, path.file_name()).map(|saved| path.beside(&saved)).map_err(failed)
+    }
+
     /// Removes something temporary beside a path. Returns whether there was one.
     pub(crate) fn remove_temporary(&self, path: &RootPath, name: &str) -> Result<bool, FsError> {
         let failed = |errno| FsError::new("clean up beside", path.as_str(), errno);

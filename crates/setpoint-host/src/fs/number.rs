@@ -72,7 +72,11 @@ pub(super) fn mount(dir: impl AsFd, path: &str) -> Result<u64, Errno> {
     let found = rustix::fs::statx(dir, path, flags, StatxFlags::MNT_ID)?;
     // Linux before 5.8 says on which device it is, and not by which mount.
     let is_known = found.stx_mask & StatxFlags::MNT_ID.bits() != 0;
-    Ok(if is_known { found.stx_mnt_id } else { rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor) })
+    Ok(if is_known {
+        found.stx_mnt_id
+    } else {
+        rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor)
+    })
 }
 
 fn statx(dir: impl AsFd, path: &str, flags: AtFlags) -> Result<(Number, bool), Errno> {

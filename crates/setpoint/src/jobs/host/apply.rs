@@ -75,7 +75,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
     let writer = Arc::new(writer);
     let host = set.host(&current)?;
     progress::name_slow_checks(&host, report);
-    clean_up(&host, &writer, &mut current, Some(set.intended()), report)?;
+    clean_up(&host, &writer, &mut current, Some(set.intended()), report);
     let renamed = set.adjust(&host, &mut current)?;
     host.set_unwanted(set::unwanted(&current, Some(set.intended())));
     if let Some(kept) = &kept {
@@ -139,16 +139,24 @@ pub(crate) fn clean_up(
     current: &mut CurrentGraph,
     intended: Option<&Graph>,
     report: Report,
-) -> Result<(), CliError> {
+) {
     set::report_damage(writer.damaged(), report);
-    let removed = host.sweep(writer.interrupted_items()).map_err(|error| Error::Sweep(error.to_string()))?;
-    for path in removed {
-        report.detail(|| format!("removed {}, which a run that was cut off had left", path.display()));
-    }
+    sweep(host, writer, current, report);
     for item in set::recognise(host, current, intended) {
         report.info(&format!("{item} was gone, and is back in its place: it is looked after again"));
     }
-    Ok(())
+}
+
+/// Removes what a run that was cut off left beside items. What can't be removed is reported, and stops nothing.
+pub(crate) fn sweep(host: &Host, writer: &Writer, current: &CurrentGraph, report: Report) {
+    let swept = host.sweep(current, writer.interrupted_items());
+    for path in swept.removed {
+        report.detail(|| format!("removed {}, which a run that was cut off had left", path.display()));
+    }
+    for (item, why) in swept.left {
+        report.warn(&format!("what a run that was cut off may have left of {item} is not removed: {why}"));
+    }
+    report_notices(host, report);
 }
 
 /// Says what was found of files that are not Setpoint's work.

@@ -24,9 +24,6 @@ pub(super) enum Error {
     /// The host could not be opened.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The host could not be read or cleaned.
-    #[error("can't clean up after a run that was cut off: {0}")]
-    Sweep(String),
     /// A run was cut off, and has to be finished first.
     #[error("a run was cut off, and what it was doing is not finished")]
     CutOff,
@@ -260,7 +257,7 @@ impl Reportable for Error {
             Self::State(StateError::Locked { .. } | StateError::Busy { .. }) => "locked",
             Self::State(StateError::OtherSet { .. }) => "other-set",
             Self::State(_) | Self::Journal(_) => "state",
-            Self::Unreadable(_) | Self::Host(_) | Self::Sweep(_) | Self::NotThere(_) => "host",
+            Self::Unreadable(_) | Self::Host(_) | Self::NotThere(_) => "host",
             Self::NoSuchItem(..)
             | Self::NotRemembered(..)
             | Self::NotDeclared(..)

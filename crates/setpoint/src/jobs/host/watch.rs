@@ -230,7 +230,7 @@ impl WatchLoop {
         add_parents(&mut set.manifest, &host, &current);
         let mut engine = Engine::new(registry(&host)).with_concurrency(args.parallelism.get());
         if let Mode::Reconcile(writer) = &mode {
-            super::apply::clean_up(&host, writer, &mut current, Some(set.intended()), report)?;
+            super::apply::clean_up(&host, writer, &mut current, Some(set.intended()), report);
             engine = engine.with_hooks(OperationEvents::new(events));
             progress::show_output(&host, report);
         }
