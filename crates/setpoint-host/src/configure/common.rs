@@ -10,7 +10,7 @@ use super::notes::{Aside, Made, Move, PathNote, Unseen};
 use super::notice::Notice;
 use crate::Host;
 use crate::fs::{FsError, Kind, Number, Prepared, Published, untouched};
-use crate::item::RootPath;
+use crate::item::{Because, Need, RootPath};
 
 impl Host {
     /// Looks for an item at its path, or where it has moved.
@@ -241,6 +241,18 @@ impl Host {
             return root.lasting_directory(path.as_str());
         }
         root.stat(path).ok().flatten().and_then(|_| root.lasting_holder(path))
+    }
+
+    /// Refuses to bring something to a path while the directory that it is to be in is somewhere else, as it could not be moved:
+    /// what is there is somebody's.
+    pub(crate) fn has_arrived(&self, needs: &[Need], path: &RootPath) -> Result<(), FsError> {
+        for around in needs.iter().filter(|need| need.because == Because::Inside) {
+            if let Some(at) = self.0.directories.elsewhere(&self.0.root, &around.item, path) {
+                let (path, directory, at) = (path.to_string(), around.item.to_string(), at.to_string());
+                return Err(FsError::NotArrived { path, directory, at });
+            }
+        }
+        Ok(())
     }
 
     /// Brings an item from one path to another, where nothing is. Returns whether it did. It does not where the item is

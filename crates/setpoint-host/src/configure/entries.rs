@@ -113,6 +113,7 @@ pub(crate) enum Replaces {
 pub(crate) async fn create<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), OpError> {
     let failed = |error: FsError| untouched(&error);
     let (host, path) = (entries.host(), E::path(new));
+    host.has_arrived(new.needs(), path).map_err(failed)?;
     if let Some(aside) = host.find_aside(cx, E::KIND).map_err(failed)? {
         if !E::adopts(new) || host.0.root.stat(path).map_err(failed)?.is_none() {
             return bring_back(entries, cx, &aside, new).await;
@@ -305,6 +306,7 @@ async fn bring_back<E: Entries>(
 /// Brings an item to its new path. Returns whether it is there with what it held.
 async fn move_to<E: Entries>(entries: &E, cx: &OpCx, old: &E::Item, new: &E::Item) -> Result<bool, FsError> {
     let (host, from, to) = (entries.host(), E::path(old), E::path(new));
+    host.has_arrived(new.needs(), to)?;
     if host.bring(cx, from, to, E::KIND).await? {
         return Ok(true);
     }

@@ -43,6 +43,7 @@ pub(crate) struct DirectoryIndex(Mutex<Known>);
 #[derive(Debug, Default)]
 struct Known {
     by_number: BTreeMap<Number, Vec<RootPath>>,
+    by_item: BTreeMap<ItemRef, Number>,
     /// All paths of these.
     paths: BTreeSet<RootPath>,
     /// Those that were moved since what the engine knows was saved.
@@ -71,6 +72,7 @@ impl DirectoryIndex {
         paths.extend(note.moved.iter().rev().flat_map(|one| [one.to.clone(), one.from.clone()]));
         let mut known = self.known();
         known.by_number.entry(number).or_default().extend(paths.iter().cloned());
+        known.by_item.insert(item.clone(), number);
         known.paths.extend(paths.iter().cloned());
         if !note.moved.is_empty() {
             for path in &paths {
@@ -78,6 +80,16 @@ impl DirectoryIndex {
             }
             known.moved.insert(item.clone(), Moved { number, paths });
         }
+    }
+
+    /// Where the directory of an item is, if it is not around a path.
+    pub(crate) fn elsewhere(&self, root: &Root, item: &ItemRef, path: &RootPath) -> Option<RootPath> {
+        let known = self.known();
+        let number = *known.by_item.get(item)?;
+        let mut around =
+            std::iter::successors(path.parent(), |path| path.rsplit_once('/').map(|(outer, _)| outer));
+        let is_around = around.any(|path| root.directory(path).is_some_and(|found| number.is(found)));
+        if is_around { None } else { known.find(root, number, NESTED) }
     }
 
     /// Returns whether a path is in a directory that is not there and that nobody looks after, and what was in it is not just

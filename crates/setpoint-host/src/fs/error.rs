@@ -161,6 +161,16 @@ pub enum FsError {
         /// Why.
         why: String,
     },
+    /// The directory that it is to be in is somewhere else.
+    #[error("{path} has to wait: {directory}, which it is to be in, is still {at}")]
+    NotArrived {
+        /// The path.
+        path: String,
+        /// The item of the directory.
+        directory: String,
+        /// Where that is.
+        at: String,
+    },
     /// What somebody wrote there meanwhile can be neither kept nor put back.
     #[error("{path} was replaced, and what somebody wrote there is in {saved}: {why}")]
     Saved {

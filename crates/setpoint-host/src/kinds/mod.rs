@@ -53,6 +53,9 @@ pub(crate) trait HostKind: Item + Clone + Serialize + DeserializeOwned {
     fn declare(build: &mut Build<'_, '_, '_>, path: Option<RootPath>) -> Option<Self>;
 
     /// What the item depends on.
+    fn needs(&self) -> &[Need];
+
+    /// The same, to be changed.
     fn needs_mut(&mut self) -> &mut Vec<Need>;
 
     /// Where the item is; none if it is nowhere on disk.

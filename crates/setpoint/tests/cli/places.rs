@@ -265,6 +265,29 @@ fn refused(first: &str, theirs: &[(&str, &str)], second: &str, why: &str) {
 }
 
 #[test]
+fn what_is_inside_of_a_directory_that_can_not_move_does_not_come_into_somebody_elses() {
+    let declared = |d: &str, more: &str| {
+        format!(
+            "directories: {{d: {{path: {d}}}, x: {{path: {d}/x}}}}\nfiles: {{f: {{path: {d}/f, content: x}}{more}}}\n\
+             symlinks: {{l: {{path: {d}/l, target: f}}}}\n"
+        )
+    };
+    let sandbox = Sandbox::new(&declared("a", ""));
+    sandbox.ok(&["apply", "--yes"]);
+    fs::create_dir(sandbox.path("b")).unwrap();
+    sandbox.write("b/theirs", "precious");
+    sandbox.declare(&declared("b", ", g: {path: b/g, content: new}"));
+    for _ in 0..2 {
+        let failed = sandbox.run(&["apply", "--yes"]);
+        assert_eq!(failed.code(), 1, "{}", failed.out());
+        assert_eq!(sandbox.tree(), ["a", "a/f", "a/l", "a/x", "b", "b/theirs"], "{}", failed.out());
+    }
+    fs::rename(sandbox.path("b"), sandbox.path("away")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.tree(), ["away", "away/theirs", "b", "b/f", "b/g", "b/l", "b/x"]);
+}
+
+#[test]
 fn a_file_that_stays_where_its_directory_leaves_is_refused() {
     let file = "files: {f: {path: p1/f, content: x}}\n";
     let declared = |d: &str, e: &str| format!("directories: {{d: {{path: {d}}}, e: {{path: {e}}}}}\n{file}");

@@ -116,6 +116,7 @@ fn stays_aside(location: &RootPath, was: &RootPath, why: &FsError, item: &ItemRe
 
 impl Configurator<Directory> for Directories {
     async fn create(&self, cx: &OpCx, new: &Directory) -> Result<(), OpError> {
+        self.host.has_arrived(&new.needs, &new.path).map_err(|error| untouched(&error))?;
         if let Some(aside) = self.find_aside(cx)? {
             if !self.host.bring_back(cx, &aside, &new.path, Kind::Directory).await? {
                 let (from, to) = (aside.to_string(), new.path.to_string());
@@ -161,6 +162,7 @@ impl Configurator<Directory> for Directories {
             self.host.note_original(cx, kept).await?;
         }
         if old.path != new.path {
+            self.host.has_arrived(&new.needs, &new.path).map_err(|error| untouched(&error))?;
             let moved = self.host.bring(cx, &old.path, &new.path, Kind::Directory).await;
             let moved = moved.map_err(|error| untouched(&error))?;
             // It may have moved with the directory around it.

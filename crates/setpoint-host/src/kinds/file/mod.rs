@@ -136,6 +136,10 @@ impl HostKind for File {
         Some(Self { name, path: path?, content: content?, sensitive, access, adopt, log: false, needs })
     }
 
+    fn needs(&self) -> &[Need] {
+        &self.needs
+    }
+
     fn needs_mut(&mut self) -> &mut Vec<Need> {
         &mut self.needs
     }
