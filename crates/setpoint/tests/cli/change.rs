@@ -361,6 +361,20 @@ fn destroying_a_target_takes_along_what_needs_it() {
 }
 
 #[test]
+fn destroying_a_target_makes_nothing_that_is_declared_and_not_there() {
+    let before = "files:\n  other: {content: x}\ncommands:\n  c: {check: test -e done, apply: touch done, undo: rm done";
+    let sandbox = Sandbox::new(&format!("{before}}}\n"));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(
+        &format!("{before}, redo_on: [file.f]}}\n  d: {{apply: touch d, after: [file.other]}}\n")
+            .replace("files:\n", "files:\n  f: {content: x}\n  g: {path: new/g, content: x}\n"),
+    );
+    let done = sandbox.ok(&["destroy", "--yes", "--target", "file.other"]);
+    assert_eq!(sandbox.tree(), ["done"], "{done}");
+    assert!(done.contains("1 deleted") && !done.contains("created"), "{done}");
+}
+
+#[test]
 fn a_plan_that_was_made_before_there_was_a_state_is_not_stale_for_that() {
     let sandbox = Sandbox::new("files:\n  a: {content: a}\n");
     sandbox.ok(&["plan", "--out", "first.plan"]);

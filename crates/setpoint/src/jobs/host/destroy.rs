@@ -46,6 +46,12 @@ pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError
             // One that is only remembered is not declared any more.
             let _ = rest.del_item(item);
         }
+        // What is declared and not there is not made on the way.
+        let missing = rest.items().map(|node| node.reference().clone());
+        let missing: Vec<_> = missing.filter(|item| !set::is_there(&current, item)).collect();
+        for item in &missing {
+            let _ = rest.del_item(item);
+        }
     }
     let Readable { selection, intended, unreadable } = unreadable::leave(
         &engine,
