@@ -233,6 +233,9 @@ impl WatchLoop {
             super::apply::clean_up(&host, writer, &mut current, Some(set.intended()), report);
             engine = engine.with_hooks(OperationEvents::new(events));
             progress::show_output(&host, report);
+        } else {
+            // Nothing is done here: what others back off from differs all the same.
+            engine = engine.retrying_now();
         }
         progress::name_slow_checks(&host, report);
         let watch = Self {
