@@ -412,3 +412,22 @@ fn what_is_seen_while_the_manifests_are_loaded_is_seen_in_the_right_place() {
     );
     assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
 }
+
+#[test]
+fn a_pipe_or_a_device_is_no_plan_and_nobody_waits_for_it() {
+    let sandbox = Sandbox::new("files: {a: {content: a}}\n");
+    let pipe = sandbox.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [pipe.to_str().unwrap(), "/dev/zero", "."] {
+        let refused = sandbox.run(&["apply", path]);
+        assert_eq!(refused.code(), 1, "{path}: {}", refused.err());
+        assert!(refused.err().contains("it is no plan"), "{}", refused.err());
+        let refused = sandbox.run(&["plan", "--out", path]);
+        assert!(
+            refused.err().contains("there is something else, which is not replaced"),
+            "{}",
+            refused.err()
+        );
+    }
+    assert!(!sandbox.path("a").exists());
+}

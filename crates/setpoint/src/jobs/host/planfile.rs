@@ -17,6 +17,8 @@ use crate::error::CliError;
 
 /// The format of the file. Another one is refused.
 const FORMAT: u32 = 3;
+/// No plan has more bytes than this.
+const LARGEST: u64 = 1 << 30;
 
 /// A plan with all that tells whether it is still the one that would be made. What is declared is not in it: it is loaded
 /// again, and has to be the same.
@@ -79,6 +81,11 @@ impl PlanFile {
 
     pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
         let failed = |why: String| Error::PlanFile { path: path.to_path_buf(), why };
+        // A pipe would be waited for, and a device has no end.
+        let found = fs::metadata(path).map_err(|error| failed(error.to_string()))?;
+        if !found.is_file() || found.len() > LARGEST {
+            return Err(failed("it is no plan".to_owned()).into());
+        }
         let bytes = fs::read(path).map_err(|error| failed(error.to_string()))?;
         let file: Self =
             serde_json::from_slice(&bytes).map_err(|error| failed(format!("it is no plan: {error}")))?;
