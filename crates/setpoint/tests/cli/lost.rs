@@ -411,3 +411,31 @@ fn a_check_that_still_fails_says_how() {
     let explained = sandbox.ok(&["explain", "command.c"]);
     assert!(explained.contains("its creation failed in run 1"), "{explained}");
 }
+
+/// Something that is made by a run which is killed right after that.
+const KILLED: &str = "files: {f: {content: x}}\ncommands: {c: {check: test -e done, apply: 'touch done; kill -9 $PPID; sleep 1', after: [file.f]}}\n";
+
+#[test]
+fn refreshing_alone_ends_a_run_that_was_cut_off() {
+    let sandbox = Sandbox::new(KILLED);
+    sandbox.command(&["apply", "--yes"]).output().unwrap();
+    assert!(sandbox.path(".setpoint/journal").exists());
+    sandbox.ok(&["apply", "--refresh-only", "--yes"]);
+    assert!(!sandbox.path(".setpoint/journal").exists());
+    assert_eq!(sandbox.ok(&["history"]).lines().count(), 1 + 1, "{}", sandbox.ok(&["history"]));
+    assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
+}
+
+#[test]
+fn a_plan_that_was_kept_before_a_run_was_cut_off_is_refused() {
+    let sandbox = Sandbox::new("files: {f: {content: x}, g: {content: x}}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&KILLED.replace("files: {", "files: {g: {content: y}, "));
+    sandbox.ok(&["plan", "--out", "g.plan", "--target", "file.g"]);
+    sandbox.command(&["apply", "--yes", "--target", "command.c"]).output().unwrap();
+    assert!(sandbox.path(".setpoint/journal").exists());
+    let refused = sandbox.run(&["apply", "g.plan"]);
+    assert_eq!(refused.code(), 1, "{}", refused.out());
+    assert!(refused.err().contains("a run was cut off since it was made"), "{}", refused.err());
+    assert_eq!(sandbox.read("g"), "x");
+}

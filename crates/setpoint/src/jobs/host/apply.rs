@@ -106,7 +106,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
         Refreshed::default()
     };
     if args.refresh_only {
-        return refresh_only(args, &writer, &current, &refreshed, &set);
+        return refresh_only(args, &host, &writer, &mut current, &refreshed, &set);
     }
     let Readable { selection, intended, unreadable } =
         unreadable::leave(&engine, &current, Some(intended), selection, &unreadable::errors(&refreshed))?;
@@ -187,9 +187,13 @@ fn apply_kept(
     if kept.serial != change.writer.found_serial() {
         return Err(Error::Stale("the state has changed since it was made".to_owned()).into());
     }
+    if change.writer.has_unsaved_runs() && !kept.unfinished {
+        return Err(Error::Stale("a run was cut off since it was made".to_owned()).into());
+    }
     let Scope { selection, intended } = set::scope(&kept.target, change.set.intended(), &current)?;
     let PendingChange { engine, host, set, .. } = &change;
-    let refreshed = runtime()?.block_on(engine.refresh(&mut current, &selection));
+    let to_read = to_refresh(&change.writer, &selection);
+    let refreshed = runtime()?.block_on(engine.refresh(&mut current, &to_read));
     let Readable { selection, intended, unreadable } =
         unreadable::leave(engine, &current, Some(intended), selection, &unreadable::errors(&refreshed))?;
     let intended = intended.as_deref();
@@ -206,8 +210,9 @@ fn apply_kept(
 /// Takes over what was found on the host, and changes nothing there.
 fn refresh_only(
     args: &ApplyArgs,
+    host: &Host,
     writer: &Writer,
-    current: &CurrentGraph,
+    current: &mut CurrentGraph,
     refreshed: &Refreshed,
     set: &Set,
 ) -> Result<Made, CliError> {
@@ -222,6 +227,7 @@ fn refresh_only(
     };
     let show = |text: &str| if args.write.json { Ok(()) } else { print(text) };
     if preview.drift.is_empty() {
+        run::checkpoint(host, writer, current)?;
         show(&format!("{}: the host is as the state says.\n", set.name()))?;
     } else {
         show(&super::print::drift(&preview.drift))?;

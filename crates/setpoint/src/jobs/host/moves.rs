@@ -85,6 +85,7 @@ pub(crate) fn check(current: &CurrentGraph, intended: &Graph) -> Result<(), CliE
     if moves.is_empty() && links.is_empty() && tangles.is_empty() {
         return Ok(());
     }
+    let coming: BTreeMap<&str, &str> = moves.iter().map(|(from, one)| (one.to, *from)).collect();
     // What directories that move bring along, and where to.
     let mut brought: BTreeMap<String, (&ItemRef, &ItemRef)> = BTreeMap::new();
     for node in current.items().filter(|node| is_there(current, node.reference())) {
@@ -95,7 +96,7 @@ pub(crate) fn check(current: &CurrentGraph, intended: &Graph) -> Result<(), CliE
         if let Some(new) = intended.item(item).and_then(path_of) {
             // Files and links wait for the directory that they are to be in.
             if node.item().get::<Directory>().is_some() {
-                tangles.extend(into_another(item, old.as_str(), new.as_str(), &moves));
+                tangles.extend(into_another(item, old.as_str(), new.as_str(), &moves, &coming));
             }
             tangles.extend(tangle(item, old.as_str(), new.as_str(), &moves, &links));
         }
@@ -133,14 +134,21 @@ fn taken_by_originals(current: &CurrentGraph, intended: &Graph) -> Vec<Tangle> {
 }
 
 /// What keeps a directory from being moved into one that comes to where another one still is.
-fn into_another(item: &ItemRef, old: &str, new: &str, moves: &BTreeMap<&str, Move<'_>>) -> Option<Tangle> {
+fn into_another(
+    item: &ItemRef,
+    old: &str,
+    new: &str,
+    moves: &BTreeMap<&str, Move<'_>>,
+    coming: &BTreeMap<&str, &str>,
+) -> Option<Tangle> {
     if old == new {
         return None;
     }
     around(new).find_map(|(path, _)| {
         // Another directory is there now, and leaves.
         let leaving = moves.get(path)?;
-        let (from, coming) = moves.iter().find(|(_, one)| one.to == path)?;
+        let from = *coming.get(path)?;
+        let coming = moves.get(from)?;
         let comes_along = old.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));
         (!comes_along && coming.item != leaving.item).then(|| Tangle::Into {
             item: item.clone(),

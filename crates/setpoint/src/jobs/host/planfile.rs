@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use setpoint_graph::{Graph, ItemRef};
 use setpoint_host::{Content, item_types};
+use setpoint_state::Snapshot;
 
 use super::args::PlanArgs;
 use super::error::Error;
@@ -29,6 +30,9 @@ pub(crate) struct PlanFile {
     pub(crate) set: String,
     /// The checkpoint of the state that it starts from.
     pub(crate) serial: u64,
+    /// Whether it starts from what a run had done that was not finished.
+    #[serde(default)]
+    pub(crate) unfinished: bool,
     /// What it is about; everything if empty.
     pub(crate) target: Vec<ItemRef>,
     /// What is made anew although nothing demands it.
@@ -43,11 +47,17 @@ pub(crate) struct PlanFile {
 
 impl PlanFile {
     /// A plan for what the manifests of a set declare.
-    pub(crate) fn new(set: &Set, serial: u64, args: &PlanArgs, shown: &Preview) -> Result<Self, CliError> {
+    pub(crate) fn new(
+        set: &Set,
+        known: &Snapshot,
+        args: &PlanArgs,
+        shown: &Preview,
+    ) -> Result<Self, CliError> {
         Ok(Self {
             format: FORMAT,
             set: set.name().to_owned(),
-            serial,
+            serial: known.serial,
+            unfinished: known.unfinished,
             target: args.change.target.clone(),
             replace: args.replace.clone(),
             var: args.set.var.clone(),
