@@ -211,6 +211,8 @@ impl<'de> Visitor<'de> for PathNoteVisitor {
 pub(crate) enum PassingNote {
     /// Its `apply` was about to be run: what `check` finds from then on is our doing.
     Applying,
+    /// Its `apply` or `undo` runs, as this process.
+    Running(Started),
 }
 
 /// What is noted of a process for as long as it is there. It is saved with what came of the run.

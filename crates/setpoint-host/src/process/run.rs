@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use tokio::sync::oneshot::Sender;
 use tokio_util::sync::CancellationToken;
 
-use super::find::kill_marked;
+use super::find::{Alive, Started, kill_marked};
 use super::limits::spawn_with_limit;
 use super::log::last_lines;
 use super::output::Lines;
@@ -37,6 +38,8 @@ pub(crate) struct Job {
     pub(crate) lines: Option<Lines>,
     /// How many files it may open; none for as many as this program.
     pub(crate) open_files: Option<u64>,
+    /// Is told which process it is, as soon as that runs.
+    pub(crate) started: Option<Sender<Started>>,
 }
 
 /// How a command ended.
@@ -65,7 +68,7 @@ pub(crate) async fn run(job: Job, turn: Arc<Mutex<()>>, cancel: &CancellationTok
     ended.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
-fn run_blocking(job: Job, cancel: &CancellationToken) -> io::Result<Ended> {
+fn run_blocking(mut job: Job, cancel: &CancellationToken) -> io::Result<Ended> {
     let (program, arguments) =
         job.argv.split_first().ok_or_else(|| io::Error::other("there is nothing to run"))?;
     let (output, input) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
@@ -83,6 +86,10 @@ fn run_blocking(job: Job, cancel: &CancellationToken) -> io::Result<Ended> {
         .stderr(Stdio::from(input))
         .process_group(0);
     let child = spawn_with_limit(&mut command, job.open_files)?;
+    if let (Some(started), Some(alive)) = (job.started.take(), Alive::of(&child)) {
+        // Who asked may have gone.
+        let _ = started.send(Started::new(&alive, "", None));
+    }
     let mark = job.env.get(COMMAND_TAG).cloned();
     let mut watched = Watched { child, output, mark, written: Vec::new(), lines: job.lines };
     let outcome = watched.wait(job.timeout, Some(cancel))?;

@@ -238,6 +238,22 @@ fn a_command_that_outlives_a_killed_run_is_waited_for() {
     assert_eq!(sandbox.read("log"), "begun\nended\nbegun\nended\n");
 }
 
+#[test]
+fn a_command_that_outlives_a_killed_run_is_waited_for_also_without_the_mark_in_its_environment() {
+    let sandbox = Sandbox::new(
+        "commands:\n  c: {apply: [env, -i, /bin/sh, -c, 'echo begun >> log; sleep 2; echo ended >> log']}\n",
+    );
+    let mut applying = sandbox.start(&["apply", "--yes"]);
+    eventually("it is noted", || {
+        fs::read_to_string(sandbox.path(".setpoint/journal")).is_ok_and(|text| text.contains("\"running\""))
+    });
+    eventually("it has begun", || sandbox.path("log").exists());
+    applying.signal(Signal::SIGKILL);
+    let _ = applying.child.wait();
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("log"), "begun\nended\nbegun\nended\n");
+}
+
 /// The leader of the session is outside the namespace of processes there, and has no number inside it.
 #[test]
 fn it_is_waited_for_in_a_container_that_was_entered_too() {
