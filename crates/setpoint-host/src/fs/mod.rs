@@ -263,7 +263,7 @@ impl Root {
             if name.starts_with(ours) {
                 temporary::remove(&inside, &name).map_err(failed)?;
             } else if name != "." && name != ".." {
-                foreign.push(name);
+                foreign.push(one_line(&name));
             }
         }
         foreign.sort();
@@ -457,6 +457,16 @@ impl Root {
         let Some(dir) = gone(self.around(path)).map_err(failed)? else { return Ok(false) };
         temporary::remove(&dir, name).map_err(failed)
     }
+}
+
+/// A name that somebody gave, as it may stand in a line: its control characters are escapes.
+fn one_line(name: &str) -> String {
+    let shown = |character: char| {
+        let is_control = character.is_control();
+        let escape = is_control.then(|| character.escape_default()).into_iter().flatten();
+        escape.chain((!is_control).then_some(character))
+    };
+    name.chars().flat_map(shown).collect()
 }
 
 /// Takes what is not there for nothing instead of an error.
