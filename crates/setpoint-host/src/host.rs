@@ -173,7 +173,7 @@ impl Host {
     }
 
     /// Lets processes and commands that are started from now on open no more files than this: for who has raised the limit of this
-    /// program, which is not meant for others. Whoever says it first is heard.
+    /// program, which is not meant for others. The first call wins.
     pub fn limit_open_files(&self, most: u64) {
         let _ = self.0.open_files.set(most);
     }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use setpoint_engine::{CurrentGraph, Record, replay};
 use setpoint_graph::{GraphId, ItemHandle, ItemRef, ItemTypes, Revision, Touched};
 
-use crate::database::{Checkpoint, DatabaseContent, InStep, Recovered, Store};
+use crate::database::{Checkpoint, DatabaseContent, Recovered, Stamps, Store};
 use crate::entry::RunBegin;
 use crate::journal::{self, JournalContent, JournalFile, ReadJournal};
 use crate::lock::{self, Lock};
@@ -151,7 +151,7 @@ impl StateDir {
             location,
             manifests,
             saved: None,
-            in_step: None,
+            stamps: None,
             unsaved: lost.into_iter().collect(),
         });
         let writer = Writer {
@@ -176,7 +176,7 @@ impl StateDir {
             writer.state().saved = (!outdated).then(|| (graph.id(), graph.revision()));
         }
         if !is_new {
-            writer.state().in_step = self.store().bring_in_step(serial, &self.types);
+            writer.state().stamps = self.store().sync_copy(serial, &self.types);
         }
         Ok((writer, graph))
     }
@@ -278,7 +278,7 @@ struct WriterState {
     /// The graph that was saved last, and how far.
     saved: Option<(GraphId, Revision)>,
     /// How the database and its copy were left; none if they may differ.
-    in_step: Option<InStep>,
+    stamps: Option<Stamps>,
     /// Runs that are not saved yet: one whose process did not live to finish it, and those for which there was no room.
     unsaved: Vec<Run>,
 }
@@ -372,7 +372,7 @@ impl Writer {
 
     fn write(&self, graph: &CurrentGraph, run: Option<Run>, serial: u64) -> Result<(), StateError> {
         let mut state = self.state();
-        let mut in_step = state.in_step.take();
+        let mut stamps = state.stamps.take();
         let checkpoint = Checkpoint {
             set: &self.set,
             serial,
@@ -382,7 +382,7 @@ impl Writer {
             touched: touched(graph, state.saved),
             runs: state.unsaved.iter().chain(&run).collect(),
         };
-        if let Err(error) = self.dir.store().write(&checkpoint, &self.dir.types, &mut in_step) {
+        if let Err(error) = self.dir.store().write(&checkpoint, &self.dir.types, &mut stamps) {
             drop(checkpoint);
             if let Some(run) = run {
                 // The next checkpoint has it.
@@ -392,7 +392,7 @@ impl Writer {
             return Err(error);
         }
         state.unsaved.clear();
-        state.in_step = in_step;
+        state.stamps = stamps;
         state.serial = serial;
         state.last_run = run.map_or(state.last_run, |run| run.number);
         state.saved = Some((graph.id(), graph.revision()));

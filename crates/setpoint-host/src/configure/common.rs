@@ -209,7 +209,7 @@ impl Host {
 
     /// Lets go of an original that is back in its place, and notes that first: what is there is not ours from then on. The copy is
     /// all that there is of it until it is on the disk.
-    pub(crate) async fn let_go(&self, cx: &OpCx, location: &RootPath) -> Result<(), OpError> {
+    pub(crate) async fn release_original(&self, cx: &OpCx, location: &RootPath) -> Result<(), OpError> {
         let original = Self::original_name(cx);
         if original.is_some() {
             self.0.root.sync(location).map_err(|error| OpError::new(error.to_string()))?;
@@ -257,7 +257,7 @@ impl Host {
 
     /// Brings an item from one path to another, where nothing is. Returns whether it did. It does not where the item is
     /// there already, having moved with the directory around it, or is nowhere.
-    pub(crate) async fn bring(
+    pub(crate) async fn move_entry(
         &self,
         cx: &OpCx,
         old: &RootPath,

@@ -186,7 +186,7 @@ pub(crate) async fn delete<E: Entries>(entries: &E, cx: &OpCx, old: &E::Item) ->
     if cx.ownership().is_adopted() {
         // What a log holds was never replaced.
         return if E::is_log(old) {
-            host.let_go(cx, &location.path).await
+            host.release_original(cx, &location.path).await
         } else {
             put_back(entries, cx, &location).await
         };
@@ -307,7 +307,7 @@ async fn bring_back<E: Entries>(
 async fn move_to<E: Entries>(entries: &E, cx: &OpCx, old: &E::Item, new: &E::Item) -> Result<bool, FsError> {
     let (host, from, to) = (entries.host(), E::path(old), E::path(new));
     host.has_arrived(new.needs(), to)?;
-    if host.bring(cx, from, to, E::KIND).await? {
+    if host.move_entry(cx, from, to, E::KIND).await? {
         return Ok(true);
     }
     // It may have moved with the directory around it, or be gone.
@@ -386,8 +386,8 @@ fn known_original<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<O
     Ok(Host::original_name(cx).filter(|_| is_its).or_else(|| host.0.kept.find(path, E::KIND)))
 }
 
-/// Keeps what is at a path of an item whose original is not kept. What Setpoint wrote is none: the original is lost, and who lets
-/// go of the item is told so.
+/// Keeps what is at a path of an item whose original is not kept. What Setpoint wrote is none: the original is lost, and the
+/// deletion of the item reports it.
 async fn keep_unwritten<E: Entries>(entries: &E, cx: &OpCx, path: &RootPath) -> Result<(), OpError> {
     let host = entries.host();
     let there = entries.found(path).map_err(|error| untouched(&error))?;
@@ -470,5 +470,5 @@ async fn put_back<E: Entries>(entries: &E, cx: &OpCx, location: &Location) -> Re
         let last_look = |at: &RootPath| unkept(path, keep_change(entries, cx, path, at, Some(&was)));
         write(entries, cx, &original, path, replaces, &attributes, Some(&last_look)).await.map_err(failed)?;
     }
-    host.let_go(cx, path).await
+    host.release_original(cx, path).await
 }

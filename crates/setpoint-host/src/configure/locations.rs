@@ -1,7 +1,7 @@
 //! Where things are: a path leads to an item only through the directory that the item is known by.
 //!
 //! A rename and the engine's record of its end are two steps, and a directory that moves takes along what is inside of it,
-//! which is told so one item at a time. So whoever looks for an item at its path first asks whether that leads to the directory
+//! whose new path the engine records one item at a time. So whoever looks for an item at its path first asks whether that leads to the directory
 //! that was noted of it. If it does not, the directory may be where another item, or a note of a rename, says; if it is not,
 //! what is at the path is not the item, whatever it holds.
 

@@ -55,12 +55,12 @@ pub(crate) enum Ended {
 
 /// Runs a command on a thread that may wait. Dropping the future kills the command.
 ///
-/// While one with the same turn is still being killed, the next one waits.
-pub(crate) async fn run(job: Job, turn: Arc<Mutex<()>>, cancel: &CancellationToken) -> io::Result<Ended> {
+/// While one with the same lock is still being killed, the next one waits.
+pub(crate) async fn run(job: Job, run_lock: Arc<Mutex<()>>, cancel: &CancellationToken) -> io::Result<Ended> {
     let cancel = cancel.child_token();
     let dropped = cancel.clone().drop_guard();
     let ended = tokio::task::spawn_blocking(move || {
-        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _running = run_lock.lock().unwrap_or_else(PoisonError::into_inner);
         if cancel.is_cancelled() { Ok(Ended::Cancelled) } else { run_blocking(job, &cancel) }
     })
     .await;
@@ -190,7 +190,7 @@ impl Watched {
             let _ = kill_process_group(group, Signal::KILL);
             self.child.wait()?;
         }
-        // What it started may outlive it and be deaf to the first signal.
+        // What it started may outlive it and ignore the first signal.
         let _ = kill_process_group(group, Signal::KILL);
         if let Some(mark) = &self.mark {
             kill_marked(COMMAND_TAG, mark);

@@ -23,13 +23,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub struct Commands {
     host: Host,
     /// One command at a time for each item, also where nobody waits for an earlier one any more.
-    turns: Mutex<BTreeMap<ItemRef, Arc<Mutex<()>>>>,
+    run_locks: Mutex<BTreeMap<ItemRef, Arc<Mutex<()>>>>,
 }
 
 impl Commands {
     /// The configurator for a host.
     pub fn new(host: &Host) -> Self {
-        Self { host: host.clone(), turns: Mutex::default() }
+        Self { host: host.clone(), run_locks: Mutex::default() }
     }
 
     async fn run(
@@ -54,11 +54,11 @@ impl Commands {
             open_files: self.host.open_files(),
             started: (is_noted == IsNoted::Yes).then_some(started),
         };
-        let turn = {
-            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(turns.entry(cx.item().clone()).or_default())
+        let run_lock = {
+            let mut run_locks = self.run_locks.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(run_locks.entry(cx.item().clone()).or_default())
         };
-        let mut running = std::pin::pin!(run(job, turn, cx.cancellation()));
+        let mut running = std::pin::pin!(run(job, run_lock, cx.cancellation()));
         let ended = tokio::select! {
             biased;
             ended = &mut running => ended,

@@ -57,13 +57,13 @@ impl QuietPeriod {
 
 /// What may have changed.
 #[derive(Debug)]
-pub(super) struct Changed {
+pub(super) struct Changes {
     pub(super) manifests: bool,
     /// The items to read again; none for all of them.
     pub(super) items: Option<BTreeSet<ItemRef>>,
 }
 
-impl Changed {
+impl Changes {
     pub(super) fn everything() -> Self {
         Self { manifests: true, items: None }
     }
@@ -88,7 +88,7 @@ impl Changed {
 /// What was seen and not reported yet.
 #[derive(Debug)]
 struct Seen {
-    changed: Changed,
+    changed: Changes,
     /// When changes are reported, other than those of manifests.
     burst: Option<Instant>,
     /// When a change of manifests is reported.
@@ -97,7 +97,7 @@ struct Seen {
 
 impl Seen {
     fn nothing() -> Self {
-        Self { changed: Changed::nothing(), burst: None, quiet: None }
+        Self { changed: Changes::nothing(), burst: None, quiet: None }
     }
 
     /// When some of it is reported; none while there is nothing.
@@ -110,13 +110,13 @@ impl Seen {
     }
 
     /// Takes what is to be reported at a time: all of it, or all but manifests that are still being saved.
-    fn take(&mut self, now: Instant) -> Changed {
+    fn take(&mut self, now: Instant) -> Changes {
         if self.quiet.as_ref().is_none_or(|quiet| quiet.end <= now) {
             return std::mem::replace(self, Self::nothing()).changed;
         }
         self.burst = None;
         let items = self.changed.items.replace(BTreeSet::new());
-        Changed { manifests: false, items }
+        Changes { manifests: false, items }
     }
 }
 
@@ -223,7 +223,7 @@ impl Follower {
         }
         if is_new {
             // What changed the manifests there until now was not seen.
-            self.add(Changed { manifests: true, ..Changed::nothing() });
+            self.add(Changes { manifests: true, ..Changes::nothing() });
         }
         unseen
     }
@@ -274,7 +274,7 @@ impl Follower {
     }
 
     /// Waits until something that matters may have changed. Where this call is dropped, the next one reports what was seen.
-    pub(super) async fn next(&mut self, manifest: &Manifest) -> Changed {
+    pub(super) async fn next(&mut self, manifest: &Manifest) -> Changes {
         loop {
             // A burst ends in time, also where something happens all the while.
             let now = Instant::now();
@@ -293,7 +293,7 @@ impl Follower {
                 },
             };
             // The watcher lives as long as this does, so that the channel never closes.
-            let Some(event) = event else { return Changed::everything() };
+            let Some(event) = event else { return Changes::everything() };
             self.see(event, manifest);
             if self.seen.quiet.as_mut().is_some_and(|quiet| quiet.is_long(Instant::now())) {
                 // A line that can't be written stops nothing.
@@ -303,15 +303,15 @@ impl Follower {
     }
 
     /// Everything there is to look at without an event; but for manifests that are being saved, which are read later.
-    pub(super) fn everything(&mut self, manifest: &Manifest) -> Changed {
+    pub(super) fn everything(&mut self, manifest: &Manifest) -> Changes {
         while let Ok(event) = self.events.try_recv() {
             self.see(event, manifest);
         }
         let is_quiet = self.seen.quiet.is_none();
         if is_quiet && were_written_since(manifest.files(), quiet_before(SystemTime::now())) {
-            self.add(Changed { manifests: true, ..Changed::nothing() });
+            self.add(Changes { manifests: true, ..Changes::nothing() });
         }
-        Changed { manifests: self.seen.quiet.is_none(), items: None }
+        Changes { manifests: self.seen.quiet.is_none(), items: None }
     }
 
     /// Looks at files that were no manifests, and were left alone for a moment since they were written.
@@ -319,7 +319,7 @@ impl Follower {
         let due = self.foreign_due.extract_if(.., |_, due| *due <= now);
         let is_manifest = due.filter(|(file, _)| !is_foreign_file(file)).count() > 0;
         if is_manifest {
-            self.add(Changed { manifests: true, ..Changed::nothing() });
+            self.add(Changes { manifests: true, ..Changes::nothing() });
         }
     }
 
@@ -328,20 +328,20 @@ impl Follower {
         let due = self.open_items.extract_if(.., |_, due| *due <= now);
         let items: BTreeSet<ItemRef> = due.filter_map(|(path, _)| self.by_path.get(&path).cloned()).collect();
         if !items.is_empty() {
-            self.add(Changed { manifests: false, items: Some(items) });
+            self.add(Changes { manifests: false, items: Some(items) });
         }
     }
 
     /// Takes in an event.
     fn see(&mut self, event: notify::Result<Event>, manifest: &Manifest) {
-        let mut changed = Changed::nothing();
+        let mut changed = Changes::nothing();
         self.learn(manifest);
         self.note(&mut changed, event);
         self.add(changed);
     }
 
     /// Sees what has changed, as if that had happened just now: it is reported when the time for that has come.
-    pub(super) fn add(&mut self, changed: Changed) {
+    pub(super) fn add(&mut self, changed: Changes) {
         let now = Instant::now();
         if changed.manifests {
             let is_open = !self.open.is_empty();
@@ -353,13 +353,13 @@ impl Follower {
         self.seen.changed.add(changed);
     }
 
-    fn note(&mut self, seen: &mut Changed, event: notify::Result<Event>) {
+    fn note(&mut self, seen: &mut Changes, event: notify::Result<Event>) {
         let Ok(event) = event else {
-            *seen = Changed::everything();
+            *seen = Changes::everything();
             return;
         };
         if event.need_rescan() {
-            *seen = Changed::everything();
+            *seen = Changes::everything();
             return;
         }
         if event.kind == EventKind::Access(AccessKind::Close(AccessMode::Write)) {
@@ -374,7 +374,7 @@ impl Follower {
         }
         for path in &event.paths {
             if event.kind.is_remove() || is_moved_away(event.kind) {
-                self.let_go(path);
+                self.unfollow(path);
             }
             let is_link = self.links.contains(path);
             let is_read = is_link || self.is_read(path);
@@ -432,7 +432,7 @@ impl Follower {
     }
 
     /// Does not follow a directory any more that is not at its path: another one may come there.
-    fn let_go(&mut self, path: &Path) {
+    fn unfollow(&mut self, path: &Path) {
         let inside = self.watched.range(path.to_path_buf()..).take_while(|watched| watched.starts_with(path));
         for path in inside.cloned().collect::<Vec<_>>() {
             // The kernel may have let go of it already.

@@ -44,7 +44,7 @@ impl Followed {
         self.sender.send(Ok(Event::new(kind).add_path(path))).unwrap();
     }
 
-    async fn next(&mut self) -> Changed {
+    async fn next(&mut self) -> Changes {
         self.follower.next(&self.manifest).await
     }
 
@@ -154,13 +154,13 @@ async fn what_was_seen_of_a_manifest_is_reported_although_something_else_ended_t
 async fn what_is_added_is_reported_with_what_was_seen_and_a_manifest_after_the_quiet_period() {
     let mut followed = Followed::new("files:\n  a: {content: x}\n  b: {content: x}\n");
     let began = Instant::now();
-    followed.follower.add(Changed { manifests: false, items: Some(items(&["a"])) });
-    followed.follower.add(Changed { manifests: true, items: Some(items(&["b"])) });
+    followed.follower.add(Changes { manifests: false, items: Some(items(&["a"])) });
+    followed.follower.add(Changes { manifests: true, items: Some(items(&["b"])) });
     let changed = followed.next().await;
     assert!(changed.manifests && began.elapsed() >= QUIET);
     assert_eq!(changed.items, Some(items(&["a", "b"])));
-    followed.follower.add(Changed::everything());
-    followed.follower.add(Changed { manifests: false, items: Some(items(&["a"])) });
+    followed.follower.add(Changes::everything());
+    followed.follower.add(Changes { manifests: false, items: Some(items(&["a"])) });
     assert_eq!(followed.next().await.items, None, "that is all of them");
 }
 
