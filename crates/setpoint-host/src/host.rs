@@ -1,6 +1,6 @@
 //! The host as the configurators see it: a root directory, and what is remembered beside it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -13,7 +13,7 @@ use setpoint_graph::{ItemHandle, ItemRef, Name};
 use crate::configure::{DirectoryIndex, Kept, Notice, Notices, PassingNote, PathNote};
 use crate::fs::{FsError, Kind, Root, Temporary};
 use crate::item::RootPath;
-use crate::kinds::{self, OnDisk, Process, path_of};
+use crate::kinds::{self, Left, OnDisk, Process, path_of};
 use crate::process::{CheckEvent, Checks, Children, Output, ProcessOperations};
 
 /// A host that items are configured on: everything happens below one root directory.
@@ -49,6 +49,15 @@ pub(crate) struct Shared {
     unwanted: Mutex<BTreeSet<ItemRef>>,
     /// How many files what is started may open, where that is less than this program may.
     open_files: OnceLock<u64>,
+}
+
+/// What became of what a killed run had left.
+#[derive(Debug, Default)]
+pub struct Swept {
+    /// What was removed.
+    pub removed: Vec<PathBuf>,
+    /// What could not be, and why: the next run tries again.
+    pub left: Vec<(ItemRef, FsError)>,
 }
 
 /// How a host is opened.
@@ -138,7 +147,8 @@ impl Host {
             let noted = state.and_then(ItemState::noted::<PathNote>).unwrap_or_default();
             // What is set aside for it, or was about to be taken over, is not forgotten.
             let aside = noted.aside.clone().filter(|_| self.is_set_aside(&noted));
-            let note = PathNote { known_by: Some(known_by), made: None, moved: Vec::new(), aside, ..noted };
+            let (known_by, mounts) = (Some(known_by), self.0.root.mounts(location.path));
+            let note = PathNote { known_by, mounts, made: None, moved: Vec::new(), aside, ..noted };
             if state.and_then(ItemState::noted).as_ref() == Some(&note) {
                 continue;
             }
@@ -163,7 +173,7 @@ impl Host {
     }
 
     /// Lets processes and commands that are started from now on open no more files than this: for who has raised the limit of this
-    /// program, which is not meant for others. Whoever says it first is heard.
+    /// program, which is not meant for others. The first call wins.
     pub fn limit_open_files(&self, most: u64) {
         let _ = self.0.open_files.set(most);
     }
@@ -232,28 +242,61 @@ impl Host {
         self.0.notices.take()
     }
 
-    /// Removes the temporary entries that a killed run may have left beside the directories of these items. Returns
-    /// what it removed.
+    /// Removes the temporary entries that a killed run may have left beside the directories of these items. What somebody wrote
+    /// in the place of an item that was taken over, and the killed run had just replaced, is kept first.
     ///
-    /// To be called with the items that were in flight when a run ended without a word, old and new values.
+    /// To be called with what is known, and with the items that were in flight when a run ended without a word, old and new
+    /// values.
     pub fn sweep<'a>(
         &self,
+        current: &CurrentGraph,
         items: impl IntoIterator<Item = &'a ItemHandle>,
-    ) -> Result<Vec<PathBuf>, FsError> {
-        let mut removed = Vec::new();
+    ) -> Swept {
+        let mut by_reference: BTreeMap<&ItemRef, Vec<&ItemHandle>> = BTreeMap::new();
         for item in items {
-            let Some(path) = path_of(item) else { continue };
-            let name = Temporary::name(&self.0.set, item.reference());
-            if self.0.root.remove_temporary(path, &name)? {
-                removed.extend(self.temporary(item));
-            }
+            by_reference.entry(item.reference()).or_default().push(item);
+        }
+        let mut swept = Swept::default();
+        for (item, values) in by_reference {
+            let name = Temporary::name(&self.0.set, item);
             // What was set aside is written in the root.
-            let beside = RootPath::new(&name).map_err(|_| FsError::Outside { path: name.clone() })?;
-            if self.0.root.remove_temporary(&beside, &name)? {
-                removed.push(self.0.root_path.join(&name));
+            let in_root = RootPath::new(&name).ok();
+            let mut looked_at = BTreeSet::new();
+            for path in values.iter().copied().filter_map(path_of).chain(&in_root) {
+                if !looked_at.insert(path.beside(&name)) {
+                    continue;
+                }
+                match self.sweep_beside(current, item, &values, path, &name) {
+                    Ok(true) => swept.removed.push(path.beside(&name).in_root(&self.0.root_path)),
+                    Ok(false) => {}
+                    Err(error) => swept.left.push((item.clone(), error)),
+                }
             }
         }
-        Ok(removed)
+        swept
+    }
+
+    /// Removes the temporary entry of an item beside a path. Returns whether there was one.
+    fn sweep_beside(
+        &self,
+        current: &CurrentGraph,
+        item: &ItemRef,
+        values: &[&ItemHandle],
+        path: &RootPath,
+        name: &str,
+    ) -> Result<bool, FsError> {
+        let root = &self.0.root;
+        if let Some(state) = current.state(item).filter(|state| state.ownership().is_adopted())
+            && root.has_temporary(path, name)?
+        {
+            let (values, at) = (values.to_vec(), path.beside(name));
+            if let Err(why) = kinds::keep_left(self, &Left { values, item, state, path, at: &at }) {
+                let (path, saved, why) = (path.clone(), root.save_temporary(path, name)?, why.to_string());
+                self.0.notices.add(Notice::Saved { item: item.clone(), path, saved, why });
+                return Ok(false);
+            }
+        }
+        root.remove_temporary(path, name)
     }
 
     /// Where an item is until it is whole and comes to its place; none if it has no place.
@@ -333,6 +376,9 @@ impl Host {
             None => PathNote::default(),
         };
         // Of what an earlier version made, or what was imported, nothing is known but its path.
+        if note.known_by.is_none() || noted.is_some_and(|noted| !noted.moved.is_empty()) {
+            note.mounts = self.0.root.mounts(location.path);
+        }
         note.known_by = note.known_by.or_else(|| self.known_by(location.path, location.kind));
         (noted != Some(&note) && !(noted.is_none() && note.known_by.is_none())).then_some(note)
     }

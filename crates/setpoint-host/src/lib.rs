@@ -17,7 +17,7 @@ mod process;
 
 pub use configure::{Kept, KeptEntry, KeptThing, Notice, may_be_set_aside};
 pub use fs::FsError;
-pub use host::{Existing, Host, HostError, HostOptions, directory_number};
+pub use host::{Existing, Host, HostError, HostOptions, Swept, directory_number};
 pub use item::{
     Access, Address, AddressError, Because, Content, Dependence, Invocation, Mode, ModeError, Need,
     PathError, Readiness, Ready, RootPath, StopSignal, Wait, WaitError, WholeAttribute, attributes,

@@ -89,7 +89,7 @@ impl DatabaseContent {
 /// The database and its copy, as a writer left them with the same content: the next checkpoint is written into both, and neither is
 /// copied or read whole for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct InStep {
+pub(crate) struct Stamps {
     database: FileStamp,
     copy: FileStamp,
 }
@@ -224,7 +224,7 @@ impl Store {
 
     /// The database, which was read whole, and its copy, if that holds the same. Otherwise the copy is made anew: the writer of the
     /// last checkpoint was killed, or there was no room.
-    pub(crate) fn bring_in_step(&self, serial: u64, types: &ItemTypes) -> Option<InStep> {
+    pub(crate) fn sync_copy(&self, serial: u64, types: &ItemTypes) -> Option<Stamps> {
         let summary = |store: &Self| store.guarded(Self::summary).ok().flatten();
         let is_copied = !serial.is_multiple_of(CHECKPOINTS_PER_COPY)
             && summary(self).is_some_and(|found| summary(&self.copy()) == Some(found));
@@ -254,9 +254,9 @@ impl Store {
     }
 
     /// The database and its copy as they are now.
-    fn stamps(&self) -> Option<InStep> {
+    fn stamps(&self) -> Option<Stamps> {
         let (database, copy) = (FileStamp::of(&self.path)?, FileStamp::of(&self.copy().path)?);
-        Some(InStep { database, copy })
+        Some(Stamps { database, copy })
     }
 
     fn read_own(&self, types: &ItemTypes) -> Result<Option<DatabaseContent>, StateError> {
@@ -471,14 +471,14 @@ impl Store {
     }
 
     /// Writes a checkpoint: all of it or nothing, and it lasts. A database that was damaged since it was read is put in order
-    /// from its copy and what is known. `in_step` is how this writer has left both, and is about to.
+    /// from its copy and what is known. `stamps` is how this writer has left both, and is about to.
     pub(crate) fn write(
         &self,
         change: &Checkpoint<'_>,
         types: &ItemTypes,
-        in_step: &mut Option<InStep>,
+        stamps: &mut Option<Stamps>,
     ) -> Result<(), StateError> {
-        let left = in_step.take();
+        let left = stamps.take();
         let are_in_step = left.is_some() && left == self.stamps() && change.touched.is_some();
         let write = |store: &Self| {
             if are_in_step { store.write_both(change, types) } else { store.write_whole(change, types) }
@@ -494,7 +494,7 @@ impl Store {
             }
             written => written?,
         };
-        *in_step = if has_copy { self.stamps() } else { None };
+        *stamps = if has_copy { self.stamps() } else { None };
         Ok(())
     }
 

@@ -31,6 +31,15 @@ pub(crate) struct JournalContent {
     pub(crate) length: u64,
 }
 
+/// What came of reading a journal.
+#[derive(Debug, Default)]
+pub(crate) struct ReadJournal {
+    /// What it has that goes on from a checkpoint; none if there is nothing.
+    pub(crate) content: Option<JournalContent>,
+    /// Where it is damaged, in words: what comes after that is not known.
+    pub(crate) damaged: Option<String>,
+}
+
 /// The journal of a writer.
 ///
 /// It is an engine's [`Journal`]: what [`Journal::record`] has returned from is in the file.
@@ -121,24 +130,27 @@ impl Journal for JournalFile {
 /// Reads what a journal has that goes on from a checkpoint; nothing if there is none, or if it goes on from others only. What goes
 /// on from an earlier one is part of it, and could not be removed.
 ///
-/// A last line without its end was never written whole: what it says was not begun.
-pub(crate) fn read(
-    path: &Path,
-    serial: u64,
-    types: &ItemTypes,
-) -> Result<Option<JournalContent>, StateError> {
+/// A last line without its end was never written whole: what it says was not begun. A line that can't be understood, as after a
+/// failure of power, ends what is known.
+pub(crate) fn read(path: &Path, serial: u64, types: &ItemTypes) -> Result<ReadJournal, StateError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(ReadJournal::default()),
         Err(error) => return Err(StateError::file("read", path)(error)),
     };
-    let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-    let mut content: Option<JournalContent> = None;
-    for (number, line) in (1..).zip(bytes[..whole].split_inclusive(|&byte| byte == b'\n')) {
-        let broken =
-            |source| StateError::Broken { path: path.to_path_buf(), what: format!("line {number}"), source };
-        let line: Line = serde_json::from_slice(line).map_err(broken)?;
-        match (line.read(types)?, &mut content) {
+    let (mut content, mut damaged): (Option<JournalContent>, _) = (None, None);
+    let (mut number, mut whole) = (0, 0);
+    for line in bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n")) {
+        number += 1;
+        let entry = match entry(line, types) {
+            Ok(entry) => entry,
+            Err(why) => {
+                damaged = Some(format!("{} is damaged: line {number}: {why}", path.display()));
+                break;
+            }
+        };
+        whole += line.len();
+        match (entry, &mut content) {
             (JournalEntry::Begin(begin), content) => {
                 if begin.serial != serial {
                     *content = None;
@@ -158,5 +170,11 @@ pub(crate) fn read(
     if let Some(content) = &mut content {
         content.length = whole as u64;
     }
-    Ok(content)
+    Ok(ReadJournal { content, damaged })
+}
+
+/// What a line says; why it can't be understood, in words.
+fn entry(line: &[u8], types: &ItemTypes) -> Result<JournalEntry, String> {
+    let line: Line = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    line.read(types).map_err(|error| error.to_string())
 }

@@ -6,7 +6,7 @@
 //!    state.last ── a copy of it                                            read where state.redb is damaged
 //!    journal ───── what the run under way has started, noted and ended     appended to, batch by batch
 //!    lock ──────── who may write: its process id                           held for as long as it may
-//!    *.damaged ─── a database, or a journal, whose place the copy has taken
+//!    *.damaged ─── a database whose place the copy has taken, or a journal that can't be read to its end
 //!    run/ ──────── what belongs to the set beside that, such as logs       not looked at here
 //!
 //!  load = state.redb + replay(journal)          checkpoint = one transaction, then an empty journal

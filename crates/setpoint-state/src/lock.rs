@@ -17,14 +17,14 @@ const TRY_EVERY: Duration = Duration::from_millis(20);
 
 /// How long a lock that is held is waited for, where nobody asks for more.
 #[derive(Clone, Copy, Debug)]
-struct Patience {
+struct LockWait {
     /// A process that was killed needs a moment to end.
     to_end: Duration,
     /// What it was starting when it was killed holds its files until it has become a program of its own.
     to_start: Duration,
 }
 
-impl Patience {
+impl LockWait {
     const USUAL: Self = Self { to_end: Duration::from_millis(500), to_start: Duration::from_secs(5) };
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Lock {
 impl Lock {
     /// Takes the lock, waiting for at most that long, and says whose it is.
     pub(crate) fn take(dir: &Path, command: &str, wait: Duration) -> Result<Self, StateError> {
-        Self::take_with(dir, command, wait, Patience::USUAL, || thread::sleep(TRY_EVERY))
+        Self::take_with(dir, command, wait, LockWait::USUAL, || thread::sleep(TRY_EVERY))
     }
 
     /// As [`Lock::take`]; `pause` is what happens between two tries.
@@ -45,7 +45,7 @@ impl Lock {
         dir: &Path,
         command: &str,
         wait: Duration,
-        patience: Patience,
+        lock_wait: LockWait,
         mut pause: impl FnMut(),
     ) -> Result<Self, StateError> {
         let path = dir.join("lock");
@@ -63,8 +63,8 @@ impl Lock {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => break,
                 Err(rustix::io::Errno::WOULDBLOCK)
-                    if begin.elapsed() < wait.max(patience.to_end)
-                        || begin.elapsed() < patience.to_start && has_ended(&path) =>
+                    if begin.elapsed() < wait.max(lock_wait.to_end)
+                        || begin.elapsed() < lock_wait.to_start && has_ended(&path) =>
                 {
                     pause();
                 }
@@ -115,12 +115,12 @@ mod tests {
     const LONG: Duration = Duration::from_mins(5);
 
     /// Takes a lock that another holds until it was tried once. Returns what came of it, and how often it was held.
-    fn take_while_held(holder: &str, wait: Duration, patience: Patience) -> (Result<(), StateError>, u32) {
+    fn take_while_held(holder: &str, wait: Duration, lock_wait: LockWait) -> (Result<(), StateError>, u32) {
         let dir = tempfile::tempdir().unwrap();
         let mut held = Some(Lock::take(dir.path(), "apply", NEVER).unwrap());
         std::fs::write(dir.path().join("lock"), holder).unwrap();
         let mut tries = 0;
-        let taken = Lock::take_with(dir.path(), "apply", wait, patience, || {
+        let taken = Lock::take_with(dir.path(), "apply", wait, lock_wait, || {
             tries += 1;
             drop(held.take());
         });
@@ -129,28 +129,28 @@ mod tests {
 
     #[test]
     fn a_lock_that_is_let_go_within_a_moment_is_no_error() {
-        let patience = Patience { to_end: LONG, to_start: NEVER };
-        let (taken, tries) = take_while_held(&format!("{} apply\n", std::process::id()), NEVER, patience);
+        let lock_wait = LockWait { to_end: LONG, to_start: NEVER };
+        let (taken, tries) = take_while_held(&format!("{} apply\n", std::process::id()), NEVER, lock_wait);
         taken.unwrap();
         assert_eq!(tries, 1, "it was waited for");
     }
 
     #[test]
     fn a_lock_that_only_a_child_of_an_ended_process_holds_is_waited_for() {
-        let patience = Patience { to_end: NEVER, to_start: LONG };
+        let lock_wait = LockWait { to_end: NEVER, to_start: LONG };
         // As if the process that wrote itself there were gone: no process has this number.
-        let (taken, tries) = take_while_held("2147483647 apply\n", NEVER, patience);
+        let (taken, tries) = take_while_held("2147483647 apply\n", NEVER, lock_wait);
         taken.unwrap();
         assert_eq!(tries, 1, "it was waited for");
-        let (taken, tries) = take_while_held(&format!("{} apply\n", std::process::id()), NEVER, patience);
+        let (taken, tries) = take_while_held(&format!("{} apply\n", std::process::id()), NEVER, lock_wait);
         assert!(matches!(taken, Err(StateError::Locked { .. })), "the process that holds it is there");
         assert_eq!(tries, 0);
     }
 
     #[test]
     fn a_second_writer_that_may_wait_gets_its_turn() {
-        let patience = Patience { to_end: NEVER, to_start: NEVER };
-        let (taken, tries) = take_while_held(&format!("{} apply\n", std::process::id()), LONG, patience);
+        let lock_wait = LockWait { to_end: NEVER, to_start: NEVER };
+        let (taken, tries) = take_while_held(&format!("{} apply\n", std::process::id()), LONG, lock_wait);
         taken.unwrap();
         assert_eq!(tries, 1, "it was waited for");
     }

@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use setpoint_engine::{CurrentGraph, Record, replay};
 use setpoint_graph::{GraphId, ItemHandle, ItemRef, ItemTypes, Revision, Touched};
 
-use crate::database::{Checkpoint, DatabaseContent, InStep, Recovered, Store};
+use crate::database::{Checkpoint, DatabaseContent, Recovered, Stamps, Store};
 use crate::entry::RunBegin;
-use crate::journal::{self, JournalContent, JournalFile};
+use crate::journal::{self, JournalContent, JournalFile, ReadJournal};
 use crate::lock::{self, Lock};
 use crate::{Run, RunDetails, RunEntry, RunOutcome, StateError};
 
@@ -43,7 +43,7 @@ pub struct Snapshot {
     pub graph: CurrentGraph,
     /// Whether a run is under way, or was when its process ended.
     pub unfinished: bool,
-    /// It is what the copy of the database holds: the database is damaged, in these words.
+    /// It is not the last state: the database or the journal is damaged, and what was used instead, in these words.
     pub damaged: Option<String>,
 }
 
@@ -93,17 +93,20 @@ impl StateDir {
 
     /// Reads what is known, also beside a writer; none if nothing was ever written.
     pub fn read(&self) -> Result<Option<Snapshot>, StateError> {
-        Ok(self.load()?.map(|(content, journalled)| snapshot(content, journalled.as_ref())))
+        Ok(self.load()?.map(|(content, journalled)| {
+            let damaged = content.damaged.as_deref().map(from_copy).or(journalled.damaged);
+            Snapshot { damaged, ..snapshot(content, journalled.content.as_ref()) }
+        }))
     }
 
     /// Reads the history, latest run first, at most that many.
     pub fn runs(&self, most: usize) -> Result<Recovered<Vec<Run>>, StateError> {
-        self.store().runs(most)
+        Ok(saying_so(self.store().runs(most)?))
     }
 
     /// Reads one run of the history.
     pub fn run(&self, number: u64) -> Result<Recovered<Option<Run>>, StateError> {
-        self.store().run_numbered(number)
+        Ok(saying_so(self.store().run_numbered(number)?))
     }
 
     /// Becomes the writer of a set's state, waiting for another one for at most that long, and learns what
@@ -129,20 +132,11 @@ impl StateDir {
             let (found, wanted) = (content.set.clone(), set.to_owned());
             return Err(StateError::OtherSet { dir: self.dir.clone(), found, wanted });
         }
-        let mut damaged = loaded.as_ref().and_then(|(content, _)| content.damaged.clone());
-        if let Some(damaged) = &mut damaged {
-            self.store().restore()?;
-            let is_of_use = loaded.as_ref().is_some_and(|(_, journalled)| journalled.is_some());
-            if !is_of_use && self.journal_path().exists() {
-                // It may be all that is left of what a run did after the copy was made.
-                let aside = self.journal_path().with_extension("damaged");
-                let renamed = fs::rename(self.journal_path(), &aside);
-                renamed.map_err(StateError::file("set aside", self.journal_path()))?;
-                let _ = write!(damaged, "; what a later run did is in {}", aside.display());
-            }
-        }
         let is_new = loaded.is_none();
-        let (content, journalled) = loaded.unwrap_or_else(|| (DatabaseContent::empty(set), None));
+        let (content, journalled) =
+            loaded.unwrap_or_else(|| (DatabaseContent::empty(set), ReadJournal::default()));
+        let damaged = self.recover(&content, &journalled)?;
+        let journalled = journalled.content;
         let (serial, last_run, outdated) = (content.serial, content.last_run, content.outdated);
         let found = serial;
         // What a lost run did stays in the journal until all of it is saved: only there it is whole.
@@ -157,7 +151,7 @@ impl StateDir {
             location,
             manifests,
             saved: None,
-            in_step: None,
+            stamps: None,
             unsaved: lost.into_iter().collect(),
         });
         let writer = Writer {
@@ -182,9 +176,40 @@ impl StateDir {
             writer.state().saved = (!outdated).then(|| (graph.id(), graph.revision()));
         }
         if !is_new {
-            writer.state().in_step = self.store().bring_in_step(serial, &self.types);
+            writer.state().stamps = self.store().sync_copy(serial, &self.types);
         }
         Ok((writer, graph))
+    }
+
+    /// Puts the copy in the place of a damaged database, and sets aside what is not known of a journal. Returns what was damaged,
+    /// in words.
+    fn recover(
+        &self,
+        content: &DatabaseContent,
+        journalled: &ReadJournal,
+    ) -> Result<Option<String>, StateError> {
+        let aside = self.journal_path().with_extension("damaged");
+        let set_aside = || {
+            // The lines that can be read are still needed. It may be all that is left of what a run did.
+            let copied =
+                fs::copy(self.journal_path(), &aside).and_then(|_| fs::File::open(&aside)?.sync_all());
+            copied.map_err(StateError::file("set aside", self.journal_path()))
+        };
+        if let Some(damaged) = &content.damaged {
+            self.store().restore()?;
+            let mut damaged = damaged.clone();
+            if journalled.content.is_none() && self.journal_path().exists() {
+                set_aside()?;
+                let _ = write!(damaged, "; what a later run did is in {}", aside.display());
+            }
+            return Ok(Some(from_copy(&damaged)));
+        }
+        let Some(damaged) = &journalled.damaged else { return Ok(None) };
+        set_aside()?;
+        Ok(Some(format!(
+            "{damaged}; what a run did from there on is not known, and is in {}",
+            aside.display()
+        )))
     }
 
     /// Takes from others what an earlier version, or a restore from a backup, let them read.
@@ -208,12 +233,12 @@ impl StateDir {
         self.dir.join("journal")
     }
 
-    fn load(&self) -> Result<Option<(DatabaseContent, Option<JournalContent>)>, StateError> {
+    fn load(&self) -> Result<Option<(DatabaseContent, ReadJournal)>, StateError> {
         let began = Instant::now();
         loop {
             let Some(content) = self.store().read(&self.types)? else { return Ok(None) };
             let journalled = journal::read(&self.journal_path(), content.serial, &self.types)?;
-            if content.damaged.is_some() || journalled.is_some() {
+            if content.damaged.is_some() || journalled.content.is_some() {
                 return Ok(Some((content, journalled)));
             }
             // A checkpoint between the two reads leaves a journal that goes on from a later state.
@@ -253,7 +278,7 @@ struct WriterState {
     /// The graph that was saved last, and how far.
     saved: Option<(GraphId, Revision)>,
     /// How the database and its copy were left; none if they may differ.
-    in_step: Option<InStep>,
+    stamps: Option<Stamps>,
     /// Runs that are not saved yet: one whose process did not live to finish it, and those for which there was no room.
     unsaved: Vec<Run>,
 }
@@ -275,7 +300,7 @@ impl Writer {
         !self.state().unsaved.is_empty()
     }
 
-    /// How the database was damaged, whose place its copy has taken; none if it was not.
+    /// How the database or the journal was damaged, and what was used instead; none if they were not.
     pub fn damaged(&self) -> Option<&str> {
         self.damaged.as_deref()
     }
@@ -347,7 +372,7 @@ impl Writer {
 
     fn write(&self, graph: &CurrentGraph, run: Option<Run>, serial: u64) -> Result<(), StateError> {
         let mut state = self.state();
-        let mut in_step = state.in_step.take();
+        let mut stamps = state.stamps.take();
         let checkpoint = Checkpoint {
             set: &self.set,
             serial,
@@ -357,7 +382,7 @@ impl Writer {
             touched: touched(graph, state.saved),
             runs: state.unsaved.iter().chain(&run).collect(),
         };
-        if let Err(error) = self.dir.store().write(&checkpoint, &self.dir.types, &mut in_step) {
+        if let Err(error) = self.dir.store().write(&checkpoint, &self.dir.types, &mut stamps) {
             drop(checkpoint);
             if let Some(run) = run {
                 // The next checkpoint has it.
@@ -367,7 +392,7 @@ impl Writer {
             return Err(error);
         }
         state.unsaved.clear();
-        state.in_step = in_step;
+        state.stamps = stamps;
         state.serial = serial;
         state.last_run = run.map_or(state.last_run, |run| run.number);
         state.saved = Some((graph.id(), graph.revision()));
@@ -382,6 +407,15 @@ impl Writer {
     fn state(&self) -> MutexGuard<'_, WriterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Says of a damaged database that its copy is used.
+fn from_copy(damaged: &str) -> String {
+    format!("{damaged}; what it held when it was last copied is used instead")
+}
+
+fn saying_so<T>(read: Recovered<T>) -> Recovered<T> {
+    Recovered { damaged: read.damaged.as_deref().map(from_copy), ..read }
 }
 
 /// What a checkpoint and the journal after it come to.

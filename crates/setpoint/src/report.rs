@@ -77,8 +77,12 @@ impl Report {
 
 /// Writes to the standard output; colours are kept only where a terminal wants them.
 pub(crate) fn print(text: &str) -> Result<(), CliError> {
+    write_out(&safe(text))
+}
+
+fn write_out(text: &str) -> Result<(), CliError> {
     let mut out = AutoStream::auto(io::stdout().lock());
-    out.write_all(safe(text).as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)
 }
 
 /// Writes bytes to the standard output as they are.
@@ -95,17 +99,37 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
     } else {
         serde_json::to_string(value)
     };
-    print(&(text.map_err(|error| CliError::Output(error.into()))? + "\n"))
+    write_out(&safe_json(&(text.map_err(|error| CliError::Output(error.into()))? + "\n")))
+}
+
+/// A text of JSON that does nothing to a terminal but to be shown: the characters that [`safe`] escapes stand in strings alone, and
+/// have escapes there that every parser reads.
+fn safe_json(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if is_plain(character) {
+            safe.push(character);
+        } else {
+            // Writing to a string never fails. All of them have four digits.
+            let _ = write!(safe, "\\u{:04x}", u32::from(character));
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Returns whether a character does nothing to a terminal but to be shown.
+fn is_plain(character: char) -> bool {
+    let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    matches!(character, '\n' | '\t') || !(character.is_control() || turns)
 }
 
 /// A text that does nothing to a terminal but to be shown: of control characters, whoever they come from, only the ends of
 /// lines, tabs and the colours of this program are passed on. Others are shown as an escape, as are those that turn the
 /// direction of what follows.
 pub(crate) fn safe(text: &str) -> Cow<'_, str> {
-    let is_plain = |character: char| {
-        let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        matches!(character, '\n' | '\t') || !(character.is_control() || turns)
-    };
     if text.chars().all(is_plain) {
         return Cow::Borrowed(text);
     }
@@ -135,6 +159,16 @@ fn colour(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_has_no_character_that_does_something_to_a_terminal_and_is_read_back() {
+        let text = "plain é\n\u{202e}\u{2069}\u{7f}\u{9b}\u{1b}[31m";
+        let json = serde_json::to_string(text).unwrap();
+        let safe = safe_json(&json);
+        assert!(safe.chars().all(is_plain), "{safe}");
+        assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), text);
+        assert!(matches!(safe_json("{\"a\": 1}\n"), Cow::Borrowed(_)));
+    }
 
     #[test]
     fn control_characters_do_nothing_to_a_terminal() {

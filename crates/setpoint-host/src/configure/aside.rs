@@ -88,7 +88,7 @@ impl Host {
         let known_by =
             if kind == Kind::Directory { self.known_by(aside, kind) } else { root.lasting_holder(path) };
         let made = root.number(aside).map_err(failed)?.map(Made::This);
-        let note = PathNote { known_by, made, ..PathNote::of(cx) };
+        let note = PathNote { known_by, mounts: root.mounts(path), made, ..PathNote::of(cx) };
         note.write(cx).await.map_err(failed)?;
         match root.rename(aside, None, path, kind) {
             Err(FsError::OtherFileSystem { .. }) => return Ok(false),

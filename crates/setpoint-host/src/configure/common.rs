@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use setpoint_engine::{Observed, OpCx, OpError, Operation};
 
 use super::kept::Original;
-use super::locations::{IfMissing, Location};
+use super::locations::{IfMissing, Location, is_unmounted};
 use super::notes::{Aside, Made, Move, PathNote, Unseen};
 use super::notice::Notice;
 use crate::Host;
 use crate::fs::{FsError, Kind, Number, Prepared, Published, untouched};
-use crate::item::RootPath;
+use crate::item::{Because, Need, RootPath};
 
 impl Host {
     /// Looks for an item at its path, or where it has moved.
@@ -116,7 +116,8 @@ impl Host {
     pub(crate) async fn publish(&self, cx: &OpCx, prepared: Prepared<'_>) -> Result<(), FsError> {
         let (known_by, made) = (prepared.known_by(), Some(Made::This(prepared.number())));
         let PathNote { wrote, original, .. } = PathNote::of(cx);
-        let note = PathNote { known_by, made, wrote, original, ..PathNote::default() };
+        let mounts = self.0.root.mounts(prepared.path());
+        let note = PathNote { known_by, mounts, made, wrote, original, ..PathNote::default() };
         note.write(cx).await?;
         match prepared.publish()? {
             Published::Done => Ok(()),
@@ -138,8 +139,10 @@ impl Host {
         original: Option<String>,
         wrote: Option<String>,
     ) -> Result<(), OpError> {
-        let (known_by, wrote) = (self.known_by(path, kind), wrote.into_iter().collect());
-        cx.adopt_with(&PathNote { known_by, wrote, original, adopting: true, ..PathNote::default() }).await
+        let (known_by, mounts) = (self.known_by(path, kind), self.0.root.mounts(path));
+        let wrote = wrote.into_iter().collect();
+        let note = PathNote { known_by, mounts, wrote, original, adopting: true, ..PathNote::default() };
+        cx.adopt_with(&note).await
     }
 
     /// Leaves what was to be taken over to whom it belongs, as that failed: nothing was replaced, and nothing is to be put back.
@@ -206,7 +209,7 @@ impl Host {
 
     /// Lets go of an original that is back in its place, and notes that first: what is there is not ours from then on. The copy is
     /// all that there is of it until it is on the disk.
-    pub(crate) async fn let_go(&self, cx: &OpCx, location: &RootPath) -> Result<(), OpError> {
+    pub(crate) async fn release_original(&self, cx: &OpCx, location: &RootPath) -> Result<(), OpError> {
         let original = Self::original_name(cx);
         if original.is_some() {
             self.0.root.sync(location).map_err(|error| OpError::new(error.to_string()))?;
@@ -240,9 +243,21 @@ impl Host {
         root.stat(path).ok().flatten().and_then(|_| root.lasting_holder(path))
     }
 
+    /// Refuses to bring something to a path while the directory that it is to be in is somewhere else, as it could not be moved:
+    /// what is there is somebody's.
+    pub(crate) fn has_arrived(&self, needs: &[Need], path: &RootPath) -> Result<(), FsError> {
+        for around in needs.iter().filter(|need| need.because == Because::Inside) {
+            if let Some(at) = self.0.directories.elsewhere(&self.0.root, &around.item, path) {
+                let (path, directory, at) = (path.to_string(), around.item.to_string(), at.to_string());
+                return Err(FsError::NotArrived { path, directory, at });
+            }
+        }
+        Ok(())
+    }
+
     /// Brings an item from one path to another, where nothing is. Returns whether it did. It does not where the item is
     /// there already, having moved with the directory around it, or is nowhere.
-    pub(crate) async fn bring(
+    pub(crate) async fn move_entry(
         &self,
         cx: &OpCx,
         old: &RootPath,
@@ -357,7 +372,11 @@ impl Host {
             return directories.entry(root, path, &note, self.if_missing(cx));
         }
         let location = directories.directory(root, path, &note)?;
-        if directories.is_away(root, &location.path, self.if_missing(cx)) {
+        let is_bare = || -> Result<bool, FsError> {
+            let is_found = note.directory().is_some() && root.stat(&location.path)?.is_some();
+            Ok(!is_found && is_unmounted(root, path, &note))
+        };
+        if directories.is_away(root, &location.path, self.if_missing(cx)) || is_bare()? {
             return Err(FsError::unreachable(path));
         }
         Ok(location)

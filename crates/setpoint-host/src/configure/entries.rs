@@ -17,7 +17,7 @@ use super::notice::Notice;
 use crate::Host;
 use crate::fs::{FsError, Kind, LastLook, Number, Temporary, Written, Xattr, untouched};
 use crate::item::RootPath;
-use crate::kinds::HostKind;
+use crate::kinds::{HostKind, Left};
 
 /// A kind of entries of directories.
 pub(crate) trait Entries: Send + Sync {
@@ -51,6 +51,11 @@ pub(crate) trait Entries: Send + Sync {
 
     /// What is at a path, as it is noted when it is written; none if nothing is there.
     fn found(&self, path: &RootPath) -> Result<Option<String>, FsError>;
+
+    /// Returns whether what is at a path is the beginning of what an item holds: it was being written when a run was cut off.
+    fn has_begun(&self, _path: &RootPath, _item: &Self::Item) -> Result<bool, FsError> {
+        Ok(false)
+    }
 
     /// What is at a path, to be kept; none if nothing is there. Of what is too large, and as an item that is given, only what else
     /// there is to it.
@@ -108,6 +113,7 @@ pub(crate) enum Replaces {
 pub(crate) async fn create<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), OpError> {
     let failed = |error: FsError| untouched(&error);
     let (host, path) = (entries.host(), E::path(new));
+    host.has_arrived(new.needs(), path).map_err(failed)?;
     if let Some(aside) = host.find_aside(cx, E::KIND).map_err(failed)? {
         if !E::adopts(new) || host.0.root.stat(path).map_err(failed)?.is_none() {
             return bring_back(entries, cx, &aside, new).await;
@@ -180,7 +186,7 @@ pub(crate) async fn delete<E: Entries>(entries: &E, cx: &OpCx, old: &E::Item) ->
     if cx.ownership().is_adopted() {
         // What a log holds was never replaced.
         return if E::is_log(old) {
-            host.let_go(cx, &location.path).await
+            host.release_original(cx, &location.path).await
         } else {
             put_back(entries, cx, &location).await
         };
@@ -200,6 +206,32 @@ pub(crate) async fn delete<E: Entries>(entries: &E, cx: &OpCx, old: &E::Item) ->
 pub(crate) fn keep_original<E: Entries>(entries: &E, item: &E::Item) -> Result<Option<String>, OpError> {
     let original = entries.original(E::path(item), Some(item))?;
     original.map(|original| entries.host().0.kept.put(&original)).transpose()
+}
+
+/// Keeps what a run that was cut off has left under the temporary name of an item that was taken over, if somebody wrote it: it
+/// was in the place of the item until right before, and the run could not look at it any more.
+pub(crate) fn keep_left<E: Entries>(entries: &E, left: &Left<'_, E::Item>) -> Result<(), OpError> {
+    let failed = |error: FsError| untouched(&error);
+    if !left.state.ownership().is_adopted() {
+        return Ok(());
+    }
+    let Some(there) = entries.found(left.at).map_err(failed)? else { return Ok(()) };
+    let (host, note) = (entries.host(), left.state.noted::<PathNote>().unwrap_or_default());
+    let original = note.original.as_ref().map_or(Ok(None), |name| host.0.kept.get(name))?;
+    let original = original.map_or(Ok(None), |original| E::restored(&original, left.path))?;
+    let original = original.as_ref().map(|original| &original.item);
+    if note.wrote.contains(&there) || original.is_some_and(|original| E::digest(original) == there) {
+        return Ok(());
+    }
+    for ours in left.values.iter().copied().chain(original) {
+        if E::digest(ours) == there || entries.has_begun(left.at, ours).map_err(failed)? {
+            return Ok(());
+        }
+    }
+    let Some(found) = entries.original(left.at, None)? else { return Ok(()) };
+    let kept = host.0.kept.put_change(&found.moved_to(left.path))?;
+    host.0.notices.add(Notice::Changed { item: left.item.clone(), path: left.path.clone(), kept });
+    Ok(())
 }
 
 /// Where an item is now.
@@ -274,7 +306,8 @@ async fn bring_back<E: Entries>(
 /// Brings an item to its new path. Returns whether it is there with what it held.
 async fn move_to<E: Entries>(entries: &E, cx: &OpCx, old: &E::Item, new: &E::Item) -> Result<bool, FsError> {
     let (host, from, to) = (entries.host(), E::path(old), E::path(new));
-    if host.bring(cx, from, to, E::KIND).await? {
+    host.has_arrived(new.needs(), to)?;
+    if host.move_entry(cx, from, to, E::KIND).await? {
         return Ok(true);
     }
     // It may have moved with the directory around it, or be gone.
@@ -311,6 +344,8 @@ async fn take_over<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<
         return make(entries, cx, new).await.map_err(failed);
     };
     let found = host.0.root.stat(path).map_err(failed)?;
+    let is_ours = || matches!(entries.found(path), Ok(Some(found)) if found == E::digest(new));
+    let was_so_before = is_ours();
     let taken_over = async {
         let is_as_declared =
             || -> Result<bool, OpError> { Ok(entries.found(path).map_err(failed)? == Some(E::digest(new))) };
@@ -333,7 +368,8 @@ async fn take_over<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<
         Ok(())
     };
     let taken_over = taken_over.await;
-    if taken_over.is_err() && known.is_none() {
+    // Where it was replaced all the same, it is to be put back.
+    if taken_over.is_err() && known.is_none() && (was_so_before || !is_ours()) {
         host.leave_original(cx, Some(&kept)).await;
     }
     taken_over
@@ -350,8 +386,8 @@ fn known_original<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<O
     Ok(Host::original_name(cx).filter(|_| is_its).or_else(|| host.0.kept.find(path, E::KIND)))
 }
 
-/// Keeps what is at a path of an item whose original is not kept. What Setpoint wrote is none: the original is lost, and who lets
-/// go of the item is told so.
+/// Keeps what is at a path of an item whose original is not kept. What Setpoint wrote is none: the original is lost, and the
+/// deletion of the item reports it.
 async fn keep_unwritten<E: Entries>(entries: &E, cx: &OpCx, path: &RootPath) -> Result<(), OpError> {
     let host = entries.host();
     let there = entries.found(path).map_err(|error| untouched(&error))?;
@@ -434,5 +470,5 @@ async fn put_back<E: Entries>(entries: &E, cx: &OpCx, location: &Location) -> Re
         let last_look = |at: &RootPath| unkept(path, keep_change(entries, cx, path, at, Some(&was)));
         write(entries, cx, &original, path, replaces, &attributes, Some(&last_look)).await.map_err(failed)?;
     }
-    host.let_go(cx, path).await
+    host.release_original(cx, path).await
 }

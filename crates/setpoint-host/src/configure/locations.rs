@@ -1,7 +1,7 @@
 //! Where things are: a path leads to an item only through the directory that the item is known by.
 //!
 //! A rename and the engine's record of its end are two steps, and a directory that moves takes along what is inside of it,
-//! which is told so one item at a time. So whoever looks for an item at its path first asks whether that leads to the directory
+//! whose new path the engine records one item at a time. So whoever looks for an item at its path first asks whether that leads to the directory
 //! that was noted of it. If it does not, the directory may be where another item, or a note of a rename, says; if it is not,
 //! what is at the path is not the item, whatever it holds.
 
@@ -43,6 +43,7 @@ pub(crate) struct DirectoryIndex(Mutex<Known>);
 #[derive(Debug, Default)]
 struct Known {
     by_number: BTreeMap<Number, Vec<RootPath>>,
+    by_item: BTreeMap<ItemRef, Number>,
     /// All paths of these.
     paths: BTreeSet<RootPath>,
     /// Those that were moved since what the engine knows was saved.
@@ -71,6 +72,7 @@ impl DirectoryIndex {
         paths.extend(note.moved.iter().rev().flat_map(|one| [one.to.clone(), one.from.clone()]));
         let mut known = self.known();
         known.by_number.entry(number).or_default().extend(paths.iter().cloned());
+        known.by_item.insert(item.clone(), number);
         known.paths.extend(paths.iter().cloned());
         if !note.moved.is_empty() {
             for path in &paths {
@@ -78,6 +80,16 @@ impl DirectoryIndex {
             }
             known.moved.insert(item.clone(), Moved { number, paths });
         }
+    }
+
+    /// Where the directory of an item is, if it is not around a path.
+    pub(crate) fn elsewhere(&self, root: &Root, item: &ItemRef, path: &RootPath) -> Option<RootPath> {
+        let known = self.known();
+        let number = *known.by_item.get(item)?;
+        let mut around =
+            std::iter::successors(path.parent(), |path| path.rsplit_once('/').map(|(outer, _)| outer));
+        let is_around = around.any(|path| root.directory(path).is_some_and(|found| number.is(found)));
+        if is_around { None } else { known.find(root, number, NESTED) }
     }
 
     /// Returns whether a path is in a directory that is not there and that nobody looks after, and what was in it is not just
@@ -143,6 +155,9 @@ impl DirectoryIndex {
         {
             return Ok(Location { path: path.clone(), within: Some(within) });
         }
+        if note.known_by.is_none() && is_unmounted(root, path, note) {
+            return Err(FsError::unreachable(path));
+        }
         // Its own moves, one after the other.
         let mut trail = vec![(path, note.within(path, || root.holder(path)))];
         for own in &note.moved {
@@ -191,6 +206,7 @@ impl DirectoryIndex {
         }
         match root.stat(path)? {
             Some(_) => Err(FsError::elsewhere(path)),
+            None if is_unmounted(root, path, note) => Err(FsError::unreachable(path)),
             // Nobody looks after the directory that it was in.
             None if note.moved.is_empty()
                 && path.parent().is_some()
@@ -208,6 +224,11 @@ impl DirectoryIndex {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns whether a file system is not mounted that was, on the way to what is noted.
+pub(crate) fn is_unmounted(root: &Root, path: &RootPath, note: &PathNote) -> bool {
+    note.moved.is_empty() && note.mounts > 0 && root.mounts(path) < note.mounts
 }
 
 impl Known {

@@ -21,6 +21,8 @@ pub(crate) struct PathNote {
     /// The number of the directory that it is known by. None where the file system keeps no numbers, and of what an earlier
     /// version made: it is known by its path alone.
     pub(crate) known_by: Option<Number>,
+    /// How many file systems were mounted on the way to it: with fewer, its path leads to the bare directory below.
+    pub(crate) mounts: usize,
     /// What was made for it, and is about to come to its place: forgotten when what came of the run is saved.
     pub(crate) made: Option<Made>,
     /// Where it was about to be moved, one after the other: forgotten when what came of the run is saved, and nothing failed.
@@ -123,7 +125,7 @@ impl PathNote {
     ) -> Self {
         let known_by = if kind == Kind::Directory { self.known_by } else { self.within(path, holder) };
         let wrote = self.wrote.last().cloned().into_iter().collect();
-        Self { known_by, wrote, original: self.original.clone(), ..Self::default() }
+        Self { known_by, mounts: self.mounts, wrote, original: self.original.clone(), ..Self::default() }
     }
 
     fn is_short(&self) -> bool {
@@ -131,12 +133,14 @@ impl PathNote {
     }
 }
 
-/// All of it, as it is written while something is done.
+/// All of it, as it is written while something is done, and of what is not settled with its number alone.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Unsettled {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     known_by: Option<Number>,
+    #[serde(default, skip_serializing_if = "is_none_mounted")]
+    mounts: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     made: Option<Made>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -153,14 +157,20 @@ struct Unsettled {
     adopting: bool,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields so")]
+fn is_none_mounted(mounts: &usize) -> bool {
+    *mounts == 0
+}
+
 impl Serialize for PathNote {
     /// Most are settled, and one of each item is kept in memory: those are a short text.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.is_short() {
             return self.known_by.serialize(serializer);
         }
-        let Self { known_by, made, moved, wrote, aside, released, original, adopting } = self.clone();
-        let unsettled = Unsettled { known_by, made, moved, wrote, aside, released, original, adopting };
+        let Self { known_by, mounts, made, moved, wrote, aside, released, original, adopting } = self.clone();
+        let unsettled =
+            Unsettled { known_by, mounts, made, moved, wrote, aside, released, original, adopting };
         unsettled.serialize(serializer)
     }
 }
@@ -189,9 +199,9 @@ impl<'de> Visitor<'de> for PathNoteVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PathNote, A::Error> {
-        let Unsettled { known_by, made, moved, wrote, aside, released, original, adopting } =
+        let Unsettled { known_by, mounts, made, moved, wrote, aside, released, original, adopting } =
             Unsettled::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(PathNote { known_by, made, moved, wrote, aside, released, original, adopting })
+        Ok(PathNote { known_by, mounts, made, moved, wrote, aside, released, original, adopting })
     }
 }
 
@@ -201,6 +211,8 @@ impl<'de> Visitor<'de> for PathNoteVisitor {
 pub(crate) enum PassingNote {
     /// Its `apply` was about to be run: what `check` finds from then on is our doing.
     Applying,
+    /// Its `apply` or `undo` runs, as this process.
+    Running(Started),
 }
 
 /// What is noted of a process for as long as it is there. It is saved with what came of the run.
@@ -233,6 +245,7 @@ mod tests {
                 ..settled.clone()
             },
             PathNote { wrote: vec!["digest".to_owned()], ..settled.clone() },
+            PathNote { mounts: 1, ..settled.clone() },
             PathNote { original: Some("name".to_owned()), adopting: true, ..settled.clone() },
             settled,
         ] {

@@ -37,6 +37,17 @@ pub enum Notice {
         /// Where it is.
         path: RootPath,
     },
+    /// What somebody wrote in the place of an item, before a run was cut off that replaced it, can't be kept: it has another name.
+    Saved {
+        /// The item.
+        item: ItemRef,
+        /// Where it was.
+        path: RootPath,
+        /// Where it is.
+        saved: RootPath,
+        /// Why it can't be kept.
+        why: String,
+    },
     /// Somebody changed an item that was taken over. The change was replaced, and is kept.
     Changed {
         /// The item.
@@ -68,6 +79,10 @@ impl fmt::Display for Notice {
             Self::OtherNames { item, path } => write!(
                 f,
                 "{path} has another name, a hard link: that keeps what was there, and is not the same file as {item} any more"
+            ),
+            Self::Saved { item, path, saved, why } => write!(
+                f,
+                "{path} was not what Setpoint wrote for {item}: what was there is in {saved}, as {why}"
             ),
             Self::Changed { item, path, kept } => {
                 let print = Print(kept);

@@ -161,6 +161,34 @@ pub enum FsError {
         /// Why.
         why: String,
     },
+    /// The directory that it is to be in is somewhere else.
+    #[error("{path} has to wait: {directory}, which it is to be in, is still {at}")]
+    NotArrived {
+        /// The path.
+        path: String,
+        /// The item of the directory.
+        directory: String,
+        /// Where that is.
+        at: String,
+    },
+    /// What somebody wrote there meanwhile can be neither kept nor put back.
+    #[error("{path} was replaced, and what somebody wrote there is in {saved}: {why}")]
+    Saved {
+        /// The path.
+        path: String,
+        /// Where it is now.
+        saved: String,
+        /// Why it can't be kept.
+        why: String,
+    },
+    /// Somebody has it open, and writes to it.
+    #[error(
+        "{path} is not replaced: somebody has it open and writes to it; it is replaced once it was closed, or left alone for 5 s"
+    )]
+    BeingWritten {
+        /// The path.
+        path: String,
+    },
     /// It was cancelled before it was whole.
     #[error("writing {path} was cancelled; it is as it was")]
     Cancelled {

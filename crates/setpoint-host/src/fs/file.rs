@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::prepared::{Prepared, What};
 use super::{
     Dir, Found, FsError, Kind, Number, Root, Temporary, Xattr, attributes, gone, is_within, other_type,
-    refused, stat, temporary,
+    refused, stat, temporary, writers::Writers,
 };
 use crate::item::{Content, RootPath};
 
@@ -151,8 +151,26 @@ impl Root {
         let uid = write.uid.or_else(|| (old.uid != new.uid).then_some(old.uid));
         let gid = write.gid.or_else(|| (old.gid != new.gid).then_some(old.gid));
         set_access(&fd, Some(write.mode.unwrap_or(old.mode)), uid, gid).map_err(failed)?;
-        temporary.replace(path, write.last_look, failed)?;
+        let look = |at: &RootPath| {
+            self.is_left_alone(at, path)?;
+            write.last_look.map_or(Ok(()), |look| look(at))
+        };
+        // Most often nobody has touched it for long.
+        let is_recent =
+            gone(stat(&dir, path.file_name())).map_err(failed)?.is_some_and(Writers::may_write_to);
+        let look: LastLook<'_> = if is_recent || write.last_look.is_some() { Some(&look) } else { None };
+        temporary.replace(path, look, failed)?;
         Ok(Written::Replaced)
+    }
+
+    /// Refuses to replace a file that somebody writes to; it is at its path, or was there until now.
+    fn is_left_alone(&self, at: &RootPath, path: &RootPath) -> Result<(), FsError> {
+        match self.stat(at)? {
+            Some(found) if self.writers.write_to(&found) => {
+                Err(FsError::BeingWritten { path: path.to_string() })
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod file;
 mod number;
 mod prepared;
 mod temporary;
+mod writers;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -22,6 +23,7 @@ use rustix::io::Errno;
 use crate::item::RootPath;
 use number::number;
 use prepared::What;
+use writers::Writers;
 
 pub(crate) use attributes::Xattr;
 pub use error::FsError;
@@ -36,6 +38,7 @@ pub(crate) use temporary::{Temporary, short};
 pub(crate) struct Root {
     fd: OwnedFd,
     resolve: ResolveFlags,
+    writers: Writers,
 }
 
 /// What a path leads to.
@@ -70,6 +73,8 @@ pub(crate) struct Found {
     pub(crate) ino: u64,
     /// How many names it has.
     pub(crate) names: u64,
+    /// When it was last written to, in seconds since 1970.
+    pub(crate) modified: i64,
 }
 
 impl From<Stat> for Found {
@@ -91,6 +96,7 @@ impl From<Stat> for Found {
             dev: stat.st_dev.into(),
             ino: stat.st_ino.into(),
             names: stat.st_nlink.into(),
+            modified: stat.st_mtime.into(),
         }
     }
 }
@@ -120,7 +126,8 @@ impl Root {
         let fd = rustix::fs::open(path, flags, Bits::empty())?;
         // Nothing is outside of `/`: absolute links below it are as good as any.
         let within = if path == Path::new("/") { ResolveFlags::IN_ROOT } else { ResolveFlags::BENEATH };
-        let root = Self { fd, resolve: within | ResolveFlags::NO_MAGICLINKS };
+        let resolve = within | ResolveFlags::NO_MAGICLINKS;
+        let root = Self { fd, resolve, writers: Writers::default() };
         // Known before anything is done: old kernels, and what some containers forbid.
         root.open_at(".", OFlags::PATH)?;
         Ok(root)
@@ -202,6 +209,15 @@ impl Root {
         self.directory(path.parent().unwrap_or_default())
     }
 
+    /// How many file systems are mounted on the way from the root to the directory that a path is in.
+    pub(crate) fn mounts(&self, path: &RootPath) -> usize {
+        let around = path.parent().unwrap_or_default();
+        let ends = around.match_indices('/').map(|(end, _)| end).chain([around.len()]);
+        let on_the_way = std::iter::once("").chain(ends.filter_map(|end| around.get(..end)));
+        let mounts: Vec<u64> = on_the_way.map_while(|path| number::mount(&self.fd, path).ok()).collect();
+        mounts.windows(2).filter(|pair| pair.first() != pair.last()).count()
+    }
+
     /// The number of the directory that a path leads to, as it can be noted for good.
     pub(crate) fn lasting_directory(&self, path: &str) -> Option<Number> {
         if path.is_empty() {
@@ -247,7 +263,7 @@ impl Root {
             if name.starts_with(ours) {
                 temporary::remove(&inside, &name).map_err(failed)?;
             } else if name != "." && name != ".." {
-                foreign.push(name);
+                foreign.push(one_line(&name));
             }
         }
         foreign.sort();
@@ -423,12 +439,34 @@ impl Root {
         }
     }
 
+    /// Returns whether something temporary is beside a path.
+    pub(crate) fn has_temporary(&self, path: &RootPath, name: &str) -> Result<bool, FsError> {
+        self.stat(&path.beside(name)).map(|found| found.is_some())
+    }
+
+    /// Gives something temporary beside a path a name that nobody removes, and returns where it is then.
+    pub(crate) fn save_temporary(&self, path: &RootPath, name: &str) -> Result<RootPath, FsError> {
+        let failed = |errno| FsError::new("rename what is beside", path.as_str(), errno);
+        let dir = self.around(path).map_err(failed)?;
+        temporary::save(&dir, name, path.file_name()).map(|saved| path.beside(&saved)).map_err(failed)
+    }
+
     /// Removes something temporary beside a path. Returns whether there was one.
     pub(crate) fn remove_temporary(&self, path: &RootPath, name: &str) -> Result<bool, FsError> {
         let failed = |errno| FsError::new("clean up beside", path.as_str(), errno);
         let Some(dir) = gone(self.around(path)).map_err(failed)? else { return Ok(false) };
         temporary::remove(&dir, name).map_err(failed)
     }
+}
+
+/// A name that somebody gave, as it may stand in a line: its control characters are escapes.
+fn one_line(name: &str) -> String {
+    let shown = |character: char| {
+        let is_control = character.is_control();
+        let escape = is_control.then(|| character.escape_default()).into_iter().flatten();
+        escape.chain((!is_control).then_some(character))
+    };
+    name.chars().flat_map(shown).collect()
 }
 
 /// Takes what is not there for nothing instead of an error.

@@ -66,6 +66,19 @@ pub(super) fn kept(dir: impl AsFd, number: Number) -> Option<Number> {
     }
 }
 
+/// Which mount a path leads to from an open directory, links included. An empty path is the directory itself.
+pub(super) fn mount(dir: impl AsFd, path: &str) -> Result<u64, Errno> {
+    let flags = if path.is_empty() { AtFlags::EMPTY_PATH } else { AtFlags::empty() };
+    let found = rustix::fs::statx(dir, path, flags, StatxFlags::MNT_ID)?;
+    // Linux before 5.8 says on which device it is, and not by which mount.
+    let is_known = found.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+    Ok(if is_known {
+        found.stx_mnt_id
+    } else {
+        rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor)
+    })
+}
+
 fn statx(dir: impl AsFd, path: &str, flags: AtFlags) -> Result<(Number, bool), Errno> {
     let wanted = StatxFlags::INO | StatxFlags::BTIME | StatxFlags::TYPE;
     let found = rustix::fs::statx(dir, path, flags, wanted)?;

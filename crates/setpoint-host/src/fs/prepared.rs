@@ -89,6 +89,11 @@ impl<'a> Prepared<'a> {
         self.number
     }
 
+    /// Where it is to come.
+    pub(crate) fn path(&self) -> &RootPath {
+        self.path
+    }
+
     /// The directory that it is known by: a directory by itself, anything else by the one that holds it. None where the file
     /// system does not keep such numbers.
     pub(crate) fn known_by(&self) -> Option<Number> {

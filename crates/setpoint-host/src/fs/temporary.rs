@@ -10,6 +10,11 @@ use sha2::{Digest, Sha256};
 use super::{Dir, FsError, LastLook, rename_new};
 use crate::item::{RootPath, hex};
 
+/// What the names of files end with that were somebody's, and could be neither kept nor put back.
+const SAVED: &str = ".setpoint-saved";
+/// So many of one name are enough.
+const MOST_SAVED: usize = 1000;
+
 /// A temporary entry of a directory: removed when dropped, unless it was kept.
 pub(crate) struct Temporary<'a> {
     dir: &'a Dir<'a>,
@@ -44,9 +49,14 @@ impl<'a> Temporary<'a> {
                 Ok(()) => {
                     let looked = look(&path.beside(self.name));
                     let is_back = || exchange().or_else(|_| rename_new(dir, self.name, dir, name)).is_ok();
-                    if looked.is_err() && !is_back() {
+                    if let Err(why) = &looked
+                        && !is_back()
+                    {
                         // It is somebody's, and not to be removed.
+                        let saved = save(dir, self.name, name);
                         self.keep();
+                        let saved = path.beside(&saved.map_err(failed)?).to_string();
+                        return Err(FsError::Saved { path: path.to_string(), saved, why: why.to_string() });
                     }
                     return looked;
                 }
@@ -93,6 +103,18 @@ pub(super) fn remove(dir: impl AsFd, name: &str) -> Result<bool, Errno> {
         removed => removed,
     };
     super::gone(removed).map(|removed| removed.is_some())
+}
+
+/// Gives what is under a temporary name, and is somebody's, a name that nobody removes. Returns that.
+pub(super) fn save(dir: &Dir<'_>, temporary: &str, name: &str) -> Result<String, Errno> {
+    for number in 1.. {
+        let saved = if number == 1 { format!("{name}{SAVED}") } else { format!("{name}{SAVED}-{number}") };
+        match rename_new(dir, temporary, dir, &saved) {
+            Err(Errno::EXIST) if number < MOST_SAVED => {}
+            renamed => return renamed.map(|()| saved),
+        }
+    }
+    Err(Errno::EXIST)
 }
 
 /// A short digest of some texts.
@@ -150,6 +172,19 @@ mod tests {
         let (seen, left) = replaced(|| Ok(()));
         assert_eq!(seen, ["old", "late"]);
         assert_eq!(left, [("f".to_owned(), "new".to_owned())]);
+    }
+
+    #[test]
+    fn what_can_not_go_back_either_has_a_name_that_nobody_removes() {
+        let directory = tempfile::tempdir().unwrap();
+        let (root, path) = (Root::open(directory.path()).unwrap(), RootPath::new("f").unwrap());
+        let dir = root.around(&path).unwrap();
+        for (text, saved) in [("one", "f.setpoint-saved"), ("two", "f.setpoint-saved-2")] {
+            fs::write(directory.path().join(".temporary"), text).unwrap();
+            assert_eq!(save(&dir, ".temporary", "f").unwrap(), saved);
+            assert_eq!(fs::read_to_string(directory.path().join(saved)).unwrap(), text);
+        }
+        assert!(!directory.path().join(".temporary").exists());
     }
 
     #[test]

@@ -20,8 +20,8 @@ pub use symlink::{Symlink, Symlinks};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use setpoint_engine::{Configurator, DefaultRegistry, OpError};
-use setpoint_graph::{Item, ItemHandle, ItemTypes};
+use setpoint_engine::{Configurator, DefaultRegistry, ItemState, OpError};
+use setpoint_graph::{Item, ItemHandle, ItemRef, ItemTypes};
 
 use crate::fs;
 use crate::host::Host;
@@ -53,6 +53,9 @@ pub(crate) trait HostKind: Item + Clone + Serialize + DeserializeOwned {
     fn declare(build: &mut Build<'_, '_, '_>, path: Option<RootPath>) -> Option<Self>;
 
     /// What the item depends on.
+    fn needs(&self) -> &[Need];
+
+    /// The same, to be changed.
     fn needs_mut(&mut self) -> &mut Vec<Need>;
 
     /// Where the item is; none if it is nowhere on disk.
@@ -74,6 +77,11 @@ pub(crate) trait HostKind: Item + Clone + Serialize + DeserializeOwned {
     fn keep_original(&self, _host: &Host) -> Result<Option<String>, OpError> {
         Ok(None)
     }
+
+    /// Keeps what a run that was cut off has left under the temporary name of the item, if somebody wrote it.
+    fn keep_left(_host: &Host, _left: &Left<'_, Self>) -> Result<(), OpError> {
+        Ok(())
+    }
 }
 
 /// Where an item is, and what has to be there.
@@ -87,6 +95,18 @@ pub(crate) struct OnDisk<'a> {
     pub(crate) adopt: bool,
 }
 
+/// What a run that was cut off has left under the temporary name of an item.
+pub(crate) struct Left<'a, T> {
+    /// The values that the run may have been about to write.
+    pub(crate) values: Vec<&'a T>,
+    pub(crate) item: &'a ItemRef,
+    pub(crate) state: &'a ItemState,
+    /// Where the item is.
+    pub(crate) path: &'a RootPath,
+    /// The temporary name.
+    pub(crate) at: &'a RootPath,
+}
+
 /// One kind with its type erased.
 pub(crate) struct KindEntry {
     pub(crate) section: Section,
@@ -97,6 +117,7 @@ pub(crate) struct KindEntry {
     long_text: for<'a> fn(&'a ItemHandle) -> Option<(&'static str, &'a str)>,
     is_as_it_was: fn(&Host, &ItemHandle) -> bool,
     keep_original: fn(&Host, &ItemHandle) -> Result<Option<String>, OpError>,
+    keep_left: fn(&Host, &Left<'_, ItemHandle>) -> Result<(), OpError>,
     with_need: fn(&ItemHandle, Need) -> Option<ItemHandle>,
 }
 
@@ -113,6 +134,11 @@ impl KindEntry {
             long_text: |item| item.get::<K>().and_then(K::long_text),
             is_as_it_was: |host, item| item.get::<K>().is_some_and(|item| item.is_as_it_was(host)),
             keep_original: |host, item| item.get::<K>().map_or(Ok(None), |item| item.keep_original(host)),
+            keep_left: |host, left| {
+                let Left { values, item, state, path, at } = left;
+                let values = values.iter().filter_map(|value| value.get::<K>()).collect();
+                K::keep_left(host, &Left { values, item, state, path, at })
+            },
             with_need: |item, need| {
                 let mut item = item.get::<K>()?.clone();
                 item.needs_mut().push(need);
@@ -185,6 +211,11 @@ pub(crate) fn is_as_it_was(host: &Host, item: &ItemHandle) -> bool {
 /// Keeps what is in the place of an item, to be put back when the item goes. Returns the name of what is kept.
 pub(crate) fn keep_original(host: &Host, item: &ItemHandle) -> Result<Option<String>, OpError> {
     entry_of(item).map_or(Ok(None), |entry| (entry.keep_original)(host, item))
+}
+
+/// Keeps what a run that was cut off has left under the temporary name of an item, if somebody wrote it.
+pub(crate) fn keep_left(host: &Host, left: &Left<'_, ItemHandle>) -> Result<(), OpError> {
+    entry(left.item.kind().as_str()).map_or(Ok(()), |entry| (entry.keep_left)(host, left))
 }
 
 /// An item that also has this need.

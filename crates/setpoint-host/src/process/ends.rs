@@ -39,7 +39,7 @@ pub(super) struct WaitId(u64);
 
 /// A process that is waited for, until this value is dropped.
 #[derive(Debug)]
-pub(super) struct Wait {
+pub(super) struct AwaitedEnd {
     pub(super) id: WaitId,
     /// The kernel forgets who waits when it is closed.
     _process: OwnedFd,
@@ -62,13 +62,13 @@ impl EndsOfProcesses {
     }
 
     /// Waits for the end of a process, from now on.
-    pub(super) fn wait_for(&mut self, pid: i32) -> io::Result<Wait> {
+    pub(super) fn wait_for(&mut self, pid: i32) -> io::Result<AwaitedEnd> {
         let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("it is no process id"))?;
         let process = pidfd_open(pid, PidfdFlags::empty())?;
         self.last += 1;
         let id = WaitId(self.last);
         epoll::add(&self.epoll, &process, EventData::new_u64(id.0), EventFlags::IN | EventFlags::ONESHOT)?;
-        Ok(Wait { id, _process: process })
+        Ok(AwaitedEnd { id, _process: process })
     }
 
     /// The processes that have ended since this was asked last.
@@ -128,7 +128,8 @@ mod tests {
         let changed = Arc::new(Notify::new());
         let mut ends = EndsOfProcesses::new(Arc::clone(&changed)).unwrap();
         let mut children: Vec<Child> = (0..20).map(|_| sleeping()).collect();
-        let mut waits: Vec<Wait> = children.iter().map(|child| ends.wait_for(pid(child)).unwrap()).collect();
+        let mut waits: Vec<AwaitedEnd> =
+            children.iter().map(|child| ends.wait_for(pid(child)).unwrap()).collect();
         // Nobody wants to know of the last one any more.
         drop(waits.pop());
         for i in [19, 3, 7] {

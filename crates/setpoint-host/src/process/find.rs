@@ -1,10 +1,12 @@
 //! Finds what Setpoint started: by the process id in the item's state, and by a mark in the environment.
 //!
 //! The process id may be missing, where a run was killed between the start and the note of it; the mark is
-//! there from the first instant, but a program may overwrite it. Together they miss nothing that matters.
+//! there from the first instant, but a program may overwrite it. What both miss is a program without the mark, such as one
+//! that is started by `env -i`, of a run that was killed in the very instant between its start and its note.
 
 use std::fs;
 use std::path::Path;
+use std::process::Child;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -92,6 +94,11 @@ impl Alive {
     /// Looks at a process; none if it has ended, also if nobody has collected its end yet.
     pub(crate) fn look(pid: Pid) -> Option<Self> {
         Self::parse(pid, &fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?)
+    }
+
+    /// Looks at a process that was just started.
+    pub(crate) fn of(child: &Child) -> Option<Self> {
+        i32::try_from(child.id()).ok().and_then(Pid::from_raw).and_then(Self::look)
     }
 
     /// Reads what the kernel says of a process in its `stat` file.

@@ -15,7 +15,7 @@ use setpoint_engine::{CurrentGraph, ItemState, Presence};
 use setpoint_graph::ItemRef;
 use tokio::sync::Notify;
 
-use super::ends::{EndsOfProcesses, Wait, WaitId};
+use super::ends::{AwaitedEnd, EndsOfProcesses, WaitId};
 use super::find::{Started, Tag};
 use super::log::last_lines_since;
 use crate::host::Host;
@@ -95,7 +95,7 @@ struct Followed {
 #[derive(Debug)]
 enum Stage {
     /// It runs, and its end is waited for.
-    Runs(Wait),
+    Runs(AwaitedEnd),
     /// It runs, and nothing waits for its end.
     RunsUnseen,
     /// It has ended, which nobody knows yet.
@@ -161,7 +161,7 @@ impl ProcessEnds {
         Followed { started, log, stage }
     }
 
-    fn wait_for(&mut self, pid: i32) -> io::Result<Wait> {
+    fn wait_for(&mut self, pid: i32) -> io::Result<AwaitedEnd> {
         let ends = match self.ends.take() {
             Some(ends) => ends,
             None => EndsOfProcesses::new(Arc::clone(self.changed()))?,

@@ -87,6 +87,7 @@ impl<'a> Probe<'a> {
                     timeout: self.ready.timeout.duration(),
                     lines: None,
                     open_files: self.host.open_files(),
+                    started: None,
                 };
                 let ended = run(job, Arc::default(), cancel).await;
                 let ended = ended.map_err(|error| OpError::new(format!("can't run {command}: {error}")))?;

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use tokio::sync::oneshot::Sender;
 use tokio_util::sync::CancellationToken;
 
-use super::find::kill_marked;
+use super::find::{Alive, Started, kill_marked};
 use super::limits::spawn_with_limit;
 use super::log::last_lines;
 use super::output::Lines;
@@ -37,6 +38,8 @@ pub(crate) struct Job {
     pub(crate) lines: Option<Lines>,
     /// How many files it may open; none for as many as this program.
     pub(crate) open_files: Option<u64>,
+    /// Is told which process it is, as soon as that runs.
+    pub(crate) started: Option<Sender<Started>>,
 }
 
 /// How a command ended.
@@ -52,12 +55,12 @@ pub(crate) enum Ended {
 
 /// Runs a command on a thread that may wait. Dropping the future kills the command.
 ///
-/// While one with the same turn is still being killed, the next one waits.
-pub(crate) async fn run(job: Job, turn: Arc<Mutex<()>>, cancel: &CancellationToken) -> io::Result<Ended> {
+/// While one with the same lock is still being killed, the next one waits.
+pub(crate) async fn run(job: Job, run_lock: Arc<Mutex<()>>, cancel: &CancellationToken) -> io::Result<Ended> {
     let cancel = cancel.child_token();
     let dropped = cancel.clone().drop_guard();
     let ended = tokio::task::spawn_blocking(move || {
-        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _running = run_lock.lock().unwrap_or_else(PoisonError::into_inner);
         if cancel.is_cancelled() { Ok(Ended::Cancelled) } else { run_blocking(job, &cancel) }
     })
     .await;
@@ -65,7 +68,7 @@ pub(crate) async fn run(job: Job, turn: Arc<Mutex<()>>, cancel: &CancellationTok
     ended.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
-fn run_blocking(job: Job, cancel: &CancellationToken) -> io::Result<Ended> {
+fn run_blocking(mut job: Job, cancel: &CancellationToken) -> io::Result<Ended> {
     let (program, arguments) =
         job.argv.split_first().ok_or_else(|| io::Error::other("there is nothing to run"))?;
     let (output, input) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
@@ -83,6 +86,10 @@ fn run_blocking(job: Job, cancel: &CancellationToken) -> io::Result<Ended> {
         .stderr(Stdio::from(input))
         .process_group(0);
     let child = spawn_with_limit(&mut command, job.open_files)?;
+    if let (Some(started), Some(alive)) = (job.started.take(), Alive::of(&child)) {
+        // Who asked may have gone.
+        let _ = started.send(Started::new(&alive, "", None));
+    }
     let mark = job.env.get(COMMAND_TAG).cloned();
     let mut watched = Watched { child, output, mark, written: Vec::new(), lines: job.lines };
     let outcome = watched.wait(job.timeout, Some(cancel))?;
@@ -183,7 +190,7 @@ impl Watched {
             let _ = kill_process_group(group, Signal::KILL);
             self.child.wait()?;
         }
-        // What it started may outlive it and be deaf to the first signal.
+        // What it started may outlive it and ignore the first signal.
         let _ = kill_process_group(group, Signal::KILL);
         if let Some(mark) = &self.mark {
             kill_marked(COMMAND_TAG, mark);

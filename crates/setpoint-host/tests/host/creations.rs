@@ -99,7 +99,7 @@ fn what_a_killed_run_had_made_under_another_name_is_swept_and_made_again() {
         }
         names.push(name);
     }
-    let mut removed = world.host.sweep(&items).unwrap();
+    let mut removed = world.host.sweep(world.current.as_ref().unwrap(), &items).removed;
     removed.sort();
     names.sort();
     assert_eq!(removed, names);
@@ -118,4 +118,76 @@ fn a_kept_name_is_no_obstacle_without_a_sweep() {
     let log = world.apply(MANIFEST);
     assert!(log.iter().all(|line| !line.contains("failed")), "{log:?}");
     assert_eq!(world.tree(), ["d", "f", "l"]);
+}
+
+/// A run is killed right after it has replaced a file or link that was taken over, before it could look at what was there.
+#[test]
+fn what_somebody_wrote_right_before_a_killed_run_replaced_it_is_kept() {
+    let with = |text: &str| {
+        format!(
+            "files: {{f: {{content: {text}, adopt: true}}}}\nsymlinks: {{l: {{target: {text}, adopt: true}}}}\n"
+        )
+    };
+    for is_theirs in [true, false] {
+        let mut world = World::new();
+        fs::write(world.path("f"), "precious").unwrap();
+        symlink("precious", world.path("l")).unwrap();
+        world.apply(&with("ours"));
+        world.settle();
+        let items: Vec<_> =
+            world.load(&with("other")).graph().items().map(|node| node.item().clone()).collect();
+        for item in &items {
+            let (temporary, is_link) =
+                (world.host.temporary(item).unwrap(), item.kind().as_str() == "symlink");
+            match (is_link, is_theirs) {
+                (true, _) => symlink(if is_theirs { "newer" } else { "other" }, &temporary).unwrap(),
+                // What is half written is ours.
+                (false, _) => fs::write(&temporary, if is_theirs { "newer" } else { "oth" }).unwrap(),
+            }
+        }
+        let swept = world.host.sweep(world.current.as_ref().unwrap(), &items);
+        assert_eq!((swept.removed.len(), swept.left.len()), (2, 0), "{swept:?}");
+        assert_eq!(world.tree(), ["f", "l"]);
+        let kept = fs::read_dir(world.directory.path().join("run/kept")).unwrap().flatten();
+        let kept: String = kept.map(|entry| fs::read_to_string(entry.path()).unwrap()).collect();
+        // `newer`, also as base64 has it.
+        let is_kept = [kept.contains("bmV3ZXI="), kept.contains("\"newer\"")];
+        assert_eq!(
+            (is_kept, world.host.take_notices().len()),
+            ([is_theirs; 2], if is_theirs { 2 } else { 0 })
+        );
+    }
+}
+
+#[test]
+fn what_can_not_be_kept_of_what_a_killed_run_had_replaced_has_a_name_that_nobody_removes() {
+    let mut world = World::new();
+    fs::write(world.path("f"), "precious").unwrap();
+    world.apply("files: {f: {content: ours, adopt: true}}\n");
+    let items: Vec<_> =
+        world.current.iter().flat_map(|graph| graph.items().map(|node| node.item().clone())).collect();
+    // More than is kept.
+    let large = fs::File::create(world.host.temporary(&items[0]).unwrap()).unwrap();
+    large.set_len(17 << 20).unwrap();
+    let swept = world.host.sweep(world.current.as_ref().unwrap(), &items);
+    assert_eq!((swept.removed.len(), swept.left.len()), (0, 0), "{swept:?}");
+    assert_eq!(world.tree(), ["f", "f.setpoint-saved"]);
+    assert!(world.host.take_notices()[0].to_string().contains("what was there is in f.setpoint-saved"));
+}
+
+#[test]
+fn what_can_not_be_swept_of_one_item_holds_up_no_other() {
+    let mut world = World::new();
+    world.apply("directories: {d: }\nfiles: {f: {path: d/f, content: ours}, g: {content: ours}}\n");
+    let items: Vec<_> =
+        world.current.iter().flat_map(|graph| graph.items().map(|node| node.item().clone())).collect();
+    for item in items.iter().filter(|item| item.kind().as_str() == "file") {
+        fs::write(world.host.temporary(item).unwrap(), "ou").unwrap();
+    }
+    // Out of the root.
+    fs::rename(world.path("d"), world.directory.path().join("away")).unwrap();
+    symlink("../away", world.path("d")).unwrap();
+    let swept = world.host.sweep(world.current.as_ref().unwrap(), &items);
+    assert_eq!((swept.removed.len(), swept.left.len()), (1, 1), "{swept:?}");
+    assert!(swept.left[0].1.to_string().contains("leads out of the root"), "{swept:?}");
 }

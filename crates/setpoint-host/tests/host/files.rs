@@ -1,6 +1,7 @@
 //! Directories, files and links on disk.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
@@ -188,6 +189,30 @@ symlinks: {l: {target: g}}
     assert_eq!(fs::read_link(world.path("l")).unwrap(), Path::new("g"));
     assert_eq!(fs::metadata(world.path("d")).unwrap().permissions().mode() & 0o777, 0o755);
     assert_eq!(world.drifted(), []);
+}
+
+#[test]
+fn a_file_that_somebody_has_open_and_writes_to_is_not_replaced() {
+    for adopt in [false, true] {
+        let mut world = World::new();
+        let yaml = format!("files: {{f: {{content: x, adopt: {adopt}}}}}\n");
+        if adopt {
+            fs::write(world.path("f"), "original").unwrap();
+        }
+        world.apply(&yaml);
+        let mut file = fs::File::options().append(true).open(world.path("f")).unwrap();
+        file.write_all(b"1").unwrap();
+        assert_eq!(world.drifted(), [("file", "f").into()]);
+        let log = world.apply(&yaml);
+        assert!(log[0].contains("f is not replaced: somebody has it open and writes to it"), "{log:?}");
+        file.write_all(b"2").unwrap();
+        assert_eq!((world.text("f"), world.tree()), ("x12".to_owned(), vec!["f".to_owned()]));
+        drop(file);
+        world.refresh();
+        let log = world.apply(&yaml);
+        assert!(log.len() == 1 && log[0].starts_with("modify file/f (before that: "), "{log:?}");
+        assert_eq!((world.text("f"), world.tree()), ("x".to_owned(), vec!["f".to_owned()]));
+    }
 }
 
 #[test]

@@ -101,6 +101,9 @@ fn what_is_changed_again_and_again_is_contested() {
     // A person who asks is not made to wait.
     sandbox.write("a", "changed once more");
     assert!(sandbox.ok(&["plan"]).contains("~ file/a"));
+    // And who only wants to know what differs learns of it.
+    let reporting = sandbox.start(&["watch", "--report-only"]);
+    reporting.until("1 to modify");
 }
 
 #[test]

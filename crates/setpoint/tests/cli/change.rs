@@ -361,6 +361,20 @@ fn destroying_a_target_takes_along_what_needs_it() {
 }
 
 #[test]
+fn destroying_a_target_makes_nothing_that_is_declared_and_not_there() {
+    let before = "files:\n  other: {content: x}\ncommands:\n  c: {check: test -e done, apply: touch done, undo: rm done";
+    let sandbox = Sandbox::new(&format!("{before}}}\n"));
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(
+        &format!("{before}, redo_on: [file.f]}}\n  d: {{apply: touch d, after: [file.other]}}\n")
+            .replace("files:\n", "files:\n  f: {content: x}\n  g: {path: new/g, content: x}\n"),
+    );
+    let done = sandbox.ok(&["destroy", "--yes", "--target", "file.other"]);
+    assert_eq!(sandbox.tree(), ["done"], "{done}");
+    assert!(done.contains("1 deleted") && !done.contains("created"), "{done}");
+}
+
+#[test]
 fn a_plan_that_was_made_before_there_was_a_state_is_not_stale_for_that() {
     let sandbox = Sandbox::new("files:\n  a: {content: a}\n");
     sandbox.ok(&["plan", "--out", "first.plan"]);
@@ -397,4 +411,23 @@ fn what_is_seen_while_the_manifests_are_loaded_is_seen_in_the_right_place() {
         "name: site\n\"root\": there\nvalues: {text: 'x\nroot: here'}\nfiles:\n  a: {content: a}\n",
     );
     assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
+}
+
+#[test]
+fn a_pipe_or_a_device_is_no_plan_and_nobody_waits_for_it() {
+    let sandbox = Sandbox::new("files: {a: {content: a}}\n");
+    let pipe = sandbox.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [pipe.to_str().unwrap(), "/dev/zero", "."] {
+        let refused = sandbox.run(&["apply", path]);
+        assert_eq!(refused.code(), 1, "{path}: {}", refused.err());
+        assert!(refused.err().contains("it is no plan"), "{}", refused.err());
+        let refused = sandbox.run(&["plan", "--out", path]);
+        assert!(
+            refused.err().contains("there is something else, which is not replaced"),
+            "{}",
+            refused.err()
+        );
+    }
+    assert!(!sandbox.path("a").exists());
 }

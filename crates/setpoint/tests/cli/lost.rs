@@ -238,6 +238,22 @@ fn a_command_that_outlives_a_killed_run_is_waited_for() {
     assert_eq!(sandbox.read("log"), "begun\nended\nbegun\nended\n");
 }
 
+#[test]
+fn a_command_that_outlives_a_killed_run_is_waited_for_also_without_the_mark_in_its_environment() {
+    let sandbox = Sandbox::new(
+        "commands:\n  c: {apply: [env, -i, /bin/sh, -c, 'echo begun >> log; sleep 2; echo ended >> log']}\n",
+    );
+    let mut applying = sandbox.start(&["apply", "--yes"]);
+    eventually("it is noted", || {
+        fs::read_to_string(sandbox.path(".setpoint/journal")).is_ok_and(|text| text.contains("\"running\""))
+    });
+    eventually("it has begun", || sandbox.path("log").exists());
+    applying.signal(Signal::SIGKILL);
+    let _ = applying.child.wait();
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.read("log"), "begun\nended\nbegun\nended\n");
+}
+
 /// The leader of the session is outside the namespace of processes there, and has no number inside it.
 #[test]
 fn it_is_waited_for_in_a_container_that_was_entered_too() {
@@ -410,4 +426,32 @@ fn a_check_that_still_fails_says_how() {
     assert!(failed.out().contains("`check` still fails, exit status: 127"), "{}", failed.out());
     let explained = sandbox.ok(&["explain", "command.c"]);
     assert!(explained.contains("its creation failed in run 1"), "{explained}");
+}
+
+/// Something that is made by a run which is killed right after that.
+const KILLED: &str = "files: {f: {content: x}}\ncommands: {c: {check: test -e done, apply: 'touch done; kill -9 $PPID; sleep 1', after: [file.f]}}\n";
+
+#[test]
+fn refreshing_alone_ends_a_run_that_was_cut_off() {
+    let sandbox = Sandbox::new(KILLED);
+    sandbox.command(&["apply", "--yes"]).output().unwrap();
+    assert!(sandbox.path(".setpoint/journal").exists());
+    sandbox.ok(&["apply", "--refresh-only", "--yes"]);
+    assert!(!sandbox.path(".setpoint/journal").exists());
+    assert_eq!(sandbox.ok(&["history"]).lines().count(), 1 + 1, "{}", sandbox.ok(&["history"]));
+    assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
+}
+
+#[test]
+fn a_plan_that_was_kept_before_a_run_was_cut_off_is_refused() {
+    let sandbox = Sandbox::new("files: {f: {content: x}, g: {content: x}}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare(&KILLED.replace("files: {", "files: {g: {content: y}, "));
+    sandbox.ok(&["plan", "--out", "g.plan", "--target", "file.g"]);
+    sandbox.command(&["apply", "--yes", "--target", "command.c"]).output().unwrap();
+    assert!(sandbox.path(".setpoint/journal").exists());
+    let refused = sandbox.run(&["apply", "g.plan"]);
+    assert_eq!(refused.code(), 1, "{}", refused.out());
+    assert!(refused.err().contains("a run was cut off since it was made"), "{}", refused.err());
+    assert_eq!(sandbox.read("g"), "x");
 }

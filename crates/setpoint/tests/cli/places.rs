@@ -193,6 +193,41 @@ fn a_root_whose_file_system_is_not_mounted_is_not_filled() {
 }
 
 #[test]
+fn what_is_on_a_disk_that_is_not_mounted_is_not_made_on_the_bare_mount_point() {
+    need!(part::root("a file system of its own"));
+    let sandbox = Sandbox::new(
+        "directories: {sub: {path: d/sub}}\nfiles: {f: {path: d/f, content: x}, g: {path: d/sub/g, content: x}, \
+         other: {content: x}}\nsymlinks: {l: {path: d/l, target: f}}\n",
+    );
+    for directory in ["d", "disk"] {
+        fs::create_dir(sandbox.path(directory)).unwrap();
+    }
+    let mount = || {
+        let mut command = Command::new("mount");
+        command.arg("--bind").args([sandbox.path("disk"), sandbox.path("d")]);
+        assert!(command.status().unwrap().success());
+        Mounted(sandbox.path("d"))
+    };
+    let mounted = mount();
+    sandbox.ok(&["apply", "--yes"]);
+    drop(mounted);
+    fs::remove_file(sandbox.path("other")).unwrap();
+    for args in [&["apply", "--yes"][..], &["apply", "--yes", "--target", "file.f"]] {
+        let refused = sandbox.run(args);
+        assert_eq!(refused.code(), 1, "{}{}", refused.out(), refused.err());
+        let why = "d/f can't be looked at: the directory that it was in is not d any more; mount it";
+        assert!(refused.err().contains(why), "{}", refused.err());
+        assert_eq!(entries(&sandbox.path("d")), [""; 0]);
+    }
+    assert_eq!(sandbox.read("other"), "x", "the rest goes on");
+    let mounted = mount();
+    assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(entries(&sandbox.path("disk")), [""; 0]);
+    drop(mounted);
+}
+
+#[test]
 fn what_can_not_move_to_another_file_system_is_made_anew_there_on_demand() {
     need!(part::root("a file system of its own"));
     let sandbox = Sandbox::new("files:\n  f: {content: x}\n");
@@ -227,6 +262,29 @@ fn refused(first: &str, theirs: &[(&str, &str)], second: &str, why: &str) {
     for (path, text) in theirs {
         assert_eq!(sandbox.read(path), *text);
     }
+}
+
+#[test]
+fn what_is_inside_of_a_directory_that_can_not_move_does_not_come_into_somebody_elses() {
+    let declared = |d: &str, more: &str| {
+        format!(
+            "directories: {{d: {{path: {d}}}, x: {{path: {d}/x}}}}\nfiles: {{f: {{path: {d}/f, content: x}}{more}}}\n\
+             symlinks: {{l: {{path: {d}/l, target: f}}}}\n"
+        )
+    };
+    let sandbox = Sandbox::new(&declared("a", ""));
+    sandbox.ok(&["apply", "--yes"]);
+    fs::create_dir(sandbox.path("b")).unwrap();
+    sandbox.write("b/theirs", "precious");
+    sandbox.declare(&declared("b", ", g: {path: b/g, content: new}"));
+    for _ in 0..2 {
+        let failed = sandbox.run(&["apply", "--yes"]);
+        assert_eq!(failed.code(), 1, "{}", failed.out());
+        assert_eq!(sandbox.tree(), ["a", "a/f", "a/l", "a/x", "b", "b/theirs"], "{}", failed.out());
+    }
+    fs::rename(sandbox.path("b"), sandbox.path("away")).unwrap();
+    sandbox.ok(&["apply", "--yes"]);
+    assert_eq!(sandbox.tree(), ["away", "away/theirs", "b", "b/f", "b/g", "b/l", "b/x"]);
 }
 
 #[test]

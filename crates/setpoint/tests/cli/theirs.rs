@@ -501,6 +501,12 @@ fn control_characters_of_names_do_not_reach_the_terminal() {
     let refused = sandbox.run(&["destroy", "--yes"]);
     let said = format!("{}{}", refused.out(), refused.err());
     assert!(said.contains("\\u{1b}]0;title\\u{7}") && !said.contains('\u{1b}'), "{said:?}");
+    // Nor do they make lines, or colours.
+    fs::remove_file(sandbox.path("d/\u{1b}]0;title\u{7}")).unwrap();
+    sandbox.write("d/a\nhint: all is well\u{1b}[31m", "");
+    let refused = sandbox.run(&["destroy", "--yes"]);
+    let said = format!("{}{}", refused.out(), refused.err());
+    assert!(said.contains("a\\nhint: all is well\\u{1b}[31m") && !said.contains('\u{1b}'), "{said:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use setpoint_engine::{Configurator, Observed, OpCx, OpError, Operation};
 use setpoint_graph::ItemRef;
+use tokio::sync::oneshot;
 
 use super::Command;
 use crate::configure::PassingNote;
@@ -22,13 +23,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub struct Commands {
     host: Host,
     /// One command at a time for each item, also where nobody waits for an earlier one any more.
-    turns: Mutex<BTreeMap<ItemRef, Arc<Mutex<()>>>>,
+    run_locks: Mutex<BTreeMap<ItemRef, Arc<Mutex<()>>>>,
 }
 
 impl Commands {
     /// The configurator for a host.
     pub fn new(host: &Host) -> Self {
-        Self { host: host.clone(), turns: Mutex::default() }
+        Self { host: host.clone(), run_locks: Mutex::default() }
     }
 
     async fn run(
@@ -38,7 +39,9 @@ impl Commands {
         what: &Invocation,
         within: Wait,
         lines: Option<Lines>,
+        is_noted: IsNoted,
     ) -> Result<Ended, OpError> {
+        let (started, has_started) = oneshot::channel();
         let tag = self.tag(item);
         let mut env = item.env.clone();
         env.insert(COMMAND_TAG.to_owned(), tag.unique_value());
@@ -49,14 +52,23 @@ impl Commands {
             timeout: within.duration(),
             lines,
             open_files: self.host.open_files(),
+            started: (is_noted == IsNoted::Yes).then_some(started),
         };
-        let turn = {
-            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(turns.entry(cx.item().clone()).or_default())
+        let run_lock = {
+            let mut run_locks = self.run_locks.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(run_locks.entry(cx.item().clone()).or_default())
         };
-        run(job, turn, cx.cancellation())
-            .await
-            .map_err(|error| OpError::untouched(format!("can't run {what}: {error}")))
+        let mut running = std::pin::pin!(run(job, run_lock, cx.cancellation()));
+        let ended = tokio::select! {
+            biased;
+            ended = &mut running => ended,
+            Ok(started) = has_started => {
+                // What can't be noted is ended: nobody would find it again.
+                cx.note(&PassingNote::Running(started)).await?;
+                running.await
+            }
+        };
+        ended.map_err(|error| OpError::untouched(format!("can't run {what}: {error}")))
     }
 
     fn tag(&self, item: &Command) -> Tag {
@@ -68,7 +80,11 @@ impl Commands {
         let tag = self.tag(item);
         let most = item.apply_timeout.duration().max(item.undo_timeout.duration());
         let until = tokio::time::Instant::now() + most;
-        while let Some(orphan) = tag.orphaned_command() {
+        let noted = || match cx.noted() {
+            Some(PassingNote::Running(started)) => started.alive(),
+            _ => None,
+        };
+        while let Some(orphan) = noted().or_else(|| tag.orphaned_command()) {
             if tokio::time::Instant::now() >= until || cx.is_cancelled() {
                 let pid = orphan.pid.as_raw_nonzero();
                 let message = format!(
@@ -84,7 +100,7 @@ impl Commands {
     /// Asks whether the state is there.
     async fn check(&self, cx: &OpCx, item: &Command) -> Result<Checked, OpError> {
         let Some(check) = &item.check else { return Ok(Checked::Unknown) };
-        match self.run(cx, item, check, item.check_timeout, None).await? {
+        match self.run(cx, item, check, item.check_timeout, None, IsNoted::No).await? {
             Ended::Exited(status, _) if status.success() => Ok(Checked::Holds),
             Ended::Exited(status, output) => {
                 Ok(Checked::Fails(words("check", &format!("still fails, {status}"), shown(item, &output))))
@@ -117,7 +133,7 @@ impl Commands {
         within: Wait,
     ) -> Result<(), OpError> {
         let lines = self.host.0.output.of(cx.item()).filter(|_| !item.sensitive);
-        match self.run(cx, item, what, within, lines).await? {
+        match self.run(cx, item, what, within, lines, IsNoted::Yes).await? {
             Ended::Exited(status, _) if status.success() => Ok(()),
             Ended::Exited(status, output) => {
                 Err(OpError::new(words(verb, &format!("failed, {status}"), shown(item, &output))))
@@ -129,6 +145,13 @@ impl Commands {
             Ended::Cancelled => Err(OpError::new(format!("`{verb}` was cancelled and killed"))),
         }
     }
+}
+
+/// Whether it is noted which process a command runs as, so that the next run finds it where this one is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IsNoted {
+    Yes,
+    No,
 }
 
 /// What `check` says.
@@ -144,7 +167,7 @@ enum Checked {
 
 /// Returns whether the `apply` of a command that was cut off may have been run.
 fn is_applying(cx: &OpCx) -> bool {
-    cx.ownership().is_adopted() || matches!(cx.noted(), Some(PassingNote::Applying))
+    cx.ownership().is_adopted() || matches!(cx.noted(), Some(PassingNote::Applying | PassingNote::Running(_)))
 }
 
 /// What a command wrote, as far as it may be shown.

@@ -163,6 +163,10 @@ impl HostKind for Command {
         })
     }
 
+    fn needs(&self) -> &[Need] {
+        &self.needs
+    }
+
     fn needs_mut(&mut self) -> &mut Vec<Need> {
         &mut self.needs
     }

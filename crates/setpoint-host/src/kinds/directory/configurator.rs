@@ -91,7 +91,7 @@ impl Directories {
                     let set = root.set_access(location, Kind::Directory, Some(mode), Some(uid), Some(gid));
                     set.map_err(|error| untouched(&error))?;
                 }
-                self.host.let_go(cx, location).await
+                self.host.release_original(cx, location).await
             }
             _ if is_there && !old.access.is_unmanaged() => {
                 Err(kept::missing(location, &self.host.original_path(cx), cx.item()))
@@ -116,6 +116,7 @@ fn stays_aside(location: &RootPath, was: &RootPath, why: &FsError, item: &ItemRe
 
 impl Configurator<Directory> for Directories {
     async fn create(&self, cx: &OpCx, new: &Directory) -> Result<(), OpError> {
+        self.host.has_arrived(&new.needs, &new.path).map_err(|error| untouched(&error))?;
         if let Some(aside) = self.find_aside(cx)? {
             if !self.host.bring_back(cx, &aside, &new.path, Kind::Directory).await? {
                 let (from, to) = (aside.to_string(), new.path.to_string());
@@ -161,7 +162,8 @@ impl Configurator<Directory> for Directories {
             self.host.note_original(cx, kept).await?;
         }
         if old.path != new.path {
-            let moved = self.host.bring(cx, &old.path, &new.path, Kind::Directory).await;
+            self.host.has_arrived(&new.needs, &new.path).map_err(|error| untouched(&error))?;
+            let moved = self.host.move_entry(cx, &old.path, &new.path, Kind::Directory).await;
             let moved = moved.map_err(|error| untouched(&error))?;
             // It may have moved with the directory around it.
             if !moved && self.locate(cx, old)? != new.path {

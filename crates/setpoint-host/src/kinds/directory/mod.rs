@@ -102,6 +102,10 @@ impl HostKind for Directory {
         Some(Self { name, path: path?, access, adopt, implicit: false, needs })
     }
 
+    fn needs(&self) -> &[Need] {
+        &self.needs
+    }
+
     fn needs_mut(&mut self) -> &mut Vec<Need> {
         &mut self.needs
     }

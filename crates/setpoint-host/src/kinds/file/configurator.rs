@@ -108,6 +108,20 @@ impl Entries for Files {
         Ok(self.host.0.root.read(path)?.map(|(_, content)| content.sha256()))
     }
 
+    fn has_begun(&self, path: &RootPath, item: &File) -> Result<bool, FsError> {
+        let Some(Whole { bytes: Some(bytes), .. }) = self.host.0.root.read_bytes(path, kept::LARGEST)? else {
+            return Ok(false);
+        };
+        let (mut rest, mut is_same) = (bytes.as_slice(), true);
+        let compared = item.content.for_each_chunk(|chunk| {
+            let (compared, left) = rest.split_at(rest.len().min(chunk.len()));
+            is_same &= chunk.starts_with(compared);
+            rest = left;
+            Ok(())
+        });
+        Ok(compared.is_ok() && is_same && rest.is_empty())
+    }
+
     fn original(&self, path: &RootPath, unchanged: Option<&File>) -> Result<Option<Original>, OpError> {
         let root = &self.host.0.root;
         let read = root.read_bytes(path, kept::LARGEST).map_err(|error| untouched(&error))?;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_engine::OpError;
 use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 
-use super::{HostKind, Nature, OnDisk};
+use super::{HostKind, Left, Nature, OnDisk};
 use crate::configure::entries;
 use crate::fs;
 use crate::host::Host;
@@ -136,6 +136,10 @@ impl HostKind for File {
         Some(Self { name, path: path?, content: content?, sensitive, access, adopt, log: false, needs })
     }
 
+    fn needs(&self) -> &[Need] {
+        &self.needs
+    }
+
     fn needs_mut(&mut self) -> &mut Vec<Need> {
         &mut self.needs
     }
@@ -156,5 +160,9 @@ impl HostKind for File {
 
     fn keep_original(&self, host: &Host) -> Result<Option<String>, OpError> {
         entries::keep_original(&Files::new(host), self)
+    }
+
+    fn keep_left(host: &Host, left: &Left<'_, Self>) -> Result<(), OpError> {
+        entries::keep_left(&Files::new(host), left)
     }
 }

@@ -219,6 +219,10 @@ impl HostKind for Process {
         })
     }
 
+    fn needs(&self) -> &[Need] {
+        &self.needs
+    }
+
     fn needs_mut(&mut self) -> &mut Vec<Need> {
         &mut self.needs
     }

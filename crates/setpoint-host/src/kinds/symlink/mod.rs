@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_engine::OpError;
 use setpoint_graph::{Attributes, Deps, Item, Kind, Name};
 
-use super::{HostKind, Nature, OnDisk};
+use super::{HostKind, Left, Nature, OnDisk};
 use crate::configure::entries;
 use crate::fs;
 use crate::host::Host;
@@ -108,6 +108,10 @@ impl HostKind for Symlink {
         })
     }
 
+    fn needs(&self) -> &[Need] {
+        &self.needs
+    }
+
     fn needs_mut(&mut self) -> &mut Vec<Need> {
         &mut self.needs
     }
@@ -123,5 +127,9 @@ impl HostKind for Symlink {
 
     fn keep_original(&self, host: &Host) -> Result<Option<String>, OpError> {
         entries::keep_original(&Symlinks::new(host), self)
+    }
+
+    fn keep_left(host: &Host, left: &Left<'_, Self>) -> Result<(), OpError> {
+        entries::keep_left(&Symlinks::new(host), left)
     }
 }

@@ -75,7 +75,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
     let writer = Arc::new(writer);
     let host = set.host(&current)?;
     progress::name_slow_checks(&host, report);
-    clean_up(&host, &writer, &mut current, Some(set.intended()), report)?;
+    clean_up(&host, &writer, &mut current, Some(set.intended()), report);
     let renamed = set.adjust(&host, &mut current)?;
     host.set_unwanted(set::unwanted(&current, Some(set.intended())));
     if let Some(kept) = &kept {
@@ -106,7 +106,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
         Refreshed::default()
     };
     if args.refresh_only {
-        return refresh_only(args, &writer, &current, &refreshed, &set);
+        return refresh_only(args, &host, &writer, &mut current, &refreshed, &set);
     }
     let Readable { selection, intended, unreadable } =
         unreadable::leave(&engine, &current, Some(intended), selection, &unreadable::errors(&refreshed))?;
@@ -139,16 +139,24 @@ pub(crate) fn clean_up(
     current: &mut CurrentGraph,
     intended: Option<&Graph>,
     report: Report,
-) -> Result<(), CliError> {
+) {
     set::report_damage(writer.damaged(), report);
-    let removed = host.sweep(writer.interrupted_items()).map_err(|error| Error::Sweep(error.to_string()))?;
-    for path in removed {
-        report.detail(|| format!("removed {}, which a run that was cut off had left", path.display()));
-    }
+    sweep(host, writer, current, report);
     for item in set::recognise(host, current, intended) {
         report.info(&format!("{item} was gone, and is back in its place: it is looked after again"));
     }
-    Ok(())
+}
+
+/// Removes what a run that was cut off left beside items. What can't be removed is reported, and stops nothing.
+pub(crate) fn sweep(host: &Host, writer: &Writer, current: &CurrentGraph, report: Report) {
+    let swept = host.sweep(current, writer.interrupted_items());
+    for path in swept.removed {
+        report.detail(|| format!("removed {}, which a run that was cut off had left", path.display()));
+    }
+    for (item, why) in swept.left {
+        report.warn(&format!("what a run that was cut off may have left of {item} is not removed: {why}"));
+    }
+    report_notices(host, report);
 }
 
 /// Says what was found of files that are not Setpoint's work.
@@ -179,9 +187,13 @@ fn apply_kept(
     if kept.serial != change.writer.found_serial() {
         return Err(Error::Stale("the state has changed since it was made".to_owned()).into());
     }
+    if change.writer.has_unsaved_runs() && !kept.unfinished {
+        return Err(Error::Stale("a run was cut off since it was made".to_owned()).into());
+    }
     let Scope { selection, intended } = set::scope(&kept.target, change.set.intended(), &current)?;
     let PendingChange { engine, host, set, .. } = &change;
-    let refreshed = runtime()?.block_on(engine.refresh(&mut current, &selection));
+    let to_read = to_refresh(&change.writer, &selection);
+    let refreshed = runtime()?.block_on(engine.refresh(&mut current, &to_read));
     let Readable { selection, intended, unreadable } =
         unreadable::leave(engine, &current, Some(intended), selection, &unreadable::errors(&refreshed))?;
     let intended = intended.as_deref();
@@ -198,8 +210,9 @@ fn apply_kept(
 /// Takes over what was found on the host, and changes nothing there.
 fn refresh_only(
     args: &ApplyArgs,
+    host: &Host,
     writer: &Writer,
-    current: &CurrentGraph,
+    current: &mut CurrentGraph,
     refreshed: &Refreshed,
     set: &Set,
 ) -> Result<Made, CliError> {
@@ -214,6 +227,7 @@ fn refresh_only(
     };
     let show = |text: &str| if args.write.json { Ok(()) } else { print(text) };
     if preview.drift.is_empty() {
+        run::checkpoint(host, writer, current)?;
         show(&format!("{}: the host is as the state says.\n", set.name()))?;
     } else {
         show(&super::print::drift(&preview.drift))?;

@@ -28,7 +28,7 @@ pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError
     let host = set.host(&current)?;
     progress::name_slow_checks(&host, report);
     let stays = (!args.change.target.is_empty()).then(|| set.intended());
-    clean_up(&host, &writer, &mut current, stays, report)?;
+    clean_up(&host, &writer, &mut current, stays, report);
     let engine = set::engine(&host, &args.change, &[]);
     set::check_known(&args.change.target, &Graph::new(set.name()), &current)?;
     let gone = set::dependents(&current, &args.change.target);
@@ -44,6 +44,12 @@ pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError
     if let Some(rest) = &mut rest {
         for item in &gone {
             // One that is only remembered is not declared any more.
+            let _ = rest.del_item(item);
+        }
+        // What is declared and not there is not made on the way.
+        let missing = rest.items().map(|node| node.reference().clone());
+        let missing: Vec<_> = missing.filter(|item| !set::is_there(&current, item)).collect();
+        for item in &missing {
             let _ = rest.del_item(item);
         }
     }

@@ -9,7 +9,7 @@ use setpoint_graph::{GraphError, Item as _, ItemRef};
 use setpoint_host::{Diagnostic, Directory, HostError, Origin};
 use setpoint_state::StateError;
 
-use super::moves::Tangle;
+use super::moves::MoveConflict;
 use crate::error::{ErrorData, Reportable, reported_as};
 
 /// Why a command of a host failed.
@@ -24,9 +24,6 @@ pub(super) enum Error {
     /// The host could not be opened.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The host could not be read or cleaned.
-    #[error("can't clean up after a run that was cut off: {0}")]
-    Sweep(String),
     /// A run was cut off, and has to be finished first.
     #[error("a run was cut off, and what it was doing is not finished")]
     CutOff,
@@ -103,7 +100,7 @@ pub(super) enum Error {
     Protected(Vec<(ItemRef, bool)>),
     /// Moves that can't be made at once.
     #[error("this can't be done at once: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    Tangled(Vec<Tangle>),
+    MoveConflicts(Vec<MoveConflict>),
     /// Manifests that declare nothing of what is there.
     #[error("{}, and there {}", nothing_of(*.declared), were(*.there))]
     NothingLeft {
@@ -260,7 +257,7 @@ impl Reportable for Error {
             Self::State(StateError::Locked { .. } | StateError::Busy { .. }) => "locked",
             Self::State(StateError::OtherSet { .. }) => "other-set",
             Self::State(_) | Self::Journal(_) => "state",
-            Self::Unreadable(_) | Self::Host(_) | Self::Sweep(_) | Self::NotThere(_) => "host",
+            Self::Unreadable(_) | Self::Host(_) | Self::NotThere(_) => "host",
             Self::NoSuchItem(..)
             | Self::NotRemembered(..)
             | Self::NotDeclared(..)
@@ -271,7 +268,7 @@ impl Reportable for Error {
             | Self::OtherKind { .. } => "item",
             Self::Protected(_) | Self::ProtectedByManifest { .. } => "protected",
             Self::NothingLeft { .. } | Self::Emptied(_) | Self::LeftOut(_) => "nothing-left",
-            Self::Tangled(_) => "moves",
+            Self::MoveConflicts(_) => "moves",
             Self::OtherRoot { .. }
             | Self::ReplacedRoot(_)
             | Self::NotMounted { .. }
@@ -324,7 +321,7 @@ impl Reportable for Error {
                 "let one of them be deleted, or forgotten with `setpoint state rm ITEM`, which leaves it on the host",
             ),
             Self::Unreadable(_) => Some("mend what keeps them from being read, and run it again"),
-            Self::Tangled(_) => Some(
+            Self::MoveConflicts(_) => Some(
                 "nothing was changed; do it in two steps: first the directories with all that is in them, then the rest; declare what is behind a link by the directory that it is in",
             ),
             Self::ProtectedByManifest { .. } => {

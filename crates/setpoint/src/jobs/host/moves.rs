@@ -19,7 +19,7 @@ use crate::error::CliError;
 
 /// Why a move is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Tangle {
+pub(crate) enum MoveConflict {
     /// What is inside of a directory that moves does not move along.
     Inside { item: ItemRef, directory: ItemRef, carried: String, declared: String },
     /// Something is to come to where a directory that moves brings something else.
@@ -32,7 +32,7 @@ pub(crate) enum Tangle {
     Behind { item: ItemRef, link: ItemRef },
 }
 
-impl fmt::Display for Tangle {
+impl fmt::Display for MoveConflict {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Inside { item, directory, carried, declared } => write!(
@@ -60,21 +60,21 @@ impl fmt::Display for Tangle {
 }
 
 /// A directory that moves.
-struct Move<'a> {
+struct DirectoryMove<'a> {
     item: &'a ItemRef,
     to: &'a str,
 }
 
 /// Refuses moves of which one would be mistaken for another.
 pub(crate) fn check(current: &CurrentGraph, intended: &Graph) -> Result<(), CliError> {
-    let mut tangles = taken_by_originals(current, intended);
-    let mut moves: BTreeMap<&str, Move<'_>> = BTreeMap::new();
+    let mut conflicts = taken_by_originals(current, intended);
+    let mut moves: BTreeMap<&str, DirectoryMove<'_>> = BTreeMap::new();
     let mut links: BTreeMap<&str, &ItemRef> = BTreeMap::new();
     for node in current.items().filter(|node| is_there(current, node.reference())) {
         let (item, Some(new)) = (node.reference(), intended.item(node.reference())) else { continue };
         if let (Some(old), Some(new)) = (node.item().get::<Directory>(), new.get::<Directory>()) {
             if old.path != new.path {
-                moves.insert(old.path.as_str(), Move { item, to: new.path.as_str() });
+                moves.insert(old.path.as_str(), DirectoryMove { item, to: new.path.as_str() });
             }
         } else if let (Some(old), Some(new)) = (node.item().get::<Symlink>(), new.get::<Symlink>())
             && (old.target != new.target || old.path != new.path)
@@ -82,9 +82,10 @@ pub(crate) fn check(current: &CurrentGraph, intended: &Graph) -> Result<(), CliE
             links.insert(old.path.as_str(), item);
         }
     }
-    if moves.is_empty() && links.is_empty() && tangles.is_empty() {
+    if moves.is_empty() && links.is_empty() && conflicts.is_empty() {
         return Ok(());
     }
+    let coming: BTreeMap<&str, &str> = moves.iter().map(|(from, one)| (one.to, *from)).collect();
     // What directories that move bring along, and where to.
     let mut brought: BTreeMap<String, (&ItemRef, &ItemRef)> = BTreeMap::new();
     for node in current.items().filter(|node| is_there(current, node.reference())) {
@@ -95,23 +96,28 @@ pub(crate) fn check(current: &CurrentGraph, intended: &Graph) -> Result<(), CliE
         if let Some(new) = intended.item(item).and_then(path_of) {
             // Files and links wait for the directory that they are to be in.
             if node.item().get::<Directory>().is_some() {
-                tangles.extend(into_another(item, old.as_str(), new.as_str(), &moves));
+                conflicts.extend(into_another(item, old.as_str(), new.as_str(), &moves, &coming));
             }
-            tangles.extend(tangle(item, old.as_str(), new.as_str(), &moves, &links));
+            conflicts.extend(conflict(item, old.as_str(), new.as_str(), &moves, &links));
         }
     }
     for node in intended.items() {
         let (item, Some(path)) = (node.reference(), path_of(node.item())) else { continue };
         if let Some(&(other, directory)) = brought.get(path.as_str()).filter(|(other, _)| *other != item) {
             let (item, path) = (item.clone(), path.to_string());
-            tangles.push(Tangle::Taken { item, path, other: other.clone(), directory: directory.clone() });
+            conflicts.push(MoveConflict::Taken {
+                item,
+                path,
+                other: other.clone(),
+                directory: directory.clone(),
+            });
         }
     }
-    if tangles.is_empty() { Ok(()) } else { Err(Error::Tangled(tangles).into()) }
+    if conflicts.is_empty() { Ok(()) } else { Err(Error::MoveConflicts(conflicts).into()) }
 }
 
 /// What is to come to where an original goes back, and does not take that over.
-fn taken_by_originals(current: &CurrentGraph, intended: &Graph) -> Vec<Tangle> {
+fn taken_by_originals(current: &CurrentGraph, intended: &Graph) -> Vec<MoveConflict> {
     let mut originals: BTreeMap<&str, &ItemRef> = BTreeMap::new();
     for node in current.items().filter(|node| is_adopted(current, node.reference())) {
         let (item, Some(path)) = (node.reference(), path_of(node.item())) else { continue };
@@ -120,29 +126,37 @@ fn taken_by_originals(current: &CurrentGraph, intended: &Graph) -> Vec<Tangle> {
             originals.insert(path.as_str(), item);
         }
     }
-    let tangles = intended.items().filter(|_| !originals.is_empty()).filter_map(|node| {
+    let conflicts = intended.items().filter(|_| !originals.is_empty()).filter_map(|node| {
         let (item, path) = (node.reference(), path_of(node.item())?);
         let &other = originals.get(path.as_str())?;
         let adopts = node.item().get::<File>().map(|file| file.adopt);
         let adopts = adopts.or_else(|| node.item().get::<Symlink>().map(|link| link.adopt));
         let is_same = other.kind() == item.kind() && adopts == Some(true);
-        let tangle = || Tangle::Original { item: item.clone(), path: path.to_string(), other: other.clone() };
-        (other != item && !is_same).then(tangle)
+        let conflict =
+            || MoveConflict::Original { item: item.clone(), path: path.to_string(), other: other.clone() };
+        (other != item && !is_same).then(conflict)
     });
-    tangles.collect()
+    conflicts.collect()
 }
 
 /// What keeps a directory from being moved into one that comes to where another one still is.
-fn into_another(item: &ItemRef, old: &str, new: &str, moves: &BTreeMap<&str, Move<'_>>) -> Option<Tangle> {
+fn into_another(
+    item: &ItemRef,
+    old: &str,
+    new: &str,
+    moves: &BTreeMap<&str, DirectoryMove<'_>>,
+    coming: &BTreeMap<&str, &str>,
+) -> Option<MoveConflict> {
     if old == new {
         return None;
     }
     around(new).find_map(|(path, _)| {
         // Another directory is there now, and leaves.
         let leaving = moves.get(path)?;
-        let (from, coming) = moves.iter().find(|(_, one)| one.to == path)?;
+        let from = *coming.get(path)?;
+        let coming = moves.get(from)?;
         let comes_along = old.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));
-        (!comes_along && coming.item != leaving.item).then(|| Tangle::Into {
+        (!comes_along && coming.item != leaving.item).then(|| MoveConflict::Into {
             item: item.clone(),
             path: new.to_owned(),
             directory: coming.item.clone(),
@@ -152,16 +166,16 @@ fn into_another(item: &ItemRef, old: &str, new: &str, moves: &BTreeMap<&str, Mov
 }
 
 /// What keeps one item from being moved together with what is around it.
-fn tangle(
+fn conflict(
     item: &ItemRef,
     old: &str,
     new: &str,
-    moves: &BTreeMap<&str, Move<'_>>,
+    moves: &BTreeMap<&str, DirectoryMove<'_>>,
     links: &BTreeMap<&str, &ItemRef>,
-) -> Option<Tangle> {
+) -> Option<MoveConflict> {
     for (around, _) in around(old) {
         if let Some(&link) = links.get(around) {
-            return Some(Tangle::Behind { item: item.clone(), link: link.clone() });
+            return Some(MoveConflict::Behind { item: item.clone(), link: link.clone() });
         }
         if moves.contains_key(around) {
             break;
@@ -170,11 +184,11 @@ fn tangle(
     // One that moves by itself is found in its directory, wherever that is by then.
     let (directory, carried) = carried(old, moves).filter(|(_, carried)| new != carried && new == old)?;
     let (item, directory, declared) = (item.clone(), directory.clone(), new.to_owned());
-    Some(Tangle::Inside { item, directory, carried, declared })
+    Some(MoveConflict::Inside { item, directory, carried, declared })
 }
 
 /// Where the nearest directory around a path that moves brings what is there.
-fn carried<'a>(old: &str, moves: &BTreeMap<&str, Move<'a>>) -> Option<(&'a ItemRef, String)> {
+fn carried<'a>(old: &str, moves: &BTreeMap<&str, DirectoryMove<'a>>) -> Option<(&'a ItemRef, String)> {
     around(old).find_map(|(around, rest)| {
         let found = moves.get(around)?;
         Some((found.item, format!("{}{rest}", found.to)))

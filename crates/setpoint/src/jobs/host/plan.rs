@@ -54,7 +54,7 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
     preview.renamed = renamed;
     preview.unreadable = unreadable;
     if let Some(path) = &args.out {
-        PlanFile::new(&set, snapshot.serial, args, &preview)?.write(path)?;
+        PlanFile::new(&set, &snapshot, args, &preview)?.write(path)?;
     }
     if args.json {
         preview.warnings.extend(set.foreign());

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use setpoint_graph::{Graph, ItemRef};
 use setpoint_host::{Content, item_types};
+use setpoint_state::Snapshot;
 
 use super::args::PlanArgs;
 use super::error::Error;
@@ -17,6 +18,8 @@ use crate::error::CliError;
 
 /// The format of the file. Another one is refused.
 const FORMAT: u32 = 3;
+/// No plan has more bytes than this.
+const LARGEST: u64 = 1 << 30;
 
 /// A plan with all that tells whether it is still the one that would be made. What is declared is not in it: it is loaded
 /// again, and has to be the same.
@@ -27,6 +30,9 @@ pub(crate) struct PlanFile {
     pub(crate) set: String,
     /// The checkpoint of the state that it starts from.
     pub(crate) serial: u64,
+    /// Whether it starts from what a run had done that was not finished.
+    #[serde(default)]
+    pub(crate) unfinished: bool,
     /// What it is about; everything if empty.
     pub(crate) target: Vec<ItemRef>,
     /// What is made anew although nothing demands it.
@@ -41,11 +47,17 @@ pub(crate) struct PlanFile {
 
 impl PlanFile {
     /// A plan for what the manifests of a set declare.
-    pub(crate) fn new(set: &Set, serial: u64, args: &PlanArgs, shown: &Preview) -> Result<Self, CliError> {
+    pub(crate) fn new(
+        set: &Set,
+        known: &Snapshot,
+        args: &PlanArgs,
+        shown: &Preview,
+    ) -> Result<Self, CliError> {
         Ok(Self {
             format: FORMAT,
             set: set.name().to_owned(),
-            serial,
+            serial: known.serial,
+            unfinished: known.unfinished,
             target: args.change.target.clone(),
             replace: args.replace.clone(),
             var: args.set.var.clone(),
@@ -79,6 +91,11 @@ impl PlanFile {
 
     pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
         let failed = |why: String| Error::PlanFile { path: path.to_path_buf(), why };
+        // A pipe would be waited for, and a device has no end.
+        let found = fs::metadata(path).map_err(|error| failed(error.to_string()))?;
+        if !found.is_file() || found.len() > LARGEST {
+            return Err(failed("it is no plan".to_owned()).into());
+        }
         let bytes = fs::read(path).map_err(|error| failed(error.to_string()))?;
         let file: Self =
             serde_json::from_slice(&bytes).map_err(|error| failed(format!("it is no plan: {error}")))?;

@@ -128,7 +128,7 @@ pub(crate) fn remember_manifests(manifest: &Manifest, writer: &Writer, selection
 
 /// Saves what was found out about a run that was cut off, before anything else is done: a run that is cut off as well is then
 /// taken over from there. Where nobody knows yet how an operation ended, the journal stays.
-fn checkpoint(host: &Host, writer: &Writer, current: &mut CurrentGraph) -> Result<(), CliError> {
+pub(crate) fn checkpoint(host: &Host, writer: &Writer, current: &mut CurrentGraph) -> Result<(), CliError> {
     let is_known = current.items().all(|node| node.state().is_none_or(|state| !state.is_unknown()));
     if writer.has_unsaved_runs() && is_known {
         host.settle(current);

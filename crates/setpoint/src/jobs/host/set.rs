@@ -337,9 +337,7 @@ fn reach<'a, 'g, S: State, E: Iterator<Item = &'g Edge>>(
 /// Warns of a state that is not the last one.
 pub(crate) fn report_damage(why: Option<&str>, report: Report) {
     if let Some(why) = why {
-        report.warn(&format!(
-            "{why}; what it held when it was last copied is used instead, and the host is read all the same"
-        ));
+        report.warn(&format!("{why}; the host is read all the same"));
     }
 }
 

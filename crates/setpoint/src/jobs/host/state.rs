@@ -16,6 +16,7 @@ use setpoint_host::{
 };
 use setpoint_state::Writer;
 
+use super::apply::sweep;
 use super::args::{LockArgs, PathArgs, SetArgs, StateCommand};
 use super::changes::MASKED;
 use super::error::{Error, nearest};
@@ -44,9 +45,9 @@ pub(crate) fn run(command: &StateCommand, report: Report) -> Result<u8, CliError
         StateCommand::List { set, json } => list(set, *json, report),
         StateCommand::Show { item, set, json, show_secrets } => show(item, set, *json, *show_secrets, report),
         StateCommand::Kept { name, set, json } => kept::run(name.as_deref(), set, *json),
-        StateCommand::Rm { items, force, set, lock } => remove(items, *force, set, *lock),
-        StateCommand::Mv { from, to, set, lock } => rename(from, to, set, *lock),
-        StateCommand::Unprotect { items, set, lock } => unprotect(items, set, *lock),
+        StateCommand::Rm { items, force, set, lock } => remove(items, *force, set, *lock, report),
+        StateCommand::Mv { from, to, set, lock } => rename(from, to, set, *lock, report),
+        StateCommand::Unprotect { items, set, lock } => unprotect(items, set, *lock, report),
         StateCommand::Accept { items, set, lock } => accept::accept(items, set, *lock),
         StateCommand::Relocate { partly, set, lock } => accept::relocate(*partly, set, *lock),
         StateCommand::Import { items, set, lock } => import(items, set, *lock, report),
@@ -168,8 +169,14 @@ fn mask(item: &mut Value) {
     }
 }
 
-fn remove(items: &[ItemRef], force: bool, args: &PathArgs, lock: LockArgs) -> Result<u8, CliError> {
-    let (writer, mut graph) = lock_to_mend(args, "state rm", lock, items)?;
+fn remove(
+    items: &[ItemRef],
+    force: bool,
+    args: &PathArgs,
+    lock: LockArgs,
+    report: Report,
+) -> Result<u8, CliError> {
+    let (writer, mut graph) = lock_to_mend(args, "state rm", lock, items, report)?;
     let host = remembered_host(&writer, &graph)?;
     let mut forgotten = Vec::new();
     for item in items {
@@ -225,11 +232,17 @@ fn remembered_host(writer: &Writer, graph: &CurrentGraph) -> Result<Option<Host>
     Ok(Some(Host::open(options.with_runtime_directory(runtime_directory(writer.dir())))?))
 }
 
-fn rename(from: &ItemRef, to: &ItemRef, args: &PathArgs, lock: LockArgs) -> Result<u8, CliError> {
+fn rename(
+    from: &ItemRef,
+    to: &ItemRef,
+    args: &PathArgs,
+    lock: LockArgs,
+    report: Report,
+) -> Result<u8, CliError> {
     if from.kind() != to.kind() {
         return Err(Error::OtherKind { from: from.clone(), to: to.clone() }.into());
     }
-    let (writer, mut graph) = lock_to_mend(args, "state mv", lock, std::slice::from_ref(from))?;
+    let (writer, mut graph) = lock_to_mend(args, "state mv", lock, std::slice::from_ref(from), report)?;
     if graph.contains(to) {
         let (from, to) = (from.clone(), to.clone());
         return Err(if graph.contains(&from) {
@@ -244,8 +257,8 @@ fn rename(from: &ItemRef, to: &ItemRef, args: &PathArgs, lock: LockArgs) -> Resu
     Ok(0)
 }
 
-fn unprotect(items: &[ItemRef], args: &PathArgs, lock: LockArgs) -> Result<u8, CliError> {
-    let (writer, mut graph) = lock_to_mend(args, "state unprotect", lock, items)?;
+fn unprotect(items: &[ItemRef], args: &PathArgs, lock: LockArgs, report: Report) -> Result<u8, CliError> {
+    let (writer, mut graph) = lock_to_mend(args, "state unprotect", lock, items, report)?;
     // Manifests that can't be loaded, or are somewhere else, protect nothing now.
     if let Ok(manifest) = setpoint_host::load_without_contents(&args.file, &[]) {
         let mut declared = items.iter().filter_map(|item| Some((item, manifest.declared(item)?)));
@@ -277,6 +290,7 @@ fn lock_to_mend(
     command: &str,
     lock: LockArgs,
     items: &[ItemRef],
+    report: Report,
 ) -> Result<(Writer, CurrentGraph), CliError> {
     let state = state_of(args);
     let Some(known) = state.read()? else {
@@ -288,7 +302,7 @@ fn lock_to_mend(
     if !writer.interrupted_items().is_empty()
         && let Some(host) = remembered_host(&writer, &graph)?
     {
-        host.sweep(writer.interrupted_items()).map_err(|error| Error::Sweep(error.to_string()))?;
+        sweep(&host, &writer, &graph, report);
     }
     Ok((writer, graph))
 }
@@ -297,7 +311,7 @@ fn import(items: &[ItemRef], args: &SetArgs, lock: LockArgs, report: Report) -> 
     let set = Set::load(args)?;
     let (writer, mut graph) = set.lock("state import", lock)?;
     let host = set.host(&graph)?;
-    host.sweep(writer.interrupted_items()).map_err(|error| Error::Sweep(error.to_string()))?;
+    sweep(&host, &writer, &graph, report);
     let engine = Engine::new(registry(&host));
     for item in items {
         if is_there(&graph, item) {

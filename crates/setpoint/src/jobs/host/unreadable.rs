@@ -53,10 +53,16 @@ pub(crate) fn leave<'a>(
         left.extend(with.iter().cloned());
         unreadable.push((item, why, with));
     }
+    let known = current.items().map(|node| node.reference().clone());
+    let declared = intended.iter().flat_map(|intended| intended.items()).map(|node| node.reference().clone());
+    let all: BTreeSet<ItemRef> = known.chain(declared).collect();
     // What a plan would take away from below them stays too. Each round leaves more, so that this ends.
-    let (selection, intended) = loop {
-        let scope = without(current, intended.as_deref(), &selection, &left);
-        let plan = engine.plan(Some(current), scope.intended.as_ref(), &scope.selection, Timestamp::now())?;
+    let (selection, changed) = loop {
+        let selected = without(&all, &selection, &left);
+        let scope =
+            Scope { selection: selected, intended: made_without(current, intended.as_deref(), &left) };
+        let now = Timestamp::now();
+        let plan = engine.plan(Some(current), scope.intended.as_deref(), &scope.selection, now)?;
         // Each item that the plan touches, and whether it goes, if only for a while.
         let mut operations: BTreeMap<ItemRef, bool> = BTreeMap::new();
         for operation in &plan.operations {
@@ -65,7 +71,7 @@ pub(crate) fn leave<'a>(
         }
         let touched: Vec<&ItemRef> = left.iter().filter(|item| operations.contains_key(*item)).collect();
         if touched.is_empty() {
-            break (scope.selection, scope.intended);
+            break scope.into_changed();
         }
         let below = set::requirements(current, touched);
         let goes = |below: &ItemRef| operations.get(below) == Some(&true);
@@ -73,7 +79,7 @@ pub(crate) fn leave<'a>(
         let more: Vec<ItemRef> = below.iter().filter(|item| goes(item)).cloned().collect();
         left.extend(if more.is_empty() { below.into_iter().collect() } else { more });
         if left.len() == before {
-            break (scope.selection, scope.intended);
+            break scope.into_changed();
         }
     };
     let reported = reported(unreadable.iter().map(|(item, _, with)| (*item, with)));
@@ -84,7 +90,7 @@ pub(crate) fn leave<'a>(
             Unreadable { leaves, ..view(item, why) }
         })
         .collect();
-    Ok(Readable { selection, intended: intended.map(Cow::Owned), unreadable })
+    Ok(Readable { selection, intended: changed.map(Cow::Owned).or(intended), unreadable })
 }
 
 /// Which items that can't be read are reported by themselves. One that is left because of another one which is reported is named
@@ -124,35 +130,46 @@ fn view(item: &ItemRef, why: &str) -> Unreadable {
     Unreadable { kind, name, error: why.to_owned(), leaves: Vec::new() }
 }
 
-struct Without {
+/// What a round plans.
+struct Scope<'a> {
     selection: Selection,
-    intended: Option<Graph>,
+    intended: Option<Cow<'a, Graph>>,
 }
 
-/// What a command is about, without some items: they stay as they are, and are not made where they are not there.
-fn without(
-    current: &CurrentGraph,
-    intended: Option<&Graph>,
-    selection: &Selection,
-    left: &BTreeSet<ItemRef>,
-) -> Without {
-    let known = current.items().map(|node| node.reference().clone());
-    let mut all: BTreeSet<ItemRef> = known.collect();
-    all.extend(intended.into_iter().flat_map(Graph::items).map(|node| node.reference().clone()));
+impl Scope<'_> {
+    /// The selection, and what is intended, where that is not what was given.
+    fn into_changed(self) -> (Selection, Option<Graph>) {
+        let changed = match self.intended {
+            Some(Cow::Owned(changed)) => Some(changed),
+            _ => None,
+        };
+        (self.selection, changed)
+    }
+}
+
+/// What is selected of all items, without some.
+fn without(all: &BTreeSet<ItemRef>, selection: &Selection, left: &BTreeSet<ItemRef>) -> Selection {
     let is_selected = |item: &ItemRef| match selection {
         Selection::Items(items) => items.contains(item),
         _ => true,
     };
-    let selected = all.iter().filter(|item| !left.contains(*item) && is_selected(item)).cloned();
-    let selection = Selection::items(selected);
-    let mut intended = intended.cloned();
-    if let Some(intended) = &mut intended {
-        for item in left.iter().filter(|item| !set::is_there(current, item)) {
-            // It may be one that is only remembered.
-            let _ = intended.del_item(item);
+    Selection::items(all.iter().filter(|item| !left.contains(*item) && is_selected(item)).cloned())
+}
+
+/// What is intended, without those of some items that are not there: they are not made. Most often all of them are.
+fn made_without<'a>(
+    current: &CurrentGraph,
+    intended: Option<&'a Graph>,
+    left: &BTreeSet<ItemRef>,
+) -> Option<Cow<'a, Graph>> {
+    let mut intended = Cow::Borrowed(intended?);
+    for item in left.iter().filter(|item| !set::is_there(current, item)) {
+        if intended.contains(item) {
+            // It is there, and nobody else has a hand in it.
+            let _ = intended.to_mut().del_item(item);
         }
     }
-    Without { selection, intended }
+    Some(intended)
 }
 
 #[cfg(test)]

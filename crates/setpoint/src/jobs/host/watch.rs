@@ -45,7 +45,7 @@ use crate::report::Report;
 use crate::service::systemd::Systemd;
 use crate::service::{allow_many_files, runtime};
 use events::{EventWriter, OperationEvents};
-use follow::{Changed, Follower};
+use follow::{Changes, Follower};
 use meanwhile::Meanwhile;
 
 /// No pass for something that is due follows the last one faster.
@@ -107,7 +107,7 @@ async fn watch(set: Set, args: &WatchArgs, open_files: Option<u64>, report: Repo
             full_look = Instant::now() + args.interval;
         }
         // What was not looked at is looked at by the next pass.
-        let mut unread = Changed::nothing();
+        let mut unread = Changes::nothing();
         let retry = match passed {
             Ok(_) if watch.stop.drain().is_cancelled() => break,
             Ok(passed) => {
@@ -137,7 +137,7 @@ async fn watch(set: Set, args: &WatchArgs, open_files: Option<u64>, report: Repo
         // Since directories come and go.
         let unseen = watch.meanwhile.follower.follow(&watch.set.manifest, report);
         if !unseen.is_empty() {
-            changed = Changed { manifests: false, items: Some(unseen) };
+            changed = Changes { manifests: false, items: Some(unseen) };
             changed.add(unread);
             continue;
         }
@@ -149,9 +149,9 @@ async fn watch(set: Set, args: &WatchArgs, open_files: Option<u64>, report: Repo
         let WatchLoop { meanwhile: Meanwhile { follower, ends, .. }, stop, set, .. } = &mut watch;
         tokio::select! {
             seen = follower.next(&set.manifest) => changed = seen,
-            ended = ends.next() => changed = Changed { manifests: false, items: Some(ended) },
+            ended = ends.next() => changed = Changes { manifests: false, items: Some(ended) },
             () = tokio::time::sleep_until(next_look) => changed = follower.everything(&set.manifest),
-            () = stop.drain().cancelled() => changed = Changed::nothing(),
+            () = stop.drain().cancelled() => changed = Changes::nothing(),
         }
         changed.add(unread);
     }
@@ -230,9 +230,12 @@ impl WatchLoop {
         add_parents(&mut set.manifest, &host, &current);
         let mut engine = Engine::new(registry(&host)).with_concurrency(args.parallelism.get());
         if let Mode::Reconcile(writer) = &mode {
-            super::apply::clean_up(&host, writer, &mut current, Some(set.intended()), report)?;
+            super::apply::clean_up(&host, writer, &mut current, Some(set.intended()), report);
             engine = engine.with_hooks(OperationEvents::new(events));
             progress::show_output(&host, report);
+        } else {
+            // Nothing is done here: what others back off from differs all the same.
+            engine = engine.retrying_now();
         }
         progress::name_slow_checks(&host, report);
         let watch = Self {
@@ -259,7 +262,7 @@ impl WatchLoop {
     }
 
     /// Reads what may have changed, and puts it right or reports it. Where it was asked to stop meanwhile, nothing more is begun.
-    async fn pass(&mut self, changed: &Changed) -> Result<Passed, CliError> {
+    async fn pass(&mut self, changed: &Changes) -> Result<Passed, CliError> {
         let began = Instant::now();
         if changed.manifests {
             self.reload()?;
@@ -363,7 +366,7 @@ impl WatchLoop {
     }
 
     /// Learns what is known, and finds what is to be read.
-    fn prepare(&mut self, changed: &Changed) -> Result<Look, CliError> {
+    fn prepare(&mut self, changed: &Changes) -> Result<Look, CliError> {
         self.recall()?;
         let name = self.set.name().to_owned();
         let current = self.current.get_or_insert_with(|| CurrentGraph::new(name.as_str()));

@@ -22,7 +22,7 @@ const BURST: Duration = Duration::from_millis(3);
 
 /// A manifest that is being saved is empty, or half there, for a moment: it is read once it has not changed for this long.
 pub(super) const QUIET: Duration = Duration::from_millis(200);
-/// One that somebody has open and wrote to is read once it was closed, or has not changed for this long.
+/// A file that somebody has open and wrote to is read once it was closed, or has not changed for this long.
 const UNCLOSED: Duration = Duration::from_secs(5);
 /// What else changed while a manifest is being saved may belong to it, and waits for it for this long at most.
 const TOGETHER: Duration = Duration::from_secs(1);
@@ -57,13 +57,13 @@ impl QuietPeriod {
 
 /// What may have changed.
 #[derive(Debug)]
-pub(super) struct Changed {
+pub(super) struct Changes {
     pub(super) manifests: bool,
     /// The items to read again; none for all of them.
     pub(super) items: Option<BTreeSet<ItemRef>>,
 }
 
-impl Changed {
+impl Changes {
     pub(super) fn everything() -> Self {
         Self { manifests: true, items: None }
     }
@@ -88,7 +88,7 @@ impl Changed {
 /// What was seen and not reported yet.
 #[derive(Debug)]
 struct Seen {
-    changed: Changed,
+    changed: Changes,
     /// When changes are reported, other than those of manifests.
     burst: Option<Instant>,
     /// When a change of manifests is reported.
@@ -97,7 +97,7 @@ struct Seen {
 
 impl Seen {
     fn nothing() -> Self {
-        Self { changed: Changed::nothing(), burst: None, quiet: None }
+        Self { changed: Changes::nothing(), burst: None, quiet: None }
     }
 
     /// When some of it is reported; none while there is nothing.
@@ -110,13 +110,13 @@ impl Seen {
     }
 
     /// Takes what is to be reported at a time: all of it, or all but manifests that are still being saved.
-    fn take(&mut self, now: Instant) -> Changed {
+    fn take(&mut self, now: Instant) -> Changes {
         if self.quiet.as_ref().is_none_or(|quiet| quiet.end <= now) {
             return std::mem::replace(self, Self::nothing()).changed;
         }
         self.burst = None;
         let items = self.changed.items.replace(BTreeSet::new());
-        Changed { manifests: false, items }
+        Changes { manifests: false, items }
     }
 }
 
@@ -153,6 +153,8 @@ pub(super) struct Follower {
     by_name: BTreeMap<OsString, Vec<PathBuf>>,
     /// Manifests that were written to, and not closed since.
     open: BTreeSet<PathBuf>,
+    /// Files of items that were written to, and not closed since: when they are looked at all the same.
+    open_items: BTreeMap<PathBuf, Instant>,
     /// Kept here, so that nothing of it is lost when something else ends the waiting.
     seen: Seen,
     writer: EventWriter,
@@ -185,6 +187,7 @@ impl Follower {
             by_directory: BTreeMap::new(),
             by_name: BTreeMap::new(),
             open: BTreeSet::new(),
+            open_items: BTreeMap::new(),
             seen: Seen::nothing(),
             writer,
         })
@@ -220,7 +223,7 @@ impl Follower {
         }
         if is_new {
             // What changed the manifests there until now was not seen.
-            self.add(Changed { manifests: true, ..Changed::nothing() });
+            self.add(Changes { manifests: true, ..Changes::nothing() });
         }
         unseen
     }
@@ -271,15 +274,17 @@ impl Follower {
     }
 
     /// Waits until something that matters may have changed. Where this call is dropped, the next one reports what was seen.
-    pub(super) async fn next(&mut self, manifest: &Manifest) -> Changed {
+    pub(super) async fn next(&mut self, manifest: &Manifest) -> Changes {
         loop {
             // A burst ends in time, also where something happens all the while.
             let now = Instant::now();
             self.look_at_foreign(now);
+            self.look_at_unclosed(now);
             if self.seen.due().is_some_and(|due| due <= now) {
                 return self.seen.take(now);
             }
-            let due = self.seen.due().into_iter().chain(self.foreign_due.values().copied()).min();
+            let later = self.foreign_due.values().chain(self.open_items.values()).copied();
+            let due = self.seen.due().into_iter().chain(later).min();
             let event = match due {
                 None => self.events.recv().await,
                 Some(due) => match tokio::time::timeout_at(due, self.events.recv()).await {
@@ -288,7 +293,7 @@ impl Follower {
                 },
             };
             // The watcher lives as long as this does, so that the channel never closes.
-            let Some(event) = event else { return Changed::everything() };
+            let Some(event) = event else { return Changes::everything() };
             self.see(event, manifest);
             if self.seen.quiet.as_mut().is_some_and(|quiet| quiet.is_long(Instant::now())) {
                 // A line that can't be written stops nothing.
@@ -298,15 +303,15 @@ impl Follower {
     }
 
     /// Everything there is to look at without an event; but for manifests that are being saved, which are read later.
-    pub(super) fn everything(&mut self, manifest: &Manifest) -> Changed {
+    pub(super) fn everything(&mut self, manifest: &Manifest) -> Changes {
         while let Ok(event) = self.events.try_recv() {
             self.see(event, manifest);
         }
         let is_quiet = self.seen.quiet.is_none();
         if is_quiet && were_written_since(manifest.files(), quiet_before(SystemTime::now())) {
-            self.add(Changed { manifests: true, ..Changed::nothing() });
+            self.add(Changes { manifests: true, ..Changes::nothing() });
         }
-        Changed { manifests: self.seen.quiet.is_none(), items: None }
+        Changes { manifests: self.seen.quiet.is_none(), items: None }
     }
 
     /// Looks at files that were no manifests, and were left alone for a moment since they were written.
@@ -314,20 +319,29 @@ impl Follower {
         let due = self.foreign_due.extract_if(.., |_, due| *due <= now);
         let is_manifest = due.filter(|(file, _)| !is_foreign_file(file)).count() > 0;
         if is_manifest {
-            self.add(Changed { manifests: true, ..Changed::nothing() });
+            self.add(Changes { manifests: true, ..Changes::nothing() });
+        }
+    }
+
+    /// Looks at files of items that nobody has closed, and nobody has written to for some time.
+    fn look_at_unclosed(&mut self, now: Instant) {
+        let due = self.open_items.extract_if(.., |_, due| *due <= now);
+        let items: BTreeSet<ItemRef> = due.filter_map(|(path, _)| self.by_path.get(&path).cloned()).collect();
+        if !items.is_empty() {
+            self.add(Changes { manifests: false, items: Some(items) });
         }
     }
 
     /// Takes in an event.
     fn see(&mut self, event: notify::Result<Event>, manifest: &Manifest) {
-        let mut changed = Changed::nothing();
+        let mut changed = Changes::nothing();
         self.learn(manifest);
         self.note(&mut changed, event);
         self.add(changed);
     }
 
     /// Sees what has changed, as if that had happened just now: it is reported when the time for that has come.
-    pub(super) fn add(&mut self, changed: Changed) {
+    pub(super) fn add(&mut self, changed: Changes) {
         let now = Instant::now();
         if changed.manifests {
             let is_open = !self.open.is_empty();
@@ -339,18 +353,20 @@ impl Follower {
         self.seen.changed.add(changed);
     }
 
-    fn note(&mut self, seen: &mut Changed, event: notify::Result<Event>) {
+    fn note(&mut self, seen: &mut Changes, event: notify::Result<Event>) {
         let Ok(event) = event else {
-            *seen = Changed::everything();
+            *seen = Changes::everything();
             return;
         };
         if event.need_rescan() {
-            *seen = Changed::everything();
+            *seen = Changes::everything();
             return;
         }
         if event.kind == EventKind::Access(AccessKind::Close(AccessMode::Write)) {
             // Whoever wrote it is done.
             seen.manifests = event.paths.iter().filter(|path| self.open.remove(*path)).count() > 0;
+            let closed = event.paths.iter().filter(|path| self.open_items.remove(*path).is_some());
+            seen.items = Some(closed.filter_map(|path| self.by_path.get(path).cloned()).collect());
             return;
         }
         if event.kind.is_access() {
@@ -358,7 +374,7 @@ impl Follower {
         }
         for path in &event.paths {
             if event.kind.is_remove() || is_moved_away(event.kind) {
-                self.let_go(path);
+                self.unfollow(path);
             }
             let is_link = self.links.contains(path);
             let is_read = is_link || self.is_read(path);
@@ -382,6 +398,15 @@ impl Follower {
                     EventKind::Modify(ModifyKind::Name(_)) | EventKind::Remove(_) => self.open.remove(path),
                     _ => false,
                 };
+            }
+            let is_written = matches!(event.kind, EventKind::Modify(ModifyKind::Data(_)));
+            if is_written && self.by_path.contains_key(path) {
+                // There may be more to come.
+                self.open_items.insert(path.clone(), Instant::now() + UNCLOSED);
+                continue;
+            }
+            if event.kind.is_remove() || matches!(event.kind, EventKind::Modify(ModifyKind::Name(_))) {
+                self.open_items.remove(path);
             }
             if let Some(items) = &mut seen.items {
                 // A directory that comes or goes takes along what is in it.
@@ -407,7 +432,7 @@ impl Follower {
     }
 
     /// Does not follow a directory any more that is not at its path: another one may come there.
-    fn let_go(&mut self, path: &Path) {
+    fn unfollow(&mut self, path: &Path) {
         let inside = self.watched.range(path.to_path_buf()..).take_while(|watched| watched.starts_with(path));
         for path in inside.cloned().collect::<Vec<_>>() {
             // The kernel may have let go of it already.

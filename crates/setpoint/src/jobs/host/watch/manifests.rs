@@ -4,7 +4,7 @@ use std::time::{Instant, SystemTime};
 
 use setpoint_host::Manifest;
 
-use super::follow::{Changed, LONG, QUIET, directory_of, manifests_at, quiet_before, were_written_since};
+use super::follow::{Changes, LONG, QUIET, directory_of, manifests_at, quiet_before, were_written_since};
 use super::{Mode, WatchLoop};
 use crate::error::CliError;
 use crate::jobs::host::args::SetArgs;
@@ -73,7 +73,7 @@ impl WatchLoop {
         let loaded = load_manifest(&self.args);
         if is_being_written(loaded.as_ref().ok(), &self.args, loading) {
             // They are read again when they were left alone.
-            self.meanwhile.follower.add(Changed { manifests: true, ..Changed::nothing() });
+            self.meanwhile.follower.add(Changes { manifests: true, ..Changes::nothing() });
             return Ok(());
         }
         let old = &self.set.manifest;

@@ -7,7 +7,7 @@ use setpoint_graph::ItemRef;
 use setpoint_host::{EndedProcess, Host, Manifest, ProcessEnds};
 
 use super::events::EventWriter;
-use super::follow::{Changed, Follower};
+use super::follow::{Changes, Follower};
 
 /// Watches manifests and processes while something else is done.
 pub(super) struct Meanwhile {
@@ -16,7 +16,7 @@ pub(super) struct Meanwhile {
     pub(super) ends: ProcessEnds,
     events: EventWriter,
     /// What was seen, and is to be looked at.
-    changed: Changed,
+    changed: Changes,
     /// The processes whose end was reported, and which were not read since.
     ended: Vec<EndedProcess>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Meanwhile {
 impl Meanwhile {
     pub(super) fn new(follower: Follower, host: &Host, events: EventWriter) -> Self {
         let ends = ProcessEnds::new(host);
-        Self { follower, ends, events, changed: Changed::nothing(), ended: Vec::new() }
+        Self { follower, ends, events, changed: Changes::nothing(), ended: Vec::new() }
     }
 
     /// Waits for a part of a pass.
@@ -43,7 +43,7 @@ impl Meanwhile {
                 }
                 ended = self.ends.next() => {
                     self.report_ends(|item| ended.contains(item));
-                    self.changed.add(Changed { manifests: false, items: Some(ended) });
+                    self.changed.add(Changes { manifests: false, items: Some(ended) });
                 }
             }
         }
@@ -86,7 +86,7 @@ impl Meanwhile {
 
     /// Lets the next pass look at what happened since this one has begun, when the time for that has come.
     pub(super) fn pass_on(&mut self, current: Option<&CurrentGraph>) {
-        let changed = std::mem::replace(&mut self.changed, Changed::nothing());
+        let changed = std::mem::replace(&mut self.changed, Changes::nothing());
         self.follower.add(changed);
         if let Some(current) = current {
             self.ends.follow(current);

@@ -44,7 +44,7 @@ impl Followed {
         self.sender.send(Ok(Event::new(kind).add_path(path))).unwrap();
     }
 
-    async fn next(&mut self) -> Changed {
+    async fn next(&mut self) -> Changes {
         self.follower.next(&self.manifest).await
     }
 
@@ -101,6 +101,32 @@ async fn a_manifest_that_somebody_has_open_for_writing_is_read_once_it_is_closed
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_file_that_somebody_has_open_for_writing_is_looked_at_once_it_is_closed() {
+    let mut followed = Followed::new("files:\n  a: {content: x}\n  b: {content: x}\n");
+    followed.send(WRITTEN, "a");
+    assert!(followed.rests(UNCLOSED / 2).await, "there may be more to come");
+    followed.send(EventKind::Any, "b");
+    assert_eq!(followed.next().await.items, Some(items(&["b"])), "others don't wait for it");
+    followed.send(WRITTEN, "a");
+    assert!(followed.rests(UNCLOSED / 2).await, "it was written once more");
+    followed.send(CLOSED, "a");
+    let closed = Instant::now();
+    assert_eq!(followed.next().await.items, Some(items(&["a"])));
+    assert!(closed.elapsed() < QUIET);
+    // Who never closes it has left it alone after some time.
+    followed.send(WRITTEN, "a");
+    let written = Instant::now();
+    assert_eq!(followed.next().await.items, Some(items(&["a"])));
+    assert!(written.elapsed() >= UNCLOSED);
+    // One that is gone, or replaced, is looked at at once.
+    followed.send(WRITTEN, "a");
+    followed.send(EventKind::Remove(notify::event::RemoveKind::File), "a");
+    let removed = Instant::now();
+    assert_eq!(followed.next().await.items, Some(items(&["a"])));
+    assert!(removed.elapsed() < QUIET);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_of_a_manifest_is_reported_after_the_quiet_period_and_not_before() {
     let mut followed = Followed::new("files:\n  a: {content: x}\n");
     followed.send(EventKind::Any, "site.yaml");
@@ -128,13 +154,13 @@ async fn what_was_seen_of_a_manifest_is_reported_although_something_else_ended_t
 async fn what_is_added_is_reported_with_what_was_seen_and_a_manifest_after_the_quiet_period() {
     let mut followed = Followed::new("files:\n  a: {content: x}\n  b: {content: x}\n");
     let began = Instant::now();
-    followed.follower.add(Changed { manifests: false, items: Some(items(&["a"])) });
-    followed.follower.add(Changed { manifests: true, items: Some(items(&["b"])) });
+    followed.follower.add(Changes { manifests: false, items: Some(items(&["a"])) });
+    followed.follower.add(Changes { manifests: true, items: Some(items(&["b"])) });
     let changed = followed.next().await;
     assert!(changed.manifests && began.elapsed() >= QUIET);
     assert_eq!(changed.items, Some(items(&["a", "b"])));
-    followed.follower.add(Changed::everything());
-    followed.follower.add(Changed { manifests: false, items: Some(items(&["a"])) });
+    followed.follower.add(Changes::everything());
+    followed.follower.add(Changes { manifests: false, items: Some(items(&["a"])) });
     assert_eq!(followed.next().await.items, None, "that is all of them");
 }
 
