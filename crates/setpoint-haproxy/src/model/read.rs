@@ -305,6 +305,7 @@ impl Fold {
         match row.attributes.repeat {
             Repeat::First if is_there => return true,
             Repeat::Beside if is_there => return false,
+            Repeat::Merge if row.adds_options(&object.fields, &fields) => return false,
             Repeat::Merge | Repeat::Add => {}
             Repeat::First | Repeat::Beside | Repeat::Last | Repeat::Refused => {
                 for field in family {
@@ -312,10 +313,12 @@ impl Fold {
                 }
             }
         }
-        for (field, value) in fields {
-            let before =
-                if row.attributes.repeat == Repeat::Add { object.fields.remove(field) } else { None };
-            object.fields.set(field, before.map_or_else(|| value.clone(), |before| added(before, &value)));
+        if row.attributes.repeat == Repeat::Add {
+            object.fields.add(fields, " ");
+        } else {
+            for (field, value) in fields {
+                object.fields.set(field, value);
+            }
         }
         if let Some((field, value)) = row.attributes.metadata.zip(metadata) {
             object.fields.set(field, value);
@@ -334,17 +337,6 @@ fn placed(row: &Row, tokens: &[Token<'_>]) -> Option<Placed> {
 /// Returns whether a variable may decide what a line is about: it may even open a section.
 fn begins_with_a_variable(line: &Line<'_>) -> bool {
     line.words().next().is_some_and(|word| word.variable)
-}
-
-/// Puts the words of a second line after those of the first.
-fn added(first: Value, second: &Value) -> Value {
-    match (first, second) {
-        (Value::Text(first), Value::Text(second)) => Value::Text(format!("{first} {second}").into()),
-        (Value::List(first), Value::List(second)) => {
-            Value::List(first.into_vec().into_iter().chain(second.iter().cloned()).collect())
-        }
-        (_, second) => second.clone(),
-    }
 }
 
 /// Reads a comment as metadata: JSON as it is, anything else as `comment`.
