@@ -45,7 +45,7 @@ pub(crate) struct Attributes {
     /// Of an option: what it sets. Of those that set the same, the last holds.
     pub(crate) sets: Vec<&'static str>,
     /// The lines among which its place matters.
-    pub(crate) sequence: Option<Sequence>,
+    pub(crate) sequences: Vec<Sequence>,
     /// What holds where it is not given, by version.
     pub(crate) defaults: Vec<(Versions, &'static str)>,
     /// What one of its values is where the line does not give it.
@@ -329,7 +329,7 @@ impl Compiler {
                     None => self.error(line, "nothing repeats so"),
                 },
                 ("sets", names) => read.sets = parts(names, ','),
-                ("sequence", text) => read.sequence = Some(sequence(text)),
+                ("sequence", text) => read.sequences.push(sequence(text)),
                 ("secret", path) => match self.owned(&fields, path, prefix, line) {
                     Some(field) => read.secret.push(field),
                     None => read.secret.clone_from(&fields),

@@ -141,12 +141,25 @@ fn the_order_of_these_lines_counts() {
         ("frontend f", "acl a path /a", "http-request deny if a"),
         ("frontend f", "acl a path /a", "use_backend b unless !a"),
         ("global", "ssl-provider-path /a", "ssl-provider default"),
+        ("backend b", "option httpchk GET /a", "http-check send meth HEAD uri /b"),
+        ("backend b", "option httpchk /a", "http-check send meth HEAD uri /b"),
         // The model has no place for the first line of these.
         ("backend b", "option httpchk OPTIONS * HTTP/1.1\\r\\nHost:\\ www", "option mysql-check"),
         ("frontend f", "stats show-node", "stats show-node n"),
     ] {
         differ(&format!("{section}\n  {a}\n  {b}\n"), &format!("{section}\n  {b}\n  {a}\n"));
     }
+}
+
+#[test]
+fn a_check_that_says_nothing_of_its_request_may_stand_anywhere() {
+    let (a, b) = ("option httpchk", "http-check send meth HEAD uri /b");
+    let text = |a: &str, b: &str| format!("backend b\n  {a}\n  {b}\n");
+    assert_eq!(told(&diff(&text(a, b), &text(b, a))), [""; 0]);
+    assert_eq!(
+        told(&diff("backend c\n", &format!("backend c\n{}", text(a, b)))),
+        ["+ backend b", "+ backend b: http_check 0"]
+    );
 }
 
 #[test]
