@@ -23,7 +23,9 @@ pub(super) struct RuntimeContext<'a> {
     pub(super) backend: Option<SmolStr>,
     pub(super) old: Option<&'a SectionModel>,
     pub(super) new: Option<&'a SectionModel>,
-    /// The `defaults` that govern the section, nearest first.
+    /// The `defaults` that govern the section as it runs, nearest first; of one that is new, those that will.
+    pub(super) old_defaults: Vec<Object>,
+    /// The `defaults` that govern the section as it is desired, nearest first.
     pub(super) defaults: Vec<Object>,
     /// Both sides.
     pub(super) documents: [&'a Document; 2],
@@ -97,11 +99,11 @@ impl RuntimeContext<'_> {
                 "without `{path}`, that of `global` holds, which is read when HAProxy starts"
             ));
         }
-        let has_backlog = |own: &Object| {
-            let mut governing = std::iter::once(own).chain(&self.defaults);
+        let has_backlog = |own: &Object, defaults: &[Object]| {
+            let mut governing = std::iter::once(own).chain(defaults);
             governing.any(|object| object.get("backlog").is_some())
         };
-        (!has_backlog(old) || !has_backlog(new)).then(|| {
+        (!has_backlog(old, &self.old_defaults) || !has_backlog(new, &self.defaults)).then(|| {
             format!("without `backlog`, listeners are made for `{path}` connections when HAProxy starts")
         })
     }
@@ -144,7 +146,7 @@ impl RuntimeContext<'_> {
     fn is_off(&self) -> bool {
         let own = self.old.or(self.new).and_then(|model| model.object.as_ref());
         // What a section says wins over what its `defaults` say.
-        let mut governing = own.into_iter().chain(&self.defaults);
+        let mut governing = own.into_iter().chain(&self.old_defaults);
         governing.find_map(|object| directives().is_on(object)) == Some(false)
     }
 
@@ -172,7 +174,7 @@ impl RuntimeContext<'_> {
         if old.get("port").is_some() && new.get("port").is_none() {
             return Some("a server's port can't be taken away at runtime".to_owned());
         }
-        let whole = self.effective(old);
+        let whole = self.running(old);
         let is_resolved = directives()
             .references(ObjectKind::Server, Name::Resolvers)
             .iter()
@@ -188,14 +190,14 @@ impl RuntimeContext<'_> {
 
     /// Why a server can't be told another limit: beside `minconn`, HAProxy would set that as well where both are the same.
     fn refuses_limit(&self, path: &str, old: &Object, new: &Object) -> Option<String> {
-        let has_least = |server: &Object| self.effective(server).get("minconn").is_some();
-        (has_least(old) || has_least(new))
+        let has_least = |server: &Object| server.get("minconn").is_some();
+        (has_least(&self.running(old)) || has_least(&self.effective(new)))
             .then(|| format!("beside `minconn`, `{path}` of a server is changed by a reload"))
     }
 
     /// Why a server can't be told another port that it is checked at.
     fn refuses_check(&self, path: &str, old: &Object, new: &Object) -> Option<String> {
-        let (old, new) = (self.effective(old), self.effective(new));
+        let (old, new) = (self.running(old), self.effective(new));
         if !is_enabled(&old, "check") || !is_enabled(&new, "check") {
             return Some(format!("`{path}` of a server can be changed at runtime only while it is checked"));
         }
@@ -211,7 +213,7 @@ impl RuntimeContext<'_> {
 
     /// Why a server can't be told another setting of its agent.
     fn refuses_agent(&self, path: &str, old: &Object, new: &Object) -> Option<String> {
-        let (old, new) = (self.effective(old), self.effective(new));
+        let (old, new) = (self.running(old), self.effective(new));
         if !is_enabled(&old, "agent-check") || !is_enabled(&new, "agent-check") {
             return Some(format!(
                 "`{path}` of a server can be changed at runtime only while its agent is asked"
@@ -237,7 +239,7 @@ impl RuntimeContext<'_> {
         }
         let own = self.old.or(self.new).and_then(|model| model.object.as_ref());
         // What a section says wins over what its `defaults` say.
-        let governing: Vec<&Object> = own.into_iter().chain(&self.defaults).collect();
+        let governing: Vec<&Object> = own.into_iter().chain(&self.old_defaults).collect();
         let line = directives().static_servers(&governing, self.version).or_else(|| self.static_line());
         if let Some(line) = line {
             return Some(format!("a server can't be added at runtime beside `{line}`"));
@@ -395,18 +397,12 @@ impl RuntimeContext<'_> {
 
     /// A server with what `default-server` lines say, which a running HAProxy has to be told as well.
     fn effective(&self, server: &Object) -> Object {
-        let mut whole = server.clone();
-        // What a section says wins over what its `defaults` say.
-        let own = self.new.or(self.old).and_then(|model| model.object.as_ref());
-        for (field, value) in own.into_iter().chain(&self.defaults).flat_map(|object| &object.fields) {
-            let path = field.path().strip_prefix("default_server.");
-            let own = path.and_then(|path| directives().field(server.kind, path));
-            let own = own.filter(|own| !directives().is_ignored_default(server.kind, *own, value));
-            if let Some(own) = own.filter(|own| whole.fields.get(*own).is_none()) {
-                whole.fields.set(own, value.clone());
-            }
-        }
-        whole
+        with_default_server(server, self.new.or(self.old), &self.defaults)
+    }
+
+    /// A server with what `default-server` lines say, as it runs.
+    fn running(&self, server: &Object) -> Object {
+        with_default_server(server, self.old.or(self.new), &self.old_defaults)
     }
 
     /// Returns whether the current configuration has a server with a check, by its name or `backend/name`.
@@ -462,7 +458,12 @@ impl RuntimeContext<'_> {
     fn setting(&self, path: &str) -> Option<&Value> {
         // What runs is what counts.
         let own = self.old.or(self.new).and_then(|model| model.object.as_ref());
-        own.into_iter().chain(&self.defaults).find_map(|object| object.get(path))
+        own.into_iter().chain(&self.old_defaults).find_map(|object| object.get(path))
+    }
+
+    /// The `defaults` of both sides.
+    fn all_defaults(&self) -> impl Iterator<Item = &Object> {
+        self.old_defaults.iter().chain(&self.defaults)
     }
 
     /// What holds where a section or a server says nothing: this version's default, unless a `defaults` or a
@@ -478,9 +479,9 @@ impl RuntimeContext<'_> {
             ObjectKind::Server | ObjectKind::ServerTemplate => {
                 let path = format!("default_server.{path}");
                 let own = self.old.into_iter().chain(self.new).filter_map(|model| model.object.as_ref());
-                own.chain(&self.defaults).any(|object| object.get(&path).is_some())
+                own.chain(self.all_defaults()).any(|object| object.get(&path).is_some())
             }
-            kind if kind.is_section() => self.defaults.iter().any(|object| object.get(path).is_some()),
+            kind if kind.is_section() => self.all_defaults().any(|object| object.get(path).is_some()),
             _ => false,
         };
         (!governed).then_some(default)
@@ -493,10 +494,26 @@ impl RuntimeContext<'_> {
             return self.global_states(unless.path, &self.documents);
         }
         let own = self.old.into_iter().chain(self.new).filter_map(|model| model.object.as_ref());
-        let mut stated = own.chain(&self.defaults).filter_map(|object| object.get(unless.path));
+        let mut stated = own.chain(self.all_defaults()).filter_map(|object| object.get(unless.path));
         kind == ObjectKind::Defaults
             || stated.any(|value| unless.value.is_none_or(|expected| value.as_str() == Some(expected)))
     }
+}
+
+/// A server with what the `default-server` lines of its section say, and those of the `defaults` that govern it.
+fn with_default_server(server: &Object, section: Option<&SectionModel>, defaults: &[Object]) -> Object {
+    let mut whole = server.clone();
+    // What a section says wins over what its `defaults` say.
+    let own = section.and_then(|model| model.object.as_ref());
+    for (field, value) in own.into_iter().chain(defaults).flat_map(|object| &object.fields) {
+        let path = field.path().strip_prefix("default_server.");
+        let own = path.and_then(|path| directives().field(server.kind, path));
+        let own = own.filter(|own| !directives().is_ignored_default(server.kind, *own, value));
+        if let Some(own) = own.filter(|own| whole.fields.get(*own).is_none()) {
+            whole.fields.set(own, value.clone());
+        }
+    }
+    whole
 }
 
 /// The attribute that HAProxy has not to be told: the comment of a line.

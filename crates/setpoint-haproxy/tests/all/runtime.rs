@@ -582,6 +582,29 @@ fn the_version_of_haproxy_decides_and_not_the_one_of_the_api() {
     }
 }
 
+#[test]
+fn what_the_defaults_say_while_haproxy_runs_decides() {
+    let text = |balance: &str, weight: u32| {
+        format!("defaults d\n  balance {balance}\nbackend b from d\n  server s 10.0.0.1:80 weight {weight}\n")
+    };
+    let server = |current: &str, desired: &str| {
+        let (current, desired) = (Document::parse(current.as_bytes()), Document::parse(desired.as_bytes()));
+        let diff = compare(&current, &desired, &Context::default()).unwrap();
+        let found = diff.operations().iter().find(|operation| operation.to_string().contains("server s"));
+        found.unwrap().runtime.is_possible()
+    };
+    assert!(!server(&text("static-rr", 1), &text("roundrobin", 2)));
+    assert!(server(&text("roundrobin", 1), &text("static-rr", 2)));
+    let text = |line: &str, most: u32| {
+        format!(
+            "defaults d\n{line}backend b from d\n  balance roundrobin\n  server s 10.0.0.1:80 maxconn {most}\n"
+        )
+    };
+    assert!(!server(&text("  default-server minconn 3\n", 10), &text("", 20)));
+    assert!(!server(&text("  disabled\n", 10), &text("", 20)));
+    assert!(server(&text("", 10), &text("  disabled\n", 20)));
+}
+
 /// A server of `b` before and after, the command that makes the one of the other, and whether that is promised.
 const SETTINGS: [(&str, &str, &str, bool); 19] = [
     ("", "maxconn 50", "set maxconn server b/N 50", true),
