@@ -153,16 +153,28 @@ impl RuntimeContext<'_> {
     fn set_server(&self, old: &Object, new: &Object, changes: &[AttributeChange]) -> Option<String> {
         let mut settings = changes.iter().filter(|change| change.attribute != COMMENT);
         settings.find_map(|AttributeChange { attribute, .. }| match rule_of(ObjectKind::Server, attribute) {
-            Some(RuntimeRule::Always) => None,
-            Some(RuntimeRule::Balance) => self.static_balance(),
+            Some(RuntimeRule::Always) => self.agent_sets(attribute, old, new),
+            Some(RuntimeRule::Balance) => {
+                self.static_balance().or_else(|| self.agent_sets(attribute, old, new))
+            }
             Some(RuntimeRule::Address) => self.refuses_to_move(old, new),
-            Some(RuntimeRule::Limit) => self.refuses_limit(attribute, old, new),
+            Some(RuntimeRule::Limit) => {
+                let refused = self.refuses_limit(attribute, old, new);
+                refused.or_else(|| self.agent_sets(attribute, old, new))
+            }
             Some(RuntimeRule::Check) => self.refuses_check(attribute, old, new),
             Some(RuntimeRule::Agent) => self.refuses_agent(attribute, old, new),
             Some(RuntimeRule::Backlog) | None => {
                 Some(format!("`{attribute}` of a server is changed by a reload"))
             }
         })
+    }
+
+    /// Why a server can't be told a weight, a limit or a state that its agent sets: what that answers next would take it back.
+    fn agent_sets(&self, path: &str, old: &Object, new: &Object) -> Option<String> {
+        let is_asked =
+            is_enabled(&self.running(old), "agent-check") || is_enabled(&self.effective(new), "agent-check");
+        is_asked.then(|| format!("its agent sets `{path}` while HAProxy runs, and would take it back"))
     }
 
     /// Why a server can't be told another address.

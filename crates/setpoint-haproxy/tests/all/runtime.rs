@@ -606,7 +606,7 @@ fn what_the_defaults_say_while_haproxy_runs_decides() {
 }
 
 /// A server of `b` before and after, the command that makes the one of the other, and whether that is promised.
-const SETTINGS: [(&str, &str, &str, bool); 19] = [
+const SETTINGS: [(&str, &str, &str, bool); 23] = [
     ("", "maxconn 50", "set maxconn server b/N 50", true),
     ("maxconn 50", "maxconn 5", "set maxconn server b/N 5", true),
     ("maxconn 50", "", "set maxconn server b/N 0", true),
@@ -641,6 +641,11 @@ const SETTINGS: [(&str, &str, &str, bool); 19] = [
     ("agent-send a", "agent-send b", "set server b/N agent-send b", false),
     ("agent-check agent-port 81 agent-send a", "agent-check agent-port 81 agent-send b\\n", "", false),
     ("agent-check agent-port 81", "agent-check agent-port 81 agent-send b", "", false),
+    // What an agent answers sets these back, in percent of the weight that HAProxy was started with.
+    ("agent-check agent-port 81 weight 10", "agent-check agent-port 81 weight 20", "", false),
+    ("agent-check agent-port 81 maxconn 10", "agent-check agent-port 81 maxconn 20", "", false),
+    ("agent-check agent-port 81", "agent-check agent-port 81 disabled", "", false),
+    ("agent-port 81 weight 10", "agent-port 81 weight 20", "set server b/N weight 20", true),
 ];
 
 #[tokio::test]
