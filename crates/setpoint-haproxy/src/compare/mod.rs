@@ -515,6 +515,7 @@ impl<'a> Comparison<'a> {
             defaults: self.defaults_of(&self.new, to),
             documents: [self.old.document, self.new.document],
             named: self.named,
+            found: runtime::Found::default(),
         }
     }
 

@@ -1,5 +1,8 @@
 //! Whether an operation can be done at runtime, and if not, why.
 
+use std::cell::{OnceCell, RefCell};
+
+use rustc_hash::{FxHashMap, FxHashSet};
 use setpoint_plan::{AttributeChange, Runtime};
 use smol_str::SmolStr;
 
@@ -31,6 +34,25 @@ pub(super) struct RuntimeContext<'a> {
     pub(super) documents: [&'a Document; 2],
     /// The servers that lines of both sides name.
     pub(super) named: &'a NamedServers<'a>,
+    /// What was found once for all servers that come.
+    pub(super) found: Found,
+}
+
+/// What is the same for all servers that come to a section, and is looked for where the first of them asks.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    static_line: OnceCell<Option<String>>,
+    provided: RefCell<FxHashMap<Resource, bool>>,
+    servers: OnceCell<Servers>,
+}
+
+/// The servers of a section as it runs.
+#[derive(Debug, Default)]
+struct Servers {
+    count: i64,
+    has_template: bool,
+    /// The values that no two of them may share.
+    values: FxHashSet<(Field, String)>,
 }
 
 /// Returns the verdict about a section that goes.
@@ -293,10 +315,15 @@ impl RuntimeContext<'_> {
 
     /// Finds a line of the section as it runs that the model does not cover, and beside which no server can be added.
     fn static_line(&self) -> Option<String> {
+        self.found.static_line.get_or_init(|| self.find_static_line()).clone()
+    }
+
+    fn find_static_line(&self) -> Option<String> {
         let unmodelled = &self.old.filter(|model| !model.unmodelled.is_empty())?.unmodelled;
         if self.setting("balance.algorithm").is_some() {
             return None;
         }
+        let unmodelled: FxHashSet<u32> = unmodelled.iter().copied().collect();
         let name = self.backend.as_deref().map(str::as_bytes);
         let sections = self.documents[0].sections().iter();
         let mut sections =
@@ -314,8 +341,6 @@ impl RuntimeContext<'_> {
     fn unmet(&self, whole: &Object, governing: &[&Object]) -> Option<String> {
         let options = directives().stated_options(ObjectKind::Server, &whole.fields, self.version);
         let word = |option: &Entry| option.items.first().and_then(first_word).unwrap_or_default();
-        let children = self.new.or(self.old).map(|model| model.children.as_slice()).unwrap_or_default();
-        let objects: Vec<&Object> = governing.iter().copied().chain(children).collect();
         for option in &options {
             let excluded = options.iter().find(|other| option.attributes.excludes.contains(&word(other)));
             if let Some(other) = excluded {
@@ -327,12 +352,24 @@ impl RuntimeContext<'_> {
                 let mut provided = options.iter().flat_map(|option| &option.attributes.provides);
                 let is_own = provided.any(|other| other.resource == resource && other.holds(&whole.fields))
                     || resource == Resource::CheckPort && !lacks_port(&address_and_port(whole));
-                if !is_own && !directives().is_provided(resource, &objects) && !self.is_global(resource) {
+                if !is_own && !self.is_provided(resource, governing) {
                     return Some(resource.message(word(option)));
                 }
             }
         }
         None
+    }
+
+    /// Returns whether the section, its `defaults` or `global` provide a resource to its servers.
+    fn is_provided(&self, resource: Resource, governing: &[&Object]) -> bool {
+        let known = self.found.provided.borrow().get(&resource).copied();
+        known.unwrap_or_else(|| {
+            let children = self.new.or(self.old).map(|model| model.children.as_slice()).unwrap_or_default();
+            let objects: Vec<&Object> = governing.iter().copied().chain(children).collect();
+            let is_provided = directives().is_provided(resource, &objects) || self.is_global(resource);
+            self.found.provided.borrow_mut().insert(resource, is_provided);
+            is_provided
+        })
     }
 
     /// Returns whether the `global` section that runs provides a resource, or may do so.
@@ -347,26 +384,37 @@ impl RuntimeContext<'_> {
 
     /// Why a server can't be added that has what another one has while HAProxy runs.
     fn taken(&self, whole: &Object) -> Option<String> {
-        let servers = self.old.map(|model| model.children.as_slice()).unwrap_or_default();
-        let is_server =
-            |child: &&Object| matches!(child.kind, ObjectKind::Server | ObjectKind::ServerTemplate);
-        let servers: Vec<&Object> = servers.iter().filter(is_server).collect();
         directives().distinct(ObjectKind::Server).into_iter().find_map(|(field, distinct)| {
             let value = whole.fields.get(field)?;
+            let servers = self.found.servers.get_or_init(|| self.servers());
+            let is_held = servers.values.contains(&(field, value.to_string()));
             let is_taken = match distinct {
                 Distinct::Everywhere => self.named.is_taken(value.as_str()?),
-                Distinct::Section => servers.iter().any(|server| server.fields.get(field) == Some(value)),
+                Distinct::Section => is_held,
                 // Those without a number have one of the first.
                 Distinct::Numbered => {
-                    let count = i64::try_from(servers.len()).unwrap_or(i64::MAX);
-                    let is_template = |server: &&Object| server.kind == ObjectKind::ServerTemplate;
-                    value.as_int().is_some_and(|number| number <= count)
-                        || servers.iter().any(|server| server.fields.get(field) == Some(value))
-                        || servers.iter().any(is_template)
+                    let is_of_the_first = value.as_int().is_some_and(|number| number <= servers.count);
+                    is_of_the_first || is_held || servers.has_template
                 }
             };
             is_taken.then(|| format!("another one may have its `{field} {value}` while HAProxy runs"))
         })
+    }
+
+    /// The servers of the section as it runs.
+    fn servers(&self) -> Servers {
+        let distinct = directives().distinct(ObjectKind::Server);
+        let mut found = Servers::default();
+        for server in self.old.map(|model| model.children.as_slice()).unwrap_or_default() {
+            if !matches!(server.kind, ObjectKind::Server | ObjectKind::ServerTemplate) {
+                continue;
+            }
+            found.count += 1;
+            found.has_template |= server.kind == ObjectKind::ServerTemplate;
+            let values = distinct.iter().filter_map(|(field, _)| Some((*field, server.fields.get(*field)?)));
+            found.values.extend(values.map(|(field, value)| (field, value.to_string())));
+        }
+        found
     }
 
     /// Why a server at an address can't be added.
