@@ -354,7 +354,7 @@ impl<'a> Comparison<'a> {
             }
             return;
         }
-        let defaults = self.defaults_of(&self.new, &to);
+        let defaults = self.defaults_of(self.new, &to);
         let placement = |entry: &Entry<'a>, model| places::Placement {
             section: entry.section,
             model,
@@ -509,10 +509,10 @@ impl<'a> Comparison<'a> {
             old: old.map(|(_, model)| model),
             new: new.map(|(_, model)| model),
             old_defaults: match from {
-                Some(from) => self.defaults_of(&self.old, from),
-                None => self.defaults_of(&self.new, to),
+                Some(from) => self.defaults_of(self.old, from),
+                None => self.defaults_of(self.new, to),
             },
-            defaults: self.defaults_of(&self.new, to),
+            defaults: self.defaults_of(self.new, to),
             documents: [self.old.document, self.new.document],
             named: self.named,
             found: runtime::Found::default(),
