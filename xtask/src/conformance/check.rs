@@ -73,7 +73,11 @@ struct Report {
     kinds: BTreeMap<String, (usize, usize)>,
 }
 
-/// Judges a corpus. False errors are a failure.
+/// What has to be reached, in percent: of the whole files and of the single lines that HAProxy refuses, how many `check` finds; of
+/// the lines of files that HAProxy accepts, how many the table describes.
+const GOALS: [(&str, usize); 3] = [("files", 95), ("single lines", 90), ("lines of accepted files", 98)];
+
+/// Judges a corpus. False errors are a failure, and so is a rate below its goal.
 pub(super) fn run(corpus: &Path, json: bool, show: bool) -> Result<ExitCode> {
     let mut subjects = Vec::new();
     collect(corpus, &mut subjects)?;
@@ -81,6 +85,7 @@ pub(super) fn run(corpus: &Path, json: bool, show: bool) -> Result<ExitCode> {
         bail!("no .cfg and no .jsonl file in {}", corpus.display());
     }
     let mut false_errors = 0;
+    let mut shortfalls = Vec::new();
     for version in ASKED {
         let texts: Vec<&[u8]> = subjects.iter().map(|subject| subject.text.as_slice()).collect();
         let verdicts = Verdicts::of(version, &texts)?;
@@ -89,13 +94,17 @@ pub(super) fn run(corpus: &Path, json: bool, show: bool) -> Result<ExitCode> {
             report.add(subject, verdict, version, show);
         }
         false_errors += report.files.false_errors + report.lines.false_errors;
+        shortfalls.extend(report.shortfalls().into_iter().map(|shortfall| format!("{version}: {shortfall}")));
         if json {
             report.print_json(version);
         } else {
             report.print(version);
         }
     }
-    Ok(if false_errors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    for shortfall in &shortfalls {
+        eprintln!("{shortfall}");
+    }
+    Ok(if false_errors == 0 && shortfalls.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Collects the files of a folder and of those in it.
@@ -240,6 +249,20 @@ impl Report {
         }
     }
 
+    /// What is below its goal; of what there is nothing, nothing is.
+    fn shortfalls(&self) -> Vec<String> {
+        let reached = [
+            (self.files.found, self.files.refused),
+            (self.lines.found, self.lines.refused),
+            (self.covered.described, self.covered.lines),
+        ];
+        let below = |((what, goal), (part, whole)): ((&str, usize), (usize, usize))| {
+            (part * 100 < whole * goal)
+                .then(|| format!("{what}: {} is less than {goal} %", rate(part, whole)))
+        };
+        GOALS.into_iter().zip(reached).filter_map(below).collect()
+    }
+
     fn counts(&self) -> [(&'static str, Count); 3] {
         [("files", self.files), ("lines of files", self.alerts), ("single lines", self.lines)]
     }
@@ -366,6 +389,23 @@ mod tests {
         assert_eq!((report.covered.lines, report.covered.described), (1, 0));
         assert_eq!((report.alerts.refused, report.alerts.found), (2, 1));
         assert_eq!(report.kinds.get("no '…' thing"), Some(&(0, 1)));
+    }
+
+    #[test]
+    fn a_rate_below_its_goal_is_a_shortfall() {
+        let count = |found: usize, refused: usize| Count { found, refused, ..Count::default() };
+        let covered = |described: usize| Covered { lines: 100, described };
+        let report = |files, lines, covered| Report { files, lines, covered, ..Report::default() };
+        assert_eq!(Report::default().shortfalls(), [""; 0]);
+        assert_eq!(report(count(95, 100), count(9, 10), covered(98)).shortfalls(), [""; 0]);
+        assert_eq!(
+            report(count(94, 100), count(8, 10), covered(97)).shortfalls(),
+            [
+                "files: 94.0 % is less than 95 %",
+                "single lines: 80.0 % is less than 90 %",
+                "lines of accepted files: 97.0 % is less than 98 %",
+            ]
+        );
     }
 
     #[test]

@@ -317,7 +317,7 @@ impl<'a> Comparison<'a> {
         let Some(new) = model.object.as_ref().filter(|_| textual.is_none()) else {
             return self.text(textual.unwrap_or(AsText::Own(TextOnly::NoModel)), None, Some(entry), placed);
         };
-        let surroundings = self.surroundings(None, Some((entry, &model)), &inherited);
+        let surroundings = self.surroundings(None, Some((entry, &model)), None, &inherited);
         let runtime = surroundings.new_section(entry.key.kind, new);
         let changes = content::attributes(None, Some(new), &|_, _| None);
         let subject = Subject::Section { old: None, new: Some(new.clone()) };
@@ -354,7 +354,7 @@ impl<'a> Comparison<'a> {
             }
             return;
         }
-        let defaults = self.defaults_of(&to);
+        let defaults = self.defaults_of(self.new, &to);
         let placement = |entry: &Entry<'a>, model| places::Placement {
             section: entry.section,
             model,
@@ -365,7 +365,7 @@ impl<'a> Comparison<'a> {
         {
             return self.text(why, Some(held), Some(wanted), placed);
         }
-        let surroundings = self.surroundings(Some((held, &old)), Some((wanted, &new)), &to);
+        let surroundings = self.surroundings(Some((held, &old)), Some((wanted, &new)), Some(&from), &to);
         let assumed = |kind: ObjectKind, field: Field| surroundings.assumed(kind, field);
         let mut changes = content::attributes(old.object.as_ref(), new.object.as_ref(), &assumed);
         if from.key == to.key {
@@ -496,7 +496,8 @@ impl<'a> Comparison<'a> {
         &self,
         old: Option<(&Entry<'_>, &'m SectionModel)>,
         new: Option<(&Entry<'_>, &'m SectionModel)>,
-        inherited: &InheritedDefaults,
+        from: Option<&InheritedDefaults>,
+        to: &InheritedDefaults,
     ) -> runtime::RuntimeContext<'m>
     where
         'a: 'm,
@@ -507,19 +508,24 @@ impl<'a> Comparison<'a> {
             backend,
             old: old.map(|(_, model)| model),
             new: new.map(|(_, model)| model),
-            defaults: self.defaults_of(inherited),
+            old_defaults: match from {
+                Some(from) => self.defaults_of(self.old, from),
+                None => self.defaults_of(self.new, to),
+            },
+            defaults: self.defaults_of(self.new, to),
             documents: [self.old.document, self.new.document],
             named: self.named,
+            found: runtime::Found::default(),
         }
     }
 
-    /// The `defaults` that govern a section, nearest first.
-    fn defaults_of(&self, inherited: &InheritedDefaults) -> Vec<Object> {
+    /// The `defaults` that govern a section of a side, nearest first.
+    fn defaults_of(&self, side: &Side<'_>, inherited: &InheritedDefaults) -> Vec<Object> {
         let mut found = Vec::new();
         let mut next = inherited.key.clone();
         // A cycle of `from` ends after as many steps as there are sections.
-        let mut left = self.new.document.sections().len();
-        while let Some(section) = next.take().and_then(|key| self.new.defaults(&key))
+        let mut left = side.document.sections().len();
+        while let Some(section) = next.take().and_then(|key| side.defaults(&key))
             && left > 0
         {
             left -= 1;

@@ -1,5 +1,8 @@
 //! Whether an operation can be done at runtime, and if not, why.
 
+use std::cell::{OnceCell, RefCell};
+
+use rustc_hash::{FxHashMap, FxHashSet};
 use setpoint_plan::{AttributeChange, Runtime};
 use smol_str::SmolStr;
 
@@ -23,12 +26,33 @@ pub(super) struct RuntimeContext<'a> {
     pub(super) backend: Option<SmolStr>,
     pub(super) old: Option<&'a SectionModel>,
     pub(super) new: Option<&'a SectionModel>,
-    /// The `defaults` that govern the section, nearest first.
+    /// The `defaults` that govern the section as it runs, nearest first; of one that is new, those that will.
+    pub(super) old_defaults: Vec<Object>,
+    /// The `defaults` that govern the section as it is desired, nearest first.
     pub(super) defaults: Vec<Object>,
     /// Both sides.
     pub(super) documents: [&'a Document; 2],
     /// The servers that lines of both sides name.
     pub(super) named: &'a NamedServers<'a>,
+    /// What was found once for all servers that come.
+    pub(super) found: Found,
+}
+
+/// What is the same for all servers that come to a section, and is looked for where the first of them asks.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    static_line: OnceCell<Option<String>>,
+    provided: RefCell<FxHashMap<Resource, bool>>,
+    servers: OnceCell<Servers>,
+}
+
+/// The servers of a section as it runs.
+#[derive(Debug, Default)]
+struct Servers {
+    count: i64,
+    has_template: bool,
+    /// The values that no two of them may share.
+    values: FxHashSet<(Field, String)>,
 }
 
 /// Returns the verdict about a section that goes.
@@ -97,11 +121,11 @@ impl RuntimeContext<'_> {
                 "without `{path}`, that of `global` holds, which is read when HAProxy starts"
             ));
         }
-        let has_backlog = |own: &Object| {
-            let mut governing = std::iter::once(own).chain(&self.defaults);
+        let has_backlog = |own: &Object, defaults: &[Object]| {
+            let mut governing = std::iter::once(own).chain(defaults);
             governing.any(|object| object.get("backlog").is_some())
         };
-        (!has_backlog(old) || !has_backlog(new)).then(|| {
+        (!has_backlog(old, &self.old_defaults) || !has_backlog(new, &self.defaults)).then(|| {
             format!("without `backlog`, listeners are made for `{path}` connections when HAProxy starts")
         })
     }
@@ -144,23 +168,35 @@ impl RuntimeContext<'_> {
     fn is_off(&self) -> bool {
         let own = self.old.or(self.new).and_then(|model| model.object.as_ref());
         // What a section says wins over what its `defaults` say.
-        let mut governing = own.into_iter().chain(&self.defaults);
+        let mut governing = own.into_iter().chain(&self.old_defaults);
         governing.find_map(|object| directives().is_on(object)) == Some(false)
     }
 
     fn set_server(&self, old: &Object, new: &Object, changes: &[AttributeChange]) -> Option<String> {
         let mut settings = changes.iter().filter(|change| change.attribute != COMMENT);
         settings.find_map(|AttributeChange { attribute, .. }| match rule_of(ObjectKind::Server, attribute) {
-            Some(RuntimeRule::Always) => None,
-            Some(RuntimeRule::Balance) => self.static_balance(),
+            Some(RuntimeRule::Always) => self.agent_sets(attribute, old, new),
+            Some(RuntimeRule::Balance) => {
+                self.static_balance().or_else(|| self.agent_sets(attribute, old, new))
+            }
             Some(RuntimeRule::Address) => self.refuses_to_move(old, new),
-            Some(RuntimeRule::Limit) => self.refuses_limit(attribute, old, new),
+            Some(RuntimeRule::Limit) => {
+                let refused = self.refuses_limit(attribute, old, new);
+                refused.or_else(|| self.agent_sets(attribute, old, new))
+            }
             Some(RuntimeRule::Check) => self.refuses_check(attribute, old, new),
             Some(RuntimeRule::Agent) => self.refuses_agent(attribute, old, new),
             Some(RuntimeRule::Backlog) | None => {
                 Some(format!("`{attribute}` of a server is changed by a reload"))
             }
         })
+    }
+
+    /// Why a server can't be told a weight, a limit or a state that its agent sets: what that answers next would take it back.
+    fn agent_sets(&self, path: &str, old: &Object, new: &Object) -> Option<String> {
+        let is_asked =
+            is_enabled(&self.running(old), "agent-check") || is_enabled(&self.effective(new), "agent-check");
+        is_asked.then(|| format!("its agent sets `{path}` while HAProxy runs, and would take it back"))
     }
 
     /// Why a server can't be told another address.
@@ -172,7 +208,7 @@ impl RuntimeContext<'_> {
         if old.get("port").is_some() && new.get("port").is_none() {
             return Some("a server's port can't be taken away at runtime".to_owned());
         }
-        let whole = self.effective(old);
+        let whole = self.running(old);
         let is_resolved = directives()
             .references(ObjectKind::Server, Name::Resolvers)
             .iter()
@@ -188,14 +224,14 @@ impl RuntimeContext<'_> {
 
     /// Why a server can't be told another limit: beside `minconn`, HAProxy would set that as well where both are the same.
     fn refuses_limit(&self, path: &str, old: &Object, new: &Object) -> Option<String> {
-        let has_least = |server: &Object| self.effective(server).get("minconn").is_some();
-        (has_least(old) || has_least(new))
+        let has_least = |server: &Object| server.get("minconn").is_some();
+        (has_least(&self.running(old)) || has_least(&self.effective(new)))
             .then(|| format!("beside `minconn`, `{path}` of a server is changed by a reload"))
     }
 
     /// Why a server can't be told another port that it is checked at.
     fn refuses_check(&self, path: &str, old: &Object, new: &Object) -> Option<String> {
-        let (old, new) = (self.effective(old), self.effective(new));
+        let (old, new) = (self.running(old), self.effective(new));
         if !is_enabled(&old, "check") || !is_enabled(&new, "check") {
             return Some(format!("`{path}` of a server can be changed at runtime only while it is checked"));
         }
@@ -211,7 +247,7 @@ impl RuntimeContext<'_> {
 
     /// Why a server can't be told another setting of its agent.
     fn refuses_agent(&self, path: &str, old: &Object, new: &Object) -> Option<String> {
-        let (old, new) = (self.effective(old), self.effective(new));
+        let (old, new) = (self.running(old), self.effective(new));
         if !is_enabled(&old, "agent-check") || !is_enabled(&new, "agent-check") {
             return Some(format!(
                 "`{path}` of a server can be changed at runtime only while its agent is asked"
@@ -237,7 +273,7 @@ impl RuntimeContext<'_> {
         }
         let own = self.old.or(self.new).and_then(|model| model.object.as_ref());
         // What a section says wins over what its `defaults` say.
-        let governing: Vec<&Object> = own.into_iter().chain(&self.defaults).collect();
+        let governing: Vec<&Object> = own.into_iter().chain(&self.old_defaults).collect();
         let line = directives().static_servers(&governing, self.version).or_else(|| self.static_line());
         if let Some(line) = line {
             return Some(format!("a server can't be added at runtime beside `{line}`"));
@@ -279,10 +315,15 @@ impl RuntimeContext<'_> {
 
     /// Finds a line of the section as it runs that the model does not cover, and beside which no server can be added.
     fn static_line(&self) -> Option<String> {
+        self.found.static_line.get_or_init(|| self.find_static_line()).clone()
+    }
+
+    fn find_static_line(&self) -> Option<String> {
         let unmodelled = &self.old.filter(|model| !model.unmodelled.is_empty())?.unmodelled;
         if self.setting("balance.algorithm").is_some() {
             return None;
         }
+        let unmodelled: FxHashSet<u32> = unmodelled.iter().copied().collect();
         let name = self.backend.as_deref().map(str::as_bytes);
         let sections = self.documents[0].sections().iter();
         let mut sections =
@@ -300,8 +341,6 @@ impl RuntimeContext<'_> {
     fn unmet(&self, whole: &Object, governing: &[&Object]) -> Option<String> {
         let options = directives().stated_options(ObjectKind::Server, &whole.fields, self.version);
         let word = |option: &Entry| option.items.first().and_then(first_word).unwrap_or_default();
-        let children = self.new.or(self.old).map(|model| model.children.as_slice()).unwrap_or_default();
-        let objects: Vec<&Object> = governing.iter().copied().chain(children).collect();
         for option in &options {
             let excluded = options.iter().find(|other| option.attributes.excludes.contains(&word(other)));
             if let Some(other) = excluded {
@@ -313,12 +352,24 @@ impl RuntimeContext<'_> {
                 let mut provided = options.iter().flat_map(|option| &option.attributes.provides);
                 let is_own = provided.any(|other| other.resource == resource && other.holds(&whole.fields))
                     || resource == Resource::CheckPort && !lacks_port(&address_and_port(whole));
-                if !is_own && !directives().is_provided(resource, &objects) && !self.is_global(resource) {
+                if !is_own && !self.is_provided(resource, governing) {
                     return Some(resource.message(word(option)));
                 }
             }
         }
         None
+    }
+
+    /// Returns whether the section, its `defaults` or `global` provide a resource to its servers.
+    fn is_provided(&self, resource: Resource, governing: &[&Object]) -> bool {
+        let known = self.found.provided.borrow().get(&resource).copied();
+        known.unwrap_or_else(|| {
+            let children = self.new.or(self.old).map(|model| model.children.as_slice()).unwrap_or_default();
+            let objects: Vec<&Object> = governing.iter().copied().chain(children).collect();
+            let is_provided = directives().is_provided(resource, &objects) || self.is_global(resource);
+            self.found.provided.borrow_mut().insert(resource, is_provided);
+            is_provided
+        })
     }
 
     /// Returns whether the `global` section that runs provides a resource, or may do so.
@@ -333,26 +384,37 @@ impl RuntimeContext<'_> {
 
     /// Why a server can't be added that has what another one has while HAProxy runs.
     fn taken(&self, whole: &Object) -> Option<String> {
-        let servers = self.old.map(|model| model.children.as_slice()).unwrap_or_default();
-        let is_server =
-            |child: &&Object| matches!(child.kind, ObjectKind::Server | ObjectKind::ServerTemplate);
-        let servers: Vec<&Object> = servers.iter().filter(is_server).collect();
         directives().distinct(ObjectKind::Server).into_iter().find_map(|(field, distinct)| {
             let value = whole.fields.get(field)?;
+            let servers = self.found.servers.get_or_init(|| self.servers());
+            let is_held = servers.values.contains(&(field, value.to_string()));
             let is_taken = match distinct {
                 Distinct::Everywhere => self.named.is_taken(value.as_str()?),
-                Distinct::Section => servers.iter().any(|server| server.fields.get(field) == Some(value)),
+                Distinct::Section => is_held,
                 // Those without a number have one of the first.
                 Distinct::Numbered => {
-                    let count = i64::try_from(servers.len()).unwrap_or(i64::MAX);
-                    let is_template = |server: &&Object| server.kind == ObjectKind::ServerTemplate;
-                    value.as_int().is_some_and(|number| number <= count)
-                        || servers.iter().any(|server| server.fields.get(field) == Some(value))
-                        || servers.iter().any(is_template)
+                    let is_of_the_first = value.as_int().is_some_and(|number| number <= servers.count);
+                    is_of_the_first || is_held || servers.has_template
                 }
             };
             is_taken.then(|| format!("another one may have its `{field} {value}` while HAProxy runs"))
         })
+    }
+
+    /// The servers of the section as it runs.
+    fn servers(&self) -> Servers {
+        let distinct = directives().distinct(ObjectKind::Server);
+        let mut found = Servers::default();
+        for server in self.old.map(|model| model.children.as_slice()).unwrap_or_default() {
+            if !matches!(server.kind, ObjectKind::Server | ObjectKind::ServerTemplate) {
+                continue;
+            }
+            found.count += 1;
+            found.has_template |= server.kind == ObjectKind::ServerTemplate;
+            let values = distinct.iter().filter_map(|(field, _)| Some((*field, server.fields.get(*field)?)));
+            found.values.extend(values.map(|(field, value)| (field, value.to_string())));
+        }
+        found
     }
 
     /// Why a server at an address can't be added.
@@ -395,18 +457,12 @@ impl RuntimeContext<'_> {
 
     /// A server with what `default-server` lines say, which a running HAProxy has to be told as well.
     fn effective(&self, server: &Object) -> Object {
-        let mut whole = server.clone();
-        // What a section says wins over what its `defaults` say.
-        let own = self.new.or(self.old).and_then(|model| model.object.as_ref());
-        for (field, value) in own.into_iter().chain(&self.defaults).flat_map(|object| &object.fields) {
-            let path = field.path().strip_prefix("default_server.");
-            let own = path.and_then(|path| directives().field(server.kind, path));
-            let own = own.filter(|own| !directives().is_ignored_default(server.kind, *own, value));
-            if let Some(own) = own.filter(|own| whole.fields.get(*own).is_none()) {
-                whole.fields.set(own, value.clone());
-            }
-        }
-        whole
+        with_default_server(server, self.new.or(self.old), &self.defaults)
+    }
+
+    /// A server with what `default-server` lines say, as it runs.
+    fn running(&self, server: &Object) -> Object {
+        with_default_server(server, self.old.or(self.new), &self.old_defaults)
     }
 
     /// Returns whether the current configuration has a server with a check, by its name or `backend/name`.
@@ -462,7 +518,12 @@ impl RuntimeContext<'_> {
     fn setting(&self, path: &str) -> Option<&Value> {
         // What runs is what counts.
         let own = self.old.or(self.new).and_then(|model| model.object.as_ref());
-        own.into_iter().chain(&self.defaults).find_map(|object| object.get(path))
+        own.into_iter().chain(&self.old_defaults).find_map(|object| object.get(path))
+    }
+
+    /// The `defaults` of both sides.
+    fn all_defaults(&self) -> impl Iterator<Item = &Object> {
+        self.old_defaults.iter().chain(&self.defaults)
     }
 
     /// What holds where a section or a server says nothing: this version's default, unless a `defaults` or a
@@ -478,9 +539,9 @@ impl RuntimeContext<'_> {
             ObjectKind::Server | ObjectKind::ServerTemplate => {
                 let path = format!("default_server.{path}");
                 let own = self.old.into_iter().chain(self.new).filter_map(|model| model.object.as_ref());
-                own.chain(&self.defaults).any(|object| object.get(&path).is_some())
+                own.chain(self.all_defaults()).any(|object| object.get(&path).is_some())
             }
-            kind if kind.is_section() => self.defaults.iter().any(|object| object.get(path).is_some()),
+            kind if kind.is_section() => self.all_defaults().any(|object| object.get(path).is_some()),
             _ => false,
         };
         (!governed).then_some(default)
@@ -493,10 +554,26 @@ impl RuntimeContext<'_> {
             return self.global_states(unless.path, &self.documents);
         }
         let own = self.old.into_iter().chain(self.new).filter_map(|model| model.object.as_ref());
-        let mut stated = own.chain(&self.defaults).filter_map(|object| object.get(unless.path));
+        let mut stated = own.chain(self.all_defaults()).filter_map(|object| object.get(unless.path));
         kind == ObjectKind::Defaults
             || stated.any(|value| unless.value.is_none_or(|expected| value.as_str() == Some(expected)))
     }
+}
+
+/// A server with what the `default-server` lines of its section say, and those of the `defaults` that govern it.
+fn with_default_server(server: &Object, section: Option<&SectionModel>, defaults: &[Object]) -> Object {
+    let mut whole = server.clone();
+    // What a section says wins over what its `defaults` say.
+    let own = section.and_then(|model| model.object.as_ref());
+    for (field, value) in own.into_iter().chain(defaults).flat_map(|object| &object.fields) {
+        let path = field.path().strip_prefix("default_server.");
+        let own = path.and_then(|path| directives().field(server.kind, path));
+        let own = own.filter(|own| !directives().is_ignored_default(server.kind, *own, value));
+        if let Some(own) = own.filter(|own| whole.fields.get(*own).is_none()) {
+            whole.fields.set(own, value.clone());
+        }
+    }
+    whole
 }
 
 /// The attribute that HAProxy has not to be told: the comment of a line.

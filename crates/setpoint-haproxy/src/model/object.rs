@@ -171,6 +171,22 @@ impl Fields {
         }
     }
 
+    /// Puts values behind those that are there: elements of a list behind the others, a text behind a separator.
+    pub(crate) fn add(&mut self, more: Self, separator: &str) {
+        for (field, second) in more {
+            let value = match (self.remove(field), second) {
+                (Some(Value::Text(first)), Value::Text(second)) => {
+                    Value::Text(format!("{first}{separator}{second}").into())
+                }
+                (Some(Value::List(first)), Value::List(second)) => {
+                    Value::List(first.into_vec().into_iter().chain(second).collect())
+                }
+                (_, second) => second,
+            };
+            self.set(field, value);
+        }
+    }
+
     /// Walks through the fields that are set, in ascending order.
     pub fn iter(&self) -> std::slice::Iter<'_, (Field, Value)> {
         self.0.iter()

@@ -105,7 +105,7 @@ pub(crate) enum LineContent {
     /// Something of the section itself.
     Setting(OwnLine),
     /// A child, and its place where that counts.
-    Child(Object, Option<Placed>),
+    Child(Object, Vec<Placed>),
     /// What the model does not cover.
     Unmodelled,
 }
@@ -119,7 +119,7 @@ pub(crate) struct OwnLine {
     /// The comment that the model keeps.
     pub(crate) metadata: Option<Value>,
     /// Its place, where that counts.
-    pub(crate) placed: Option<Placed>,
+    pub(crate) placed: Vec<Placed>,
 }
 
 /// What the lines of a section say of it together.
@@ -211,7 +211,7 @@ impl<'s> LineReader<'s> {
             .headers(self.kind, version)
             .find_map(|row| read_row(row, tokens, false, version).map(|fields| (row, fields)))?;
         let metadata = self.metadata(row, line);
-        Some(LineContent::Setting(OwnLine { line: line.number(), row, fields, metadata, placed: None }))
+        Some(LineContent::Setting(OwnLine { line: line.number(), row, fields, metadata, placed: Vec::new() }))
     }
 
     fn directive(&self, line: &Line<'_>, tokens: &[Token<'_>]) -> Option<LineContent> {
@@ -305,6 +305,7 @@ impl Fold {
         match row.attributes.repeat {
             Repeat::First if is_there => return true,
             Repeat::Beside if is_there => return false,
+            Repeat::Merge if row.adds_options(&object.fields, &fields) => return false,
             Repeat::Merge | Repeat::Add => {}
             Repeat::First | Repeat::Beside | Repeat::Last | Repeat::Refused => {
                 for field in family {
@@ -312,10 +313,12 @@ impl Fold {
                 }
             }
         }
-        for (field, value) in fields {
-            let before =
-                if row.attributes.repeat == Repeat::Add { object.fields.remove(field) } else { None };
-            object.fields.set(field, before.map_or_else(|| value.clone(), |before| added(before, &value)));
+        if row.attributes.repeat == Repeat::Add {
+            object.fields.add(fields, " ");
+        } else {
+            for (field, value) in fields {
+                object.fields.set(field, value);
+            }
         }
         if let Some((field, value)) = row.attributes.metadata.zip(metadata) {
             object.fields.set(field, value);
@@ -324,27 +327,18 @@ impl Fold {
     }
 }
 
-/// Returns the place of a line among those of its sequence, where that counts.
-fn placed(row: &Row, tokens: &[Token<'_>]) -> Option<Placed> {
-    let Sequence { name, key } = row.attributes.sequence?;
-    let key = key.and_then(|key| tokens.get(key)).map(|word| SmolStr::new(&word.text));
-    Some(Placed { sequence: name, key, family: row.family })
+/// Returns the places of a line among those of its sequences, where that counts.
+fn placed(row: &Row, tokens: &[Token<'_>]) -> Vec<Placed> {
+    let place = |Sequence { name, key }: &Sequence| {
+        let key = key.and_then(|key| tokens.get(key)).map(|word| SmolStr::new(&word.text));
+        Placed { sequence: name, key, family: row.family }
+    };
+    row.attributes.sequences.iter().map(place).collect()
 }
 
 /// Returns whether a variable may decide what a line is about: it may even open a section.
 fn begins_with_a_variable(line: &Line<'_>) -> bool {
     line.words().next().is_some_and(|word| word.variable)
-}
-
-/// Puts the words of a second line after those of the first.
-fn added(first: Value, second: &Value) -> Value {
-    match (first, second) {
-        (Value::Text(first), Value::Text(second)) => Value::Text(format!("{first} {second}").into()),
-        (Value::List(first), Value::List(second)) => {
-            Value::List(first.into_vec().into_iter().chain(second.iter().cloned()).collect())
-        }
-        (_, second) => second.clone(),
-    }
 }
 
 /// Reads a comment as metadata: JSON as it is, anything else as `comment`.

@@ -7,7 +7,7 @@ use super::names::{Name, Naming, Reference};
 use super::resources::{EnvironmentChange, Provision, Resource, RuntimeRule, Step};
 use super::rules::Rule;
 use super::samples::Stage;
-use super::{Zero, collect_fields, path_of};
+use super::{Repetition, Zero, collect_fields, path_of};
 use crate::model::{Field, ObjectKind, Value};
 
 /// The attributes of a row, or of an option.
@@ -42,8 +42,10 @@ pub(crate) struct Attributes {
     pub(crate) secret: Vec<Field>,
     /// Where another value tells whether it is a secret: the field, and what its value holds then.
     pub(crate) secret_if: Vec<SecretIf>,
+    /// Of an option: what it sets. Of those that set the same, the last holds.
+    pub(crate) sets: Vec<&'static str>,
     /// The lines among which its place matters.
-    pub(crate) sequence: Option<Sequence>,
+    pub(crate) sequences: Vec<Sequence>,
     /// What holds where it is not given, by version.
     pub(crate) defaults: Vec<(Versions, &'static str)>,
     /// What one of its values is where the line does not give it.
@@ -156,7 +158,7 @@ pub(crate) struct Unique {
     pub(crate) is_warned: bool,
 }
 
-/// What a second line of a directive does to the first.
+/// What a second line of a directive does to the first, or the same option once more in a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Repeat {
     /// It takes its place.
@@ -166,11 +168,12 @@ pub(crate) enum Repeat {
     First,
     /// `repeat=refused`: HAProxy refuses it.
     Refused,
-    /// `repeat=add`: its words come after those of the first, as if all stood in one line.
+    /// `repeat=add`: its words come after those of the first, as if all stood in one line; those of an option after a comma.
     Add,
     /// `repeat=merge`: its options come beside those of the first, and win over the same ones: `default-server`.
     Merge,
-    /// `repeat=beside`: both hold, which the schema can't say: from the second on, such lines are not modelled.
+    /// `repeat=beside`: both hold, which the schema can't say: from the second on, such lines are not modelled, nor is a line that
+    /// has the option twice.
     Beside,
 }
 
@@ -261,6 +264,16 @@ pub(crate) struct Servers {
 }
 
 impl Attributes {
+    /// Returns what a second line, or the same option once more in a line, does to the first.
+    pub(crate) fn repetition(&self) -> Repetition {
+        match (self.list.is_some(), self.repeat) {
+            (true, _) | (false, Repeat::Add | Repeat::Merge | Repeat::Beside) => Repetition::Counts,
+            (false, Repeat::First) => Repetition::Ignored,
+            (false, Repeat::Refused) => Repetition::Refused,
+            (false, Repeat::Last) => Repetition::Replaces,
+        }
+    }
+
     /// Returns whether HAProxy accepts it of something that is added to it.
     pub(crate) fn is_dynamic(&self, version: crate::model::Version) -> bool {
         self.dynamic.is_some_and(|dynamic| dynamic.contains(version))
@@ -315,7 +328,8 @@ impl Compiler {
                     Some(repeat) => read.repeat = repeat,
                     None => self.error(line, "nothing repeats so"),
                 },
-                ("sequence", text) => read.sequence = Some(sequence(text)),
+                ("sets", names) => read.sets = parts(names, ','),
+                ("sequence", text) => read.sequences.push(sequence(text)),
                 ("secret", path) => match self.owned(&fields, path, prefix, line) {
                     Some(field) => read.secret.push(field),
                     None => read.secret.clone_from(&fields),

@@ -330,7 +330,7 @@ impl Compiler {
                 Some(_) => self.items(&mut grammar.split_whitespace(), "", row).0,
                 None => items,
             };
-            let entry = Entry { versions, items, attributes };
+            let entry = Entry { versions, items, attributes, ..Entry::default() };
             add_option(&mut options, entry);
         }
         self.including.pop();

@@ -379,7 +379,7 @@ impl SectionFacts {
                     facts.deprecated = facts.deprecated.or(attributes.deprecated);
                     facts.experimental = facts.experimental.or(attributes.experimental);
                     facts.predefined = facts.predefined.or(attributes.predefined);
-                    facts.is_placed |= attributes.sequence.is_some();
+                    facts.is_placed |= !attributes.sequences.is_empty();
                     facts.wants = facts.wants.or(attributes.wants);
                     if let Some(unique) = &attributes.unique {
                         is_unique = true;
@@ -417,7 +417,7 @@ impl SectionFacts {
         }
         self.states.extend(attributes.state.map(|state| (keyword, state)));
         let sequence = self.starts.entry(row.start()).or_default();
-        *sequence = sequence.or(attributes.sequence);
+        *sequence = sequence.or(attributes.sequences.first().copied());
         self.bases.extend(attributes.base.map(|name| (keyword, Base::Is { name, adds: is_default })));
         self.bases.extend(attributes.based_on.map(|name| (keyword, Base::On(name))));
         for Naming { field, name } in &row.attributes.names {

@@ -24,7 +24,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, Repeat};
+use super::build::fields_of;
 use super::limits::Limit;
 use crate::model::{Field, Version};
 
@@ -33,8 +34,6 @@ use crate::model::{Field, Version};
 pub(crate) enum Type {
     /// One word, kept as it is spelled.
     Word,
-    /// One word, kept as it is spelled; a second one is not understood.
-    Once,
     /// One word, kept as it is meant.
     Name,
     /// A number.
@@ -176,9 +175,32 @@ pub(crate) struct Options {
 /// One option.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entry {
+    /// Its place among the options, in which they are written.
+    pub(crate) place: usize,
     pub(crate) versions: Versions,
     pub(crate) items: Vec<Item>,
     pub(crate) attributes: Attributes,
+}
+
+impl Entry {
+    /// Returns whether it matters beside which options it stands.
+    pub(crate) fn is_placed(&self) -> bool {
+        self.attributes.repeat == Repeat::Beside || !self.attributes.sets.is_empty()
+    }
+
+    /// Returns whether the model can say what it means after another option of the line: fields hold one value, and are written
+    /// in the order of the table.
+    pub(crate) fn may_follow(&self, earlier: &Self) -> bool {
+        let word = |entry: &Self| entry.items.first().and_then(first_word);
+        if word(self) == word(earlier) {
+            return self.attributes.repeat != Repeat::Beside;
+        }
+        if !self.attributes.sets.iter().any(|set| earlier.attributes.sets.contains(set)) {
+            return true;
+        }
+        let held = fields_of(&earlier.items);
+        earlier.place < self.place && !fields_of(&self.items).iter().any(|field| held.contains(field))
+    }
 }
 
 /// In which directions a row counts.
@@ -197,6 +219,7 @@ impl Options {
     /// Adds an option.
     pub(crate) fn add(&mut self, entry: Entry) {
         let position = self.entries.len();
+        let entry = Entry { place: position, ..entry };
         if entry.attributes.direction != Direction::Write
             && let Some(word) = entry.items.first().and_then(first_word)
         {

@@ -1,15 +1,17 @@
 //! What is asked of the table.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::attributes::{Distinct, Servers};
 use super::build::{collect_fields, fields_of};
-use super::grammar::{Entry, Item, Type, Versions, cut, first_word};
+use super::grammar::{Direction, Entry, Item, Type, Versions, cut, first_word};
 use super::names::Name;
 use super::resources::{Resource, RuntimeRule};
 use super::shape::mentions;
 use super::units::{write_size, write_time};
-use super::{FieldInfo, Repeat, Repetition, Row, Shape, Slot, Unless, Words, Zero, read, secrets};
+use super::{FieldInfo, Repetition, Row, Shape, Slot, Unless, Words, Zero, read, secrets};
 use crate::model::{Context, Field, Fields, Object, ObjectKind, Value, Version};
 use crate::text::SectionKind;
 
@@ -390,12 +392,28 @@ impl Directives {
     /// Returns what a second line of a directive does to the first.
     pub fn repetition(&self, directive: usize) -> Repetition {
         let row = self.rows.iter().find(|row| row.family == directive);
-        match row.map(|row| (row.attributes.list.is_some(), row.attributes.repeat)) {
-            Some((true, _) | (false, Repeat::Add | Repeat::Merge | Repeat::Beside)) => Repetition::Counts,
-            Some((false, Repeat::First)) => Repetition::Ignored,
-            Some((false, Repeat::Refused)) => Repetition::Refused,
-            Some((false, Repeat::Last)) | None => Repetition::Replaces,
+        row.map_or(Repetition::Replaces, |row| row.attributes.repetition())
+    }
+
+    /// Lists the options of a version that say what one more of them in a line does: the name of their block, their word, and what
+    /// it does to the first.
+    pub fn repeated_options(&self, version: Version) -> BTreeMap<(&'static str, &'static str), Repetition> {
+        let sets = self.rows.iter().flat_map(|row| row.items.iter().filter_map(Item::as_options));
+        let mut found = BTreeMap::new();
+        for options in sets {
+            let Some(block) = options.block else { continue };
+            let is_read = |entry: &&Entry| {
+                let attributes = &entry.attributes;
+                entry.versions.contains(version)
+                    && !attributes.refused
+                    && attributes.direction != Direction::Write
+            };
+            for entry in options.entries.iter().filter(is_read) {
+                let Some(word) = entry.items.first().and_then(first_word) else { continue };
+                found.insert((block, cut(word)), entry.attributes.repetition());
+            }
         }
+        found
     }
 
     /// Lists the words of the options that lines of a kind have in a version, each with whether a running HAProxy accepts it

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use smol_str::SmolStr;
 
-use super::Row;
 use super::address::is_portless;
 use super::grammar::{Entry, Item, Options, Piece, Type, cut, first_word};
 use super::units::{read_size, read_time};
+use super::{Repeat, Row};
 use crate::model::spelling::is_plain;
 use crate::model::{Field, Fields, Value, Version};
 
@@ -30,13 +30,14 @@ pub(crate) fn read_row(row: &Row, words: &[Token<'_>], negated: bool, version: V
         negation_used: false,
         version,
         fields: Fields::with_capacity(words.len()),
+        options: Vec::new(),
     };
     let complete =
         reader.items(&row.items) && reader.position == words.len() && (!negated || reader.negation_used);
     complete.then_some(reader.fields)
 }
 
-struct Reader<'w> {
+struct Reader<'w, 't> {
     words: &'w [Token<'w>],
     position: usize,
     negated: bool,
@@ -44,9 +45,11 @@ struct Reader<'w> {
     negation_used: bool,
     version: Version,
     fields: Fields,
+    /// The options so far that say what a second one does, or what they set.
+    options: Vec<&'t Entry>,
 }
 
-impl<'w> Reader<'w> {
+impl<'w, 't> Reader<'w, 't> {
     fn peek(&self) -> Option<&'w Token<'w>> {
         self.words.get(self.position)
     }
@@ -63,7 +66,7 @@ impl<'w> Reader<'w> {
         found
     }
 
-    fn items(&mut self, items: &[Item]) -> bool {
+    fn items(&mut self, items: &'t [Item]) -> bool {
         let mut rest = items;
         while let Some((item, after)) = rest.split_first() {
             if matches!(item, Item::Options(_)) {
@@ -83,7 +86,7 @@ impl<'w> Reader<'w> {
     }
 
     /// Reads options of several sets in any order, as long as there are any.
-    fn mixed(&mut self, sets: &[Item]) {
+    fn mixed(&mut self, sets: &'t [Item]) {
         loop {
             let position = self.position;
             for set in sets {
@@ -97,7 +100,7 @@ impl<'w> Reader<'w> {
         }
     }
 
-    fn item(&mut self, item: &Item) -> bool {
+    fn item(&mut self, item: &'t Item) -> bool {
         match item {
             Item::Literal(word) => self.take_literal(word),
             Item::Constant { field, value, word } => {
@@ -189,7 +192,6 @@ impl<'w> Reader<'w> {
             Type::On => Value::Text(SmolStr::new_static("enabled")),
             Type::Set => Value::Bool(true),
             Type::Unset => Value::Bool(false),
-            Type::Once if self.fields.get(field).is_some() => return None,
             Type::Always(value) | Type::Otherwise(value) => Value::Text(SmolStr::new_static(value)),
             Type::Rest => {
                 let words = self.words.get(self.position..).filter(|words| !words.is_empty())?;
@@ -267,7 +269,7 @@ impl<'w> Reader<'w> {
         Some(())
     }
 
-    fn optional(&mut self, items: &[Item]) -> bool {
+    fn optional(&mut self, items: &'t [Item]) -> bool {
         let Some(word) = self.peek() else { return true };
         if let Some(literal) = items.first().and_then(first_word) {
             let starts = match items.first() {
@@ -277,15 +279,16 @@ impl<'w> Reader<'w> {
             // What has begun must end: nothing else starts with this word.
             return !starts || self.items(items);
         }
-        let (saved, position) = (self.fields.clone(), self.position);
+        let (saved, position, options) = (self.fields.clone(), self.position, self.options.len());
         if !self.items(items) {
             self.fields.restore(&saved);
             self.position = position;
+            self.options.truncate(options);
         }
         true
     }
 
-    fn options(&mut self, options: &Options) {
+    fn options(&mut self, options: &'t Options) {
         while let Some(word) = self.peek() {
             let Some(candidates) = options.by_word.get(cut(&word.text)) else { return };
             let version = self.version;
@@ -317,23 +320,37 @@ impl<'w> Reader<'w> {
         }
     }
 
-    /// Reads one option.
-    fn entry(&mut self, entry: &Entry) -> bool {
+    /// Reads one option. Where the model can't say what it means beside those before it, it is not understood.
+    fn entry(&mut self, entry: &'t Entry) -> bool {
         let beside = &entry.attributes.read_beside;
         if !beside.is_empty() && !self.words.iter().any(|word| beside.contains(&word.text.as_ref())) {
             return false;
         }
-        let Some(list) = entry.attributes.list else { return self.items(&entry.items) };
-        let outer = std::mem::take(&mut self.fields);
-        let found = self.items(&entry.items);
-        let element = std::mem::replace(&mut self.fields, outer);
-        if found {
-            self.fields.push(list, element_value(element));
+        if !self.options.iter().all(|earlier| entry.may_follow(earlier)) {
+            return false;
         }
-        found
+        let found = match (entry.attributes.list, entry.attributes.repeat) {
+            (Some(list), _) => {
+                self.apart(entry).map(|element| self.fields.push(list, element_value(element)))
+            }
+            (None, Repeat::Add) => self.apart(entry).map(|more| self.fields.add(more, ",")),
+            (None, _) => self.items(&entry.items).then_some(()),
+        };
+        if found.is_some() && entry.is_placed() {
+            self.options.push(entry);
+        }
+        found.is_some()
     }
 
-    fn repeat(&mut self, field: Field, items: &[Item]) -> bool {
+    /// Reads an option into fields of its own.
+    fn apart(&mut self, entry: &'t Entry) -> Option<Fields> {
+        let outer = std::mem::take(&mut self.fields);
+        let found = self.items(&entry.items);
+        let own = std::mem::replace(&mut self.fields, outer);
+        found.then_some(own)
+    }
+
+    fn repeat(&mut self, field: Field, items: &'t [Item]) -> bool {
         let Some(literal) = items.first().and_then(first_word) else { return false };
         while self.peek().is_some_and(|word| word.text == literal) {
             let outer = std::mem::take(&mut self.fields);
@@ -396,10 +413,8 @@ pub(crate) fn default_value(ty: &Type, text: &'static str) -> Option<Value> {
 fn scalar(ty: &Type, raw: &str, text: &str) -> Option<Value> {
     Some(match ty {
         // Quotes that nothing needs are not part of the value: an enumeration knows no `"http"`.
-        Type::Word | Type::Once if raw.len() != text.len() && is_plain(text) => {
-            Value::Text(SmolStr::new(text))
-        }
-        Type::Word | Type::Once | Type::Rest | Type::Expr => Value::Text(SmolStr::new(raw)),
+        Type::Word if raw.len() != text.len() && is_plain(text) => Value::Text(SmolStr::new(text)),
+        Type::Word | Type::Rest | Type::Expr => Value::Text(SmolStr::new(raw)),
         Type::Name => Value::Text(SmolStr::new(text)),
         Type::Int | Type::Count => Value::Int(integer(text)?),
         Type::Time(default) => Value::Int(read_time(text, *default)?),

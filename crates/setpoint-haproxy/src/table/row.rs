@@ -1,6 +1,7 @@
 //! One row of the table: a form of a line.
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, Repeat};
+use super::build::fields_of;
 use super::grammar::{Entry, Item, Versions, cut, first_word};
 use crate::model::{Fields, ObjectKind, Value};
 
@@ -36,6 +37,23 @@ impl Row {
     /// Returns the options that its lines may have.
     pub(crate) fn options(&self) -> impl Iterator<Item = &Entry> {
         self.items.iter().filter_map(Item::as_options).flat_map(|options| &options.entries)
+    }
+
+    /// Returns whether an option of two lines adds up, or means something else in their order, so that values which replace each
+    /// other do not say what both lines do.
+    pub(crate) fn adds_options(&self, first: &Fields, second: &Fields) -> bool {
+        let is_stated = |entry: &Entry, fields: &Fields| {
+            fields_of(&entry.items).iter().any(|field| fields.get(*field).is_some())
+        };
+        let adds = |entry: &&Entry| matches!(entry.attributes.repeat, Repeat::Add | Repeat::Beside);
+        let mut both = self.options().filter(adds);
+        let added = both.any(|entry| is_stated(entry, first) && is_stated(entry, second));
+        added || {
+            let placed = || self.options().filter(|entry| entry.is_placed());
+            let mut earlier = placed().filter(|entry| is_stated(entry, first));
+            earlier
+                .any(|earlier| placed().any(|entry| is_stated(entry, second) && !entry.may_follow(earlier)))
+        }
     }
 
     /// Returns whether the values of an object are those that its lines always have, such as an action.

@@ -114,7 +114,6 @@ impl Compiler {
             "flag" => Type::Flag,
             "set" => Type::Set,
             "unset" => Type::Unset,
-            "once" => Type::Once,
             "toggle" => Type::Toggle,
             "on" => Type::On,
             name if name.starts_with('=') => Type::Always(name.trim_start_matches('=')),

@@ -77,6 +77,45 @@ fn the_order_of_lines_of_which_the_last_wins_counts() {
 }
 
 #[test]
+fn the_order_of_options_that_set_the_same_counts() {
+    for (line, a, b) in [
+        ("frontend f\n  bind :443 ssl crt x", "ssl-max-ver TLSv1.2", "force-tlsv13"),
+        ("frontend f\n  bind :443 ssl crt x", "ssl-min-ver TLSv1.3", "force-tlsv12"),
+        ("frontend f\n  bind :443 ssl crt x", "force-tlsv12", "force-tlsv13"),
+        ("frontend f\n  bind :443 ssl crt x", "no-alpn", "alpn h2"),
+        ("frontend f\n  bind unix@/s", "user a", "uid 1"),
+        ("frontend f\n  bind unix@/s", "group a", "gid 1"),
+        ("frontend f\n  ssl-f-use crt x", "no-alpn", "alpn h2"),
+        ("backend b\n  server s 10.0.0.1:443 ssl verify none", "ssl-max-ver TLSv1.2", "force-tlsv13"),
+        ("backend b\n  server s 10.0.0.1:443 ssl verify none", "force-tlsv12", "force-tlsv13"),
+        ("backend b\n  default-server", "ssl-max-ver TLSv1.2", "force-tlsv13"),
+        ("backend b\n  option httpchk\n  http-check send", "uri /a", "uri-lf /b"),
+        ("backend b\n  option httpchk\n  http-check send", "body a", "body-lf b"),
+    ] {
+        let (one, other) = (format!("{line} {a} {b}\n"), format!("{line} {b} {a}\n"));
+        differ(&one, &other);
+        // Whatever is made anew has them in their order.
+        for text in [&one, &other] {
+            let header = text.lines().next().unwrap();
+            let result = applied(&format!("{header}\n"), text);
+            assert_eq!(result.find(a) < result.find(b), text == &one, "{text}{result}");
+            assert!(result.contains(a) && result.contains(b), "{text}{result}");
+        }
+    }
+    // What sets different things may stand in any order.
+    let bind = |options: &str| format!("frontend f\n  bind :443 ssl crt x {options}\n");
+    let (one, other) = ("ssl-min-ver TLSv1.2 ssl-max-ver TLSv1.3", "ssl-max-ver TLSv1.3 ssl-min-ver TLSv1.2");
+    assert_eq!(told(&diff(&bind(one), &bind(other))), [""; 0]);
+}
+
+#[test]
+fn a_server_that_forces_a_version_of_tls_and_excludes_it_keeps_both_words() {
+    let text = |options: &str| format!("backend b\n  server s 10.0.0.1:443 ssl verify none{options}\n");
+    differ(&text(" force-tlsv12 no-tlsv12"), &text(" no-tlsv12"));
+    differ(&text(" force-tlsv12 no-tlsv12"), &text(" force-tlsv12"));
+}
+
+#[test]
 fn the_order_of_these_lines_counts() {
     for (section, a, b) in [
         ("crt-store s", "crt-base /a", "load crt x.pem"),
@@ -102,12 +141,26 @@ fn the_order_of_these_lines_counts() {
         ("frontend f", "acl a path /a", "http-request deny if a"),
         ("frontend f", "acl a path /a", "use_backend b unless !a"),
         ("global", "ssl-provider-path /a", "ssl-provider default"),
+        ("backend b", "option httpchk GET /a", "http-check send meth HEAD uri /b"),
+        ("backend b", "option httpchk /a", "http-check send meth HEAD uri /b"),
+        ("backend b", "force-persist if { src 10.0.0.1 }", "ignore-persist if { path /x }"),
         // The model has no place for the first line of these.
         ("backend b", "option httpchk OPTIONS * HTTP/1.1\\r\\nHost:\\ www", "option mysql-check"),
         ("frontend f", "stats show-node", "stats show-node n"),
     ] {
         differ(&format!("{section}\n  {a}\n  {b}\n"), &format!("{section}\n  {b}\n  {a}\n"));
     }
+}
+
+#[test]
+fn a_check_that_says_nothing_of_its_request_may_stand_anywhere() {
+    let (a, b) = ("option httpchk", "http-check send meth HEAD uri /b");
+    let text = |a: &str, b: &str| format!("backend b\n  {a}\n  {b}\n");
+    assert_eq!(told(&diff(&text(a, b), &text(b, a))), [""; 0]);
+    assert_eq!(
+        told(&diff("backend c\n", &format!("backend c\n{}", text(a, b)))),
+        ["+ backend b", "+ backend b: http_check 0"]
+    );
 }
 
 #[test]

@@ -59,6 +59,31 @@ fn servers_that_get_other_names_are_compared_in_a_time_that_grows_with_their_num
 }
 
 #[test]
+fn servers_that_come_beside_lines_that_no_row_reads_are_judged_in_a_time_that_grows_with_their_number() {
+    grows_with_its_size("new servers beside lines that no row reads", 250, |count| {
+        let lines = repeated(count, |number| format!("  bogus {number} x"));
+        let servers = repeated(count, |number| format!("  server s{number} 10.0.0.1:80"));
+        let found = diff(&format!("backend b\n{lines}"), &format!("backend b\n{lines}{servers}"));
+        assert_eq!(found.operations().len(), count);
+    });
+}
+
+#[test]
+fn servers_that_come_beside_others_are_judged_in_a_time_that_grows_with_their_number() {
+    grows_with_its_size("new servers that need what their section gives", 500, |count| {
+        let servers = |name: &str| {
+            repeated(count, |number| {
+                format!("  server {name}{number} 10.0.0.1:443 id {} ssl", number + 90_000)
+            })
+        };
+        let text = |servers: &str| format!("backend b\n  balance roundrobin\n{servers}");
+        let old = servers("a").replace("id 9", "id 8");
+        let found = diff(&text(&old), &text(&format!("{old}{}", servers("b"))));
+        assert_eq!(found.operations().len(), count);
+    });
+}
+
+#[test]
 fn sections_that_share_a_name_are_compared_in_a_time_that_grows_with_their_number() {
     grows_with_its_size("sections of one name", 250, |count| {
         let text = repeated(count, |_| "frontend f\n  bind :80".to_owned());

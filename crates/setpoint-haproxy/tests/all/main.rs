@@ -19,6 +19,7 @@ mod lists;
 mod model;
 mod printer;
 mod refused;
+mod repeated_options;
 mod repetition;
 mod runtime;
 mod samples;

@@ -582,8 +582,31 @@ fn the_version_of_haproxy_decides_and_not_the_one_of_the_api() {
     }
 }
 
+#[test]
+fn what_the_defaults_say_while_haproxy_runs_decides() {
+    let text = |balance: &str, weight: u32| {
+        format!("defaults d\n  balance {balance}\nbackend b from d\n  server s 10.0.0.1:80 weight {weight}\n")
+    };
+    let server = |current: &str, desired: &str| {
+        let (current, desired) = (Document::parse(current.as_bytes()), Document::parse(desired.as_bytes()));
+        let diff = compare(&current, &desired, &Context::default()).unwrap();
+        let found = diff.operations().iter().find(|operation| operation.to_string().contains("server s"));
+        found.unwrap().runtime.is_possible()
+    };
+    assert!(!server(&text("static-rr", 1), &text("roundrobin", 2)));
+    assert!(server(&text("roundrobin", 1), &text("static-rr", 2)));
+    let text = |line: &str, most: u32| {
+        format!(
+            "defaults d\n{line}backend b from d\n  balance roundrobin\n  server s 10.0.0.1:80 maxconn {most}\n"
+        )
+    };
+    assert!(!server(&text("  default-server minconn 3\n", 10), &text("", 20)));
+    assert!(!server(&text("  disabled\n", 10), &text("", 20)));
+    assert!(server(&text("", 10), &text("  disabled\n", 20)));
+}
+
 /// A server of `b` before and after, the command that makes the one of the other, and whether that is promised.
-const SETTINGS: [(&str, &str, &str, bool); 19] = [
+const SETTINGS: [(&str, &str, &str, bool); 23] = [
     ("", "maxconn 50", "set maxconn server b/N 50", true),
     ("maxconn 50", "maxconn 5", "set maxconn server b/N 5", true),
     ("maxconn 50", "", "set maxconn server b/N 0", true),
@@ -618,6 +641,11 @@ const SETTINGS: [(&str, &str, &str, bool); 19] = [
     ("agent-send a", "agent-send b", "set server b/N agent-send b", false),
     ("agent-check agent-port 81 agent-send a", "agent-check agent-port 81 agent-send b\\n", "", false),
     ("agent-check agent-port 81", "agent-check agent-port 81 agent-send b", "", false),
+    // What an agent answers sets these back, in percent of the weight that HAProxy was started with.
+    ("agent-check agent-port 81 weight 10", "agent-check agent-port 81 weight 20", "", false),
+    ("agent-check agent-port 81 maxconn 10", "agent-check agent-port 81 maxconn 20", "", false),
+    ("agent-check agent-port 81", "agent-check agent-port 81 disabled", "", false),
+    ("agent-port 81 weight 10", "agent-port 81 weight 20", "set server b/N weight 20", true),
 ];
 
 #[tokio::test]

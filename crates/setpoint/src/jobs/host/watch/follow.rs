@@ -462,10 +462,11 @@ pub(super) fn quiet_before(time: SystemTime) -> SystemTime {
 
 /// Returns whether a file was written since a time.
 pub(super) fn were_written_since(files: &[PathBuf], since: SystemTime) -> bool {
-    let now = SystemTime::now();
-    let written = |file: &PathBuf| file.metadata().and_then(|metadata| metadata.modified()).ok();
-    // A time that is to come says nothing.
-    files.iter().filter_map(written).any(|at| at > since && at <= now)
+    files.iter().any(|file| {
+        let written = file.metadata().and_then(|metadata| metadata.modified());
+        // A time that is to come says nothing. Now is asked for last: what is written while this looks is not to come.
+        written.is_ok_and(|at| at > since && at <= SystemTime::now())
+    })
 }
 
 /// Returns whether a file is read as a manifest in a directory of them.

@@ -221,3 +221,27 @@ fn what_is_in_a_directory_that_was_not_followed_before_is_looked_at_again() {
     assert_eq!(follow(), ["file/a"]);
     assert_eq!(follow(), [""; 0]);
 }
+
+#[test]
+fn a_manifest_that_is_written_while_it_is_looked_at_is_being_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("site.yaml");
+    fs::write(&file, "").unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let is_done = || done.load(std::sync::atomic::Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done() {
+                fs::write(&file, "files: {}").unwrap();
+            }
+        });
+        let began = Instant::now();
+        let mut unseen = 0;
+        while began.elapsed() < Duration::from_secs(2) {
+            let long_before = SystemTime::now() - Duration::from_mins(1);
+            unseen += usize::from(!were_written_since(std::slice::from_ref(&file), long_before));
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(unseen, 0, "so often it was taken for left alone");
+    });
+}
