@@ -1,6 +1,8 @@
 //! Names and other values that are given twice.
 
-use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::configuration::{CheckedLine, Configuration, Part};
 use crate::model::Version;
@@ -17,11 +19,16 @@ pub(super) fn check(
 ) {
     let mut sections = Sections { version, seen: FxHashMap::default() };
     let defaults = defaults(configuration);
+    let mut above = FxHashSet::default();
     for part in &configuration.parts {
         let Some(found) = found.get_mut(part.file) else { continue };
         if let Some(header) = part.header.as_ref().filter(|header| header.certain) {
             sections.look_at(part, header, found);
             ambiguous_from(part, header, &defaults, found);
+            late_defaults(part, header, (&defaults, &above), found);
+        }
+        if part.kind == SectionKind::Defaults {
+            above.extend(part.name().map(Cow::into_owned));
         }
         lines(part, found);
     }
@@ -78,6 +85,24 @@ fn ambiguous_from(
     }
 }
 
+/// Looks whether the `defaults` that a section takes its values from stand below it, where HAProxy does not know them yet.
+fn late_defaults(
+    part: &Part<'_>,
+    header: &CheckedLine<'_>,
+    (defaults, above): (&FxHashMap<String, usize>, &FxHashSet<String>),
+    found: &mut Vec<Diagnostic>,
+) {
+    let Some(word) = part.from().filter(|word| !word.variable) else { return };
+    let name = word.to_str_lossy();
+    if defaults.contains_key(&*name) && !above.contains(&*name) {
+        let message = format!("no defaults section above is called `{name}`");
+        let diagnostic = header.diagnostic(Problem::UnknownReference, (word.column, word.raw), message);
+        found.push(
+            diagnostic.with_hint("HAProxy reads sections from the top: write it before those that name it"),
+        );
+    }
+}
+
 /// Looks for lines of a section that give the same name.
 fn lines(part: &Part<'_>, found: &mut Vec<Diagnostic>) {
     let section = facts().section(part.kind);
@@ -114,12 +139,27 @@ pub(super) struct DistinctValues {
     own: FxHashMap<(String, String), u32>,
     /// Those of the whole configuration, by the word before them and by value; each with its file and line.
     everywhere: FxHashMap<(String, String), (usize, u32)>,
+    /// The lines of the section at hand of which HAProxy refuses a second one, by their first word.
+    once: FxHashMap<String, u32>,
 }
 
 impl DistinctValues {
     /// Begins a section.
     pub(super) fn begin(&mut self) {
         self.own.clear();
+        self.once.clear();
+    }
+
+    /// Notes a line of which HAProxy refuses a second one in its section, and reports it where it is that.
+    pub(super) fn once(&mut self, row: &Row, line: &CheckedLine<'_>) -> Option<Diagnostic> {
+        let keyword =
+            line.words.first().filter(|_| row.attributes.repeat == Repeat::Refused && line.certain)?;
+        let start = row.start();
+        let first = start.split(' ').next().unwrap_or_default().to_owned();
+        let other = self.once.insert(first, line.number)?;
+        let message = format!("a section has one `{}`", keyword.to_str_lossy());
+        let diagnostic = line.diagnostic(Problem::DuplicateName, (keyword.column, keyword.raw), message);
+        Some(diagnostic.with_hint(format!("the other one is in line {other}")))
     }
 
     /// Notes the values of a line that no other may have, and reports those that another one has.

@@ -271,6 +271,7 @@ impl Checker<'_> {
                 }
                 self.attributes(row, &matched, part.kind, line, offset);
                 self.found.extend(self.distinct.line(row, &matched, (part, line), offset));
+                self.found.extend(self.distinct.once(row, line));
                 let at = Place { part, line, offset, is_unused: self.references.is_unused() };
                 self.found.extend(self.needs.line(row, &matched, at));
                 self.references.line(row, &matched, line, part, self.hints, self.found);

@@ -143,6 +143,7 @@ fn the_order_of_these_lines_counts() {
         ("global", "ssl-provider-path /a", "ssl-provider default"),
         ("backend b", "option httpchk GET /a", "http-check send meth HEAD uri /b"),
         ("backend b", "option httpchk /a", "http-check send meth HEAD uri /b"),
+        ("healthcheck h", "type httpchk GET /a", "http-check send meth HEAD uri /b"),
         ("backend b", "force-persist if { src 10.0.0.1 }", "ignore-persist if { path /x }"),
         // The model has no place for the first line of these.
         ("backend b", "option httpchk OPTIONS * HTTP/1.1\\r\\nHost:\\ www", "option mysql-check"),

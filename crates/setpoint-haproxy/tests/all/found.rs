@@ -37,6 +37,32 @@ fn finds(section: &str, cases: &[(&str, &str)]) {
 }
 
 #[test]
+fn a_second_line_where_haproxy_accepts_one_is_found() {
+    finds("backend b\n  stick-table type ip size 1k", &[("stick-table type ip size 2k", "stick-table")]);
+    finds("backend b\n  id 5", &[("id 6", "id")]);
+    finds("global\n  ca-base /a", &[("ca-base /b", "ca-base")]);
+}
+
+#[test]
+fn a_server_of_a_frontend_is_found() {
+    let frontend = "frontend f\n  bind 127.0.0.1:8080";
+    finds(
+        frontend,
+        &[("server s 127.0.0.1:1", "server"), ("server-template s 3 127.0.0.1:1", "server-template")],
+    );
+    let listen = format!("{START}listen l\n  bind 127.0.0.1:8080\n  server s 127.0.0.1:1\n");
+    assert_eq!(errors(&listen, None), []);
+}
+
+#[test]
+fn defaults_that_stand_below_what_names_them_are_found() {
+    finds("frontend f\n  bind 127.0.0.1:8080\ndefaults a from a", &[("mode http", "a")]);
+    finds("frontend f\n  bind 127.0.0.1:8080\nbackend b from z\ndefaults z", &[("mode http", "z")]);
+    let above = format!("{START}defaults z\n  mode http\ndefaults y from z\nbackend b from y\n");
+    assert_eq!(errors(&above, None), []);
+}
+
+#[test]
 fn what_is_missing_at_the_end_of_a_line_is_found() {
     finds(
         "backend b",

@@ -95,7 +95,7 @@ fn listed() -> Listed {
         let choice = ((*block).to_owned(), (*option).to_owned());
         match (*what, value) {
             ("counts", []) if !reason.is_empty() => {
-                assert!(listed.counts.insert(choice), "{line}: is there twice")
+                assert!(listed.counts.insert(choice), "{line}: is there twice");
             }
             ("untried", []) if !reason.is_empty() => {
                 assert!(listed.untried.insert(choice), "{line}: is there twice");
