@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn a_rate_below_its_goal_is_a_shortfall() {
-        let count = |found: usize, refused: usize| Count { found, refused, ..Count::default() };
+        let count = |found: usize, refused: usize| Count { refused, found, ..Count::default() };
         let covered = |described: usize| Covered { lines: 100, described };
         let report = |files, lines, covered| Report { files, lines, covered, ..Report::default() };
         assert_eq!(Report::default().shortfalls(), [""; 0]);

@@ -438,7 +438,7 @@ fn refreshing_alone_ends_a_run_that_was_cut_off() {
     assert!(sandbox.path(".setpoint/journal").exists());
     sandbox.ok(&["apply", "--refresh-only", "--yes"]);
     assert!(!sandbox.path(".setpoint/journal").exists());
-    assert_eq!(sandbox.ok(&["history"]).lines().count(), 1 + 1, "{}", sandbox.ok(&["history"]));
+    assert!(sandbox.ok(&["history"]).contains("lost"));
     assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
 }
 
