@@ -121,8 +121,13 @@ impl DirectoryIndex {
         };
         let is = |path: &RootPath| root.directory(path.as_str()).is_some_and(|found| number.is(found));
         let own = || note.moved.iter().rev().flat_map(|one| [&one.to, &one.from]);
-        if let Some(path) = std::iter::once(path).chain(own()).find(|path| is(path)) {
-            return at(path);
+        let mut unseen = None;
+        for path in std::iter::once(path).chain(own()) {
+            match root.look_for_directory(path.as_str()) {
+                Ok(found) if found.is_some_and(|found| number.is(found)) => return at(path),
+                Ok(_) => {}
+                Err(error) => unseen = Some(error),
+            }
         }
         let known = self.known();
         let carried = std::iter::once(path).chain(own()).flat_map(|path| known.carried(root, path, NESTED));
@@ -134,7 +139,9 @@ impl DirectoryIndex {
         }
         match root.stat(path)? {
             Some(found) if found.kind == Kind::Directory => Err(FsError::replaced(path)),
-            _ => at(path),
+            // It may be where nobody could look.
+            None => unseen.map_or_else(|| at(path), Err),
+            Some(_) => at(path),
         }
     }
 
@@ -176,8 +183,15 @@ impl DirectoryIndex {
         let known = self.known();
         let mut locations: Vec<Location> = Vec::new();
         let mut at_its_path = 0;
+        let mut unseen = None;
         for (step, (path, within)) in trail.into_iter().enumerate() {
-            let mut candidates = vec![path.clone()];
+            // Looked at once: a directory may be swapped between two looks.
+            match within.map(|_| root.look_for_directory(path.parent().unwrap_or_default())) {
+                Some(Ok(found)) if !found.zip(within).is_some_and(|(found, within)| within.is(found)) => {}
+                Some(Err(error)) => unseen = Some(error),
+                None | Some(Ok(_)) => locations.push(Location { path: path.clone(), within }),
+            }
+            let mut candidates = Vec::new();
             if let Some(directory) = within.and_then(|within| known.find(root, within, NESTED)) {
                 candidates.extend(RootPath::new(&format!("{directory}/{}", path.file_name())));
             }
@@ -204,7 +218,14 @@ impl DirectoryIndex {
                 return Ok(location);
             }
         }
-        match root.stat(path)? {
+        let there = root.stat(path)?;
+        if there.is_none()
+            && let Some(unseen) = unseen
+        {
+            // It may be where nobody could look.
+            return Err(unseen);
+        }
+        match there {
             Some(_) => Err(FsError::elsewhere(path)),
             None if is_unmounted(root, path, note) => Err(FsError::unreachable(path)),
             // Nobody looks after the directory that it was in.
@@ -474,6 +495,26 @@ mod tests {
         fs::rename(sandbox.at("d"), sandbox.at("away")).unwrap();
         std::os::unix::fs::symlink("/", sandbox.at("d")).unwrap();
         assert!(sandbox.locations.entry(&sandbox.root, &path("d/old"), &note, IfMissing::MadeAgain).is_err());
+        // Nor is what has moved into it from somewhere else.
+        for name in ["other/old", "other/dir"] {
+            fs::create_dir_all(sandbox.at("other/dir")).unwrap();
+            fs::write(sandbox.at("other/old"), "x").unwrap();
+            fs::remove_file(sandbox.at("d")).unwrap();
+            fs::rename(sandbox.at("away"), sandbox.at("d")).unwrap();
+            let mut note = sandbox.note_of(name);
+            sandbox.rename(&mut note, name, "d/other");
+            fs::rename(sandbox.at("d"), sandbox.at("away")).unwrap();
+            std::os::unix::fs::symlink("/", sandbox.at("d")).unwrap();
+            let found = if name == "other/dir" {
+                sandbox.locations.directory(&sandbox.root, &path(name), &note)
+            } else {
+                sandbox.locations.entry(&sandbox.root, &path(name), &note, IfMissing::MadeAgain)
+            };
+            assert!(found.is_err(), "{found:?}");
+            fs::remove_dir_all(sandbox.at("away/other"))
+                .or_else(|_| fs::remove_file(sandbox.at("away/other")))
+                .unwrap();
+        }
     }
 
     #[test]

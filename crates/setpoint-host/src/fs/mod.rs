@@ -196,6 +196,21 @@ impl Root {
         number::directory(&self.fd, path).ok().flatten()
     }
 
+    /// Which directory a path leads to; none if it leads to none. Unlike [`Self::directory`], what can't be looked at, such as a
+    /// link out of the root, is an error and not another directory.
+    pub(crate) fn look_for_directory(&self, path: &str) -> Result<Option<Number>, FsError> {
+        let found = if path.is_empty() {
+            number::directory(&self.fd, path)
+        } else {
+            self.open_at(path, OFlags::PATH | OFlags::DIRECTORY).and_then(|dir| number::directory(&dir, ""))
+        };
+        match found {
+            Ok(found) => Ok(found),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(errno) => Err(FsError::new("look at", path, errno)),
+        }
+    }
+
     /// Returns whether a directory holds nothing; one that can't be read may.
     pub(crate) fn is_empty(&self, path: &str) -> bool {
         let opened = self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY);

@@ -182,16 +182,24 @@ async fn limits_and_ports_of_checks_and_agents_are_told_at_runtime() {
             .replace(&format!("bind {port}"), &format!("bind {port}\n  backlog 9\n  maxconn 5"));
         let server =
             "server s1 127.0.0.1:9 check port 81 agent-check agent-port 82 agent-addr 127.0.0.1 agent-send a";
-        fs::write(world.file(), format!("{text}\nbackend web\n  balance roundrobin\n  {server}\n")).unwrap();
+        let limited = "server s2 127.0.0.1:9";
+        fs::write(
+            world.file(),
+            format!("{text}\nbackend web\n  balance roundrobin\n  {server}\n  {limited}\n"),
+        )
+        .unwrap();
         let settings = world.settings(version);
         let running = Running::start_on(world, settings).await;
         let worker = running.worker().await;
         let server = json!({
-            "name": "s1", "address": "127.0.0.1", "port": 9, "check": "enabled", "health_check_port": 91, "maxconn": 7,
+            "name": "s1", "address": "127.0.0.1", "port": 9, "check": "enabled", "health_check_port": 91,
             "agent-check": "enabled", "agent-port": 92, "agent-addr": "127.0.0.2", "agent-send": "two words",
         });
-        let done = change(&running.instance, replace("s1", server.clone())).await.unwrap();
-        assert_eq!((done.applied, done.reason), (Applied::Runtime, None), "{version:?}");
+        let limited = json!({"name": "s2", "address": "127.0.0.1", "port": 9, "maxconn": 7});
+        for (name, server) in [("s1", server.clone()), ("s2", limited)] {
+            let done = change(&running.instance, replace(name, server)).await.unwrap();
+            assert_eq!((done.applied, done.reason), (Applied::Runtime, None), "{version:?}: {name}");
+        }
         let limit = |configuration: &mut Configuration| {
             let main = SectionKey::named(SectionKind::Frontend, "main");
             let mut object = configuration.editor(&main).section(&main)?.object.clone().unwrap();
@@ -212,15 +220,19 @@ async fn limits_and_ports_of_checks_and_agents_are_told_at_runtime() {
         let most = |line: &str| {
             shown.lines().find(|shown| shown.starts_with(line)).and_then(|line| line.split(',').nth(6))
         };
-        assert_eq!((most("web,s1,"), most("main,FRONTEND,")), (Some("7"), Some("6")), "{version:?}");
-        // What HAProxy refuses comes with a reload.
+        assert_eq!((most("web,s2,"), most("main,FRONTEND,")), (Some("7"), Some("6")), "{version:?}");
+        // An agent would take a limit back, and what HAProxy refuses comes with a reload too.
         let refused = Request::new("disable health web/s1");
         assert!(matches!(running.instance.worker().tell(&refused).await.unwrap(), Reply::Done(_)));
         let mut server = server;
-        server["health_check_port"] = json!(99);
-        let done = change(&running.instance, replace("s1", server)).await.unwrap();
-        assert!(matches!(done.applied, Applied::Ordered(_)), "{version:?}: {done:?}");
-        assert!(done.reason.unwrap().contains("not enabled"), "{version:?}");
+        for (changed, value, why) in
+            [("health_check_port", 99, "not enabled"), ("maxconn", 7, "its agent sets `maxconn`")]
+        {
+            server[changed] = json!(value);
+            let done = change(&running.instance, replace("s1", server.clone())).await.unwrap();
+            assert!(matches!(done.applied, Applied::Ordered(_)), "{version:?}: {done:?}");
+            assert!(done.reason.as_ref().is_some_and(|reason| reason.contains(why)), "{version:?}: {done:?}");
+        }
         running.settled().await;
         assert_ne!(running.worker().await, worker, "{version:?}");
         running.stop().await;
