@@ -1,4 +1,4 @@
-//! What a controller is built on, behind one dependency.
+//! What a controller is built on, behind one dependency; it runs on tokio.
 //!
 //! ```text
 //!  Source ──load──▶ intended graph ──▶ reconcile ──▶ Pass: to the observer

@@ -45,6 +45,9 @@ pub enum Damage {
     Untouched,
     /// Something may have been changed: it is cleaned up before anything else happens to the item.
     Partial,
+    /// The operation may have come to its end, and nobody could see whether it did: the item is read back before anything else
+    /// happens to it. Where it can't be read, it is cleaned up.
+    Unknown,
 }
 
 /// What an operation comes to.
@@ -57,6 +60,7 @@ pub type OpResult<T = ()> = Result<T, OpError>;
 /// assert_eq!(OpError::new("disk full").damage(), Damage::Partial);
 /// assert_eq!(OpError::untouched("no such user").damage(), Damage::Untouched);
 /// assert_eq!(OpError::untouched(std::io::Error::other("boom")).damage(), Damage::Untouched);
+/// assert_eq!(OpError::unknown("sent, and no answer").damage(), Damage::Unknown);
 /// let io: OpError = std::io::Error::other("boom").into();
 /// assert_eq!(io.to_string(), "boom");
 /// ```
@@ -75,6 +79,11 @@ impl OpError {
     /// A failure that changed nothing: a text, or an error of which the text is kept.
     pub fn untouched(message: impl fmt::Display) -> Self {
         Self { message: message.to_string(), damage: Damage::Untouched }
+    }
+
+    /// A failure to see what came of an operation that may well have succeeded: a text, or an error of which the text is kept.
+    pub fn unknown(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), damage: Damage::Unknown }
     }
 
     /// What it left behind.

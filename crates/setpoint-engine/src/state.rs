@@ -206,7 +206,7 @@ impl ItemState {
         if operation == Operation::Create {
             self.presence = match error.damage() {
                 crate::Damage::Untouched => Presence::Absent,
-                crate::Damage::Partial => Presence::Partial,
+                crate::Damage::Partial | crate::Damage::Unknown => Presence::Partial,
             };
         }
         let at = self.since;

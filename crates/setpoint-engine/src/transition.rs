@@ -140,7 +140,7 @@ pub(crate) fn end(
 ) {
     let Some(state) = current.state_at_mut(slot) else { return };
     let Some(unfinished) = state.unfinished.take() else { return };
-    let UnfinishedOperation { operation, target, .. } = *unfinished;
+    let UnfinishedOperation { operation, started, target, .. } = *unfinished;
     state.last_operation = Some(operation);
     match (outcome, operation) {
         // The first half of making it anew: that the second is missing is not forgotten, nor how often it failed.
@@ -182,6 +182,13 @@ pub(crate) fn end(
                 }
                 (Operation::Modify, Damage::Partial) => state.presence = Presence::Tainted,
                 (Operation::Modify | Operation::Delete, Damage::Untouched) => {}
+                // As after a crash.
+                (_, Damage::Unknown) => {
+                    let target = target.clone();
+                    let unfinished =
+                        UnfinishedOperation { operation, started, target, live: Live::default() };
+                    state.unfinished = Some(Box::new(unfinished));
+                }
             }
             let attempts = match &state.last_failure {
                 // Another intent, or another operation, starts counting anew.

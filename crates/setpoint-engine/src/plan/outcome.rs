@@ -80,6 +80,9 @@ impl Planner<'_> {
         let requested = self.inputs.replace.contains(new.reference());
         let (outcome, why) = if requested {
             (Outcome::Recreate, Why::Requested)
+        } else if unknown && self.inputs.failed.contains(new.reference()) {
+            // Nobody could see what came of it in this very run: the next one reads it back.
+            return;
         } else if unknown {
             (Outcome::Recreate, Why::Unknown)
         } else if old == new && !tainted && !reapply.is_needed() {

@@ -291,6 +291,41 @@ async fn what_was_created_and_could_not_be_read_back_is_not_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_nobody_could_see_the_end_of_is_read_back_by_the_next_run_and_neither_repeated_nor_cleaned_up() {
+    for operation in [Operation::Create, Operation::Modify] {
+        let mut bench = Bench::new();
+        bench.world.lock().can_read = true;
+        if operation == Operation::Modify {
+            bench.put(thing("A"));
+            bench.run().await;
+        }
+        bench.world.next("A", operation, Behaviour::Fail(OpError::unknown("no answer")));
+        bench.put(thing("A").value(5)).put(thing("B").on_exactly("A", 5));
+        let status = bench.run().await;
+        assert_eq!(log(&status), [format!("{operation} A (no answer)")]);
+        assert_eq!(status.failures().len(), 1);
+        assert_eq!(log(&bench.run().await), ["create B"]);
+        assert!(bench.run().await.failures().is_empty());
+        bench.world.next("A", Operation::Delete, Behaviour::Fail(OpError::unknown("no answer")));
+        bench.del("A").del("B");
+        assert_eq!(log(&bench.run().await), ["delete B", "delete A (no answer)"]);
+        assert_eq!(log(&bench.run().await), [""; 0]);
+        assert!(bench.state("A").is_none());
+    }
+}
+
+/// What can't be read is cleaned up.
+#[tokio::test(start_paused = true)]
+async fn what_nobody_could_see_the_end_of_and_can_not_be_read_is_made_anew() {
+    let mut bench = Bench::new();
+    bench.world.next("A", Operation::Create, Behaviour::Fail(OpError::unknown("no answer")));
+    bench.put(thing("A"));
+    bench.run().await;
+    assert_eq!(log(&bench.run().await), ["delete A", "create A"]);
+    bench.world.assert_no_violation();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_panic_while_a_background_operation_is_verified_is_its_failure() {
     let mut bench = Bench::new();
     bench.engine = bench.engine.clone().verifying();

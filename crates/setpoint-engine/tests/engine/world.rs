@@ -6,7 +6,7 @@ use std::time::Duration;
 
 pub(crate) use crate::bench::{Bench, log, path};
 use setpoint_engine::{
-    Completion, Configurator, DefaultRegistry, Engine, Observed, OpCx, OpError, Operation, Ownership,
+    Completion, Configurator, Damage, DefaultRegistry, Engine, Observed, OpCx, OpError, Operation, Ownership,
     SimulatedClock,
 };
 use setpoint_graph::{Deps, Item, ItemRef, Kind, Name};
@@ -430,7 +430,7 @@ impl System {
         self.running.remove(&thing.name);
         self.in_work.remove(&thing.name);
         self.log.push(format!("{operation} {} failed", thing.name));
-        if error.damage() == setpoint_engine::Damage::Partial && operation != Operation::Modify {
+        if error.damage() == Damage::Partial && operation != Operation::Modify {
             self.exists.remove(&thing.name);
             self.partial.insert(thing.name.clone());
             // What only holds itself up from now on can't be taken down without breaking it.
@@ -468,6 +468,11 @@ impl World {
         };
         match behaviour {
             None => {}
+            // It was done, and nobody could see that.
+            Some(Behaviour::Fail(error)) if error.damage() == Damage::Unknown => {
+                self.lock().take_effect(operation, thing);
+                return Err(error);
+            }
             Some(Behaviour::Fail(error)) => {
                 self.lock().fail(operation, thing, &error);
                 return Err(error);

@@ -15,7 +15,7 @@ use super::locations::Location;
 use super::notes::PathNote;
 use super::notice::Notice;
 use crate::Host;
-use crate::fs::{FsError, Kind, LastLook, Number, Temporary, Written, Xattr, untouched};
+use crate::fs::{Attached, FsError, Kind, LastLook, Number, Temporary, Written, untouched};
 use crate::item::RootPath;
 use crate::kinds::{HostKind, Left};
 
@@ -81,7 +81,8 @@ pub(crate) trait Entries: Send + Sync {
 /// An original as an item.
 pub(crate) struct Restored<T> {
     pub(crate) item: T,
-    pub(crate) attributes: Vec<Xattr>,
+    /// What it has besides.
+    pub(crate) attached: Attached,
 }
 
 /// An item to be written.
@@ -92,8 +93,8 @@ pub(crate) struct EntryWrite<'a, T> {
     /// Where: the path of the item, or where that is set aside.
     pub(crate) path: &'a RootPath,
     pub(crate) replaces: Replaces,
-    /// What it has besides the attributes of what is replaced.
-    pub(crate) attributes: &'a [Xattr],
+    /// What it has besides what is attached to what is replaced.
+    pub(crate) attached: &'a Attached,
     /// The name it has until it is whole.
     pub(crate) temporary: &'a str,
     /// Is asked right before something is replaced.
@@ -241,7 +242,7 @@ fn location<E: Entries>(entries: &E, cx: &OpCx, item: &E::Item) -> Result<Locati
 
 /// Makes an item where nothing is.
 async fn make<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<(), FsError> {
-    write(entries, cx, new, E::path(new), Replaces::Nothing, &[], None).await
+    write(entries, cx, new, E::path(new), Replaces::Nothing, &Attached::default(), None).await
 }
 
 /// Writes an item, also in the place of what is there. What somebody wrote there, until right before that, is kept.
@@ -252,7 +253,7 @@ async fn replace<E: Entries>(entries: &E, cx: &OpCx, new: &E::Item) -> Result<()
     // What was made here is nobody else's, and what was logged is not replaced.
     let is_theirs = cx.ownership().is_adopted() && !E::is_log(new);
     let last_look: LastLook<'_> = if is_theirs { Some(&last_look) } else { None };
-    write(entries, cx, new, path, replaces, &[], last_look).await
+    write(entries, cx, new, path, replaces, &Attached::default(), last_look).await
 }
 
 async fn write<E: Entries>(
@@ -261,11 +262,11 @@ async fn write<E: Entries>(
     item: &E::Item,
     path: &RootPath,
     replaces: Replaces,
-    attributes: &[Xattr],
+    attached: &Attached,
     last_look: LastLook<'_>,
 ) -> Result<(), FsError> {
     let temporary = Temporary::name(entries.host().set(), cx.item());
-    let write = EntryWrite { cx, item, path, replaces, attributes, temporary: &temporary, last_look };
+    let write = EntryWrite { cx, item, path, replaces, attached, temporary: &temporary, last_look };
     match entries.write(write)? {
         Written::Replaced => Ok(()),
         Written::New(prepared) => entries.host().publish(cx, prepared).await,
@@ -288,7 +289,7 @@ async fn bring_back<E: Entries>(
             item: new,
             path: aside,
             replaces: Replaces::Within(None),
-            attributes: &[],
+            attached: &Attached::default(),
             temporary: &temporary,
             last_look: None,
         };
@@ -453,7 +454,7 @@ async fn put_back<E: Entries>(entries: &E, cx: &OpCx, location: &Location) -> Re
         Some(original) => (original.is_partial(), E::restored(original, path)?),
         None => (false, None),
     };
-    let Some(Restored { item: original, attributes }) = restored else {
+    let Some(Restored { item: original, attached }) = restored else {
         return Err(kept::missing(path, &host.original_path(cx), cx.item()));
     };
     let was = E::digest(&original);
@@ -468,7 +469,7 @@ async fn put_back<E: Entries>(entries: &E, cx: &OpCx, location: &Location) -> Re
     } else if !is_partial {
         let replaces = Replaces::Within(location.within);
         let last_look = |at: &RootPath| unkept(path, keep_change(entries, cx, path, at, Some(&was)));
-        write(entries, cx, &original, path, replaces, &attributes, Some(&last_look)).await.map_err(failed)?;
+        write(entries, cx, &original, path, replaces, &attached, Some(&last_look)).await.map_err(failed)?;
     }
     host.release_original(cx, path).await
 }

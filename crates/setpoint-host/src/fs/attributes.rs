@@ -6,7 +6,7 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags, XattrFlags};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use super::Dir;
@@ -21,11 +21,56 @@ const MOST: usize = 64 << 10;
 /// An attribute of a file.
 pub(crate) type Xattr = (CString, Vec<u8>);
 
+/// What a symbolic link has beside what it points to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Attached {
+    /// Its user and group; none where that is not known.
+    pub(crate) owner: Option<(u32, u32)>,
+    pub(crate) attributes: Vec<Xattr>,
+}
+
+/// What is attached to the link that a directory has under a name.
+pub(super) fn of_link(dir: &Dir<'_>, name: &str) -> Result<Attached, (String, Errno)> {
+    let found = super::stat(dir, name).map_err(|errno| ("owner".to_owned(), errno))?;
+    let link = path_of(dir, name);
+    let list = |buffer: &mut [u8]| rustix::fs::llistxattr(link.as_str(), buffer);
+    let attributes = read(list, |name, buffer| rustix::fs::lgetxattr(link.as_str(), name, buffer))?;
+    Ok(Attached { owner: Some((found.uid, found.gid)), attributes })
+}
+
+/// Attaches to a new link what another one had. Fails with the name of what can't be.
+pub(super) fn attach_to_link(dir: &Dir<'_>, name: &str, attached: &Attached) -> Result<(), (String, Errno)> {
+    if let Some((uid, gid)) = attached.owner {
+        let failed = |errno| ("owner".to_owned(), errno);
+        let new = super::stat(dir, name).map_err(failed)?;
+        let uid = (uid != new.uid).then(|| Uid::from_raw(uid));
+        let gid = (gid != new.gid).then(|| Gid::from_raw(gid));
+        if uid.is_some() || gid.is_some() {
+            rustix::fs::chownat(dir, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        }
+    }
+    let link = path_of(dir, name);
+    for (name, value) in &attached.attributes {
+        // As of files.
+        let there = get(|buffer| rustix::fs::lgetxattr(link.as_str(), name.as_c_str(), buffer));
+        if there.as_ref() != Ok(value) {
+            rustix::fs::lsetxattr(link.as_str(), name.as_c_str(), value, XattrFlags::empty())
+                .map_err(|errno| (name.to_string_lossy().into_owned(), errno))?;
+        }
+    }
+    Ok(())
+}
+
+/// The path of what a directory has under a name: attributes of a link are only to be had by one.
+fn path_of(dir: &Dir<'_>, name: &str) -> String {
+    format!("/proc/self/fd/{}/{name}", dir.as_fd().as_raw_fd())
+}
+
 /// Brings the attributes of the file that a directory has under a name to a new file. Fails with the name of one that can't
 /// be kept.
 pub(super) fn keep(dir: &Dir<'_>, name: &str, new: &OwnedFd) -> Result<(), (String, Errno)> {
     // Without opening the old file, which its owner may not be allowed to read.
-    let old = format!("/proc/self/fd/{}/{name}", dir.as_fd().as_raw_fd());
+    let old = path_of(dir, name);
     let list = |buffer: &mut [u8]| rustix::fs::llistxattr(old.as_str(), buffer);
     let value = |name: &CStr, buffer: &mut [u8]| rustix::fs::lgetxattr(old.as_str(), name, buffer);
     if list(&mut []) == Err(Errno::NOENT) && super::stat(dir, name).is_ok() {

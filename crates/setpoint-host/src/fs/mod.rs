@@ -25,7 +25,7 @@ use number::number;
 use prepared::What;
 use writers::Writers;
 
-pub(crate) use attributes::Xattr;
+pub(crate) use attributes::{Attached, Xattr};
 pub use error::FsError;
 pub(crate) use error::untouched;
 pub(crate) use file::{LastLook, Whole, Write, Written};
@@ -179,9 +179,10 @@ impl Root {
         &'a self,
         path: &'a RootPath,
         target: &'a str,
+        attached: &'a Attached,
         temporary: &'a str,
     ) -> Result<Prepared<'a>, FsError> {
-        Prepared::make(self, path, temporary, What::Link(target))
+        Prepared::make(self, path, temporary, What::Link(target, attached))
     }
 
     /// Which file, link or directory is at a path; none if nothing is.
@@ -354,22 +355,25 @@ impl Root {
         }
     }
 
-    /// What a symbolic link points to, to be put back as it is; none if nothing is there.
-    pub(crate) fn read_link_whole(&self, path: &RootPath) -> Result<Option<String>, FsError> {
-        let target = self.read_link(path)?;
+    /// What a symbolic link points to, and what is attached to it, to be put back as it is; none if nothing is there.
+    pub(crate) fn read_link_whole(&self, path: &RootPath) -> Result<Option<(String, Attached)>, FsError> {
+        let Some(target) = self.read_link(path)? else { return Ok(None) };
         // What is not text was replaced by this.
-        if target.as_ref().is_some_and(|target| target.contains(char::REPLACEMENT_CHARACTER)) {
+        if target.contains(char::REPLACEMENT_CHARACTER) {
             return Err(FsError::NotText { path: path.to_string() });
         }
-        Ok(target)
+        let dir = self.around(path).map_err(|errno| FsError::new("read", path.as_str(), errno))?;
+        let attached = attributes::of_link(&dir, path.file_name());
+        attached.map(|attached| Some((target, attached))).map_err(|lost| FsError::attribute(path, lost))
     }
 
-    /// Points a symbolic link elsewhere, in one step, if it is in this directory.
+    /// Points a symbolic link elsewhere, in one step, if it is in this directory. What is attached to it stays, but for what is given.
     pub(crate) fn replace_link(
         &self,
         path: &RootPath,
         within: Option<Number>,
         target: &str,
+        attached: &Attached,
         temporary: &str,
         last_look: LastLook<'_>,
     ) -> Result<(), FsError> {
@@ -382,7 +386,13 @@ impl Root {
         }
         gone(rustix::fs::unlinkat(&dir, temporary, AtFlags::empty())).map_err(failed)?;
         rustix::fs::symlinkat(target, &dir, temporary).map_err(failed)?;
-        Temporary::new(&dir, temporary).replace(path, last_look, failed)
+        let new = Temporary::new(&dir, temporary);
+        attributes::of_link(&dir, path.file_name())
+            .map(|was| Attached { owner: attached.owner.or(was.owner), ..was })
+            .and_then(|was| attributes::attach_to_link(&dir, temporary, &was))
+            .and_then(|()| attributes::attach_to_link(&dir, temporary, attached))
+            .map_err(|lost| FsError::attribute(path, lost))?;
+        new.replace(path, last_look, failed)
     }
 
     /// Changes the mode and the owner of what is at a path, if it is of that kind.

@@ -4,7 +4,7 @@ use rustix::fs::{AtFlags, Mode as Bits};
 use rustix::io::Errno;
 
 use super::number::{self, Number, number};
-use super::{Dir, FsError, Kind, Root, exists, rename_new, temporary};
+use super::{Attached, Dir, FsError, Kind, Root, attributes, exists, rename_new, temporary};
 use crate::item::RootPath;
 
 /// What is made.
@@ -12,7 +12,7 @@ use crate::item::RootPath;
 pub(super) enum What<'a> {
     File,
     Directory,
-    Link(&'a str),
+    Link(&'a str, &'a Attached),
 }
 
 impl What<'_> {
@@ -20,7 +20,7 @@ impl What<'_> {
         match self {
             Self::File => Kind::File,
             Self::Directory => Kind::Directory,
-            Self::Link(_) => Kind::Symlink,
+            Self::Link(..) => Kind::Symlink,
         }
     }
 
@@ -29,8 +29,18 @@ impl What<'_> {
         match self {
             Self::File => Err(Errno::OPNOTSUPP),
             Self::Directory => rustix::fs::mkdirat(dir, name, Bits::from_raw_mode(0o755)),
-            Self::Link(target) => rustix::fs::symlinkat(target, dir, name),
+            Self::Link(target, _) => rustix::fs::symlinkat(target, dir, name),
         }
+    }
+
+    /// Gives what was made under a name what is to be attached to it. Where that can't be, it is removed again.
+    fn attach(self, dir: &Dir<'_>, name: &str, path: &RootPath) -> Result<(), FsError> {
+        let Self::Link(_, attached) = self else { return Ok(()) };
+        attributes::attach_to_link(dir, name, attached).map_err(|lost| {
+            // Where this fails too, a later run removes it.
+            let _ = temporary::remove(dir, name);
+            FsError::attribute(path, lost)
+        })
     }
 }
 
@@ -64,6 +74,7 @@ impl<'a> Prepared<'a> {
         // What a killed run left.
         temporary::remove(&dir, temporary).map_err(failed)?;
         what.make(&dir, temporary).map_err(failed)?;
+        what.attach(&dir, temporary, path)?;
         Self::new(dir, path, temporary, what).map_err(failed)
     }
 
@@ -99,7 +110,7 @@ impl<'a> Prepared<'a> {
     pub(crate) fn known_by(&self) -> Option<Number> {
         match self.what {
             What::Directory => number::kept(&self.dir, self.number),
-            What::File | What::Link(_) => number::of_directory(&self.dir),
+            What::File | What::Link(..) => number::of_directory(&self.dir),
         }
     }
 
@@ -127,7 +138,8 @@ impl<'a> Prepared<'a> {
     pub(crate) fn make_in_place(self) -> Result<(), FsError> {
         match self.what.make(&self.dir, self.path.file_name()) {
             Err(Errno::EXIST) => Err(self.is_taken()),
-            made => made.map_err(|errno| FsError::new("make", self.path.as_str(), errno)),
+            Err(errno) => Err(FsError::new("make", self.path.as_str(), errno)),
+            Ok(()) => self.what.attach(&self.dir, self.path.file_name(), self.path),
         }
     }
 

@@ -6,30 +6,7 @@
 //! ```
 //!
 //! ```yaml
-//! name: site                  # by default the name of the directory
-//! root: /srv/site             # by default the directory of the manifest; all paths are below it
-//! values: {port: 8080}        # for all templates
-//!
-//! directories:
-//!   conf: {path: etc/app, mode: "0750"}
-//!   logs:                     # all attributes have defaults: the path is the name
-//! files:
-//!   config:
-//!     path: etc/app/app.conf
-//!     template: |
-//!       port = {{ port }}
-//! symlinks:
-//!   current: {target: releases/2}
-//! processes:
-//!   web:
-//!     command: [app, --config, "${file.config.path}"]
-//!     log: logs/web.log
-//! commands:
-//!   database:
-//!     check: test -e data.db
-//!     apply: app init
-//!     undo: rm data.db
-//!     after: [process.web]
+#![doc = include_str!("example.yaml")]
 //! ```
 //!
 //! Items are maps by name, one map for each kind, rather than one list with a `kind` in each entry: a name

@@ -11,7 +11,6 @@ use setpoint_engine::OpError;
 use tokio_util::sync::CancellationToken;
 
 use super::run::{Ended, Job, run};
-use crate::fs::untouched;
 use crate::host::Host;
 use crate::item::{Address, Readiness, Ready, quoted};
 use crate::kinds::Process;
@@ -80,10 +79,12 @@ impl<'a> Probe<'a> {
             Readiness::File(path) => Ok(self.host.0.root.stat(path).is_ok_and(|found| found.is_some())),
             Readiness::Log(text) => Ok(self.log.find(text.as_bytes())),
             Readiness::Command(command) => {
+                let cwd = self.host.directory_of(self.item.cwd.as_ref());
                 let job = Job {
                     argv: command.argv().into_iter().map(ToOwned::to_owned).collect(),
                     env: self.item.env.clone(),
-                    cwd: self.host.directory_of(self.item.cwd.as_ref()).map_err(|error| untouched(&error))?,
+                    // The process was started before.
+                    cwd: cwd.map_err(|error| OpError::new(error.to_string()))?,
                     timeout: self.ready.timeout.duration(),
                     lines: None,
                     open_files: self.host.open_files(),

@@ -51,9 +51,11 @@ pub(crate) enum Ended {
     TimedOut(Duration, String),
     /// Someone cancelled, and it was killed.
     Cancelled,
+    /// It was begun and could not be watched, and was killed.
+    Unwatched(io::Error),
 }
 
-/// Runs a command on a thread that may wait. Dropping the future kills the command.
+/// Runs a command on a thread that may wait. Dropping the future kills the command. An error means that it was never begun.
 ///
 /// While one with the same lock is still being killed, the next one waits.
 pub(crate) async fn run(job: Job, run_lock: Arc<Mutex<()>>, cancel: &CancellationToken) -> io::Result<Ended> {
@@ -65,7 +67,7 @@ pub(crate) async fn run(job: Job, run_lock: Arc<Mutex<()>>, cancel: &Cancellatio
     })
     .await;
     dropped.disarm();
-    ended.unwrap_or_else(|error| Err(io::Error::other(error)))
+    ended.unwrap_or_else(|error| Ok(Ended::Unwatched(io::Error::other(error))))
 }
 
 fn run_blocking(mut job: Job, cancel: &CancellationToken) -> io::Result<Ended> {
@@ -92,17 +94,16 @@ fn run_blocking(mut job: Job, cancel: &CancellationToken) -> io::Result<Ended> {
     }
     let mark = job.env.get(COMMAND_TAG).cloned();
     let mut watched = Watched { child, output, mark, written: Vec::new(), lines: job.lines };
-    let outcome = watched.wait(job.timeout, Some(cancel))?;
-    if let Some(status) = outcome {
-        watched.finish();
-        return Ok(Ended::Exited(status, watched.last_output()));
+    let outcome = watched.wait(job.timeout, Some(cancel));
+    if !matches!(outcome, Ok(Some(_))) {
+        watched.kill();
     }
-    watched.kill()?;
     watched.finish();
-    Ok(if cancel.is_cancelled() {
-        Ended::Cancelled
-    } else {
-        Ended::TimedOut(job.timeout, watched.last_output())
+    Ok(match outcome {
+        Ok(Some(status)) => Ended::Exited(status, watched.last_output()),
+        Ok(None) if cancel.is_cancelled() => Ended::Cancelled,
+        Ok(None) => Ended::TimedOut(job.timeout, watched.last_output()),
+        Err(error) => Ended::Unwatched(error),
     })
 }
 
@@ -124,11 +125,8 @@ impl Watched {
         cancel: Option<&CancellationToken>,
     ) -> io::Result<Option<ExitStatus>> {
         let until = Instant::now() + timeout;
-        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        let pidfd = match id {
-            Some(id) => pidfd_open(id, PidfdFlags::empty())?,
-            None => return Err(io::Error::other("the process has no id")),
-        };
+        // Without one, as where no more files may be opened, it is looked at often enough.
+        let pidfd = self.id().and_then(|id| pidfd_open(id, PidfdFlags::empty()).ok());
         let mut open = true;
         loop {
             let ended = self.child.try_wait()?;
@@ -142,7 +140,7 @@ impl Watched {
             }
             let wait = left.min(LOOK_EVERY);
             let wait = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()).max(1_000_000) };
-            let mut fds = vec![PollFd::new(&pidfd, PollFlags::IN)];
+            let mut fds: Vec<PollFd<'_>> = pidfd.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
             if open {
                 fds.push(PollFd::new(&self.output, PollFlags::IN));
             }
@@ -182,20 +180,22 @@ impl Watched {
     }
 
     /// Ends the whole group: first asks, then kills.
-    fn kill(&mut self) -> io::Result<()> {
-        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        let group = group.ok_or_else(|| io::Error::other("the process has no id"))?;
+    fn kill(&mut self) {
+        let Some(group) = self.id() else { return };
         let _ = kill_process_group(group, Signal::TERM);
-        if self.wait(GRACE, None)?.is_none() {
+        if !matches!(self.wait(GRACE, None), Ok(Some(_))) {
             let _ = kill_process_group(group, Signal::KILL);
-            self.child.wait()?;
+            let _ = self.child.wait();
         }
         // What it started may outlive it and ignore the first signal.
         let _ = kill_process_group(group, Signal::KILL);
         if let Some(mark) = &self.mark {
             kill_marked(COMMAND_TAG, mark);
         }
-        Ok(())
+    }
+
+    fn id(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
     }
 
     fn last_output(&self) -> String {

@@ -1,9 +1,11 @@
 //! Commands that are checked, applied and undone.
 
 use std::fs;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use setpoint_engine::{Configurator, Operation, testkit};
+use futures::future::BoxFuture;
+use setpoint_engine::{Configurator, Journal, JournalError, Operation, Record, testkit};
 use setpoint_host::{Command, Commands, Invocation, Process, Processes, Wait};
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +53,8 @@ processes: {p: {command: x, stop_timeout: 5m, ready: {file: there, timeout: 15m}
     assert!(of_command(Some(Operation::Modify)) >= 22);
     assert!(of_command(Some(Operation::Delete)) >= 31);
     assert!(of_command(None) >= 31, "what was cut off is waited for");
-    assert!(of_process(Some(Operation::Create)) >= 15);
+    // One that runs is ended, and one that is not ready in time, with what that has started meanwhile.
+    assert!(of_process(Some(Operation::Create)) >= 3 * 5 + 15);
     assert!(of_process(Some(Operation::Delete)) >= 5);
     assert!(of_process(None) >= 15);
 }
@@ -263,4 +266,113 @@ fn a_command_may_say_more_than_a_pipe_holds() {
     let log =
         world.apply("commands: {c: {apply: 'head -c 1000000 /dev/zero; echo end', apply_timeout: 20s}}\n");
     assert_eq!(log, ["create command/c"]);
+}
+
+/// Waits in `check` while `slow` is there and its `apply` was run.
+const SLOW_TO_CHECK: &str = "commands: {c: {
+  check: 'if test -e done && test -e slow; then touch checking; sleep 60; fi; test -e done',
+  check_timeout: TIMEOUT, apply: 'echo x >> applied; touch done', undo: rm done applied}}\n";
+
+fn is_adopted(world: &World, name: &str) -> bool {
+    let state = world.current.as_ref().unwrap().state(&("command", name).into());
+    state.unwrap().ownership().is_adopted()
+}
+
+#[test]
+fn a_command_whose_check_is_cut_off_after_it_was_applied_is_still_ours() {
+    for goes_on in [true, false] {
+        let mut world = World::new();
+        let yaml = SLOW_TO_CHECK.replace("TIMEOUT", "500ms");
+        fs::write(world.path("slow"), "").unwrap();
+        let log = world.apply(&yaml);
+        assert!(log[0].contains("`apply` succeeded, but `check` took longer than 0.5s"), "{log:?}");
+        fs::remove_file(world.path("slow")).unwrap();
+        fs::remove_file(world.path("checking")).unwrap();
+        if goes_on {
+            // It is asked again, and neither undone nor repeated.
+            assert_eq!(world.apply(&yaml), [""; 0]);
+            assert_eq!(world.text("applied"), "x\n");
+            assert!(!is_adopted(&world, "c"));
+        }
+        let log = world.destroy();
+        assert!(log.len() == 1 && log[0].starts_with("delete command/c"), "{log:?}");
+        assert_eq!(world.tree(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_command_that_is_cancelled_while_it_is_checked_after_it_was_applied_is_still_ours() {
+    let mut world = World::new();
+    let yaml = SLOW_TO_CHECK.replace("TIMEOUT", "60s");
+    fs::write(world.path("slow"), "").unwrap();
+    let manifest = world.load(&yaml);
+    let cancel = CancellationToken::new();
+    let (thread, checking) = (cancel.clone(), world.path("checking"));
+    let canceller = std::thread::spawn(move || {
+        let until = Instant::now() + Duration::from_mins(5);
+        while !checking.exists() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        thread.cancel();
+    });
+    let mut current = None;
+    let run = world.engine.reconcile_until(&mut current, Some(manifest.graph()), &ALL, &cancel);
+    let status = world.block_on(run).unwrap();
+    world.current = current;
+    canceller.join().unwrap();
+    assert!(status.log()[0].to_string().contains("`check` was cancelled"), "{}", status.log()[0]);
+    fs::remove_file(world.path("slow")).unwrap();
+    fs::remove_file(world.path("checking")).unwrap();
+    // Nobody wants it any more: it is undone all the same.
+    assert!(world.destroy()[0].starts_with("delete command/c (before that: `apply` succeeded"));
+    assert_eq!(world.tree(), [""; 0]);
+}
+
+/// What `check` could not say at first, and says in the end: nothing of it is there.
+#[test]
+fn a_command_whose_check_was_cut_off_is_applied_again_where_its_state_is_not_there() {
+    let mut world = World::new();
+    let yaml = SLOW_TO_CHECK.replace("TIMEOUT", "500ms");
+    fs::write(world.path("slow"), "").unwrap();
+    world.apply(&yaml);
+    for gone in ["slow", "checking", "done"] {
+        fs::remove_file(world.path(gone)).unwrap();
+    }
+    assert_eq!(world.apply(&yaml), ["create command/c"]);
+    assert!(!is_adopted(&world, "c"));
+    world.destroy();
+    assert_eq!(world.tree(), [""; 0]);
+}
+
+/// A journal on a disk that is full when what has this in its text is to be noted.
+pub(crate) struct FullFor(pub(crate) &'static str);
+
+impl Journal for FullFor {
+    fn record<'a>(&'a self, records: &'a [Record]) -> BoxFuture<'a, Result<(), JournalError>> {
+        let is_full = records.iter().any(|record| match record {
+            Record::Noted { metadata, .. } => {
+                metadata.note.as_ref().is_some_and(|note| note.to_string().contains(self.0))
+            }
+            _ => false,
+        });
+        let written = if is_full { Err(JournalError("no space left on device".to_owned())) } else { Ok(()) };
+        Box::pin(async move { written })
+    }
+}
+
+#[test]
+fn a_command_that_was_begun_and_could_not_be_noted_is_cleaned_up() {
+    let mut world = World::new();
+    let engine = world.engine.clone();
+    world.engine = engine.clone().with_journal(Arc::new(FullFor("running")));
+    let yaml =
+        "commands: {c: {check: test -e begun, apply: 'touch begun; sleep 60; touch done', undo: rm begun}}\n";
+    let log = world.apply(yaml);
+    assert!(log[0].contains("can't be written down") && log[0].contains("no space left"), "{log:?}");
+    assert!(!world.path("done").exists(), "it was ended");
+    world.engine = engine;
+    // It may have come as far as this.
+    fs::write(world.path("begun"), "").unwrap();
+    assert!(world.destroy()[0].starts_with("delete command/c (before that: "));
+    assert_eq!(world.tree(), [""; 0]);
 }

@@ -278,6 +278,49 @@ fn a_rewritten_file_keeps_its_access_control_list_and_what_users_attached() {
     assert_eq!(world.drifted(), []);
 }
 
+/// The owner of a link, and what is attached to it.
+fn attached_to_link(path: &Path, name: &str) -> (u32, u32, Option<Vec<u8>>) {
+    let (found, mut value) = (fs::symlink_metadata(path).unwrap(), [0; 200]);
+    let length = rustix::fs::lgetxattr(path, name, &mut value[..]).ok();
+    (found.uid(), found.gid(), length.map(|length| value[..length].to_vec()))
+}
+
+#[test]
+fn a_link_that_points_elsewhere_keeps_its_owner_and_what_is_attached_to_it() {
+    need!(part::root("a link of another user"));
+    let mut world = World::new();
+    let with = |target: &str, adopt: bool| format!("symlinks: {{l: {{target: {target}, adopt: {adopt}}}}}\n");
+    let (path, name) = (world.path("l"), "trusted.origin");
+    let attach = || {
+        std::os::unix::fs::lchown(&path, Some(1000), Some(1001)).unwrap();
+        // Not every file system, and not every container, has them.
+        let _ = rustix::fs::lsetxattr(&path, name, b"backup", rustix::fs::XattrFlags::empty());
+        attached_to_link(&path, name)
+    };
+    world.apply(&with("a", false));
+    let was = attach();
+    world.apply(&with("b", false));
+    assert_eq!(fs::read_link(&path).unwrap(), Path::new("b"));
+    assert_eq!(attached_to_link(&path, name), was);
+    world.destroy();
+    // One that was there before has them in the end also where somebody has made it anew meanwhile.
+    for is_made_anew in [false, true] {
+        std::os::unix::fs::symlink("theirs", &path).unwrap();
+        let was = attach();
+        world.apply(&with("ours", true));
+        world.settle();
+        assert_eq!(attached_to_link(&path, name), was);
+        if is_made_anew {
+            fs::remove_file(&path).unwrap();
+            std::os::unix::fs::symlink("another", &path).unwrap();
+        }
+        world.destroy();
+        assert_eq!(fs::read_link(&path).unwrap(), Path::new("theirs"));
+        assert_eq!(attached_to_link(&path, name), was, "made anew: {is_made_anew}");
+        fs::remove_file(&path).unwrap();
+    }
+}
+
 #[test]
 fn nobody_waits_for_a_large_file_to_be_read() {
     let mut world = World::new();

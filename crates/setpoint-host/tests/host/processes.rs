@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use setpoint_engine::testkit;
 use setpoint_host::{Invocation, Process, Processes, Started, StopSignal, Wait};
 
+use crate::commands::FullFor;
 use crate::world::World;
 
 /// Writes its process id and sleeps.
@@ -224,6 +226,24 @@ fn a_process_that_ends_at_once_is_a_failure_with_its_last_words() {
     let mut world = World::new();
     let log = world.apply("processes: {p: {command: [/no/such/program]}}\n");
     assert!(log[0].contains("can't start [\"/no/such/program\"]: No such file"), "{log:?}");
+}
+
+/// What has no mark in its environment is found by its note alone.
+#[test]
+fn a_process_that_was_started_and_could_not_be_noted_is_ended() {
+    let mut world = World::new();
+    let engine = world.engine.clone();
+    world.engine = engine.clone().with_journal(Arc::new(FullFor("started")));
+    let log =
+        world.apply("processes: {p: {command: [env, -i, /bin/sh, -c, 'echo $$ >> pids; exec sleep 600']}}\n");
+    assert!(log[0].contains("the process can't be written down"), "{log:?}");
+    world.engine = engine;
+    // It may not have come as far as to write its id.
+    std::thread::sleep(Duration::from_millis(500));
+    if world.path("pids").exists() {
+        assert!(!is_alive(pids(&world, 1)[0]));
+    }
+    world.destroy();
 }
 
 #[test]

@@ -276,3 +276,16 @@ fn what_a_run_that_was_cut_off_has_started_is_started_again_if_it_is_not_ready()
     assert!(!is_alive(first));
     world.destroy();
 }
+
+#[test]
+fn a_process_that_can_not_be_asked_any_more_whether_it_is_ready_is_ended_with_its_item() {
+    let mut world = World::new();
+    fs::create_dir(world.path("d")).unwrap();
+    let log = world.apply(
+        "processes: {p: {command: 'echo $$ >> ../pids; mv ../d ../away; exec sleep 600', cwd: d, ready: {command: 'false'}}}\n",
+    );
+    assert!(log[0].contains("can't run in d"), "{log:?}");
+    let pid = pids(&world, 1)[0];
+    assert!(world.destroy()[0].starts_with("delete process/p"));
+    assert!(!is_alive(pid));
+}

@@ -190,12 +190,12 @@ fn a_closed_output_is_no_success_for_who_has_done_nothing() {
 fn a_large_source_takes_little_memory_and_little_state() {
     let sandbox = Sandbox::new("files:\n  big: {source: data.bin}\n");
     let data = fs::File::create(sandbox.path("data.bin")).unwrap();
-    data.set_len(200 << 20).unwrap();
+    data.set_len(400 << 20).unwrap();
     for args in [&["apply", "--yes"][..], &["plan"], &["apply", "--yes", "--replace", "file.big"]] {
-        // The program itself, its libraries and its stacks are most of this.
+        // The program itself, its libraries and its stacks are most of this: the whole content never fits.
         sandbox.ok_within(300, args);
     }
-    assert_eq!(fs::metadata(sandbox.path("big")).unwrap().len(), 200 << 20);
+    assert_eq!(fs::metadata(sandbox.path("big")).unwrap().len(), 400 << 20);
     let state = fs::metadata(sandbox.path(".setpoint/state.redb")).unwrap().len();
     assert!(state < 4 << 20, "{state}");
     // One byte is a change.
@@ -203,6 +203,12 @@ fn a_large_source_takes_little_memory_and_little_state() {
     assert!(sandbox.ok(&["plan"]).contains("~ file/big is changed"));
     sandbox.ok(&["apply", "--yes"]);
     assert!(sandbox.ok(&["plan"]).contains("nothing to do"));
+    // Where it was there before, too.
+    sandbox.ok(&["state", "rm", "file.big"]);
+    for args in [&["state", "import", "file.big"][..], &["plan"], &["destroy", "--yes"]] {
+        sandbox.ok_within(300, args);
+    }
+    assert_eq!(fs::metadata(sandbox.path("big")).unwrap().len(), 400 << 20);
 }
 
 #[test]
@@ -225,6 +231,32 @@ fn a_saved_plan_is_refused_when_a_manifest_or_a_source_has_changed() {
     sandbox.ok(&["plan", "--out", "plan.json", "--var", "v=3"]);
     sandbox.ok(&["apply", "plan.json"]);
     assert_eq!(sandbox.read("g"), "3");
+}
+
+/// What is declared is below the root, wherever that is: where nothing is there yet, nothing else tells one from another.
+#[test]
+fn a_saved_plan_is_refused_for_another_root() {
+    let sandbox = Sandbox::new("root: a\nfiles: {f: {content: x}}\n");
+    for root in ["a", "b"] {
+        fs::create_dir(sandbox.path(root)).unwrap();
+    }
+    let stale = |how: &str| {
+        let refused = sandbox.run(&["apply", "plan.json"]);
+        assert_eq!(refused.code(), 1, "{how}");
+        assert!(refused.err().contains(how), "{how}: {}", refused.err());
+        assert!(!sandbox.path("a/f").exists() && !sandbox.path("b/f").exists(), "{how}");
+    };
+    sandbox.ok(&["plan", "--out", "plan.json"]);
+    sandbox.declare("root: b\nfiles: {f: {content: x}}\n");
+    stale("it was made for the root");
+    sandbox.declare("root: a\nfiles: {f: {content: x}}\n");
+    fs::rename(sandbox.path("a"), sandbox.path("away")).unwrap();
+    fs::create_dir(sandbox.path("a")).unwrap();
+    stale("another directory is at");
+    // One that was moved is the same, with what was in it.
+    sandbox.declare("root: away\nfiles: {f: {content: x}}\n");
+    sandbox.ok(&["apply", "plan.json"]);
+    assert_eq!(sandbox.read("away/f"), "x");
 }
 
 #[test]

@@ -10,6 +10,8 @@ mod causes;
 #[cfg(feature = "host")]
 mod change;
 #[cfg(feature = "host")]
+mod closed;
+#[cfg(feature = "host")]
 mod codes;
 #[cfg(feature = "composite")]
 mod composite;

@@ -37,6 +37,17 @@ fn the_tours_show_what_the_demo_prints() {
 fn the_commands_of_a_host_print_what_is_shown() {
     let dir = tempfile::tempdir().unwrap();
     assert!(follow("docs/host.md", dir.path()) >= 12);
+    // What is shown last is removed, also of the set in a directory of its own.
+    let left = |path: &str, shown: &[&str]| {
+        let entries = fs::read_dir(dir.path().join(path)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| name != ".setpoint").collect();
+        names.retain(|name| !shown.contains(&name.as_str()) && Path::new(name).extension().is_none());
+        assert_eq!(names, [""; 0], "in {path:?}");
+    };
+    left("", &["app", "public"]);
+    // Its process has made that by itself.
+    left("app", &["up"]);
 }
 
 #[test]
@@ -64,8 +75,17 @@ fn the_library_example_is_shown_as_it_is_and_does_what_it_says() {
 fn the_manifests_that_are_shown_are_applied_and_removed_without_a_trace() {
     let sandbox = crate::sandbox::Sandbox::new("");
     sandbox.write("token.txt", "secret");
-    let manifests = blocks(&page("docs/manifest.md"), "yaml");
-    assert_eq!(manifests.len(), 2, "a small one, and one of everything");
+    let sections = ["directories:", "files:", "symlinks:", "processes:", "commands:"];
+    let is_manifest =
+        |block: &String| block.lines().any(|line| sections.iter().any(|section| line.starts_with(section)));
+    let pages = fs::read_dir(workspace().join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
+    let pages = pages.map(|name| format!("docs/{}", name.into_string().unwrap()));
+    let is_page = |path: &String| Path::new(path).extension().is_some_and(|extension| extension == "md");
+    let mut pages: Vec<String> = pages.filter(is_page).chain(["README.md".to_owned()]).collect();
+    pages.sort();
+    let manifests = pages.iter().flat_map(|path| blocks(&page(path), "yaml")).filter(is_manifest);
+    let manifests: Vec<String> = manifests.collect();
+    assert_eq!(manifests.len(), 2, "a small one, and one of everything; name the items of another one here");
     for (manifest, items) in manifests.iter().zip(["2 items", "8 items"]) {
         sandbox.write("site.yaml", &format!("{manifest}\n"));
         let said = sandbox.ok(&["validate"]);
@@ -76,10 +96,11 @@ fn the_manifests_that_are_shown_are_applied_and_removed_without_a_trace() {
         std::fs::remove_dir_all(sandbox.path("kept")).unwrap();
         assert_eq!(sandbox.tree(), ["token.txt"]);
     }
-    // All the others are written by the commands that are shown, which are run as well.
-    for page_with in ["README.md", "docs/host.md", "docs/README.md"] {
-        assert!(blocks(&page(page_with), "yaml").is_empty(), "{page_with}");
-    }
+    // All the others are written by the commands that are shown, which are run as well, and the crate shows one of these.
+    let crate_page = include_str!("../../../setpoint-host/src/manifest/mod.rs");
+    assert!(
+        crate_page.contains("#![doc = include_str!(\"example.yaml\")]") && !crate_page.contains("//! files:")
+    );
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn report_only_notices_that_a_process_ended_and_starts_nothing() {
     let watch = sandbox.start(&["watch", "--report-only", "--interval", "1h"]);
     watch.until("nothing to do");
     kill(sandbox.pids()[0]);
-    watch.until("! process/web ended\n");
+    watch.until("! process/web ended; its exit status is not known, as another program had started it\n");
     watch.until("1 to create");
     assert_eq!(sandbox.pids().len(), 1);
 }

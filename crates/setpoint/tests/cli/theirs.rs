@@ -516,8 +516,14 @@ fn a_check_that_takes_long_is_named_while_the_host_is_looked_at() {
     let sandbox = Sandbox::new(&format!("commands: {{c: {{check: {check}, apply: 'true'}}}}\n"));
     sandbox.ok(&["apply", "--yes"]);
     sandbox.write("slow", "");
+    let both = ["c", "d"].map(|name| format!("  {name}: {{check: {check}, apply: 'true'}}\n"));
+    sandbox.declare(&format!("commands:\n{}", both.concat()));
+    let importing = sandbox.start(&["state", "import", "command.d"]);
+    importing.until("command/d: check has been running for 2 s");
+    drop(importing);
     for command in [
-        &["plan"][..],
+        &["state", "accept", "command.c"][..],
+        &["plan"],
         &["apply", "--yes"],
         &["explain", "command.c"],
         &["graph", "--plan"],

@@ -357,9 +357,10 @@ fn is_original(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fs::Attached;
 
     fn link(target: &str) -> Original {
-        Original::Link { target: target.to_owned(), path: Some(RootPath::new("l").unwrap()) }
+        Original::link(&RootPath::new("l").unwrap(), target.to_owned(), &Attached::default())
     }
 
     #[test]
@@ -408,7 +409,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let kept = Kept::new(directory.path());
         let paths = ["l", "m", "n"].map(|path| RootPath::new(path).unwrap());
-        let link = |path: &RootPath| Original::Link { target: "x".to_owned(), path: Some(path.clone()) };
+        let link = |path: &RootPath| Original::link(path, "x".to_owned(), &Attached::default());
         let first = kept.put(&link(&paths[0])).unwrap();
         assert_eq!(kept.find(&paths[0], Kind::Symlink), Some(first));
         // Nobody else keeps anything: what comes from elsewhere is not looked for.

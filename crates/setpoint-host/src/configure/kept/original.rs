@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use setpoint_engine::OpError;
 
-use crate::fs::{Found, Kind, Xattr};
+use crate::fs::{Attached, Found, Kind, Xattr};
 use crate::item::{Content, RootPath};
 
 /// What was there.
@@ -35,6 +35,12 @@ pub(crate) enum Original {
     /// A symbolic link.
     Link {
         target: String,
+        /// Its user and group; none of one that an earlier version kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<(u32, u32)>,
+        /// As of a file.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attributes: Vec<(String, String)>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<RootPath>,
     },
@@ -68,12 +74,17 @@ impl Original {
         attributes: &[Xattr],
     ) -> Self {
         let Found { mode, uid, gid, .. } = found;
-        let written = |(name, value): &Xattr| (name.to_string_lossy().into_owned(), STANDARD.encode(value));
-        let attributes = attributes.iter().map(written).collect();
+        let attributes = written(attributes);
         Self::File { content, large, mode, uid, gid, path: Some(path.clone()), attributes }
     }
 
-    /// The attributes of a kept file.
+    /// A link that points there, at this path.
+    pub(crate) fn link(path: &RootPath, target: String, attached: &Attached) -> Self {
+        let (owner, attributes) = (attached.owner, written(&attached.attributes));
+        Self::Link { target, owner, attributes, path: Some(path.clone()) }
+    }
+
+    /// The attributes of what is kept.
     pub(crate) fn attributes(kept: &[(String, String)]) -> Result<Vec<Xattr>, OpError> {
         let read = |(name, value): &(String, String)| {
             Ok((CString::new(name.as_str()).map_err(damaged)?, decoded(value)?))
@@ -118,6 +129,12 @@ impl Original {
     }
 }
 
+/// Attributes, as they are written.
+fn written(attributes: &[Xattr]) -> Vec<(String, String)> {
+    let written = |(name, value): &Xattr| (name.to_string_lossy().into_owned(), STANDARD.encode(value));
+    attributes.iter().map(written).collect()
+}
+
 pub(super) fn decoded(text: &str) -> Result<Vec<u8>, OpError> {
     STANDARD.decode(text).map_err(damaged)
 }
@@ -140,5 +157,7 @@ mod tests {
         let directory: Original =
             serde_json::from_str(r#"{"directory":{"mode":448,"uid":0,"gid":0}}"#).unwrap();
         assert_eq!(directory.path(), None);
+        let link: Original = serde_json::from_str(r#"{"link":{"target":"there"}}"#).unwrap();
+        assert!(matches!(link, Original::Link { owner: None, .. }), "{link:?}");
     }
 }

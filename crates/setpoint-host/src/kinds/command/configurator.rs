@@ -1,6 +1,7 @@
 //! Commands: checked, applied, undone.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -58,13 +59,18 @@ impl Commands {
             let mut run_locks = self.run_locks.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(run_locks.entry(cx.item().clone()).or_default())
         };
-        let mut running = std::pin::pin!(run(job, run_lock, cx.cancellation()));
+        let cancellation = cx.cancellation().child_token();
+        let mut running = std::pin::pin!(run(job, run_lock, &cancellation));
         let ended = tokio::select! {
             biased;
             ended = &mut running => ended,
             Ok(started) = has_started => {
-                // What can't be noted is ended: nobody would find it again.
-                cx.note(&PassingNote::Running(started)).await?;
+                if let Err(why) = cx.note(&PassingNote::Running(started)).await {
+                    // Nobody would find it again.
+                    cancellation.cancel();
+                    let _ = running.await;
+                    return Err(OpError::new(format!("{what} was begun, and killed, as its process {why}")));
+                }
                 running.await
             }
         };
@@ -110,7 +116,8 @@ impl Commands {
                 &format!("took longer than {}s", after.as_secs_f32()),
                 shown(item, &output),
             ))),
-            Ended::Cancelled => Err(OpError::untouched("cancelled while checking")),
+            Ended::Cancelled => Err(OpError::untouched("`check` was cancelled and killed")),
+            Ended::Unwatched(error) => Err(OpError::untouched(unwatched("check", &error))),
         }
     }
 
@@ -118,7 +125,9 @@ impl Commands {
     async fn apply(&self, cx: &OpCx, item: &Command) -> Result<(), OpError> {
         cx.note(&PassingNote::Applying).await?;
         self.must(cx, item, "apply", &item.apply, item.apply_timeout).await?;
-        match self.check(cx, item).await? {
+        // What `check` could not say, it is asked by the next run: the state may well be there, and is ours then.
+        let checked = self.check(cx, item).await;
+        match checked.map_err(|why| OpError::unknown(format!("`apply` succeeded, but {why}")))? {
             Checked::Fails(how) => Err(OpError::new(format!("`apply` succeeded, and {how}"))),
             Checked::Holds | Checked::Unknown => Ok(()),
         }
@@ -143,6 +152,7 @@ impl Commands {
                 Err(OpError::new(words(verb, &how, shown(item, &output))))
             }
             Ended::Cancelled => Err(OpError::new(format!("`{verb}` was cancelled and killed"))),
+            Ended::Unwatched(error) => Err(OpError::new(unwatched(verb, &error))),
         }
     }
 }
@@ -173,6 +183,10 @@ fn is_applying(cx: &OpCx) -> bool {
 /// What a command wrote, as far as it may be shown.
 fn shown<'a>(item: &Command, output: &'a str) -> &'a str {
     if item.sensitive && !output.is_empty() { "(its output is sensitive)" } else { output }
+}
+
+fn unwatched(verb: &str, error: &io::Error) -> String {
+    format!("`{verb}` was killed, as it could not be watched: {error}")
 }
 
 fn words(verb: &str, how: &str, output: &str) -> String {

@@ -12,7 +12,7 @@ use super::File;
 use crate::configure::Accounts;
 use crate::configure::entries::{self, Entries, EntryWrite, Replaces, Restored};
 use crate::configure::kept::{self, Original};
-use crate::fs::{FsError, Kind, Whole, Write, Written, untouched};
+use crate::fs::{Attached, FsError, Kind, Whole, Write, Written, untouched};
 use crate::host::Host;
 use crate::item::{Access, Mode, RootPath};
 
@@ -153,11 +153,13 @@ impl Entries for Files {
             log: false,
             needs: Vec::new(),
         };
-        Ok(Some(Restored { item, attributes: Original::attributes(attributes)? }))
+        // Who owns it is part of the item.
+        let attached = Attached { owner: None, attributes: Original::attributes(attributes)? };
+        Ok(Some(Restored { item, attached }))
     }
 
     fn write<'a>(&'a self, write: EntryWrite<'a, File>) -> Result<Written<'a>, FsError> {
-        let EntryWrite { cx, item, path, replaces, attributes, temporary, last_look } = write;
+        let EntryWrite { cx, item, path, replaces, attached, temporary, last_look } = write;
         let write = Write {
             path,
             within: match replaces {
@@ -173,7 +175,7 @@ impl Entries for Files {
                 File { sensitive: true, .. } => 0o600,
                 _ => 0o644,
             },
-            attributes,
+            attributes: &attached.attributes,
             temporary,
             cancellation: cx.cancellation(),
             last_look,

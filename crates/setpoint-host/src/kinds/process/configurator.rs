@@ -207,7 +207,11 @@ impl Configurator<Process> for Processes {
             return Err(self.ended(new, "at once", status, before));
         };
         let started = Started::new(&alive, &digest, Some(before));
-        note(cx, &started).await?;
+        if let Err(error) = note(cx, &started).await {
+            // Without the mark in its environment, nobody would find it again.
+            self.end(cx, new, &[alive]).await?;
+            return Err(error);
+        }
         self.until_ready(cx, new, alive, Some(before)).await?;
         self.follow(cx, new, started);
         Ok(())
@@ -222,12 +226,13 @@ impl Configurator<Process> for Processes {
         self.end_all(cx, old).await
     }
 
-    /// It may take as long as it is allowed to end, more than once, to get ready, and some time to start.
+    /// It may take as long as it is allowed to end: one that is there, and twice what was started and is not ready in time. It may
+    /// take its time to get ready, and some to start.
     fn limit(&self, operation: Option<Operation>, item: &Process) -> Option<Duration> {
         let ready = item.ready.as_ref().map(|ready| ready.timeout.duration());
         match operation {
             Some(_) => {
-                Some(item.stop_timeout.duration() * 2 + ready.unwrap_or_default() + Duration::from_mins(1))
+                Some(item.stop_timeout.duration() * 3 + ready.unwrap_or_default() + Duration::from_mins(1))
             }
             None => ready.map(|ready| ready + Duration::from_mins(1)),
         }

@@ -6,7 +6,7 @@ use setpoint_graph::Name;
 use super::Symlink;
 use crate::configure::entries::{self, Entries, EntryWrite, Replaces, Restored};
 use crate::configure::kept::Original;
-use crate::fs::{FsError, Kind, Written, untouched};
+use crate::fs::{Attached, FsError, Kind, Written, untouched};
 use crate::host::Host;
 use crate::item::RootPath;
 
@@ -50,26 +50,27 @@ impl Entries for Symlinks {
     }
 
     fn original(&self, path: &RootPath, _: Option<&Symlink>) -> Result<Option<Original>, OpError> {
-        let target = self.host.0.root.read_link_whole(path).map_err(|error| untouched(&error))?;
-        Ok(target.map(|target| Original::Link { target, path: Some(path.clone()) }))
+        let found = self.host.0.root.read_link_whole(path).map_err(|error| untouched(&error))?;
+        Ok(found.map(|(target, attached)| Original::link(path, target, &attached)))
     }
 
     fn restored(original: &Original, path: &RootPath) -> Result<Option<Restored<Symlink>>, OpError> {
-        let Original::Link { target, .. } = original else { return Ok(None) };
+        let Original::Link { target, owner, attributes, .. } = original else { return Ok(None) };
+        let attached = Attached { owner: *owner, attributes: Original::attributes(attributes)? };
         let (name, path, target) = (Name::from_static("original"), path.clone(), target.clone());
         let item = Symlink { name, path, target, adopt: false, needs: Vec::new() };
-        Ok(Some(Restored { item, attributes: Vec::new() }))
+        Ok(Some(Restored { item, attached }))
     }
 
     fn write<'a>(&'a self, write: EntryWrite<'a, Symlink>) -> Result<Written<'a>, FsError> {
-        let EntryWrite { item, path, replaces, temporary, last_look, .. } = write;
+        let EntryWrite { item, path, replaces, attached, temporary, last_look, .. } = write;
         let root = &self.host.0.root;
         match replaces {
             Replaces::Within(within) if root.stat(path)?.is_some() => {
-                let replaced = root.replace_link(path, within, &item.target, temporary, last_look);
+                let replaced = root.replace_link(path, within, &item.target, attached, temporary, last_look);
                 replaced.map(|()| Written::Replaced)
             }
-            _ => root.prepare_link(path, &item.target, temporary).map(Written::New),
+            _ => root.prepare_link(path, &item.target, attached, temporary).map(Written::New),
         }
     }
 }

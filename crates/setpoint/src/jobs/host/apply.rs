@@ -171,6 +171,9 @@ fn check_kept(kept: &PlanFile, set: &Set) -> Result<(), CliError> {
     if kept.set != set.name() {
         return Err(Error::Stale(format!("it was made for the set \"{}\"", kept.set)).into());
     }
+    if let Some(how) = kept.root_difference(set.manifest.root())? {
+        return Err(Error::Stale(how).into());
+    }
     if !kept.is_for(set)? {
         let what = "the manifests, or files that they refer to, have changed since it was made";
         return Err(Error::Stale(what.to_owned()).into());

@@ -202,7 +202,7 @@ pub(super) enum Error {
     #[error("not all was done: the journal could not be written: {0}")]
     Journal(String),
     /// Files can't be followed.
-    #[error("can't follow the files: {0}")]
+    #[error("can't follow the files: {}", why_unfollowed(.0))]
     Watch(#[from] notify::Error),
     /// The directory to keep already holds something.
     #[error("{} is not empty", .0.display())]
@@ -249,6 +249,20 @@ pub(super) enum Error {
 }
 
 reported_as!(Error: StateError, HostError, notify::Error, GraphError, EngineError, ReconcileError);
+
+/// Why something can't be followed, in words: notify's own show paths as a program would.
+pub(crate) fn why_unfollowed(error: &notify::Error) -> String {
+    use notify::ErrorKind;
+    match &error.kind {
+        ErrorKind::Io(error) => error.to_string(),
+        ErrorKind::Generic(why) => why.clone(),
+        ErrorKind::PathNotFound => "it is not there".to_owned(),
+        ErrorKind::MaxFilesWatch => {
+            "the system follows no more of them (fs.inotify.max_user_watches)".to_owned()
+        }
+        ErrorKind::WatchNotFound | ErrorKind::InvalidConfig(_) => "the system does not follow it".to_owned(),
+    }
+}
 
 impl Reportable for Error {
     fn kind(&self) -> &'static str {

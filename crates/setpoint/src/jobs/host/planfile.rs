@@ -13,11 +13,12 @@ use setpoint_state::Snapshot;
 use super::args::PlanArgs;
 use super::error::Error;
 use super::preview::Preview;
+use super::root::RootIdentity;
 use super::set::Set;
 use crate::error::CliError;
 
 /// The format of the file. Another one is refused.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 /// No plan has more bytes than this.
 const LARGEST: u64 = 1 << 30;
 
@@ -28,6 +29,8 @@ pub(crate) struct PlanFile {
     format: u32,
     /// The set it was made for.
     pub(crate) set: String,
+    /// The root that it was made for: what is declared may be in any.
+    root: RootIdentity,
     /// The checkpoint of the state that it starts from.
     pub(crate) serial: u64,
     /// Whether it starts from what a run had done that was not finished.
@@ -45,6 +48,12 @@ pub(crate) struct PlanFile {
     intended: String,
 }
 
+/// What each format of the file begins with.
+#[derive(Debug, Deserialize)]
+struct Format {
+    format: u32,
+}
+
 impl PlanFile {
     /// A plan for what the manifests of a set declare.
     pub(crate) fn new(
@@ -56,6 +65,7 @@ impl PlanFile {
         Ok(Self {
             format: FORMAT,
             set: set.name().to_owned(),
+            root: RootIdentity::of(set.manifest.root())?,
             serial: known.serial,
             unfinished: known.unfinished,
             target: args.change.target.clone(),
@@ -97,14 +107,17 @@ impl PlanFile {
             return Err(failed("it is no plan".to_owned()).into());
         }
         let bytes = fs::read(path).map_err(|error| failed(error.to_string()))?;
-        let file: Self =
-            serde_json::from_slice(&bytes).map_err(|error| failed(format!("it is no plan: {error}")))?;
-        if file.format != FORMAT {
-            return Err(
-                failed(format!("it has the format {}, this version knows {FORMAT}", file.format)).into()
-            );
+        let wrong = |error: serde_json::Error| failed(format!("it is no plan: {error}"));
+        let Format { format } = serde_json::from_slice(&bytes).map_err(wrong)?;
+        if format != FORMAT {
+            return Err(failed(format!("it has the format {format}, this version knows {FORMAT}")).into());
         }
-        Ok(file)
+        Ok(serde_json::from_slice(&bytes).map_err(wrong)?)
+    }
+
+    /// What is to be said where it was made for another root than this.
+    pub(crate) fn root_difference(&self, root: &Path) -> Result<Option<String>, CliError> {
+        Ok(RootIdentity::of(root)?.difference(&self.root))
     }
 
     /// Returns whether this is what was shown when the plan was made.

@@ -53,13 +53,8 @@ impl RootIdentity {
         let Some(before) = remembered.and_then(|text| serde_json::from_str::<Self>(text).ok()) else {
             return Ok(());
         };
-        let numbers = before.number.as_ref().zip(self.number.as_ref());
-        let is_same = numbers.map_or_else(
-            || (before.device, before.inode) == (self.device, self.inode),
-            |(before, now)| before == now,
-        );
         let is_empty = || !current.items().any(|node| is_anywhere(node.state()));
-        if is_same || is_empty() {
+        if self.is_same(&before) || is_empty() {
             return Ok(());
         }
         if before.root == self.root {
@@ -69,11 +64,37 @@ impl RootIdentity {
                 Some((mount, _)) => {
                     Err(Error::NotMounted { mount: mount.clone(), root: before.root.clone() }.into())
                 }
-                None if numbers.is_some() => Err(Error::ReplacedRoot(before.root).into()),
+                None if self.numbers(&before).is_some() => Err(Error::ReplacedRoot(before.root).into()),
                 None => Ok(()),
             };
         }
         Err(Error::OtherRoot { was: before.root, now: self.root.clone() }.into())
+    }
+
+    /// What is to be said where this is not the root that something was made for.
+    pub(crate) fn difference(&self, before: &Self) -> Option<String> {
+        if self.is_same(before) {
+            return None;
+        }
+        if before.root != self.root {
+            return Some(format!("it was made for the root {}", before.root.display()));
+        }
+        // The numbers of devices are others after a restart of the machine.
+        let is_replaced = self.numbers(before).is_some() || before.mount != self.mount;
+        is_replaced.then(|| format!("another directory is at {} since", before.root.display()))
+    }
+
+    /// Returns whether this is the very directory that it was, wherever it is now.
+    fn is_same(&self, before: &Self) -> bool {
+        self.numbers(before).map_or_else(
+            || (before.device, before.inode) == (self.device, self.inode),
+            |(before, now)| before == now,
+        )
+    }
+
+    /// What tells the directory that it was, and this one, from any other, where the file system says so.
+    fn numbers<'a>(&'a self, before: &'a Self) -> Option<(&'a str, &'a str)> {
+        before.number.as_deref().zip(self.number.as_deref())
     }
 }
 

@@ -20,6 +20,7 @@ use super::apply::sweep;
 use super::args::{LockArgs, PathArgs, SetArgs, StateCommand};
 use super::changes::MASKED;
 use super::error::{Error, nearest};
+use super::progress::name_slow_checks;
 use super::rename;
 use super::root::RootIdentity;
 use super::set::{
@@ -48,8 +49,8 @@ pub(crate) fn run(command: &StateCommand, report: Report) -> Result<u8, CliError
         StateCommand::Rm { items, force, set, lock } => remove(items, *force, set, *lock, report),
         StateCommand::Mv { from, to, set, lock } => rename(from, to, set, *lock, report),
         StateCommand::Unprotect { items, set, lock } => unprotect(items, set, *lock, report),
-        StateCommand::Accept { items, set, lock } => accept::accept(items, set, *lock),
-        StateCommand::Relocate { partly, set, lock } => accept::relocate(*partly, set, *lock),
+        StateCommand::Accept { items, set, lock } => accept::accept(items, set, *lock, report),
+        StateCommand::Relocate { partly, set, lock } => accept::relocate(*partly, set, *lock, report),
         StateCommand::Import { items, set, lock } => import(items, set, *lock, report),
     }
 }
@@ -311,6 +312,7 @@ fn import(items: &[ItemRef], args: &SetArgs, lock: LockArgs, report: Report) -> 
     let set = Set::load(args)?;
     let (writer, mut graph) = set.lock("state import", lock)?;
     let host = set.host(&graph)?;
+    name_slow_checks(&host, report);
     sweep(&host, &writer, &graph, report);
     let engine = Engine::new(registry(&host));
     for item in items {

@@ -11,13 +11,19 @@ use setpoint_host::{Host, Process, path_of, registry};
 
 use super::super::args::{LockArgs, SetArgs};
 use super::super::error::Error;
+use super::super::progress::name_slow_checks;
 use super::super::root::RootIdentity;
 use super::super::set::{Set, is_there, lock_state, not_remembered};
 use crate::error::CliError;
-use crate::report::print;
+use crate::report::{Report, print};
 use crate::service::runtime;
 
-pub(super) fn accept(items: &[ItemRef], args: &SetArgs, lock: LockArgs) -> Result<u8, CliError> {
+pub(super) fn accept(
+    items: &[ItemRef],
+    args: &SetArgs,
+    lock: LockArgs,
+    report: Report,
+) -> Result<u8, CliError> {
     let set = Set::load_to_remove(args)?;
     let (writer, mut graph) = set.lock("state accept", lock)?;
     if writer.has_unsaved_runs() {
@@ -28,6 +34,7 @@ pub(super) fn accept(items: &[ItemRef], args: &SetArgs, lock: LockArgs) -> Resul
         return Err(not_remembered(unknown, Some(&graph)));
     }
     let host = set.host(&graph)?;
+    name_slow_checks(&host, report);
     let wanted = with_inside(&graph, items);
     let Accepted { items: accepted, refreshed } = accept_locations(&host, &mut graph, &wanted)?;
     if let Some((item, why)) = refreshed.unreadable.first() {
@@ -51,7 +58,7 @@ pub(super) fn accept(items: &[ItemRef], args: &SetArgs, lock: LockArgs) -> Resul
 }
 
 /// Takes over the root that the manifests say now.
-pub(super) fn relocate(partly: bool, args: &SetArgs, lock: LockArgs) -> Result<u8, CliError> {
+pub(super) fn relocate(partly: bool, args: &SetArgs, lock: LockArgs, report: Report) -> Result<u8, CliError> {
     let set = Set::load(args)?;
     let (writer, mut graph) = lock_state(&set.state, set.name(), "state relocate", lock)?;
     let root = RootIdentity::of(set.manifest.root())?;
@@ -60,6 +67,7 @@ pub(super) fn relocate(partly: bool, args: &SetArgs, lock: LockArgs) -> Result<u
         return Ok(0);
     }
     let host = set.host(&graph)?;
+    name_slow_checks(&host, report);
     let running = running(&host, &graph)?;
     if !running.is_empty() {
         return Err(Error::Running(running).into());

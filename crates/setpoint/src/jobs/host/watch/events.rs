@@ -188,7 +188,10 @@ impl EventWriter {
             let how = match (exit_code, signal) {
                 (Some(code), _) => format!(": exit status {code}"),
                 (None, Some(signal)) => format!(": signal {signal}"),
-                (None, None) => String::new(),
+                // The system says it to the program that has started a process, and to no other.
+                (None, None) => {
+                    "; its exit status is not known, as another program had started it".to_owned()
+                }
             };
             let log = match log.join(" | ") {
                 log if log.is_empty() => log,

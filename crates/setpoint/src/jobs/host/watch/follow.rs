@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::events::EventWriter;
 use super::links::links_to;
 use crate::error::CliError;
+use crate::jobs::host::error::why_unfollowed;
 use crate::report::Report;
 
 /// Events come in bursts: those that follow within this time are looked at together.
@@ -213,9 +214,9 @@ impl Follower {
                 }
                 Err(error) => {
                     if self.unfollowed.insert(path.clone()) {
-                        let path = path.display();
+                        let (path, why) = (path.display(), why_unfollowed(&error));
                         report.warn(&format!(
-                            "{path} can't be followed, and is read at the interval only: {error}"
+                            "{path} can't be followed, and is read at the interval only: {why}"
                         ));
                     }
                 }

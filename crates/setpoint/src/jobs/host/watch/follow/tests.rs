@@ -245,3 +245,19 @@ fn a_manifest_that_is_written_while_it_is_looked_at_is_being_written() {
         assert_eq!(unseen, 0, "so often it was taken for left alone");
     });
 }
+
+#[test]
+fn why_something_can_not_be_followed_is_said_in_words() {
+    use notify::{Error, ErrorKind};
+    for (error, words) in [
+        (Error::new(ErrorKind::MaxFilesWatch), "fs.inotify.max_user_watches"),
+        (Error::io(std::io::Error::other("no more of them")), "no more of them"),
+        (Error::path_not_found(), "it is not there"),
+        (Error::invalid_config(&notify::Config::default()), "does not follow"),
+    ] {
+        let error = error.add_path("/srv/x".into());
+        assert!(error.to_string().contains("[\"/srv/x\"]"), "{error}");
+        let shown = crate::jobs::host::error::Error::Watch(error).to_string();
+        assert!(shown.contains(words) && !shown.contains(['[', '"', '{']), "{shown}");
+    }
+}
