@@ -347,7 +347,9 @@ fn read_regular(file: &Path) -> std::io::Result<Vec<u8>> {
 /// look at the host while they are still being loaded. It may be wrong, and there may be none.
 pub fn probable_root(path: &Path) -> Option<PathBuf> {
     let found = find(path).ok()?;
-    let texts = found.files.iter().filter_map(|file| fs::read_to_string(file).ok());
+    // A pipe would be waited for; that it is no manifest is said by who loads them.
+    let regular = found.files.iter().filter(|file| fs::metadata(file).is_ok_and(|found| found.is_file()));
+    let texts = regular.filter_map(|file| fs::read_to_string(file).ok());
     let mut named = texts.filter_map(|text| {
         let rest = text.strip_prefix("root:").or_else(|| text.split_once("\nroot:").map(|(_, rest)| rest))?;
         Some(rest.lines().next()?.trim().trim_matches(['"', '\'']).to_owned())

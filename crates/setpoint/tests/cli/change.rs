@@ -431,3 +431,30 @@ fn a_pipe_or_a_device_is_no_plan_and_nobody_waits_for_it() {
     }
     assert!(!sandbox.path("a").exists());
 }
+
+#[test]
+fn a_value_stands_in_its_line_and_what_is_not_declared_any_more_is_no_setting() {
+    let sandbox =
+        Sandbox::new("symlinks:\n  l: {target: \"a\\n  - file/precious  it is not intended any more\"}\n");
+    let plan = sandbox.ok(&["plan"]);
+    assert!(plan.contains("      target: a\\n  - file/precious  it is not intended any more\n"), "{plan}");
+    sandbox.declare("files:\n  f: {content: x, mode: \"0750\"}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    sandbox.declare("files:\n  f: {content: x}\n");
+    let plan = sandbox.ok(&["plan"]);
+    assert!(plan.contains("      mode: 0750 → not declared\n"), "{plan}");
+}
+
+#[test]
+fn what_is_to_be_made_anew_is_among_what_a_command_is_about() {
+    let sandbox = Sandbox::new("files:\n  a: {content: one}\n  b: {content: one}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    for command in ["plan", "apply"] {
+        let refused = sandbox.run(&[command, "--target", "file.a", "--replace", "file.b"]);
+        assert_eq!(refused.code(), 1);
+        let why =
+            "error: file/b is to be made anew, and is not among what `--target` names and what that needs\n";
+        assert_eq!(refused.err(), format!("{why}hint: name it with `--target` as well\n"));
+    }
+    assert!(sandbox.ok(&["plan", "--target", "file.a", "--replace", "file.a"]).contains("file/a"));
+}

@@ -110,3 +110,24 @@ fn a_run_that_is_killed_remembers_which_manifests_declared_something() {
     assert!(refused.err().contains("b.yaml declares nothing any more"), "{}", refused.err());
     assert_eq!(sandbox.read("b"), "b");
 }
+
+#[test]
+fn a_manifest_that_declares_nothing_any_more_or_is_left_out_is_named_where_something_goes() {
+    let sandbox = applied();
+    // Either may be read alone: the name of the set is in the other one.
+    sandbox.write("site.yaml", "files:\n  a: {content: a}\n");
+    let named = "name: site\nfiles:\n  etc/b: {content: b}\n";
+    sandbox.write("b.yaml", named);
+    sandbox.ok(&["apply", "--yes"]);
+    let plan = sandbox.ok(&["plan", "-f", "b.yaml"]);
+    assert!(plan.contains("site.yaml declared some of what is there, and is not read"), "{plan}");
+    sandbox.write("site.yaml", "files:\n");
+    let plan = sandbox.ok(&["plan"]);
+    assert!(plan.contains("site.yaml declares nothing any more: what it declared goes"), "{plan}");
+    // Where it is there no more, and where nothing goes, nothing is to be said.
+    fs::remove_file(sandbox.path("site.yaml")).unwrap();
+    let plan = sandbox.ok(&["plan"]);
+    assert!(plan.contains("- file/a") && !plan.contains("what it declared goes"), "{plan}");
+    sandbox.write("site.yaml", "files:\n  a: {content: a}\n");
+    assert_eq!(sandbox.ok(&["plan"]), "site: nothing to do.\n");
+}

@@ -6,6 +6,8 @@ mod adopting;
 #[cfg(feature = "host")]
 mod alone;
 #[cfg(feature = "host")]
+mod asked;
+#[cfg(feature = "host")]
 mod causes;
 #[cfg(feature = "host")]
 mod change;

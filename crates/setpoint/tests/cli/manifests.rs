@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::process::Command;
 
 use super::sandbox::{Sandbox, eventually};
 
@@ -276,4 +277,18 @@ fn a_directory_that_was_replaced_by_a_link_leads_to_nobodys_files() {
     assert_eq!(sandbox.run(&["apply", "--yes"]).code(), 1);
     assert_eq!(sandbox.run(&["destroy", "--yes"]).code(), 1);
     assert_eq!(sandbox.read("theirs/a"), "theirs");
+}
+
+#[test]
+fn a_pipe_among_the_manifests_is_an_error_and_not_waited_for() {
+    let sandbox = Sandbox::new("files: {a: {content: one}}\n");
+    sandbox.ok(&["apply", "--yes"]);
+    let made = Command::new("mkfifo").arg(sandbox.path("q.yaml")).status().unwrap();
+    assert!(made.success());
+    // Ends what would wait for ever.
+    let mut plan = Command::new("timeout");
+    plan.arg("60").arg(env!("CARGO_BIN_EXE_setpoint")).arg("plan").current_dir(sandbox.root());
+    let plan = plan.output().unwrap();
+    assert_eq!(plan.status.code(), Some(1), "{plan:?}");
+    assert!(String::from_utf8(plan.stderr).unwrap().contains("q.yaml"));
 }

@@ -1,11 +1,11 @@
 //! `setpoint apply`: shows the plan, asks, and carries it out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Serialize;
-use setpoint_engine::{CurrentGraph, Engine, Interruption, Refreshed, Selection};
-use setpoint_graph::Graph;
+use setpoint_engine::{CurrentGraph, Drifted, Engine, Interruption, Refreshed, Selection};
+use setpoint_graph::{Graph, ItemRef};
 use setpoint_host::Host;
 use setpoint_state::{Run, Writer};
 
@@ -48,6 +48,8 @@ pub(crate) struct PendingChange<'a> {
     pub(crate) unreadable: Vec<Unreadable>,
     pub(crate) renamed: Vec<Renamed>,
     pub(crate) yes: bool,
+    /// Whether the host is read before anything is done.
+    pub(crate) reads: bool,
     pub(crate) json: bool,
     pub(crate) report: Report,
 }
@@ -91,6 +93,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
             renamed,
             // Whoever kept a plan has seen it.
             yes: true,
+            reads: true,
             json: args.write.json,
             report,
         };
@@ -99,6 +102,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
     let engine = set::engine(&host, &args.write.change, &args.replace);
     let Scope { selection, intended } = set::scope(&args.write.change.target, set.intended(), &current)?;
     set::check_known(&args.replace, set.intended(), &current)?;
+    set::check_replaced(&args.replace, &selection)?;
     let runtime = runtime()?;
     let refreshed = if args.write.change.refresh || args.refresh_only || writer.has_unsaved_runs() {
         runtime.block_on(engine.refresh(&mut current, &to_refresh(&writer, &selection)))
@@ -121,6 +125,7 @@ pub(crate) fn apply(args: &ApplyArgs, report: Report) -> Result<Made, CliError> 
         unreadable,
         renamed,
         yes: args.write.yes,
+        reads: args.write.change.refresh,
         json: args.write.json,
         report,
     };
@@ -202,6 +207,9 @@ fn apply_kept(
     let intended = intended.as_deref();
     let now = preview::preview(engine, host, &set.manifest, &current, intended, &selection, &refreshed);
     let mut now = runtime()?.block_on(now)?;
+    if selection == Selection::All {
+        now.warn_of_left_out(change.writer.manifests().as_ref(), &set.manifest);
+    }
     now.renamed.clone_from(&change.renamed);
     now.unreadable.clone_from(&unreadable);
     if !kept.has_shown(&now)? {
@@ -290,6 +298,9 @@ impl PendingChange<'_> {
         let preview =
             preview::preview(engine, host, &set.manifest, &current, *intended, selection, refreshed);
         let mut preview = runtime()?.block_on(preview)?;
+        if intended.is_some() && *selection == Selection::All {
+            preview.warn_of_left_out(self.writer.manifests().as_ref(), &set.manifest);
+        }
         preview.renamed.clone_from(&self.renamed);
         preview.unreadable.clone_from(&self.unreadable);
         if self.json {
@@ -315,6 +326,9 @@ impl PendingChange<'_> {
         if !confirm(question, self.yes)? {
             return Err(Error::Declined.into());
         }
+        if !self.yes && self.reads {
+            self.look_again(&mut current, &preview)?;
+        }
         if !self.renamed.is_empty() {
             // A run that is cut off is taken over from here.
             self.writer.save(&current, None)?;
@@ -326,6 +340,21 @@ impl PendingChange<'_> {
             print(&format!("\n{}", run::summary(&done, &preview.plan)))?;
         }
         Ok(Made { preview, done: Some(done) })
+    }
+
+    /// Refuses to go on where the host has changed while a person thought about what was shown: what somebody wrote meanwhile
+    /// would be replaced, and nobody would have seen it.
+    fn look_again(&self, current: &mut CurrentGraph, shown: &Preview) -> Result<(), CliError> {
+        let concerned = shown.plan.operations.iter();
+        let concerned: BTreeSet<ItemRef> =
+            concerned.map(|one| ItemRef::new(one.kind.as_str(), one.name.as_str())).collect();
+        let Refreshed { drifted, unreadable, .. } =
+            runtime()?.block_on(self.engine.refresh(current, &Selection::items(concerned)));
+        let gone = |drifted: &Drifted| if drifted.found.is_some() { "is changed" } else { "is gone" };
+        let drifted = drifted.iter().map(|one| format!("{} {}", one.item, gone(one)));
+        let unreadable = unreadable.iter().map(|(item, why)| format!("{item} can't be read any more: {why}"));
+        let changed: Vec<String> = drifted.chain(unreadable).collect();
+        if changed.is_empty() { Ok(()) } else { Err(Error::ChangedMeanwhile(changed).into()) }
     }
 
     fn carry_out(&self, current: &mut Option<CurrentGraph>, preview: &Preview) -> Result<Done, CliError> {

@@ -1,5 +1,7 @@
 //! What changes about an item, attribute by attribute.
 
+use std::borrow::Cow;
+
 use setpoint_graph::{ItemHandle, differing};
 use setpoint_host::{WholeAttribute, attributes};
 use setpoint_plan::AttributeChange;
@@ -16,6 +18,8 @@ pub(crate) struct ChangedAttribute {
     pub(crate) name: &'static str,
     pub(crate) old: Option<Value>,
     pub(crate) new: Option<Value>,
+    /// Whether the item stays, and it is not declared any more.
+    pub(crate) dropped: bool,
 }
 
 /// The words for lines that are not shown.
@@ -32,9 +36,11 @@ pub(crate) struct Value {
 
 /// The attributes that differ between two values of an item, or all of the only one.
 pub(crate) fn changes(old: Option<&ItemHandle>, new: Option<&ItemHandle>) -> Vec<ChangedAttribute> {
+    let stays = old.is_some() && new.is_some();
     let difference = |(old, new): (Option<WholeAttribute>, Option<WholeAttribute>)| {
         let name = new.as_ref().or(old.as_ref()).map_or("", |attribute| attribute.name);
-        ChangedAttribute { name, old: old.as_ref().map(shown), new: new.as_ref().map(shown) }
+        let dropped = stays && new.is_none();
+        ChangedAttribute { name, old: old.as_ref().map(shown), new: new.as_ref().map(shown), dropped }
     };
     differing(&all(old), &all(new)).into_iter().map(difference).collect()
 }
@@ -62,7 +68,10 @@ impl ChangedAttribute {
                 lines.extend(diff.lines().map(|line| format!("  {line}")));
                 lines
             }
-            (Some(old), Some(new)) => vec![format!("{name}: {} → {}", old.text, new.text)],
+            (Some(old), Some(new)) => vec![format!("{name}: {} → {}", old.in_line(), new.in_line())],
+            (Some(old), None) if self.dropped && !old.multiline => {
+                vec![format!("{name}: {} → not declared", old.in_line())]
+            }
             (None, Some(only)) | (Some(only), None) => only.lines(name),
             (None, None) => Vec::new(),
         }
@@ -76,9 +85,24 @@ impl ChangedAttribute {
 }
 
 impl Value {
+    /// The text as it may stand in a line: what would end the line is an escape.
+    fn in_line(&self) -> Cow<'_, str> {
+        if !self.text.contains(char::is_control) {
+            return Cow::Borrowed(&self.text);
+        }
+        let escaped = |character: char| {
+            if character.is_control() {
+                character.escape_default().collect::<String>()
+            } else {
+                character.to_string()
+            }
+        };
+        Cow::Owned(self.text.chars().map(escaped).collect())
+    }
+
     fn lines(&self, name: &str) -> Vec<String> {
         if !self.multiline {
-            return vec![format!("{name}: {}", self.text)];
+            return vec![format!("{name}: {}", self.in_line())];
         }
         let count = self.text.lines().count();
         let mut lines = vec![format!("{name}:")];

@@ -71,6 +71,7 @@ pub(crate) fn destroy(args: &WriteArgs, report: Report) -> Result<Made, CliError
         unreadable,
         renamed: Vec::new(),
         yes: args.yes,
+        reads: args.change.refresh,
         json: args.json,
         report,
     };

@@ -179,6 +179,12 @@ pub(super) enum Error {
         /// Why.
         why: String,
     },
+    /// An item that is to be made anew is none of those that a command is about.
+    #[error("{0} is to be made anew, and is not among what `--target` names and what that needs")]
+    NotTargeted(ItemRef),
+    /// The host changed between the plan that was shown and the answer.
+    #[error("the host has changed since this was shown, and nothing was done: {}", .0.join("; "))]
+    ChangedMeanwhile(Vec<String>),
     /// A plan in a file is not what would be done now.
     #[error("the plan has gone stale: {0}")]
     Stale(String),
@@ -290,7 +296,7 @@ impl Reportable for Error {
             | Self::NotMoved(_) => "root",
             Self::NobodyToAsk | Self::Declined => "declined",
             Self::PlanFile { .. } | Self::PlanNotKept { .. } => "plan-file",
-            Self::Stale(_) => "stale",
+            Self::Stale(_) | Self::ChangedMeanwhile(_) => "stale",
             Self::NoSuchRun(_) | Self::NoRun => "history",
             Self::Incomplete { .. } | Self::Reconcile(_) => "incomplete",
             _ => "failed",
@@ -368,6 +374,8 @@ impl Reportable for Error {
             Self::Running(_) => Some("end them, and let `setpoint state rm ITEM` forget them, first"),
             Self::NobodyToAsk => Some("say `--yes` to go on without being asked"),
             Self::Stale(_) => Some("make a new one with `setpoint plan --out FILE`"),
+            Self::ChangedMeanwhile(_) => Some("start it again, and look at what it shows then"),
+            Self::NotTargeted(_) => Some("name it with `--target` as well"),
             Self::NoSuchRun(_) => Some("`setpoint history` lists the runs"),
             Self::PlanFile { .. } => {
                 Some("a plan is what `setpoint plan --out FILE` wrote; manifests are named with `-f FILE`")

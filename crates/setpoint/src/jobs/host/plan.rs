@@ -1,6 +1,6 @@
 //! `setpoint plan`: shows what `apply` would do, and changes nothing.
 
-use setpoint_engine::Refreshed;
+use setpoint_engine::{Refreshed, Selection};
 
 use super::ahead;
 use super::apply;
@@ -36,6 +36,7 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
     let engine = set::engine(&host, &args.change, &args.replace);
     let Scope { selection, intended } = set::scope(&args.change.target, set.intended(), &snapshot.graph)?;
     set::check_known(&args.replace, set.intended(), &snapshot.graph)?;
+    set::check_replaced(&args.replace, &selection)?;
     let refreshed = if args.change.refresh {
         host.set_unwanted(set::unwanted(&snapshot.graph, Some(set.intended())));
         let read_already = ahead.in_root(set.manifest.root(), set.intended());
@@ -51,6 +52,9 @@ pub(crate) fn run(args: &PlanArgs, report: Report) -> Result<u8, CliError> {
     let intended = intended.as_deref();
     let preview = preview::preview(&engine, &host, &set.manifest, current, intended, &selection, &refreshed);
     let mut preview: Preview = runtime()?.block_on(preview)?;
+    if selection == Selection::All {
+        preview.warn_of_left_out(snapshot.manifests.as_ref(), &set.manifest);
+    }
     preview.renamed = renamed;
     preview.unreadable = unreadable;
     if let Some(path) = &args.out {

@@ -12,7 +12,7 @@ use setpoint_plan::{Action, AttributeChange, Plan, ReasonCode};
 use super::changes::{ChangedAttribute, changes};
 use super::error::Error;
 use super::rename::Renamed;
-use super::set::{is_adopted, is_there};
+use super::set::{directory_of, is_adopted, is_there, no_longer_declaring};
 use super::unreadable::Unreadable;
 use super::{moves, protect};
 use crate::error::CliError;
@@ -62,6 +62,17 @@ impl Preview {
         let unreadable = self.unreadable.iter();
         let lines = unreadable.map(|Unreadable { kind, name, error, .. }| format!("{kind}/{name}: {error}"));
         Err(Error::Unreadable(lines.collect()).into())
+    }
+}
+
+impl Preview {
+    /// Warns of a manifest that is there, declared something, and does not any more, where something is deleted. `before` are the
+    /// names of the manifests that declared anything when the last run ended.
+    pub(crate) fn warn_of_left_out(&mut self, before: Option<&BTreeSet<String>>, manifest: &Manifest) {
+        let deletes = self.plan.operations.iter().any(|one| one.action == Action::Delete && !one.temporary);
+        if deletes && let Some(before) = before {
+            self.warnings.extend(left_out(before, manifest));
+        }
     }
 }
 
@@ -210,6 +221,18 @@ fn deletion_effect(current: &CurrentGraph, item: &ItemRef) -> Option<&'static st
     let command = current.item(item).and_then(|item| item.get::<Command>());
     let undo = &command?.undo;
     Some(if undo.is_some() { "its `undo` is run" } else { "it has no `undo`, and what it did stays" })
+}
+
+/// What is to be said of a manifest that is there, declared something, and does not any more.
+fn left_out(before: &BTreeSet<String>, manifest: &Manifest) -> Option<String> {
+    let directory = directory_of(manifest.files().first()?);
+    let file = no_longer_declaring(before, manifest, directory)?;
+    let is_read = manifest.files().iter().any(|read| read.file_name() == file.file_name());
+    Some(if is_read {
+        format!("{} declares nothing any more: what it declared goes", file.display())
+    } else {
+        format!("{} declared some of what is there, and is not read: what it declared goes", file.display())
+    })
 }
 
 fn in_the_way(item: &ItemRef, existing: &Existing) -> String {

@@ -143,6 +143,23 @@ pub(crate) fn declaring(manifest: &Manifest) -> BTreeSet<String> {
     files.iter().filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned())).collect()
 }
 
+/// The directory of manifests: themselves, or the one that a single one is in.
+pub(crate) fn directory_of(file: &Path) -> &Path {
+    let directory = if file.is_dir() { file } else { file.parent().unwrap_or(Path::new("")) };
+    if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
+}
+
+/// A file that is there, declared something, and does not any more: it is not read, it is being written, or was damaged. `before`
+/// are the names of those that declared anything.
+pub(crate) fn no_longer_declaring(
+    before: &BTreeSet<String>,
+    manifest: &Manifest,
+    directory: &Path,
+) -> Option<PathBuf> {
+    let now = declaring(manifest);
+    before.difference(&now).map(|name| directory.join(name)).find(|file| file.exists())
+}
+
 /// Knows again what a run that was cut off has set aside, and what was gone and is back in its place, before anything is planned:
 /// so every command sees what the next run starts from. Returns what is back.
 pub(crate) fn recognise(
@@ -220,6 +237,13 @@ pub(crate) fn check_known(
 ) -> Result<(), CliError> {
     let unknown = items.iter().find(|item| !intended.contains(item) && !current.contains(item));
     unknown.map_or(Ok(()), |unknown| Err(no_such_item(unknown, intended, current)))
+}
+
+/// Refuses items to be made anew that a command with targets is not about: nothing would become of them.
+pub(crate) fn check_replaced(replaced: &[ItemRef], selection: &Selection) -> Result<(), CliError> {
+    let Selection::Items(selected) = selection else { return Ok(()) };
+    let outside = replaced.iter().find(|item| !selected.contains(*item));
+    outside.map_or(Ok(()), |item| Err(Error::NotTargeted(item.clone()).into()))
 }
 
 /// Returns the error for a name that no item has.

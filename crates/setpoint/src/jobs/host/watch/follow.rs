@@ -16,6 +16,7 @@ use super::events::EventWriter;
 use super::links::links_to;
 use crate::error::CliError;
 use crate::jobs::host::error::why_unfollowed;
+use crate::jobs::host::set::directory_of;
 use crate::report::Report;
 
 /// Events come in bursts: those that follow within this time are looked at together.
@@ -448,12 +449,6 @@ pub(super) fn manifests_at(path: &Path) -> Vec<PathBuf> {
     let Ok(entries) = path.read_dir() else { return vec![path.to_path_buf()] };
     let files = entries.flatten().map(|entry| entry.path());
     files.filter(|path| is_yaml(path) && !path.is_dir() && !is_foreign_file(path)).collect()
-}
-
-/// The directory of manifests: themselves, or the one that a single one is in.
-pub(super) fn directory_of(file: &Path) -> &Path {
-    let directory = if file.is_dir() { file } else { file.parent().unwrap_or(Path::new("")) };
-    if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
 }
 
 /// What was written before this was left alone for long enough by a time.

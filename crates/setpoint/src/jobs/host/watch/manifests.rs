@@ -4,12 +4,12 @@ use std::time::{Instant, SystemTime};
 
 use setpoint_host::Manifest;
 
-use super::follow::{Changes, LONG, QUIET, directory_of, manifests_at, quiet_before, were_written_since};
+use super::follow::{Changes, LONG, QUIET, manifests_at, quiet_before, were_written_since};
 use super::{Mode, WatchLoop};
 use crate::error::CliError;
 use crate::jobs::host::args::SetArgs;
 use crate::jobs::host::error::Error;
-use crate::jobs::host::set::{Set, add_parents, declaring, load_manifest};
+use crate::jobs::host::set::{Set, add_parents, declaring, directory_of, load_manifest, no_longer_declaring};
 use crate::report::Report;
 
 /// Loads the manifests when nobody has written to them for a moment: what the second half of one declares would be deleted.
@@ -60,9 +60,7 @@ impl WatchLoop {
             let files = manifests_at(&self.args.at.file);
             files.iter().filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned())).collect()
         });
-        let now = declaring(manifest);
-        let mut files = before.difference(&now).map(|name| directory_of(&self.args.at.file).join(name));
-        let file = files.find(|file| file.exists())?;
+        let file = no_longer_declaring(&before, manifest, directory_of(&self.args.at.file))?;
         let is_read = self.args.at.file.is_dir() || self.args.at.file.file_name() == file.file_name();
         Some(if is_read { Error::Emptied(file).into() } else { Error::LeftOut(file).into() })
     }
