@@ -92,6 +92,13 @@ impl DirectoryIndex {
         if is_around { None } else { known.find(root, number, NESTED) }
     }
 
+    /// The item of the directory that a path is in, of those that are known.
+    pub(crate) fn around(&self, root: &Root, path: &RootPath) -> Option<ItemRef> {
+        let around = root.holder(path)?;
+        let known = self.known();
+        known.by_item.iter().find(|(_, number)| number.is(around)).map(|(item, _)| item.clone())
+    }
+
     /// Returns whether a path is in a directory that is not there and that nobody looks after, and what was in it is not just
     /// gone with it.
     pub(crate) fn is_away(&self, root: &Root, path: &RootPath, missing: IfMissing) -> bool {
