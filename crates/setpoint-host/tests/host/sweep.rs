@@ -121,7 +121,7 @@ struct Case {
     second: String,
 }
 
-/// Whether all is as it was: what somebody put into a directory of Setpoint's stays with it, wherever that is, and a directory
+/// Asserts that all is as it was: what somebody put into a directory of Setpoint's stays with it, wherever that is, and a directory
 /// that can't go back is named.
 fn check(case: &Case, world: &World, log: &[String], when: &str) {
     let found = found(world);
