@@ -313,3 +313,14 @@ fn what_somebody_writes_while_a_run_notes_what_it_does_is_kept() {
         }
     }
 }
+
+#[test]
+fn what_commands_bring_about_is_taken_back_however_a_run_is_cut_off_that_applies_or_undoes_them() {
+    let nothing = "files: {other: {content: x}}\n".to_owned();
+    let commands = "commands:\n  ours: {check: test -e a, apply: touch a, undo: rm a}\n  \
+                    theirs: {check: test -e t, apply: touch t, undo: rm t}\n"
+        .to_owned();
+    let theirs = BTreeMap::from([("t", "theirs")]);
+    sweep(&case(theirs.clone(), nothing.clone(), commands.clone()));
+    sweep(&case(theirs, commands, nothing));
+}
