@@ -92,13 +92,15 @@ pub(crate) fn take_undeclared(
     Ok(renamed)
 }
 
-/// What kind of thing an item is, and where; of a command, which state it brings about: that of which `check` asks.
+/// What kind of thing an item is, and where; of a command, which state it brings about: that of which `check` asks, or which
+/// `undo` takes back. One that has neither is applied under each name.
 fn key(item: &ItemHandle) -> Option<(String, String)> {
     let of_command = |command: &Command| {
         let Command { check, apply, undo, env, cwd, .. } = command;
-        let state = match check {
-            Some(_) => serde_json::to_string(&(check, env, cwd)),
-            None => serde_json::to_string(&(apply, undo, env, cwd)),
+        let state = match (check, undo) {
+            (Some(_), _) => serde_json::to_string(&(check, env, cwd)),
+            (None, Some(_)) => serde_json::to_string(&(apply, undo, env, cwd)),
+            (None, None) => return None,
         };
         state.ok()
     };
