@@ -112,7 +112,7 @@ pub trait Comparable: Clone {
     fn name(&self) -> &'static str;
     /// Its value as text.
     fn value(&self) -> &str;
-    /// Whether its value must not be shown.
+    /// Returns whether its value must not be shown.
     fn is_sensitive(&self) -> bool;
     /// The same attribute, with a value that must not be shown.
     #[must_use]

@@ -411,8 +411,8 @@ mod tests {
         });
         handle.ended().await;
         assert_eq!(starts.load(Ordering::Relaxed), 3);
-        let told = |failure: &str, panicked| ("fallible".to_owned(), failure.to_owned(), panicked);
-        assert_eq!(*lock(&reported), [told("no route", false), told("a bug", true)]);
+        let reported_as = |failure: &str, panicked| ("fallible".to_owned(), failure.to_owned(), panicked);
+        assert_eq!(*lock(&reported), [reported_as("no route", false), reported_as("a bug", true)]);
     }
 
     #[tokio::test(start_paused = true)]

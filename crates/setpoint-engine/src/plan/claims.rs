@@ -59,8 +59,11 @@ impl Planner<'_> {
             for &claimant in cur.claimants(key) {
                 let holder = self.at_cur(claimant);
                 let this = self.subject(holder);
-                // What is busy, or can't be deleted now, still holds what it claims.
-                let keeps = if this.is_busy() || this.is_held() {
+                // What is busy, or can't be deleted now, still holds what it claims; so do parts of something that are not cleaned
+                // up yet.
+                let stays_partial =
+                    !this.is_present() && this.outcome == Outcome::Keep && !this.is_candidate();
+                let keeps = if this.is_busy() || this.is_held() || stays_partial {
                     this.remains()
                 } else if this.is_lost() && !this.is_satisfied() {
                     // As long as it may still turn out to stay, nobody takes what it holds.

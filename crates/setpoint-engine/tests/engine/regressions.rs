@@ -430,6 +430,25 @@ fn a_replayed_creation_puts_the_item_where_it_was_created() {
     assert_eq!(graph.path_of(&r("A")), Some(inner));
 }
 
+/// Its deletion has failed half-way: what it holds is not free before it is cleaned up.
+#[tokio::test(start_paused = true)]
+async fn nothing_takes_what_is_held_by_parts_that_are_not_cleaned_up_yet() {
+    for other in ["B", "0"] {
+        let mut bench = Bench::new();
+        bench.put(thing("A").claiming("port"));
+        bench.run().await;
+        bench.world.next("A", Operation::Delete, Behaviour::Fail(OpError::new("half way")));
+        bench.put(thing("A").fixed(1)).put(thing(other).claiming("port"));
+        assert_eq!(log(&bench.run().await), ["delete A (half way)"]);
+        let mut done = log(&bench.run().await);
+        assert_eq!(done.remove(0), "delete A");
+        done.sort();
+        let mut created = ["A", other].map(|name| format!("create {name}"));
+        created.sort();
+        assert_eq!(done, created);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_item_that_vanished_while_it_was_created_in_the_background_is_made_anew() {
     let mut bench = Bench::new();

@@ -315,14 +315,14 @@ impl System {
         need.any_of.iter().any(|name| self.exists.get(name).is_some_and(|thing| need.accepts(thing)))
     }
 
-    /// Whether one thing depends on another, directly or not, in either graph.
+    /// Returns whether one thing depends on another, directly or not, in either graph.
     fn reaches(&self, from: &str, to: &str) -> bool {
         let current = |name: &str| [self.exists.get(name), self.in_work.get(name)];
         let intended = |name: &str| [self.intended.get(name), None];
         reaches(from, to, current) || reaches(from, to, intended)
     }
 
-    /// Whether something else holds what a thing would claim.
+    /// Returns whether something else holds what a thing would claim.
     pub(crate) fn is_claimed(&self, wanted: &Thing) -> bool {
         let others = self.exists.values().filter(|other| other.name != wanted.name);
         others.flat_map(|other| &other.claims).any(|key| wanted.claims.contains(key))
@@ -441,7 +441,7 @@ impl System {
     }
 }
 
-/// Whether one thing depends on another, directly or not.
+/// Returns whether one thing depends on another, directly or not.
 pub(crate) fn reaches<'a>(from: &str, to: &str, at: impl Fn(&str) -> [Option<&'a Thing>; 2]) -> bool {
     let mut seen = BTreeSet::new();
     let mut todo = vec![from.to_owned()];

@@ -161,7 +161,7 @@ struct Way {
 }
 
 /// A drawing on the way to its layout.
-struct Plan<'a> {
+struct Arrangement<'a> {
     drawing: &'a Drawing,
     members: Vec<Vec<Element>>,
     nodes: Vec<Rect>,
@@ -196,7 +196,7 @@ impl Drawing {
                 Rect { width: (label.max(kind) + sides).round(), height: NODE_HEIGHT, ..Rect::default() }
             })
             .collect();
-        let mut plan = Plan {
+        let mut arrangement = Arrangement {
             drawing: self,
             members: self.members(),
             subgraphs: vec![Rect::default(); self.subgraphs.len()],
@@ -206,10 +206,10 @@ impl Drawing {
             levels: Vec::new(),
             nodes,
         };
-        plan.find_ways();
-        plan.place();
-        let edges = plan.ways.iter().map(|way| plan.route(way)).collect();
-        Layout { edges, subgraphs: plan.subgraphs, nodes: plan.nodes }
+        arrangement.find_ways();
+        arrangement.place();
+        let edges = arrangement.ways.iter().map(|way| arrangement.route(way)).collect();
+        Layout { edges, subgraphs: arrangement.subgraphs, nodes: arrangement.nodes }
     }
 
     /// The boxes around both ends of an edge, from the ends themselves to the innermost subgraph around both.
@@ -245,7 +245,7 @@ impl Drawing {
     }
 }
 
-impl Plan<'_> {
+impl Arrangement<'_> {
     /// Finds the levels that each edge passes, and which of its ends is the upper one.
     fn find_ways(&mut self) {
         let mut position = (vec![0; self.nodes.len()], vec![0; self.subgraphs.len()]);

@@ -10,7 +10,7 @@ use super::notes::{Aside, Made, Move, PathNote, Unseen};
 use super::notice::Notice;
 use crate::Host;
 use crate::fs::{FsError, Kind, Number, Prepared, Published, untouched};
-use crate::item::{Because, Need, RootPath};
+use crate::item::{Because, Dependence, Need, RootPath};
 
 impl Host {
     /// Looks for an item at its path, or where it has moved.
@@ -253,6 +253,25 @@ impl Host {
             }
         }
         Ok(())
+    }
+
+    /// What something that was found at a path needs, of which this is known: it is inside of the directory that is around it now,
+    /// which is not to go before it does.
+    pub(crate) fn needs_at(&self, needs: &[Need], was: &RootPath, path: &RootPath) -> Vec<Need> {
+        let mut needs = needs.to_vec();
+        if was == path || Self::is_aside(path) {
+            return needs;
+        }
+        let (root, directories) = (&self.0.root, &self.0.directories);
+        let is_inside = |need: &Need| need.because == Because::Inside;
+        needs.retain(|need| !is_inside(need) || directories.elsewhere(root, &need.item, path).is_none());
+        if !needs.iter().any(is_inside)
+            && let Some(item) = directories.around(root, path)
+        {
+            needs.push(Need { item, because: Because::Inside, dependence: Dependence::Requires });
+            needs.sort();
+        }
+        needs
     }
 
     /// Brings an item from one path to another, where nothing is. Returns whether it did. It does not where the item is

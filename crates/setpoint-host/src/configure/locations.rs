@@ -16,6 +16,8 @@ use crate::item::RootPath;
 
 /// How many directories around a thing may have moved, one inside the other.
 const NESTED: usize = 16;
+/// How often something is looked for again that may have been missed.
+const TRIES: usize = 16;
 
 /// Where an item is.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +25,14 @@ pub(crate) struct Location {
     pub(crate) path: RootPath,
     /// The directory that it has to be in when something is done to it; none if that is not known, or nothing is there.
     pub(crate) within: Option<Number>,
+}
+
+/// Whether what is not found is known not to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Certainty {
+    Sure,
+    /// Another directory was in a place where it may be: it is looked for again, as somebody may have let the two change places.
+    Doubtful,
 }
 
 /// What becomes of an item that is not found.
@@ -92,6 +102,13 @@ impl DirectoryIndex {
         if is_around { None } else { known.find(root, number, NESTED) }
     }
 
+    /// The item of the directory that a path is in, of those that are known.
+    pub(crate) fn around(&self, root: &Root, path: &RootPath) -> Option<ItemRef> {
+        let around = root.holder(path)?;
+        let known = self.known();
+        known.by_item.iter().find(|(_, number)| number.is(around)).map(|(item, _)| item.clone())
+    }
+
     /// Returns whether a path is in a directory that is not there and that nobody looks after, and what was in it is not just
     /// gone with it.
     pub(crate) fn is_away(&self, root: &Root, path: &RootPath, missing: IfMissing) -> bool {
@@ -154,13 +171,32 @@ impl DirectoryIndex {
         note: &PathNote,
         missing: IfMissing,
     ) -> Result<Location, FsError> {
+        let mut tries = 0;
+        loop {
+            let (location, certainty) = self.look_for_entry(root, path, note, missing)?;
+            if certainty == Certainty::Sure || tries == TRIES {
+                return Ok(location);
+            }
+            tries += 1;
+        }
+    }
+
+    /// Looks once.
+    fn look_for_entry(
+        &self,
+        root: &Root,
+        path: &RootPath,
+        note: &PathNote,
+        missing: IfMissing,
+    ) -> Result<(Location, Certainty), FsError> {
+        let sure = |location: Location| Ok((location, Certainty::Sure));
         let is_within =
             |path: &RootPath, within: Number| root.holder(path).is_some_and(|found| within.is(found));
         if note.moved.is_empty()
             && let Some(within) = note.known_by
             && is_within(path, within)
         {
-            return Ok(Location { path: path.clone(), within: Some(within) });
+            return sure(Location { path: path.clone(), within: Some(within) });
         }
         if note.known_by.is_none() && is_unmounted(root, path, note) {
             return Err(FsError::unreachable(path));
@@ -178,10 +214,11 @@ impl DirectoryIndex {
             && let Some(into) = last.into
             && is_within(path, into)
         {
-            return Ok(Location { path: path.clone(), within: Some(into) });
+            return sure(Location { path: path.clone(), within: Some(into) });
         }
         let known = self.known();
         let mut locations: Vec<Location> = Vec::new();
+        let mut certainty = Certainty::Sure;
         let mut at_its_path = 0;
         let mut unseen = None;
         for (step, (path, within)) in trail.into_iter().enumerate() {
@@ -196,9 +233,13 @@ impl DirectoryIndex {
                 candidates.extend(RootPath::new(&format!("{directory}/{}", path.file_name())));
             }
             candidates.extend(known.carried(root, path, NESTED));
-            let candidates =
-                candidates.into_iter().filter(|path| within.is_none_or(|within| is_within(path, within)));
-            locations.extend(candidates.map(|path| Location { path, within }));
+            for path in candidates {
+                if within.is_none_or(|within| is_within(&path, within)) {
+                    locations.push(Location { path, within });
+                } else if !note.moved.is_empty() {
+                    certainty = Certainty::Doubtful;
+                }
+            }
             if step == 0 {
                 at_its_path = locations.len();
             }
@@ -207,7 +248,7 @@ impl DirectoryIndex {
             for location in &locations {
                 // It is the very one that was moved.
                 if root.number(&location.path)?.is_some_and(|found| last.number.is(found)) {
-                    return Ok(location.clone());
+                    return sure(location.clone());
                 }
             }
         }
@@ -215,7 +256,7 @@ impl DirectoryIndex {
         locations.get_mut(at_its_path..).unwrap_or_default().reverse();
         for location in locations {
             if root.stat(&location.path)?.is_some() {
-                return Ok(location);
+                return sure(location);
             }
         }
         let there = root.stat(path)?;
@@ -238,7 +279,7 @@ impl DirectoryIndex {
             {
                 Err(FsError::unreachable(path))
             }
-            None => Ok(Location { path: path.clone(), within: None }),
+            None => Ok((Location { path: path.clone(), within: None }, certainty)),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::item::{RootPath, hex};
 
 /// What the names of files end with that were somebody's, and could be neither kept nor put back.
 const SAVED: &str = ".setpoint-saved";
-/// So many of one name are enough.
+/// The most of them for one name.
 const MOST_SAVED: usize = 1000;
 
 /// A temporary entry of a directory: removed when dropped, unless it was kept.

@@ -70,7 +70,7 @@ pub enum WaitError {
 }
 
 impl Wait {
-    /// So many milliseconds.
+    /// A time in milliseconds.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }

@@ -9,7 +9,7 @@ use setpoint_graph::Graph;
 
 use crate::kinds::Symlink;
 
-/// So many links are followed on the way to one path, as the kernel does.
+/// The most links that are followed on the way to one path: as many as the kernel follows.
 const MOST_LINKS: usize = 40;
 
 /// The links of a set, by their whole path.

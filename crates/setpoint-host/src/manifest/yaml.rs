@@ -43,7 +43,7 @@ pub(crate) struct WrongYaml {
     pub(crate) hint: Option<&'static str>,
 }
 
-/// So deep may nodes be nested, and so many may aliases unfold to.
+/// Limits on nesting depth and on alias expansion.
 const DEEPEST: usize = 64;
 const MOST_ALIASED: usize = 100_000;
 

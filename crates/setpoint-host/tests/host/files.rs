@@ -361,3 +361,26 @@ fn a_file_that_comes_back_to_a_path_with_another_directory_is_known_by_that() {
     world.destroy();
     assert_eq!(world.tree(), [""; 0]);
 }
+
+#[test]
+fn a_directory_into_which_a_file_was_moved_goes_after_it_also_where_the_rest_of_the_change_has_failed() {
+    let mut world = World::new();
+    let with = |file: &str| {
+        format!(
+            "directories: {{a: {{path: d1}}, b: {{path: d2}}}}\nfiles: {{own: {{{file}}}}}\n\
+             commands: {{c: {{apply: 'true', redo_on: [file.own]}}}}\n"
+        )
+    };
+    world.apply(&with("path: d1/own, content: one"));
+    world.settle();
+    let log = world.apply(&with("path: d2/own, content: two, owner: nosuchuser"));
+    assert!(log[0].contains("there is no user"), "{log:?}");
+    assert_eq!(world.tree(), ["d1", "d2", "d2/own"]);
+    world.settle();
+    let current = world.current.take();
+    world.begin_again(current);
+    assert_eq!(world.drifted(), [("file", "own").into()]);
+    let log = world.destroy();
+    assert!(log.iter().all(|line| !line.contains("failed to") && !line.contains(", failed")), "{log:?}");
+    assert_eq!(world.tree(), [""; 0]);
+}

@@ -56,11 +56,11 @@ fn a_file_that_is_written_after_a_deletion_that_nobody_noted_is_not_deleted() {
     symlink("somebodys", world.path("l")).unwrap();
     assert_eq!(world.destroy(), [""; 0]);
     assert_eq!((world.text("f"), link(&world)), ("somebody's".to_owned(), "somebodys".to_owned()));
-    let said: Vec<String> = world.host.take_notices().iter().map(ToString::to_string).collect();
-    assert_eq!(said.len(), 2, "{said:?}");
+    let notices: Vec<String> = world.host.take_notices().iter().map(ToString::to_string).collect();
+    assert_eq!(notices.len(), 2, "{notices:?}");
     assert!(
-        said[0].contains("f is not what Setpoint wrote") && said[0].contains("left as it is"),
-        "{said:?}"
+        notices[0].contains("f is not what Setpoint wrote") && notices[0].contains("left as it is"),
+        "{notices:?}"
     );
 }
 
@@ -116,11 +116,11 @@ fn a_file_that_is_written_after_an_adoption_was_cut_off_is_left_when_its_item_go
         let log = world.destroy();
         assert!(log.iter().all(|line| !line.contains("failed")), "{log:?}");
         assert_eq!((world.text("f"), link(&world)), ("newer".to_owned(), "newer".to_owned()));
-        let said: Vec<String> = world.host.take_notices().iter().map(ToString::to_string).collect();
-        assert_eq!(said.len(), 2, "{said:?}");
+        let notices: Vec<String> = world.host.take_notices().iter().map(ToString::to_string).collect();
+        assert_eq!(notices.len(), 2, "{notices:?}");
         assert!(
-            said.iter().all(|said| said.contains("left as it is") && said.contains("is kept")),
-            "{said:?}"
+            notices.iter().all(|notice| notice.contains("left as it is") && notice.contains("is kept")),
+            "{notices:?}"
         );
         assert_eq!(kept(&world).len(), 2, "what was there before");
         assert!(world.current.as_ref().is_none_or(setpoint_graph::Graph::is_empty));
@@ -324,8 +324,8 @@ fn an_original_never_goes_to_where_its_item_is_made_after_it_was_gone() {
             assert_eq!(world.tree(), ["a", "la"], "{theirs:?}, {is_cut_off}");
             assert_eq!(world.text("a"), back, "{theirs:?}, {is_cut_off}");
             assert_eq!(fs::read_link(world.path("la")).unwrap().to_str(), Some(back));
-            let said: Vec<String> = world.host.take_notices().iter().map(ToString::to_string).collect();
-            assert_eq!(said.len(), if theirs.is_some() { 2 } else { 0 }, "{said:?}");
+            let notices: Vec<String> = world.host.take_notices().iter().map(ToString::to_string).collect();
+            assert_eq!(notices.len(), if theirs.is_some() { 2 } else { 0 }, "{notices:?}");
         }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn pids(world: &World, count: usize) -> Vec<Pid> {
     pids
 }
 
-/// Whether a process runs. One that has ended counts as gone although nobody has collected its end, as the first process of
+/// Returns whether a process runs. One that has ended counts as gone although nobody has collected its end, as the first process of
 /// a container may not.
 pub(crate) fn is_alive(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();

@@ -1,22 +1,37 @@
-//! Runs that are cut off before each single record of their journal, one after the other: whatever comes next, what was there
-//! before is there in the end, and nothing else is.
+//! Runs that are cut off before each single record of their journal, one after the other, or can't write it: whatever comes next,
+//! what was there before is there in the end, and nothing else is.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use futures::future::{BoxFuture, Either, pending, select};
+use futures::future::{BoxFuture, pending, select};
 use setpoint_engine::{Journal, JournalError, Record, replay};
 use setpoint_host::Manifest;
 use tokio::sync::Notify;
 
 use crate::world::{ALL, World};
 
-/// A journal that takes so many records, and then nobody hears of the run again.
+/// What becomes of a run whose journal has taken so many records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    /// Nobody hears of it again.
+    Killed,
+    /// The disk is full, and what the run came to can't be saved either.
+    Full,
+    /// The disk is full until the run has ended.
+    FullUntilSaved,
+    /// The disk is full for one record.
+    FullOnce,
+}
+
+/// A journal that takes so many records.
 struct Cut {
+    then: Then,
     left: AtomicUsize,
+    is_over: AtomicBool,
     records: Mutex<Vec<Record>>,
     reached: Notify,
 }
@@ -24,35 +39,45 @@ struct Cut {
 impl Journal for Cut {
     fn record<'a>(&'a self, records: &'a [Record]) -> BoxFuture<'a, Result<(), JournalError>> {
         if self.left.load(Ordering::Relaxed) == 0 {
-            self.reached.notify_one();
-            return Box::pin(pending());
+            let was_over = self.is_over.swap(true, Ordering::Relaxed);
+            if self.then == Then::Killed {
+                self.reached.notify_one();
+                return Box::pin(pending());
+            }
+            if self.then != Then::FullOnce || !was_over {
+                return Box::pin(async { Err(JournalError("no space left on device".to_owned())) });
+            }
+        } else {
+            self.left.fetch_sub(1, Ordering::Relaxed);
         }
-        self.left.fetch_sub(1, Ordering::Relaxed);
         self.records.lock().unwrap().extend_from_slice(records);
         Box::pin(async { Ok(()) })
     }
 }
 
-/// Runs until so many records are written, and goes on as another process would. Returns whether the run came to its end.
-fn cut_off(world: &mut World, yaml: Option<&str>, after: usize) -> bool {
+/// Runs until so many records are written, and goes on as another process would. Returns whether the run came to its end, with all
+/// of it written.
+fn cut_off(world: &mut World, yaml: Option<&str>, after: usize, then: Then) -> bool {
     let manifest = yaml.map(|yaml| world.load(yaml));
     world.recognise(manifest.as_ref());
     let before = world.current.clone();
-    let (left, reached) = (AtomicUsize::new(after), Notify::new());
-    let journal = Arc::new(Cut { left, records: Mutex::default(), reached });
+    let (left, is_over, reached) = (AtomicUsize::new(after), AtomicBool::new(false), Notify::new());
+    let journal = Arc::new(Cut { then, left, is_over, records: Mutex::default(), reached });
     let engine = world.engine.clone().with_journal(journal.clone());
     let mut current = before.clone();
-    let is_done = {
+    {
         let graph = manifest.as_ref().map(Manifest::graph);
         let run = std::pin::pin!(engine.reconcile(&mut current, graph, &ALL));
         let stopped = std::pin::pin!(journal.reached.notified());
-        matches!(world.block_on(select(stopped, run)), Either::Right(_))
-    };
-    if !is_done {
+        world.block_on(select(stopped, run));
+    }
+    let is_done = !journal.is_over.load(Ordering::Relaxed);
+    let is_saved = is_done || matches!(then, Then::FullUntilSaved | Then::FullOnce);
+    if !is_saved {
         current = Some(replay("test", before, &journal.records.lock().unwrap()));
     }
     world.begin_again(current);
-    if is_done {
+    if is_saved {
         world.settle();
     }
     is_done
@@ -96,7 +121,7 @@ struct Case {
     second: String,
 }
 
-/// Whether all is as it was: what somebody put into a directory of Setpoint's stays with it, wherever that is, and a directory
+/// Asserts that all is as it was: what somebody put into a directory of Setpoint's stays with it, wherever that is, and a directory
 /// that can't go back is named.
 fn check(case: &Case, world: &World, log: &[String], when: &str) {
     let found = found(world);
@@ -121,6 +146,12 @@ fn check(case: &Case, world: &World, log: &[String], when: &str) {
 
 /// Cuts the second run off before each record, and what follows too.
 fn sweep(case: &Case) {
+    for then in [Then::Killed, Then::Full, Then::FullUntilSaved, Then::FullOnce] {
+        sweep_with(case, then);
+    }
+}
+
+fn sweep_with(case: &Case, then: Then) {
     for after in 0.. {
         let mut is_done = false;
         for next in
@@ -128,17 +159,17 @@ fn sweep(case: &Case) {
         {
             // Of what follows, each is cut off somewhere.
             let second = 1 + after % 8;
-            let when = format!("cut off after {after}, then {next} ({second})");
+            let when = format!("{then:?} after {after}, then {next} ({second})");
             let mut world = World::new();
             put(&world, &case.before);
             let log = world.apply(&case.first);
             assert!(log.iter().all(|line| !line.contains("failed")), "{log:?}");
             world.settle();
             put(&world, &case.between);
-            is_done = cut_off(&mut world, Some(&case.second), after);
+            is_done = cut_off(&mut world, Some(&case.second), after, then);
             if next.contains("cut") {
                 world.refresh();
-                cut_off(&mut world, None, second);
+                cut_off(&mut world, None, second, then);
             }
             world.refresh();
             if next.contains("apply") || next == "back" {
@@ -281,4 +312,15 @@ fn what_somebody_writes_while_a_run_notes_what_it_does_is_kept() {
             assert!(is_kept, "link {is_link}, {run}, at record {at}: {there:?}, {kept}");
         }
     }
+}
+
+#[test]
+fn what_commands_bring_about_is_taken_back_however_a_run_is_cut_off_that_applies_or_undoes_them() {
+    let nothing = "files: {other: {content: x}}\n".to_owned();
+    let commands = "commands:\n  ours: {check: test -e a, apply: touch a, undo: rm a}\n  \
+                    theirs: {check: test -e t, apply: touch t, undo: rm t}\n"
+        .to_owned();
+    let theirs = BTreeMap::from([("t", "theirs")]);
+    sweep(&case(theirs.clone(), nothing.clone(), commands.clone()));
+    sweep(&case(theirs, commands, nothing));
 }

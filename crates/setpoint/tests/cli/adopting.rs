@@ -65,9 +65,9 @@ fn a_file_with_an_attribute_that_can_not_be_kept_is_not_rewritten() {
     rustix::fs::setxattr(sandbox.path("f"), "security.label", b"theirs", rustix::fs::XattrFlags::empty())
         .unwrap();
     fs::write(sandbox.path("site.yaml"), "name: site\nfiles: {f: {content: new}}\n").unwrap();
-    let (code, said) = apply();
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("can't keep the attribute") && said.contains("security.label"), "{said}");
+    let (code, output) = apply();
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("can't keep the attribute") && output.contains("security.label"), "{output}");
     assert_eq!(sandbox.read("f"), "old");
 }
 

@@ -17,7 +17,7 @@ fn damaged() -> Sandbox {
     sandbox
 }
 
-const SAID: &str = "what it held when it was last copied is used instead";
+const WARNING: &str = "what it held when it was last copied is used instead";
 
 #[test]
 fn every_command_that_reads_a_damaged_state_says_so() {
@@ -34,10 +34,10 @@ fn every_command_that_reads_a_damaged_state_says_so() {
     ] {
         let ran = sandbox.run(args);
         assert_eq!(ran.code(), 0, "{args:?}: {}", ran.err());
-        assert!(ran.err().contains(SAID), "{args:?}: {}{}", ran.out(), ran.err());
+        assert!(ran.err().contains(WARNING), "{args:?}: {}{}", ran.out(), ran.err());
     }
     let mut watching = sandbox.start(&["watch", "--report-only"]);
-    watching.until(SAID);
+    watching.until(WARNING);
     watching.signal(Signal::SIGTERM);
     assert_eq!(watching.wait(), 0, "{}", watching.log());
 }
@@ -48,7 +48,7 @@ fn the_history_is_read_from_the_copy_where_the_database_is_gone() {
     fs::remove_file(sandbox.path(".setpoint/state.redb")).unwrap();
     let ran = sandbox.run(&["history"]);
     assert_eq!(ran.out().lines().count(), 2, "{}", ran.out());
-    assert!(ran.err().contains(SAID), "{}", ran.err());
+    assert!(ran.err().contains(WARNING), "{}", ran.err());
 }
 
 #[test]

@@ -329,7 +329,7 @@ impl World {
         }
     }
 
-    /// Whether all that somebody wrote is where they wrote it, or kept beside the state.
+    /// Asserts that all that somebody wrote is where they wrote it, or kept beside the state.
     fn check_edits(&self, when: &str) {
         let kept = fs::read_dir(self.sandbox.path(".setpoint/run/kept")).into_iter().flatten().flatten();
         let kept: String = kept.map(|entry| fs::read_to_string(entry.path()).unwrap()).collect();
@@ -346,13 +346,13 @@ impl World {
         }
         self.sandbox.write(SOLO, "somebody's");
         let ran = self.sandbox.run(&APPLY);
-        let said = format!("{when}: {}{}\n{}", ran.out(), ran.err(), declared.text);
-        assert_eq!(ran.code(), i32::from(declared.contents.contains_key(SOLO)), "{said}");
-        assert_eq!(self.sandbox.read(SOLO), "somebody's", "{said}");
+        let output = format!("{when}: {}{}\n{}", ran.out(), ran.err(), declared.text);
+        assert_eq!(ran.code(), i32::from(declared.contents.contains_key(SOLO)), "{output}");
+        assert_eq!(self.sandbox.read(SOLO), "somebody's", "{output}");
         fs::remove_file(self.sandbox.path(SOLO)).unwrap();
     }
 
-    /// Whether what a run has made that was told to protect it is protected.
+    /// Asserts that what a run has made that was told to protect it is protected.
     fn check_protection(&self, declared: &Declared, when: &str) {
         let made = fs::read_to_string(self.sandbox.path(KEPT)).ok();
         if declared.protects && made.as_ref() == declared.contents.get(KEPT) {
@@ -379,7 +379,7 @@ impl World {
         found
     }
 
-    /// Whether all is as it has to be.
+    /// Asserts that all is as it has to be.
     fn check(&self, declared: &Declared, when: &str) {
         assert_eq!(self.sandbox.tree(), declared.tree(), "{when}\n{}", declared.text);
         for (path, content) in &declared.contents {

@@ -259,6 +259,31 @@ fn a_saved_plan_is_refused_for_another_root() {
     assert_eq!(sandbox.read("away/f"), "x");
 }
 
+/// Its `undo` would take away what it brings about under its new name.
+#[test]
+fn a_command_that_has_another_name_now_is_neither_undone_nor_taken_for_somebody_elses() {
+    for (was, is) in [
+        ("check: test -e x, apply: touch x, undo: rm x", "check: test -e x, apply: touch x, undo: rm x"),
+        // Also where something else of it is changed at once.
+        (
+            "check: test -e x, apply: touch x, undo: rm x",
+            "check: test -e x, apply: 'touch x; true', undo: rm -f x",
+        ),
+        ("apply: touch x, undo: rm x", "apply: touch x, undo: rm x"),
+    ] {
+        let sandbox = Sandbox::new(&format!("commands: {{a: {{{was}}}}}\n"));
+        sandbox.ok(&["apply", "--yes"]);
+        sandbox.declare(&format!("commands: {{b: {{{is}}}}}\n"));
+        let plan = sandbox.ok(&["plan"]);
+        assert!(!plan.contains("`undo` is run"), "{plan}");
+        sandbox.ok(&["apply", "--yes"]);
+        assert_eq!(sandbox.tree(), ["x"]);
+        assert!(sandbox.ok(&["plan"]).ends_with("nothing to do.\n"));
+        sandbox.ok(&["destroy", "--yes"]);
+        assert_eq!(sandbox.tree(), [""; 0]);
+    }
+}
+
 #[test]
 fn a_command_that_outlives_a_killed_run_is_waited_for() {
     let sandbox = Sandbox::new("commands:\n  c: {apply: 'echo begun >> log; sleep 2; echo ended >> log'}\n");

@@ -88,8 +88,8 @@ fn the_manifests_that_are_shown_are_applied_and_removed_without_a_trace() {
     assert_eq!(manifests.len(), 2, "a small one, and one of everything; name the items of another one here");
     for (manifest, items) in manifests.iter().zip(["2 items", "8 items"]) {
         sandbox.write("site.yaml", &format!("{manifest}\n"));
-        let said = sandbox.ok(&["validate"]);
-        assert!(said.ends_with(&format!(": {items} declared, nothing wrong.\n")), "{said}");
+        let output = sandbox.ok(&["validate"]);
+        assert!(output.ends_with(&format!(": {items} declared, nothing wrong.\n")), "{output}");
         sandbox.ok(&["apply", "--yes", "--state", "kept"]);
         assert!(sandbox.ok(&["plan", "--state", "kept"]).ends_with(": nothing to do.\n"));
         sandbox.ok(&["destroy", "--yes", "--state", "kept"]);

@@ -10,7 +10,7 @@ fn neither_a_manifest_nor_the_state_is_anyones_item() {
     let sandbox = Sandbox::new("files:\n  f: {content: x}\n");
     sandbox.ok(&["apply", "--yes"]);
     let before = sandbox.read("f");
-    for (manifest, said) in [
+    for (manifest, message) in [
         ("files:\n  f: {content: x}\n  site.yaml: {content: x, adopt: true}\n", "which is this manifest"),
         (
             "files:\n  s: {path: .setpoint/state.redb, content: x, adopt: true}\n",
@@ -24,7 +24,7 @@ fn neither_a_manifest_nor_the_state_is_anyones_item() {
         for args in [&["plan"][..], &["apply", "--yes"], &["apply", "--yes", "-f", "site.yaml"]] {
             let refused = sandbox.run(args);
             assert_ne!(refused.code(), 0, "{manifest}");
-            assert!(refused.err().contains(said), "{manifest}: {}", refused.err());
+            assert!(refused.err().contains(message), "{manifest}: {}", refused.err());
         }
     }
     assert_eq!((sandbox.read("f"), sandbox.tree()), (before, vec!["f".to_owned()]));

@@ -37,10 +37,10 @@ fn all_refuse(sandbox: &Sandbox, words: &[&str]) {
         &["plan"],
     ] {
         let refused = sandbox.run(args);
-        let said = format!("{}{}", refused.out(), refused.err());
-        assert_eq!(refused.code(), 1, "{args:?}: {said}");
-        assert!(words.iter().any(|words| said.contains(words)), "{args:?}: {said}");
-        assert_eq!(sandbox.tree(), before, "{args:?}: {said}");
+        let output = format!("{}{}", refused.out(), refused.err());
+        assert_eq!(refused.code(), 1, "{args:?}: {output}");
+        assert!(words.iter().any(|words| output.contains(words)), "{args:?}: {output}");
+        assert_eq!(sandbox.tree(), before, "{args:?}: {output}");
     }
     let made_anew = sandbox.run(&["apply", "--yes", "--refresh=false", "--replace", "file.f"]);
     assert_eq!(made_anew.code(), 1);
@@ -241,10 +241,13 @@ fn what_is_in_a_directory_is_not_taken_for_gone_while_something_else_is_in_the_w
         rename(&sandbox, "d", "old");
         sandbox.write("d", "a file");
         for args in [&["plan"][..], &["apply", "--yes"], &["apply", "--yes", "--refresh-only"], &["plan"]] {
-            let said = sandbox.run(args);
-            let said = format!("{}{}", said.out(), said.err());
-            assert!(said.contains("d should be a directory, but a file is in its place"), "{args:?}: {said}");
-            assert!(!said.contains("is gone"), "{args:?}: {said}");
+            let output = sandbox.run(args);
+            let output = format!("{}{}", output.out(), output.err());
+            assert!(
+                output.contains("d should be a directory, but a file is in its place"),
+                "{args:?}: {output}"
+            );
+            assert!(!output.contains("is gone"), "{args:?}: {output}");
         }
         fs::remove_file(sandbox.path("d")).unwrap();
         rename(&sandbox, "old", "d");

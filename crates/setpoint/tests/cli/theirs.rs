@@ -72,9 +72,9 @@ fn what_is_kept_is_listed_and_printed_as_it_was() {
     sandbox.ok(&["apply", "--yes"]);
     sandbox.write("f", "newer");
     let applied = sandbox.run(&["apply", "--yes"]);
-    let said = applied.err();
-    let name = said.split("`setpoint state kept ").nth(1).and_then(|rest| rest.split('`').next());
-    let name = name.unwrap_or_else(|| panic!("{said}"));
+    let output = applied.err();
+    let name = output.split("`setpoint state kept ").nth(1).and_then(|rest| rest.split('`').next());
+    let name = name.unwrap_or_else(|| panic!("{output}"));
     assert_eq!(sandbox.ok(&["state", "kept", name]), "newer");
     let list = sandbox.ok(&["state", "kept"]);
     let lines: Vec<&str> = list.lines().collect();
@@ -324,8 +324,8 @@ fn a_change_is_kept_also_where_the_original_is_not_any_more() {
     let applied = sandbox.run(&["apply", "--yes"]);
     assert_eq!((applied.code(), sandbox.read("f")), (0, "ours".to_owned()), "{}", applied.err());
     for path in ["f", "l"] {
-        let said = format!("{path} was not what Setpoint wrote");
-        assert!(applied.err().contains(&said), "{}", applied.err());
+        let output = format!("{path} was not what Setpoint wrote");
+        assert!(applied.err().contains(&output), "{}", applied.err());
     }
     let kept = kept(&sandbox, ".setpoint");
     assert!(kept.contains("bmV3ZXI=") && kept.contains("newer-link"), "{kept}");
@@ -489,8 +489,8 @@ fn a_copy_is_relocated_when_the_processes_of_the_original_have_ended() {
     sandbox.ok(&["destroy", "--yes"]);
     let mut command = sandbox.command(&["state", "relocate", "--partly"]);
     let relocated = command.current_dir(copy.path().join("copy")).output().unwrap();
-    let said = String::from_utf8_lossy(&relocated.stderr).into_owned();
-    assert!(relocated.status.success() && !said.contains("is running"), "{said}");
+    let output = String::from_utf8_lossy(&relocated.stderr).into_owned();
+    assert!(relocated.status.success() && !output.contains("is running"), "{output}");
 }
 
 #[test]
@@ -499,14 +499,14 @@ fn control_characters_of_names_do_not_reach_the_terminal() {
     sandbox.ok(&["apply", "--yes"]);
     sandbox.write("d/\u{1b}]0;title\u{7}", "");
     let refused = sandbox.run(&["destroy", "--yes"]);
-    let said = format!("{}{}", refused.out(), refused.err());
-    assert!(said.contains("\\u{1b}]0;title\\u{7}") && !said.contains('\u{1b}'), "{said:?}");
+    let output = format!("{}{}", refused.out(), refused.err());
+    assert!(output.contains("\\u{1b}]0;title\\u{7}") && !output.contains('\u{1b}'), "{output:?}");
     // Nor do they make lines, or colours.
     fs::remove_file(sandbox.path("d/\u{1b}]0;title\u{7}")).unwrap();
     sandbox.write("d/a\nhint: all is well\u{1b}[31m", "");
     let refused = sandbox.run(&["destroy", "--yes"]);
-    let said = format!("{}{}", refused.out(), refused.err());
-    assert!(said.contains("a\\nhint: all is well\\u{1b}[31m") && !said.contains('\u{1b}'), "{said:?}");
+    let output = format!("{}{}", refused.out(), refused.err());
+    assert!(output.contains("a\\nhint: all is well\\u{1b}[31m") && !output.contains('\u{1b}'), "{output:?}");
 }
 
 #[test]

@@ -183,15 +183,15 @@ fn watching_without_changes_goes_on_where_watching_does() {
     fs::rename(sandbox.path("elsewhere"), sandbox.path("r")).unwrap();
     sandbox.write("r/f", "changed");
     watching.until("! file/f was changed");
-    let said = || watching.log().matches("the last good manifests stand until this is mended").count();
-    let before = said();
+    let reports = || watching.log().matches("the last good manifests stand until this is mended").count();
+    let before = reports();
     // Manifests of another set, and wrong ones; each is said once.
     sandbox.write("site.yaml", &format!("name: other\n{good}"));
     watching.until("the set has another name or another root now");
     sandbox.declare("files: [a]\n");
     watching.until("is a map of items by name");
     thread::sleep(Duration::from_millis(500));
-    assert_eq!(said() - before, 2, "{}", watching.log());
+    assert_eq!(reports() - before, 2, "{}", watching.log());
     sandbox.declare(good);
     watching.until("the manifests have changed");
     watching.signal(Signal::SIGTERM);

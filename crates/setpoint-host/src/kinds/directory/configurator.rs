@@ -78,7 +78,8 @@ impl Directories {
             return Err(FsError::OtherType { path, wanted, found: found.kind.words() });
         }
         let access = self.accounts.found(&item.access, &found);
-        Ok(Some(Directory { path: path.clone(), access, ..item.clone() }))
+        let needs = self.host.needs_at(&item.needs, &item.path, path);
+        Ok(Some(Directory { path: path.clone(), access, needs, ..item.clone() }))
     }
 
     /// Gives a directory that was there before its permissions back.

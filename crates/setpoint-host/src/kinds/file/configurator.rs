@@ -49,7 +49,8 @@ impl Files {
                 _ => item.content.clone(),
             };
             let access = self.accounts.found(&item.access, &found);
-            Ok(Some(File { path: path.clone(), content, access, ..item.clone() }))
+            let needs = self.host.needs_at(&item.needs, &item.path, path);
+            Ok(Some(File { path: path.clone(), content, access, needs, ..item.clone() }))
         };
         let is_as = |found: &File, original: Option<&Original>| match original {
             None => item.log || found.content == item.content,

@@ -96,7 +96,8 @@ impl Configurator<Symlink> for Symlinks {
     async fn read(&self, cx: &OpCx, item: &Symlink) -> Result<Observed<Symlink>, OpError> {
         let read = |path: &RootPath| {
             let target = self.host.0.root.read_link(path)?;
-            Ok(target.map(|target| Symlink { path: path.clone(), target, ..item.clone() }))
+            let needs = self.host.needs_at(&item.needs, &item.path, path);
+            Ok(target.map(|target| Symlink { path: path.clone(), target, needs, ..item.clone() }))
         };
         let is_as = |found: &Symlink, original: Option<&Original>| match original {
             None => found.target == item.target,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use setpoint_engine::{CurrentGraph, ItemState};
 use setpoint_graph::{Graph, Item as _, ItemHandle, ItemRef, SlotId};
-use setpoint_host::{Directory, Host, RootPath, item_types, path_of};
+use setpoint_host::{Command, Directory, Host, RootPath, item_types, path_of};
 
 use super::set::{is_there, not_remembered};
 use crate::error::CliError;
@@ -19,7 +19,7 @@ pub(crate) struct Renamed {
 }
 
 /// Knows by their new names the items that are remembered, not declared any more, and declared under another name: of the
-/// same kind, in the same place.
+/// same kind, in the same place, or the same state that commands bring about.
 ///
 /// Deleting the one and creating the other would come to the same in the end, and in between it would be gone.
 pub(crate) fn follow(current: &mut CurrentGraph, intended: &Graph) -> Result<Vec<Renamed>, CliError> {
@@ -92,9 +92,20 @@ pub(crate) fn take_undeclared(
     Ok(renamed)
 }
 
-/// What kind of thing an item is, and where.
+/// What kind of thing an item is, and where; of a command, which state it brings about: that of which `check` asks, or which
+/// `undo` takes back. One that has neither is applied under each name.
 fn key(item: &ItemHandle) -> Option<(String, String)> {
-    path_of(item).map(|path| (item.kind().to_string(), path.to_string()))
+    let of_command = |command: &Command| {
+        let Command { check, apply, undo, env, cwd, .. } = command;
+        let state = match (check, undo) {
+            (Some(_), _) => serde_json::to_string(&(check, env, cwd)),
+            (None, Some(_)) => serde_json::to_string(&(apply, undo, env, cwd)),
+            (None, None) => return None,
+        };
+        state.ok()
+    };
+    let key = path_of(item).map(ToString::to_string).or_else(|| item.get::<Command>().and_then(of_command));
+    key.map(|key| (item.kind().to_string(), key))
 }
 
 /// Gives an item that is remembered another name.

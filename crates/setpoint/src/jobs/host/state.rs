@@ -81,12 +81,13 @@ fn list(args: &PathArgs, json: bool, report: Report) -> Result<u8, CliError> {
 /// What is worth saying of an item beside its name.
 fn remarks(node: &Node<'_, ItemState>, adopted: bool) -> String {
     let mut remarks = Vec::new();
+    let is_unknown = node.state().is_some_and(ItemState::is_unknown);
     match node.state().map(ItemState::presence) {
-        Some(Presence::Absent) => remarks.push("not there".to_owned()),
+        Some(Presence::Absent) if !is_unknown => remarks.push("not there".to_owned()),
         Some(Presence::Partial) => remarks.push("half made".to_owned()),
         _ => {}
     }
-    if node.state().is_some_and(ItemState::is_unknown) {
+    if is_unknown {
         remarks.push("its last operation was cut off".to_owned());
     }
     if let Some(trouble) = node.state().and_then(ItemState::last_failure) {

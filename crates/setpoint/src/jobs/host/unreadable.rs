@@ -59,10 +59,10 @@ pub(crate) fn leave<'a>(
     // What a plan would take away from below them stays too. Each round leaves more, so that this ends.
     let (selection, changed) = loop {
         let selected = without(&all, &selection, &left);
-        let scope =
-            Scope { selection: selected, intended: made_without(current, intended.as_deref(), &left) };
+        let round =
+            Round { selection: selected, intended: made_without(current, intended.as_deref(), &left) };
         let now = Timestamp::now();
-        let plan = engine.plan(Some(current), scope.intended.as_deref(), &scope.selection, now)?;
+        let plan = engine.plan(Some(current), round.intended.as_deref(), &round.selection, now)?;
         // Each item that the plan touches, and whether it goes, if only for a while.
         let mut operations: BTreeMap<ItemRef, bool> = BTreeMap::new();
         for operation in &plan.operations {
@@ -71,7 +71,7 @@ pub(crate) fn leave<'a>(
         }
         let touched: Vec<&ItemRef> = left.iter().filter(|item| operations.contains_key(*item)).collect();
         if touched.is_empty() {
-            break scope.into_changed();
+            break round.into_changed();
         }
         let below = set::requirements(current, touched);
         let goes = |below: &ItemRef| operations.get(below) == Some(&true);
@@ -79,7 +79,7 @@ pub(crate) fn leave<'a>(
         let more: Vec<ItemRef> = below.iter().filter(|item| goes(item)).cloned().collect();
         left.extend(if more.is_empty() { below.into_iter().collect() } else { more });
         if left.len() == before {
-            break scope.into_changed();
+            break round.into_changed();
         }
     };
     let reported = reported(unreadable.iter().map(|(item, _, with)| (*item, with)));
@@ -131,12 +131,12 @@ fn view(item: &ItemRef, why: &str) -> Unreadable {
 }
 
 /// What a round plans.
-struct Scope<'a> {
+struct Round<'a> {
     selection: Selection,
     intended: Option<Cow<'a, Graph>>,
 }
 
-impl Scope<'_> {
+impl Round<'_> {
     /// The selection, and what is intended, where that is not what was given.
     fn into_changed(self) -> (Selection, Option<Graph>) {
         let changed = match self.intended {
