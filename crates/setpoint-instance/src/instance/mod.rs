@@ -257,6 +257,7 @@ impl Instance {
             files: signatures.clone(),
             worker: None,
             started: None,
+            started_about: None,
             loaded: None,
         });
         if record.files != signatures && record.text != text {

@@ -4,6 +4,7 @@
 mod adopt;
 mod backends;
 mod check;
+mod contained;
 mod full;
 mod good;
 mod hung;
