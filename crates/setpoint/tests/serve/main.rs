@@ -1,6 +1,7 @@
 //! `setpoint haproxy serve` as a person runs it: one command, a HAProxy that outlives it, and kills at random instants.
 #![cfg_attr(test, expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test"))]
 
+mod contained;
 mod local;
 mod pages;
 mod settings;

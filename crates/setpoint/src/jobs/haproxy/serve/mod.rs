@@ -241,7 +241,11 @@ pub(super) async fn adopt(
     let process = may_lack_socket.then(|| master_of(&settings.files)).flatten();
     let found = match (answered, process) {
         (Ok(found), _) => {
-            use_process(&mut settings, found.master.pid, report)?;
+            if found.are_ours {
+                use_process(&mut settings, found.master.pid, report)?;
+            } else {
+                use_contained(&settings, found.master.pid, report)?;
+            }
             Found::Running
         }
         (Err(_), Some(process)) => {
@@ -282,6 +286,23 @@ fn use_process(settings: &mut InstanceSettings, master: u32, report: Report) -> 
         settings.working_directory = line.working_directory;
         settings.environment = Some(line.environment);
     }
+    Ok(())
+}
+
+/// Uses a HAProxy in a container: what has its process id here is something else, which neither says how HAProxy was started nor
+/// gets a signal.
+fn use_contained(settings: &InstanceSettings, master: u32, report: Report) -> Result<(), Error> {
+    if settings.reload == Method::Signal {
+        return Err(Error::Setting {
+            name: "reload-signal",
+            why: ReloadError::Elsewhere(master).to_string(),
+        });
+    }
+    report.info(&format!(
+        "HAProxy runs in a container, as process {master} there, and is used as it is; it is taken to run in {}, with the \
+         environment of this program",
+        settings.working_directory.display()
+    ));
     Ok(())
 }
 
