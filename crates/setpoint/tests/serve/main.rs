@@ -200,7 +200,10 @@ async fn one_command_serves_and_what_it_started_outlives_it() {
     assert_eq!((serving.version().await, world.master().await), (3, master));
     let text = fs::read_to_string(world.file()).unwrap();
     assert!(text.contains("# mine\n") && text.contains("weight 7") && text.contains("backend b\n"), "{text}");
-    drop(serving);
+    // It outlives an end that was ordered as well.
+    assert_eq!(serving.terminate(), Some(0));
+    assert_eq!(http::get(&world.port.http()).await.as_deref(), Some("served"));
+    assert_eq!(world.master().await, master);
     world.end().await;
 }
 
@@ -443,8 +446,10 @@ async fn a_haproxy_whose_master_has_no_socket_is_reloaded_by_a_signal() {
         let (status, answer) = serving.ask("POST", path, Some(&bind)).await.unwrap();
         assert_eq!(status, 400, "{version:?}: {answer}");
         assert!(!fs::read_to_string(world.file()).unwrap().contains("192.0.2.1"), "{version:?}");
+        // It is somebody else's, and goes on.
+        assert_eq!(serving.terminate(), Some(0), "{version:?}");
+        assert_eq!(haproxy.try_wait().unwrap(), None, "{version:?}");
         assert_eq!(http::get(&world.port.http()).await.as_deref(), Some("served"), "{version:?}");
-        drop(serving);
         haproxy.kill().unwrap();
         haproxy.wait().unwrap();
     }
@@ -507,6 +512,8 @@ async fn a_configuration_that_is_a_mount_is_changed_and_found_again_after_a_kill
     assert!(mounted.success());
     let mounted = Mounted(world.file());
     let mut serving = world.serve();
+    let said = serving.log.lock().unwrap().join("\n");
+    assert!(said.contains("haproxy.cfg is a mount of its own: it is written in place"), "{said}");
     assert_eq!(serving.weigh(1, 7).await.unwrap().0, 200);
     let new = json!({ "name": "b" });
     assert_eq!(serving.ask("POST", "configuration/backends?version=2", Some(&new)).await.unwrap().0, 202);
