@@ -14,6 +14,7 @@ mod commit;
 mod differences;
 mod files;
 mod good;
+mod inherited;
 mod lock;
 mod look;
 mod operator;
