@@ -237,9 +237,10 @@ impl Replay {
         let (folder, worker) = (self.world.folder.path(), self.world.api.instance().worker());
         let Ok(bytes) = fs::read(folder.join(name)) else { return false };
         let Some(wanted) = ListEntry::read(kind, &bytes) else { return false };
-        let Ok(Some(list)) = worker.list_of(kind, &folder.join(name), folder).await else { return false };
+        let Ok(lists) = worker.lists_of(kind, &folder.join(name), folder).await else { return false };
+        let [list] = lists.as_slice() else { return false };
         let show = CliRequest::new(if kind == ListKind::Map { "show map" } else { "show acl" });
-        let Ok(Reply::Done(shown)) = worker.ask(&show.word(&list).unwrap()).await else { return false };
+        let Ok(Reply::Done(shown)) = worker.ask(&show.word(list).unwrap()).await else { return false };
         let held = shown.lines().filter(|line| !line.trim().is_empty());
         // Each line begins with what HAProxy calls the entry.
         let held: Vec<&str> = held.filter_map(|line| Some(line.split_once(' ')?.1)).collect();
