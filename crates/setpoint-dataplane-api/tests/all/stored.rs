@@ -210,3 +210,23 @@ async fn a_file_that_is_named_in_several_ways_is_told_by_each_of_its_names() {
     }
     world.end().await;
 }
+
+#[tokio::test]
+async fn a_map_that_the_configuration_names_is_neither_deleted_nor_cleared_by_force() {
+    let world = need!(world().await);
+    let map = "runtime/maps/ip.map";
+    let (status, _, body) = ask(&world, "DELETE", &format!("{map}?forceDelete=true"), None).await;
+    assert_eq!(status, 409, "{body}");
+    assert!(body.contains("referenced in haproxy conf"), "{body}");
+    assert_eq!(read(&world, "maps/ip.map"), "192.0.2.1 a\n");
+    let (_, _, body) = ask(&world, "GET", &format!("{map}/entries"), None).await;
+    assert!(body.contains("192.0.2.1"), "{body}");
+    // One that HAProxy holds and no line names any more goes.
+    let text = read(&world, "haproxy.cfg");
+    let line = text.lines().find(|line| line.contains("ip.map")).unwrap().to_owned();
+    fs::write(world.file(), text.replace(&format!("{line}\n"), "")).unwrap();
+    let (status, _, body) = ask(&world, "DELETE", &format!("{map}?forceDelete=true"), None).await;
+    assert_eq!(status, 204, "{body}");
+    assert!(!world.folder.path().join("maps/ip.map").exists());
+    world.end().await;
+}
