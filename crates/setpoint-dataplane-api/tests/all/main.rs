@@ -21,5 +21,6 @@ mod reasons;
 mod recording;
 mod replay;
 mod specification;
+mod sequences;
 mod stored;
 mod world;
