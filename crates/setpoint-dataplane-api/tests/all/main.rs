@@ -16,6 +16,7 @@ mod events;
 mod faults;
 mod found;
 mod objects;
+mod options;
 mod parallel;
 mod reasons;
 mod recording;

@@ -262,6 +262,7 @@ impl Settings {
             strict: self.strict,
             read_only: self.read_only,
             longest_body: self.longest_body.map_or(default.longest_body, |mib| mib.saturating_mul(1 << 20)),
+            body_within: default.body_within,
             connections: self.connections.unwrap_or(default.connections).clamp(1, 1_000_000),
             requests_per_second: self.rate_limit.filter(|limit| *limit > 0),
         }
