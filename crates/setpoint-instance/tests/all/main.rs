@@ -17,6 +17,7 @@ mod load;
 mod mounts;
 mod program;
 mod reload;
+mod replaced;
 mod sequences;
 mod threads;
 mod truth;
