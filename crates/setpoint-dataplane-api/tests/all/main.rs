@@ -17,6 +17,7 @@ mod faults;
 mod found;
 mod objects;
 mod options;
+mod original;
 mod parallel;
 mod reasons;
 mod recording;
