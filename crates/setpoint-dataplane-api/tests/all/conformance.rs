@@ -117,7 +117,7 @@ pub(crate) fn show_line(
     } else {
         let status = status.map(|status| format!(" {status:>6} same status")).unwrap_or_default();
         println!(
-            "{kind:<6} {version:<4} {section:<24} {cases:>6} cases {agree:>6} agree {reasoned:>5} reasoned{status}"
+            "{kind:<13} {version:<4} {section:<24} {cases:>6} cases {agree:>6} agree {reasoned:>5} reasoned{status}"
         );
     }
 }
