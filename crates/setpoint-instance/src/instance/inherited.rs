@@ -29,7 +29,7 @@ impl Inherited {
             if kind != SectionKind::Defaults && !WITH_SERVERS.contains(&kind) {
                 continue;
             }
-            let from = section.from().map(|name| name.into_owned());
+            let from = section.from().map(Cow::into_owned);
             let governing: Arc<[Object]> = match from {
                 Some(name) => named.get(&name).map_or_else(|| Arc::from([]), Arc::clone),
                 // A `defaults` without `from` starts from nothing.
@@ -40,7 +40,7 @@ impl Inherited {
                 Some(own) => std::iter::once(own).chain(governing.iter().cloned()).collect(),
                 None => governing,
             };
-            let name = section.name().map(|name| name.into_owned());
+            let name = section.name().map(Cow::into_owned);
             if kind == SectionKind::Defaults {
                 named.extend(name.map(|name| (name, Arc::clone(&holds))));
                 last = holds;
