@@ -44,7 +44,7 @@ const PREPARED: [&str; 2] = ["tx.too-many", "raw.push.no-version"];
 /// What came of a comparison.
 #[derive(Debug, Default)]
 struct Compared {
-    compared: usize,
+    answers: usize,
     reasoned: usize,
     unexplained: Vec<String>,
 }
@@ -69,7 +69,7 @@ async fn compare(dialect: Dialect, peer: &mut Speaker, ours: &mut Replay) -> Com
         let answered = ours.exchange(&exchange).await;
         let theirs = Exchange { answer, ..exchange };
         let found = differences(&ours.speaker, &theirs, &answered);
-        compared.compared += 1;
+        compared.answers += 1;
         if found.is_empty() {
             continue;
         }
@@ -156,7 +156,7 @@ async fn an_original_that_is_found_answers_as_ours_does_or_differs_for_a_reason(
         let compared = compare(dialect, &mut peer, &mut ours).await;
         println!(
             "{}: {} answers compared, {} differ for a reason",
-            found.version, compared.compared, compared.reasoned
+            found.version, compared.answers, compared.reasoned
         );
         ours.world.end().await;
         let unexplained = &compared.unexplained;
@@ -180,7 +180,7 @@ async fn a_stand_in_that_answers_alike_agrees_and_one_that_does_not_is_noticed()
     let (replay, mut peer) = need!(stand_in(dialect, &text).await);
     let mut ours = need!(Replay::start_on(dialect, &text).await);
     let compared = compare(dialect, &mut peer, &mut ours).await;
-    assert!(compared.compared > 150, "{compared:?}");
+    assert!(compared.answers > 150, "{compared:?}");
     assert_eq!((compared.reasoned, compared.unexplained), (0, Vec::<String>::new()));
     replay.world.end().await;
     ours.world.end().await;

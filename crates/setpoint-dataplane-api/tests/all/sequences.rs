@@ -271,7 +271,9 @@ async fn step(world: &World, random: &mut fastrand::Rng, model: &mut Model) {
             model.map = (0..random.u32(1..5))
                 .map(|key| (format!("/k{key}"), format!("v {}", random.u8(..))))
                 .collect();
-            let text: String = model.map.iter().map(|(key, value)| format!("{key} {value}\n")).collect();
+            let lines: Vec<String> =
+                model.map.iter().map(|(key, value)| format!("{key} {value}\n")).collect();
+            let text = lines.concat();
             let put = request(world, "PUT", "/services/haproxy/storage/maps/routes.map");
             let (status, _, body) = answer(put.header("content-type", "text/plain").body(text)).await;
             assert_eq!(status, 204, "{body}");

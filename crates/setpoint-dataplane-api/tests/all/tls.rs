@@ -162,7 +162,7 @@ async fn entries_of_a_list_of_certificates_come_and_go_at_runtime() {
             entries.iter().map(|entry| entry["file"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
         let [site, more] = ["ssl/site.pem", "ssl/more.pem"].map(|name| format!("{folder}/{name}"));
-        assert_eq!(listed().await, [site.clone()], "{what}");
+        assert_eq!(listed().await, std::slice::from_ref(&site), "{what}");
         let entry = json!({ "file": more, "ssl_bind_config": "alpn h2", "sni_filter": ["b.example.test"] });
         let path = format!("runtime/{entries}");
         let (status, _, body) = ask(&world, "POST", &path, Some(entry.clone())).await;
